@@ -1,0 +1,171 @@
+"""The exceptions of Landbridge.
+
+Every error a user can cause is one of these; each says what was asked, what was found, what would be legal
+and the way out::
+
+    LandbridgeError
+    +-- CompileError                 the model or the request cannot be compiled
+    |   +-- ImportModelError         the file is no model, or not a valid one
+    |   +-- UnsupportedOperatorError operators or dimensions we cannot compile, all of them listed
+    |   +-- ShapeError               shapes that contradict each other
+    |   +-- PlacementError           a scope, capacity or alignment a target cannot give
+    |   +-- VerifyError              IR that breaks an invariant; names the pass after which it did
+    |   +-- ParseError               IR text that does not parse
+    |   +-- CodegenError             a code generator or its back end failed
+    |   +-- PlanError                a storage plan that is infeasible or wrong
+    +-- TargetError (ValueError)     an unknown kind, option or value
+    +-- DeviceError
+    |   +-- UnknownDeviceError       no device of this name; names the nearest
+    |   +-- DeviceIndexError         the device exists, the index does not
+    |   +-- DeviceNameTakenError     two plugins claim one name
+    |   +-- DeviceTypeTakenError     two plugins claim one device-type code
+    |   +-- DeviceVersionError       a plugin written for another DEVICE_API_VERSION
+    |   +-- DeviceLostError          sticky: the device is gone
+    |   +-- ForkedDeviceError        used in a child process after fork
+    |   +-- UnsupportedError         an optional capability the device does not have
+    +-- OutOfMemoryError (MemoryError)
+    +-- StorageError
+    |   +-- StorageInUseError        freed while views live; names the holders
+    |   +-- UseAfterFreeError
+    +-- ZeroCopyError (BufferError, ValueError)  a copy would be needed where none was allowed
+    +-- CopyForbiddenError           a copy inside no_copies()
+    +-- HostViewError (BufferError)  the scope cannot be viewed by the host
+    +-- HostAccessError              an access that conflicts with an open view
+    +-- InputError (ValueError)      wrong name, shape, dtype, rank or overlap
+    +-- ExecutableError              an .lbx that is corrupt, truncated, of another version or ISA
+    +-- BindError                    an Executable and a device that do not fit
+    +-- SessionBusyError             a Session used by a second thread while it runs
+"""
+
+from __future__ import annotations
+
+
+class LandbridgeError(Exception):
+    """Base of every exception Landbridge raises on purpose."""
+
+
+class CompileError(LandbridgeError):
+    """The model, or the request, cannot be compiled."""
+
+
+class ImportModelError(CompileError):
+    """The file is not a model of the stated format, or the format's checker rejects it."""
+
+
+class UnsupportedOperatorError(CompileError):
+    """Operators or dimensions that cannot be compiled; the message lists all of them."""
+
+
+class ShapeError(CompileError):
+    """Shapes that contradict each other."""
+
+
+class PlacementError(CompileError):
+    """A scope, capacity or alignment that the target cannot give."""
+
+
+class VerifyError(CompileError):
+    """IR that breaks an invariant."""
+
+
+class ParseError(CompileError):
+    """IR text that does not parse."""
+
+
+class CodegenError(CompileError):
+    """A code generator, or the back end under it, failed."""
+
+
+class PlanError(CompileError):
+    """A storage plan that is infeasible or that the checker rejects."""
+
+
+class TargetError(LandbridgeError, ValueError):
+    """An unknown target kind or option, or a value that is not legal for it."""
+
+
+class DeviceError(LandbridgeError):
+    """Base of errors about devices."""
+
+
+class UnknownDeviceError(DeviceError, KeyError):
+    """No device of this name is registered."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class DeviceIndexError(DeviceError, IndexError):
+    """The device exists, an instance with this index does not."""
+
+
+class DeviceNameTakenError(DeviceError):
+    """Two plugins claim one device name."""
+
+
+class DeviceTypeTakenError(DeviceError):
+    """Two plugins claim one device-type code."""
+
+
+class DeviceVersionError(DeviceError):
+    """A plugin was written for another version of the DeviceAPI contract."""
+
+
+class DeviceLostError(DeviceError):
+    """The device is gone; sticky until it is reopened."""
+
+
+class ForkedDeviceError(DeviceError):
+    """A device or Session of the parent was used in a child process after fork."""
+
+
+class UnsupportedError(DeviceError):
+    """An optional capability that this device does not have."""
+
+
+class OutOfMemoryError(LandbridgeError, MemoryError):
+    """A device could not give the memory asked for, after trimming and one retry."""
+
+
+class StorageError(LandbridgeError):
+    """Base of errors about the life of a Storage."""
+
+
+class StorageInUseError(StorageError):
+    """An explicit free while exported views of the bytes are alive."""
+
+
+class UseAfterFreeError(StorageError):
+    """A Tensor or Storage used after it was freed."""
+
+
+class ZeroCopyError(LandbridgeError, BufferError, ValueError):
+    """The request could be met only by a copy, and the caller allowed none."""
+
+
+class CopyForbiddenError(LandbridgeError):
+    """A copy inside ``no_copies()``; raised before any byte moves."""
+
+
+class HostViewError(LandbridgeError, BufferError):
+    """The host cannot look at memory of this scope."""
+
+
+class HostAccessError(LandbridgeError):
+    """An access that conflicts with an open host view."""
+
+
+class InputError(LandbridgeError, ValueError):
+    """An argument with the wrong name, shape, dtype, rank or overlap."""
+
+
+class ExecutableError(LandbridgeError):
+    """An ``.lbx`` that is corrupt, truncated, or of another version or instruction set."""
+
+
+class BindError(LandbridgeError):
+    """An Executable and a device that do not fit each other."""
+
+
+class SessionBusyError(LandbridgeError):
+    """A Session was used by a second thread while it runs."""

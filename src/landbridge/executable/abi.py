@@ -1,0 +1,42 @@
+"""The native interface between compiled code and the runtime: the one page both sides read.
+
+Everything is little-endian, 64-bit. A *kernel* is a function of a code image::
+
+    void kernel(void **args, int64_t begin, int64_t end)
+
+``args[i]`` is the address of the first element of operand ``i`` (a tensor, dense row-major in its physical
+shape, aligned to its element only). The kernel does tasks ``begin <= t < end`` of the ``tasks`` its Call
+states. Tasks are independent and may run in any order on any thread; a kernel never allocates and never fails.
+
+A bound program is an array of *records*, each four 64-bit words::
+
+    word 0  kind     RECORD_CALL, RECORD_BRANCH_IF_ZERO, RECORD_JUMP
+    word 1  CALL: the kernel's address.   BRANCH: the address of the byte tested.   JUMP: 0
+    word 2  CALL: address of its args.    BRANCH, JUMP: index of the record to go to
+    word 3  CALL: tasks.                  BRANCH, JUMP: 0
+
+Every CPU image also exports the runtime it runs under, with versioned names so that the first image loaded
+can serve the process::
+
+    int64_t landbridge_run_v1(void *pool, const int64_t *records, int64_t count)
+    void   *landbridge_pool_create_v1(int64_t threads)      threads >= 1, the caller counts as one; 0 on failure
+    void    landbridge_pool_destroy_v1(void *pool)          joins the workers
+
+``landbridge_run_v1`` runs records from 0 until index ``count`` and returns 0. ``pool`` may be 0: one thread. A
+pool that is busy with another run is not waited for: that run goes on the calling thread alone.
+"""
+
+from __future__ import annotations
+
+RECORD_WORDS = 4
+RECORD_CALL = 0
+RECORD_BRANCH_IF_ZERO = 1
+RECORD_JUMP = 2
+
+RUN_SYMBOL = "landbridge_run_v1"
+POOL_CREATE_SYMBOL = "landbridge_pool_create_v1"
+POOL_DESTROY_SYMBOL = "landbridge_pool_destroy_v1"
+
+#: Alignment of storages, constants and code images in bytes: a cache line, and a zmm register.
+CONSTANT_ALIGNMENT = 256
+STORAGE_ALIGNMENT = 64

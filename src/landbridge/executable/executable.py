@@ -1,0 +1,100 @@
+"""Executable: what a compile produces and a Session runs; pure data, no driver and no compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from landbridge.executable.instructions import Instruction
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """Name, static shape and dtype name of an input or output."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class VDevice:
+    """A place of the program: which target compiles for it, its name for binding, and the memory scope."""
+
+    name: str
+    target: int
+    scope: str = "global"
+
+
+@dataclass(frozen=True)
+class CodeImage:
+    """Position-independent machine code of one target.
+
+    ``code`` is the flat image (linked text, read-only data); ``symbols`` are byte offsets of functions;
+    ``imports`` are byte offsets of 8-byte slots, by symbol, that the loader fills with the addresses of
+    functions of the C library; ``relocations`` are offsets of 8-byte slots to which the load address is added.
+    ``features`` are the CPU features (``/proc/cpuinfo`` flag names) the code needs.
+    """
+
+    isa: str
+    code: bytes
+    symbols: Mapping[str, int]
+    imports: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    relocations: tuple[int, ...] = ()
+    features: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ModuleImage:
+    """The functions of one target, by name. ``target`` is the Target's JSON form."""
+
+    target: str
+    image: CodeImage
+
+
+@dataclass(frozen=True)
+class StorageReport:
+    """What the planner reached for one (vdevice device, scope)."""
+
+    device: str
+    scope: str
+    planned_bytes: int
+    lower_bound_bytes: int
+    proved_optimal: bool
+
+
+@dataclass(frozen=True)
+class Function:
+    """One entry point: its inputs, outputs and instructions."""
+
+    name: str
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    instructions: tuple[Instruction, ...]
+
+
+@dataclass(frozen=True)
+class Executable:
+    """A compiled program. ``constants`` are C-contiguous read-only arrays (mapped from the file after ``load``)."""
+
+    functions: Mapping[str, Function]
+    vdevices: tuple[VDevice, ...]
+    modules: tuple[ModuleImage, ...]
+    constants: Mapping[str, np.ndarray[Any, Any]]
+    memory: tuple[StorageReport, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def main(self) -> Function:
+        """The entry point a Session runs."""
+        return self.functions["main"]
+
+    def save(self, path: str | Path) -> None:
+        """Write the ``.lbx`` file; an existing file is replaced only when the new one is complete."""
+        from landbridge.executable.file_format import write_executable
+
+        write_executable(self, Path(path))
