@@ -1,0 +1,147 @@
+"""TargetKind: what a family of targets is called, which options it takes, and what follows from them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from landbridge.errors import TargetError
+
+if TYPE_CHECKING:
+    from landbridge.memory_kind import MemoryKind
+
+OptionValue = str | int | bool | tuple[str, ...]
+Options = Mapping[str, OptionValue]
+
+#: Words of the dict form that are about the Target itself, so no option may be called by them.
+RESERVED = frozenset({"kind", "keys", "memory", "shares", "host"})
+
+_TRUE, _FALSE = ("1", "true", "on", "yes"), ("0", "false", "off", "no")
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a kind: its name, type, meaning, default and what is legal.
+
+    ``default`` None means that the option is unset, or that the kind's parser finds it. ``minimum`` bounds an
+    int; ``choices`` lists the legal strings when not empty. A "list" is a tuple of strings without commas.
+    """
+
+    name: str
+    type: Literal["str", "int", "bool", "list"]
+    doc: str
+    default: OptionValue | None = None
+    minimum: int = 0
+    choices: tuple[str, ...] = ()
+
+    def convert(self, kind: str, value: object) -> OptionValue:
+        """``value`` (typed, or text as in the string form) in this option's type; raises TargetError."""
+        converted = self._convert(value)
+        if converted is None or (self.choices and converted not in self.choices):
+            raise TargetError(
+                f"target {kind!r}: option {self.name!r} was given {value!r}; legal: {self.legal}. {self.doc}"
+            )
+        return converted
+
+    @property
+    def legal(self) -> str:
+        """The legal values in words, for messages and ``landbridge targets``."""
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        return {
+            "str": "a string",
+            "int": f"an integer, at least {self.minimum}",
+            "bool": "0 or 1",
+            "list": "names joined by commas",
+        }[self.type]
+
+    def _convert(self, value: object) -> OptionValue | None:
+        if self.type == "bool":
+            if isinstance(value, bool):
+                return value
+            word = str(value).lower()
+            return True if word in _TRUE else False if word in _FALSE else None
+        if self.type == "int":
+            return self._integer(value)
+        if self.type == "list":
+            items = value.split(",") if isinstance(value, str) else value
+            if not isinstance(items, list | tuple):
+                return None
+            names = tuple(str(item) for item in items if item != "")
+            return None if any("," in name for name in names) else names
+        return value if isinstance(value, str) else None
+
+    def _integer(self, value: object) -> int | None:
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            return None
+        try:
+            number = int(value)
+        except ValueError:
+            return None
+        return number if number >= self.minimum else None
+
+
+@dataclass(frozen=True)
+class TargetKind:
+    """A family of targets, as a plugin registers it.
+
+    ``parser`` completes the options that were given (unset ones are absent) with what follows from them or
+    from this host; everything it returns is recorded in the Target. ``derive`` computes ``attrs``, facts that
+    follow from the recorded options alone. ``memory`` gives the memory of a target whose description states
+    none. ``device_types`` are the device names that can run code of this kind.
+    """
+
+    name: str
+    doc: str
+    options: tuple[Option, ...]
+    device_types: tuple[str, ...]
+    keys: tuple[str, ...] = ()
+    parser: Callable[[dict[str, OptionValue]], dict[str, OptionValue]] | None = None
+    derive: Callable[[Options], dict[str, object]] | None = None
+    memory: Callable[[Options], tuple[MemoryKind, ...]] | None = None
+    _by_name: dict[str, Option] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for option in self.options:
+            if option.name in RESERVED or option.name in self._by_name:
+                raise TargetError(
+                    f"target kind {self.name!r} declares option {option.name!r}, which is "
+                    f"{'reserved' if option.name in RESERVED else 'declared twice'}; choose another name "
+                    f"(reserved: {', '.join(sorted(RESERVED))})"
+                )
+            self._by_name[option.name] = option
+
+    def convert(self, given: Mapping[str, object]) -> dict[str, OptionValue]:
+        """``given`` in the options' types; raises TargetError for an unknown name or an illegal value.
+
+        None stands for an unset option.
+        """
+        typed: dict[str, OptionValue] = {}
+        for name, value in given.items():
+            option = self._by_name.get(name.replace("_", "-"))
+            if option is None:
+                raise TargetError(
+                    f"target {self.name!r} has no option {name!r}{did_you_mean(name, self._by_name)}; "
+                    f"legal: {', '.join(self._by_name) or 'none'}"
+                )
+            if value is not None:
+                typed[option.name] = option.convert(self.name, value)
+        return typed
+
+    def resolve(self, given: Mapping[str, object]) -> dict[str, OptionValue]:
+        """All options of a target described by ``given``: checked, completed by the parser, then defaults."""
+        typed = self.convert(given)
+        if self.parser is not None:
+            typed = self.convert(self.parser(typed))
+        for option in self.options:
+            if option.default is not None:
+                typed.setdefault(option.name, option.default)
+        return {option.name: typed[option.name] for option in self.options if option.name in typed}
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """``" (did you mean 'x' or 'y'?)"`` for the known names nearest to ``word``, or nothing."""
+    near = difflib.get_close_matches(word, list(known), n=3)
+    return f" (did you mean {' or '.join(repr(name) for name in near)}?)" if near else ""

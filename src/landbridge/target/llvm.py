@@ -1,0 +1,83 @@
+"""The target kind ``llvm``: CPUs that LLVM generates code for. ``Target("llvm")`` means this host."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from landbridge.errors import TargetError
+from landbridge.target import llvm_cpu
+from landbridge.target.kind import Option, Options, OptionValue, TargetKind
+
+if TYPE_CHECKING:
+    from landbridge.memory_kind import MemoryKind
+
+#: Cores, cache sizes in bytes: assumed where they are not stated and the target is not this host.
+_ASSUMED = {"num-cores": 4, "l1-bytes": 32 << 10, "l2-bytes": 256 << 10}
+
+
+def _parse(given: dict[str, OptionValue]) -> dict[str, OptionValue]:
+    """Complete ``given``: this host's facts for ``native``, LLVM's own for a CPU it knows."""
+    options = dict(given)
+    options.setdefault("mtriple", llvm_cpu.host().triple)
+    triple, cpu = str(options["mtriple"]), str(options.setdefault("mcpu", "native"))
+    if cpu == "native":
+        facts = _native(triple)
+        options.setdefault("mattr", facts.features)
+        options.setdefault("num-cores", facts.cores)
+        options.setdefault("l1-bytes", facts.l1_bytes)
+        options.setdefault("l2-bytes", facts.l2_bytes)
+        cpu = options["mcpu"] = facts.cpu
+    mattr = options.setdefault("mattr", ())
+    vectors = llvm_cpu.vectors(triple, cpu, mattr if isinstance(mattr, tuple) else (str(mattr),))
+    options.setdefault("vector-bits", vectors.bits)
+    options.setdefault("vector-registers", vectors.registers)
+    for name, value in _ASSUMED.items():
+        options.setdefault(name, value)
+    return options
+
+
+def _native(triple: str) -> llvm_cpu.Host:
+    host = llvm_cpu.host()
+    if llvm_cpu.architecture(triple) != llvm_cpu.architecture(host.triple):
+        raise TargetError(
+            f"target 'llvm': -mcpu=native means this host, {host.triple}, and cannot go with "
+            f"-mtriple={triple}; name the CPU (-mcpu=generic is every CPU of that instruction set)"
+        )
+    return host
+
+
+def _derive(options: Options) -> dict[str, object]:
+    mattr = options.get("mattr", ())
+    names = mattr if isinstance(mattr, tuple) else (str(mattr),)
+    return {
+        "isa": llvm_cpu.architecture(str(options.get("mtriple", ""))),
+        "features": tuple(sorted(name[1:] for name in names if name.startswith("+"))),
+    }
+
+
+def _memory(options: Options) -> tuple[MemoryKind, ...]:
+    from landbridge.memory_kind import MemoryKind
+
+    return (MemoryKind(scope="global"),)
+
+
+LLVM = TargetKind(
+    name="llvm",
+    doc="CPUs that LLVM generates code for; without options, this host",
+    options=(
+        Option("mcpu", "str", "LLVM's name of the CPU; native: this host, generic: every CPU of the triple."),
+        Option("mattr", "list", "Features to switch on or off, as in -mattr=+avx2,-fma."),
+        Option("mtriple", "str", "LLVM triple; this host's when absent."),
+        Option("num-cores", "int", "Cores that kernels are split for.", minimum=1),
+        Option(
+            "vector-bits", "int", "Bits of a vector register; derived from the CPU when absent.", minimum=32
+        ),
+        Option("vector-registers", "int", "Vector registers; derived from the CPU when absent.", minimum=4),
+        Option("l1-bytes", "int", "Data cache nearest to a core, in bytes.", minimum=1),
+        Option("l2-bytes", "int", "Second cache of a core, in bytes.", minimum=1),
+    ),
+    device_types=("cpu",),
+    keys=("cpu",),
+    parser=_parse,
+    derive=_derive,
+)

@@ -1,0 +1,168 @@
+"""What LLVM knows of CPUs: this host's, and any other by name. llvmlite is imported only when asked."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from landbridge.errors import TargetError
+from landbridge.target.kind import did_you_mean
+
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+
+# Prints the widest vector register that LLVM uses for a CPU as "bits registers" on standard output; what it
+# prints on standard error is LLVM's: the names it does not know, or every name when asked for "help".
+_PROBE = """
+import sys
+import llvmlite.binding as llvm
+llvm.initialize_all_targets(); llvm.initialize_all_asmprinters()
+triple, cpu, features = sys.argv[1:]
+machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=2)
+if cpu != "help":
+    module = llvm.parse_assembly(
+        'define void @f(ptr %p) #0 { %a = load <16 x float>, ptr %p, align 64 '
+        '%b = fadd <16 x float> %a, %a store <16 x float> %b, ptr %p, align 64 ret void } '
+        'attributes #0 = { "prefer-vector-width"="512" "min-legal-vector-width"="512" }')
+    module.triple = triple
+    text = machine.emit_assembly(module)
+    print("512 32" if "%zmm" in text else "256 16" if "%ymm" in text else "128")
+"""
+
+
+@dataclass(frozen=True)
+class Host:
+    """This machine: LLVM's triple and CPU name, features as ``+name`` / ``-name``, cores, caches in bytes."""
+
+    triple: str
+    cpu: str
+    features: tuple[str, ...]
+    cores: int
+    l1_bytes: int
+    l2_bytes: int
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The vector registers of a CPU: width of one in bits, and how many."""
+
+    bits: int
+    registers: int
+
+
+@cache
+def host() -> Host:
+    """The CPU this process runs on; cores are those the process may use."""
+    llvm = _llvmlite()
+    features = llvm.get_host_cpu_features()
+    return Host(
+        triple=str(llvm.get_default_triple()),
+        cpu=str(llvm.get_host_cpu_name()),
+        features=tuple(f"{'+' if on else '-'}{name}" for name, on in sorted(features.items())),
+        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        l1_bytes=_cache_bytes(level=1) or 32 << 10,
+        l2_bytes=_cache_bytes(level=2) or 256 << 10,
+    )
+
+
+def architecture(triple: str) -> str:
+    """The instruction set of a triple in one spelling: ``x86_64``, ``aarch64``, ``riscv64`` ..."""
+    name = triple.partition("-")[0]
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(name, name)
+
+
+def vectors(triple: str, cpu: str, features: tuple[str, ...]) -> Vectors:
+    """The vector registers of ``cpu`` with ``features``; raises TargetError for names LLVM does not know."""
+    here = host()
+    isa = architecture(triple)
+    known = (cpu, features) == (here.cpu, here.features) or (cpu, features) == ("generic", ())
+    if not known or isa != architecture(here.triple):
+        return _probed(triple, cpu, features)
+    return _from_features(isa, features)
+
+
+def _from_features(isa: str, features: Iterable[str]) -> Vectors:
+    on = {name[1:] for name in features if name.startswith("+")}
+    if isa != "x86_64":
+        return Vectors(128, 32)
+    if "avx512f" in on:
+        return Vectors(512, 32)
+    return Vectors(256 if "avx" in on else 128, 16)
+
+
+@cache
+def _probed(triple: str, cpu: str, features: tuple[str, ...]) -> Vectors:
+    # A process of its own: LLVM reports unknown names on file descriptor 2 alone, and may abort.
+    for name in features:
+        if name[:1] not in ("+", "-"):
+            raise TargetError(f"target 'llvm': -mattr={name}: a feature starts with + (on) or - (off)")
+    done = _run_probe(triple, cpu, ",".join(features))
+    for line in done.stderr.splitlines():
+        if "is not a recognized" in line:
+            _raise_unknown(triple, line.split("'")[1], is_cpu="processor" in line)
+    if done.returncode != 0:
+        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise TargetError(
+            f"target 'llvm': LLVM has no code generator for -mtriple={triple} -mcpu={cpu}: {reason}"
+        )
+    bits, _, registers = done.stdout.strip().partition(" ")
+    isa = architecture(triple)
+    return Vectors(int(bits), int(registers or (16 if isa in ("x86_64", "i386", "i686", "arm") else 32)))
+
+
+def _raise_unknown(triple: str, name: str, is_cpu: bool) -> None:
+    listing = _run_probe(triple, "help", "").stderr
+    cpus, _, rest = listing.partition("Available features")
+    section = cpus if is_cpu else rest
+    known = [line.split()[0] for line in section.splitlines() if line.startswith("  ") and " - " in line]
+    what, option = ("CPU", "-mcpu") if is_cpu else ("feature", "-mattr")
+    near = did_you_mean(name.lstrip("+-"), known)
+    raise TargetError(
+        f"target 'llvm': LLVM knows no {what} {name!r} for {triple}{near}; {option} takes "
+        f"one of {len(known)} names, "
+        + ("native (this host) or generic (every CPU of the triple)" if is_cpu else "each after + or -")
+    )
+
+
+def _run_probe(triple: str, cpu: str, features: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", _PROBE, triple, cpu, features], capture_output=True, text=True, check=False
+    )
+
+
+def _cache_bytes(level: int) -> int | None:
+    """Bytes of this host's data (or unified) cache of ``level``; None when the system does not say."""
+    for index in sorted(_CACHES.glob("index*")):
+        try:
+            if int((index / "level").read_text()) != level:
+                continue
+            if (index / "type").read_text().strip() == "Instruction":
+                continue
+            return _size((index / "size").read_text().strip())
+        except (OSError, ValueError):
+            continue
+    name = {1: "SC_LEVEL1_DCACHE_SIZE", 2: "SC_LEVEL2_CACHE_SIZE"}[level]
+    return (os.sysconf(name) or None) if name in getattr(os, "sysconf_names", {}) else None
+
+
+def _size(text: str) -> int:
+    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+    return int(text[:-1]) * units[text[-1]] if text[-1:] in units else int(text)
+
+
+def _llvmlite() -> ModuleType:
+    try:
+        import llvmlite.binding
+    except ImportError as error:
+        raise TargetError(
+            f"target 'llvm' asks LLVM about {platform.machine()} CPUs, and llvmlite does not import "
+            f"({error}); install it with: pip install llvmlite"
+        ) from error
+    module: ModuleType = llvmlite.binding
+    return module

@@ -1,0 +1,257 @@
+"""Target: everything a compiler may know of the machine it compiles for; frozen, comparable, and text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from landbridge.errors import TargetError
+from landbridge.target import registry, tags, text
+from landbridge.target.kind import RESERVED, Options, TargetKind, did_you_mean
+
+if TYPE_CHECKING:
+    from landbridge.memory_kind import MemoryKind
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Target:
+    """A machine to compile for.
+
+    Built from option text (``"llvm -mcpu=native -num-cores=2"``), a tag, JSON text, a dict
+    (``{"kind": "llvm", "mcpu": "native"}``) or another Target. Building resolves it: what is asked of this
+    host is found out and recorded, so the Target means the same on every machine that reads it later. Code
+    generators read the Target and nothing else.
+
+    ``kind`` is the kind's name. ``options`` are its options, typed and complete. ``attrs`` are facts that
+    follow from the options. ``device_types`` are the device names that run its code. ``memory`` has one
+    MemoryKind per scope. ``shares`` are the (device name, scope) pairs whose memory it uses in place.
+    ``keys`` are words by which passes select. ``host`` is the Target of the CPU that drives it, if any.
+
+    Raises TargetError for an unknown kind, option or value, naming what is legal.
+    """
+
+    kind: str
+    options: Options
+    attrs: Mapping[str, object]
+    device_types: tuple[str, ...]
+    memory: tuple[MemoryKind, ...]
+    shares: tuple[tuple[str, str], ...]
+    keys: tuple[str, ...]
+    host: Target | None
+
+    def __init__(self, spec: str | Mapping[str, object] | Target, host: str | Target | None = None) -> None:
+        form = _form(spec)
+        if host is not None:
+            form["host"] = host
+        self._fill(form, resolve=True)
+
+    @classmethod
+    def from_json(cls, json_text: str) -> Target:
+        """The Target whose ``to_json()`` this is, as recorded: nothing is resolved again."""
+        target = cls.__new__(cls)
+        target._fill(text.parse(json_text), resolve=False)
+        return target
+
+    def to_json(self) -> str:
+        """Canonical JSON text of the whole Target: equal Targets give equal text."""
+        return self._json
+
+    def to_dict(self) -> dict[str, Any]:
+        """The dict form, of JSON types only; ``Target(t.to_dict()) == t``."""
+        form: dict[str, Any] = {"kind": self.kind}
+        form.update((k, list(v) if isinstance(v, tuple) else v) for k, v in self.options.items())
+        form["keys"] = list(self.keys)
+        form["memory"] = [asdict(memory) for memory in self.memory]
+        form["shares"] = [list(pair) for pair in self.shares]
+        form["host"] = None if self.host is None else self.host.to_dict()
+        return form
+
+    def memory_kind(self, scope: str) -> MemoryKind:
+        """What ``scope`` (``""`` means ``"global"``) can do; raises TargetError naming the legal scopes."""
+        for memory in self.memory:
+            if memory.scope == (scope or "global"):
+                return memory
+        known = [memory.scope for memory in self.memory]
+        raise TargetError(
+            f"target {self.kind!r} has no memory scope {scope!r}{did_you_mean(scope, known)}; "
+            f"legal: {', '.join(known) or 'none; state memory=[...]'}"
+        )
+
+    @property
+    def mcpu(self) -> str:
+        """The CPU's name, as LLVM spells it."""
+        return str(self._option("mcpu"))
+
+    @property
+    def mattr(self) -> tuple[str, ...]:
+        """CPU features switched on or off, as LLVM spells them: ``("+avx2", "-sse4a")``."""
+        value = self._option("mattr")
+        return value if isinstance(value, tuple) else (str(value),)
+
+    @property
+    def mtriple(self) -> str:
+        """The LLVM triple: instruction set, vendor, system."""
+        return str(self._option("mtriple"))
+
+    @property
+    def num_cores(self) -> int:
+        """Cores that kernels are split for."""
+        return self._integer("num-cores")
+
+    @property
+    def vector_bits(self) -> int:
+        """Width of one vector register in bits."""
+        return self._integer("vector-bits")
+
+    @property
+    def vector_registers(self) -> int:
+        """Vector registers that a kernel may use."""
+        return self._integer("vector-registers")
+
+    @property
+    def l1_bytes(self) -> int:
+        """Bytes of the data cache nearest to one core."""
+        return self._integer("l1-bytes")
+
+    @property
+    def l2_bytes(self) -> int:
+        """Bytes of the second cache of one core."""
+        return self._integer("l2-bytes")
+
+    def __str__(self) -> str:
+        """Text that ``Target`` reads back to an equal Target: options alone where they say everything."""
+        return text.format_options(self.kind, self.options) if self._is_plain else self._json
+
+    def __repr__(self) -> str:
+        return f"Target({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Target) and self._json == other._json
+
+    def __hash__(self) -> int:
+        return hash(self._json)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Target.from_json, (self._json,)
+
+    @cached_property
+    def _json(self) -> str:
+        return text.format_json(self.to_dict())
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        kind = registry.get_kind(self.kind)
+        memory = kind.memory(self.options) if kind.memory else ()
+        return (self.memory, self.shares, self.keys, self.host) == (memory, (), kind.keys, None)
+
+    def _option(self, name: str) -> object:
+        try:
+            return self.options[name]
+        except KeyError:
+            raise TargetError(
+                f"target {self.kind!r} does not state {name!r}; "
+                f"it states: {', '.join(self.options) or 'nothing'}"
+            ) from None
+
+    def _integer(self, name: str) -> int:
+        value = self._option(name)
+        if not isinstance(value, int):
+            raise TargetError(f"target {self.kind!r}: option {name!r} is {value!r}, not an integer")
+        return value
+
+    def _fill(self, form: dict[str, object], resolve: bool) -> None:
+        kind = registry.get_kind(str(form["kind"]))
+        given = {name: value for name, value in form.items() if name not in RESERVED}
+        options = kind.resolve(given) if resolve else kind.convert(given)
+        values = {
+            "kind": kind.name,
+            "options": MappingProxyType(options),
+            "attrs": MappingProxyType(kind.derive(options) if kind.derive else {}),
+            "device_types": kind.device_types,
+            "memory": _memory(kind, options, form.get("memory")),
+            "shares": _shares(form.get("shares") or ()),
+            "keys": kind.keys if form.get("keys") is None else _words("keys", form["keys"]),
+            "host": _host(form.get("host"), resolve),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+
+def _form(spec: str | Mapping[str, object] | Target) -> dict[str, object]:
+    """The dict form of any accepted description, tags expanded; always has a kind."""
+    if isinstance(spec, Target):
+        return spec.to_dict()
+    if isinstance(spec, str):
+        form = text.parse(spec)
+    elif isinstance(spec, Mapping):
+        form = {str(name): value for name, value in spec.items()}
+    else:
+        raise TargetError(f"a target is text, a dict or a Target, not {type(spec).__name__}: {spec!r}")
+    if not isinstance(form.get("kind"), str):
+        raise TargetError(
+            f"target {spec!r} states no kind; legal: 'kind': one of {', '.join(registry.names())}, or a tag"
+        )
+    return tags.expand(form)
+
+
+def _host(host: object, resolve: bool) -> Target | None:
+    if host is None:
+        return None
+    if not resolve and isinstance(host, dict):
+        return Target.from_json(text.format_json(host))
+    return Target(host)  # type: ignore[arg-type]  # Target() itself rejects other types, saying so
+
+
+def _memory(kind: TargetKind, options: Options, stated: object) -> tuple[MemoryKind, ...]:
+    if stated is None:
+        return kind.memory(options) if kind.memory else ()
+    if not isinstance(stated, list | tuple):
+        raise TargetError(f"target {kind.name!r}: memory must be a list of memory kinds, not {stated!r}")
+    kinds = tuple(_memory_kind(kind.name, entry) for entry in stated)
+    scopes = [memory.scope for memory in kinds]
+    if len(set(scopes)) != len(scopes):
+        raise TargetError(
+            f"target {kind.name!r}: a memory scope is stated twice in {scopes}; state each once"
+        )
+    return kinds
+
+
+def _memory_kind(target_kind: str, entry: object) -> MemoryKind:
+    from landbridge.memory_kind import MemoryKind
+
+    if isinstance(entry, MemoryKind):
+        return entry
+    if not isinstance(entry, Mapping):
+        raise TargetError(f"target {target_kind!r}: {entry!r} is no memory kind; state a dict with 'scope'")
+    known = [field.name for field in fields(MemoryKind)]
+    facts = {str(k): tuple(_frozen(v)) if isinstance(v, list) else v for k, v in entry.items()}
+    for name in facts:
+        if name not in known:
+            raise TargetError(
+                f"target {target_kind!r}: a memory kind has no field {name!r}{did_you_mean(name, known)}; "
+                f"legal: {', '.join(known)}"
+            )
+    try:
+        return MemoryKind(**facts)  # type: ignore[arg-type]  # the dataclass checks its own fields
+    except (TypeError, ValueError) as error:
+        raise TargetError(f"target {target_kind!r}: memory kind {facts}: {error}") from error
+
+
+def _frozen(values: list[object]) -> tuple[object, ...]:
+    return tuple(_frozen(v) if isinstance(v, list) else v for v in values)
+
+
+def _shares(stated: object) -> tuple[tuple[str, str], ...]:
+    pairs = [_words("shares", pair) for pair in stated] if isinstance(stated, list | tuple) else [()]
+    if any(len(pair) != 2 for pair in pairs):
+        raise TargetError(f"shares must be a list of (device name, scope) pairs, not {stated!r}")
+    return tuple((pair[0], pair[1]) for pair in pairs)
+
+
+def _words(name: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(word, str) for word in value):
+        raise TargetError(f"{name} must be a list of words, not {value!r}")
+    return tuple(value)

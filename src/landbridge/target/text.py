@@ -1,0 +1,61 @@
+"""The written forms of a target: option text (``llvm -mcpu=native -num-cores=2``), dict, and JSON text.
+
+Option text holds a kind and its options only. A target that says more (memory, shares, keys, host) is
+written as JSON; both are read back by ``Target(text)``.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+
+from landbridge.errors import TargetError
+from landbridge.target.kind import Options, OptionValue
+
+
+def parse(text: str) -> dict[str, object]:
+    """The dict form of option text or JSON text; option values stay text. Raises TargetError."""
+    if text.lstrip().startswith("{"):
+        return _parse_json(text)
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise TargetError(f"target {text!r} does not parse: {error}") from error
+    if not words:
+        raise TargetError("the target is empty; legal: a kind and options, such as 'llvm -mcpu=native'")
+    form: dict[str, object] = {"kind": words[0]}
+    for word in words[1:]:
+        name, equals, value = word.lstrip("-").partition("=")
+        if not word.startswith("-") or not name:
+            raise TargetError(f"target {text!r}: {word!r} is no option; options are written -name=value")
+        if name in form:
+            raise TargetError(f"target {text!r}: option {name!r} is given twice")
+        form[name] = value if equals else True
+    return form
+
+
+def _parse_json(text: str) -> dict[str, object]:
+    try:
+        form = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise TargetError(f"target JSON does not parse: {error}") from error
+    if not isinstance(form, dict):
+        raise TargetError(f"target JSON must be an object with the key 'kind', not {type(form).__name__}")
+    return form
+
+
+def format_options(kind: str, options: Options) -> str:
+    """Option text that ``parse`` reads back to the same kind and options."""
+    return " ".join([shlex.quote(kind), *(shlex.quote(f"-{k}={_format(v)}") for k, v in options.items())])
+
+
+def format_json(form: Mapping[str, object]) -> str:
+    """Canonical JSON text of a dict form: equal targets give equal text."""
+    return json.dumps(form, sort_keys=True, separators=(",", ":"))
+
+
+def _format(value: OptionValue) -> str:
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    return ",".join(value) if isinstance(value, tuple) else str(value)
