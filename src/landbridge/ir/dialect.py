@@ -1,0 +1,49 @@
+"""The ``lb`` dialect, and a context that knows every dialect Landbridge prints."""
+
+from __future__ import annotations
+
+from xdsl.context import Context
+from xdsl.dialects import arith, bufferization, builtin, func, linalg, math, memref, scf, vector
+from xdsl.ir import Dialect
+
+from landbridge.ir import graph_ops, memory_ops, prim_ops
+from landbridge.ir.types import VDeviceAttr
+
+Landbridge = Dialect(
+    "lb",
+    [
+        graph_ops.ConstantOp,
+        graph_ops.CallOp,
+        graph_ops.ViewOp,
+        graph_ops.ConcatOp,
+        graph_ops.PackOp,
+        graph_ops.UnpackOp,
+        graph_ops.ToVDeviceOp,
+        graph_ops.HostCallOp,
+        graph_ops.IfOp,
+        graph_ops.YieldOp,
+        prim_ops.PadOp,
+        memory_ops.AllocStorageOp,
+        memory_ops.AllocTensorOp,
+    ],
+    [VDeviceAttr, memory_ops.StorageType],
+)
+
+
+def context() -> Context:
+    """A fresh xdsl context with the dialects of Landbridge IR."""
+    ctx = Context()
+    for dialect in (
+        builtin.Builtin,
+        func.Func,
+        arith.Arith,
+        math.Math,
+        scf.Scf,
+        memref.MemRef,
+        vector.Vector,
+        linalg.Linalg,
+        bufferization.Bufferization,
+        Landbridge,
+    ):
+        ctx.load_dialect(dialect)
+    return ctx

@@ -1,0 +1,130 @@
+"""GraphBuilder: appends operations to a graph function; what operators and front ends are written with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.builder import Builder, InsertPoint
+from xdsl.dialects import bufferization
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from landbridge.dtypes import dtype_name
+from landbridge.errors import ShapeError
+from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, IfOp, ViewOp, YieldOp
+from landbridge.ir.module import IRModule
+from landbridge.ir.prim_builder import Body, PrimBuilder
+from landbridge.ir.types import HOST, VDeviceAttr, dtype_of, element_count, shape_of, tensor_type
+
+
+def broadcast_map(shape: Sequence[int], result: Sequence[int]) -> AffineMap:
+    """How loops over ``result`` read an operand of ``shape`` under numpy broadcasting."""
+    lead = len(result) - len(shape)
+    return AffineMap(
+        len(result),
+        0,
+        tuple(
+            AffineExpr.dimension(lead + i) if extent == result[lead + i] else AffineExpr.constant(0)
+            for i, extent in enumerate(shape)
+        ),
+    )
+
+
+class GraphBuilder:
+    """Appends to ``block`` of ``module``; new values are placed on ``vdevice``. ``node`` names what is being built."""
+
+    def __init__(self, module: IRModule, block: Block, vdevice: VDeviceAttr = HOST) -> None:
+        self.module = module
+        self.vdevice = vdevice
+        self.node = ""
+        self._block = block
+        self._builder = Builder(InsertPoint.at_end(block))
+
+    def nested(self, block: Block) -> GraphBuilder:
+        """A builder for a block of a region of this graph."""
+        return GraphBuilder(self.module, block, self.vdevice)
+
+    def constant(self, array: np.ndarray[Any, Any], hint: str = "c") -> SSAValue:
+        """A value of the constant table."""
+        symbol = self.module.add_constant(array, hint)
+        return self._builder.insert(
+            ConstantOp(symbol, tensor_type(array.shape, dtype_name(array.dtype), self.vdevice))
+        ).result
+
+    def call(
+        self,
+        name: str,
+        inputs: Sequence[SSAValue],
+        outputs: Sequence[tuple[Sequence[int], str]],
+        build: Callable[[PrimBuilder], None],
+    ) -> list[SSAValue]:
+        """Run a new PrimFunc written by ``build``; ``outputs`` are (shape, dtype) of the results."""
+        types = [tensor_type(shape, dtype, self.vdevice) for shape, dtype in outputs]
+        prim = PrimBuilder(self._fresh(name), [v.type for v in inputs], types)
+        build(prim)
+        function = prim.finish()
+        self.module.op.body.block.add_op(function)
+        destinations = [self._builder.insert(bufferization.AllocTensorOp(t)).tensor for t in types]
+        op = self._builder.insert(
+            CallOp(function.sym_name.data, list(inputs), destinations, types, self.node or name)
+        )
+        return list(op.res)
+
+    def elementwise(
+        self, name: str, inputs: Sequence[SSAValue], body: Body, dtype: str | None = None
+    ) -> SSAValue:
+        """``body(s, *values)`` on every element, with numpy broadcasting; ``dtype`` of the result (else the first's)."""
+        shapes = [shape_of(v.type) for v in inputs]
+        try:
+            shape = np.broadcast_shapes(*shapes)
+        except ValueError as error:
+            raise ShapeError(f"{self.node or name}: shapes {shapes} do not broadcast") from error
+        rank = len(shape)
+
+        def build(p: PrimBuilder) -> None:
+            ins = [(b, broadcast_map(s, shape)) for b, s in zip(p.inputs, shapes, strict=True)]
+            p.generic("p" * rank, shape, ins, [(p.outputs[0], AffineMap.identity(rank))], body)
+
+        return self.call(name, inputs, [(shape, dtype or dtype_of(inputs[0].type))], build)[0]
+
+    def reshape(self, source: SSAValue, shape: Sequence[int], offset: int = 0) -> SSAValue:
+        """The elements from ``offset`` on as ``shape``; no bytes move."""
+        old = shape_of(source.type)
+        if tuple(shape) == old and not offset:
+            return source
+        if offset + element_count(shape) > element_count(old):
+            raise ShapeError(f"{self.node}: no view of {old} as {tuple(shape)} at element {offset}")
+        ty = tensor_type(shape, dtype_of(source.type), self.vdevice)
+        return self._builder.insert(ViewOp(source, ty, offset)).result
+
+    def concat(self, inputs: Sequence[SSAValue], axis: int) -> SSAValue:
+        """Concatenation along ``axis`` (not negative)."""
+        shape = list(shape_of(inputs[0].type))
+        shape[axis] = sum(shape_of(v.type)[axis] for v in inputs)
+        ty = tensor_type(shape, dtype_of(inputs[0].type), self.vdevice)
+        return self._builder.insert(ConcatOp(list(inputs), axis, ty)).result
+
+    def branch(
+        self,
+        condition: SSAValue,
+        then: Callable[[GraphBuilder], Sequence[SSAValue]],
+        orelse: Callable[[GraphBuilder], Sequence[SSAValue]],
+    ) -> list[SSAValue]:
+        """``lb.if``: both branches give values of the same types."""
+        regions, types = [], []
+        for build in (then, orelse):
+            block = Block()
+            values = list(build(self.nested(block)))
+            block.add_op(YieldOp(values))
+            regions.append(Region(block))
+            types.append([v.type for v in values])
+        if types[0] != types[1]:
+            raise ShapeError(f"{self.node}: the branches give {types[0]} and {types[1]}")
+        return list(self._builder.insert(IfOp(condition, types[0], regions[0], regions[1])).res)
+
+    def _fresh(self, name: str) -> str:
+        stem = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
+        self.module.prim_count += 1
+        return f"{stem}_{self.module.prim_count}"

@@ -1,0 +1,231 @@
+"""Graph-level operations: values are tensors with a VDevice encoding (memrefs after bufferization).
+
+Nothing here computes: computation is in PrimFuncs, which ``lb.call`` runs in destination-passing form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FlatSymbolRefAttrConstr,
+    IntegerAttr,
+    StringAttr,
+    SymbolRefAttr,
+    i64,
+)
+from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    attr_def,
+    irdl_op_definition,
+    operand_def,
+    opt_attr_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import IsTerminator, Pure
+
+from landbridge.ir.types import AnyTensor, dtype_of, shape_of, tensor_type, vdevice_of
+
+
+def int_array(values: Sequence[int]) -> ArrayAttr[IntegerAttr]:
+    """``[1, 2, 3]`` as an attribute."""
+    return ArrayAttr([IntegerAttr(v, i64) for v in values])
+
+
+def ints(attr: ArrayAttr[IntegerAttr]) -> tuple[int, ...]:
+    """The integers of such an attribute."""
+    return tuple(a.value.data for a in attr)
+
+
+@irdl_op_definition
+class ConstantOp(IRDLOperation):
+    """A constant of the module's table, by symbol: ``lb.constant {symbol = @w}``."""
+
+    name = "lb.constant"
+    symbol = attr_def(FlatSymbolRefAttrConstr)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, symbol: str, ty: Attribute) -> None:
+        super().__init__(attributes={"symbol": SymbolRefAttr(symbol)}, result_types=[ty])
+
+
+@irdl_op_definition
+class CallOp(IRDLOperation):
+    """Run a PrimFunc: inputs, then destinations. On tensors each result is its destination, written; on memrefs
+    there are no results."""
+
+    name = "lb.call"
+    callee = attr_def(FlatSymbolRefAttrConstr)
+    node = opt_attr_def(StringAttr)
+    inputs = var_operand_def()
+    destinations = var_operand_def()
+    res = var_result_def()
+    irdl_options = (AttrSizedOperandSegments(),)
+
+    def __init__(
+        self,
+        callee: str,
+        inputs: Sequence[SSAValue],
+        destinations: Sequence[SSAValue],
+        result_types: Sequence[Attribute],
+        node: str = "",
+    ) -> None:
+        attributes: dict[str, Attribute] = {"callee": SymbolRefAttr(callee)}
+        if node:
+            attributes["node"] = StringAttr(node)
+        super().__init__(operands=[inputs, destinations], result_types=[result_types], attributes=attributes)
+
+
+@irdl_op_definition
+class ViewOp(IRDLOperation):
+    """The elements of ``source`` from element ``offset``, row-major, as another shape; no bytes move."""
+
+    name = "lb.view"
+    offset = attr_def(IntegerAttr)
+    source = operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, source: SSAValue, ty: Attribute, offset: int = 0) -> None:
+        super().__init__(
+            operands=[source], result_types=[ty], attributes={"offset": IntegerAttr(offset, i64)}
+        )
+
+
+@irdl_op_definition
+class ConcatOp(IRDLOperation):
+    """Concatenation along ``axis``; bufferization lets producers write their part in place where it can."""
+
+    name = "lb.concat"
+    axis = attr_def(IntegerAttr)
+    inputs = var_operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, inputs: Sequence[SSAValue], axis: int, ty: Attribute) -> None:
+        super().__init__(operands=[inputs], result_types=[ty], attributes={"axis": IntegerAttr(axis, i64)})
+
+
+def packed_shape(shape: Sequence[int], axes: Sequence[int], tiles: Sequence[int]) -> tuple[int, ...]:
+    """The physical shape of ``shape`` with each ``axes[i]`` cut into tiles of ``tiles[i]``, tiles innermost."""
+    outer = list(shape)
+    for axis, tile in zip(axes, tiles, strict=True):
+        outer[axis] = -(-outer[axis] // tile)
+    return (*outer, *tiles)
+
+
+@irdl_op_definition
+class PackOp(IRDLOperation):
+    """To a physical layout: cut ``axes`` into ``tiles``, the tiles innermost in that order.
+
+    ``1x24x8x8`` with axes [1], tiles [16] becomes ``1x2x8x8x16``. Elements past the logical extent are
+    unspecified: no kernel lets them reach a visible result.
+    """
+
+    name = "lb.pack"
+    axes = attr_def(ArrayAttr[IntegerAttr])
+    tiles = attr_def(ArrayAttr[IntegerAttr])
+    source = operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, source: SSAValue, axes: Sequence[int], tiles: Sequence[int]) -> None:
+        ty = source.type
+        shape = packed_shape(shape_of(ty), axes, tiles)
+        super().__init__(
+            operands=[source],
+            result_types=[tensor_type(shape, dtype_of(ty), vdevice_of(ty))],
+            attributes={"axes": int_array(axes), "tiles": int_array(tiles)},
+        )
+
+
+@irdl_op_definition
+class UnpackOp(IRDLOperation):
+    """Back to the logical shape, which the result type gives: the inverse of ``lb.pack``."""
+
+    name = "lb.unpack"
+    axes = attr_def(ArrayAttr[IntegerAttr])
+    tiles = attr_def(ArrayAttr[IntegerAttr])
+    source = operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, source: SSAValue, axes: Sequence[int], tiles: Sequence[int], ty: AnyTensor) -> None:
+        super().__init__(
+            operands=[source],
+            result_types=[ty],
+            attributes={"axes": int_array(axes), "tiles": int_array(tiles)},
+        )
+
+
+@irdl_op_definition
+class ToVDeviceOp(IRDLOperation):
+    """The one operation that changes a placement."""
+
+    name = "lb.to_vdevice"
+    source = operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, source: SSAValue, ty: Attribute) -> None:
+        super().__init__(operands=[source], result_types=[ty])
+
+
+@irdl_op_definition
+class HostCallOp(IRDLOperation):
+    """Run a host builtin by name, destinations last as in ``lb.call``."""
+
+    name = "lb.host_call"
+    builtin = attr_def(StringAttr)
+    parameters = attr_def(DictionaryAttr)
+    inputs = var_operand_def()
+    destinations = var_operand_def()
+    res = var_result_def()
+    irdl_options = (AttrSizedOperandSegments(),)
+
+
+@irdl_op_definition
+class IfOp(IRDLOperation):
+    """Two regions, one of which runs: ``then`` when the one-byte boolean ``condition`` is not 0."""
+
+    name = "lb.if"
+    condition = operand_def()
+    destinations = var_operand_def()
+    res = var_result_def()
+    then_region = region_def("single_block")
+    else_region = region_def("single_block")
+
+    def __init__(
+        self,
+        condition: SSAValue,
+        result_types: Sequence[Attribute],
+        then_region: Region,
+        else_region: Region,
+        destinations: Sequence[SSAValue] = (),
+    ) -> None:
+        super().__init__(
+            operands=[condition, destinations],
+            result_types=[result_types],
+            regions=[then_region, else_region],
+        )
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """The values of a branch of ``lb.if``."""
+
+    name = "lb.yield"
+    values = var_operand_def()
+    traits = traits_def(IsTerminator())
+
+    def __init__(self, values: Sequence[SSAValue]) -> None:
+        super().__init__(operands=[values])

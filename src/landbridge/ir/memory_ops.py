@@ -1,0 +1,62 @@
+"""Memory-level operations: what the planner leaves for the VM."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.irdl import (
+    IRDLOperation,
+    attr_def,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    result_def,
+)
+
+from landbridge.ir.types import VDeviceAttr
+
+
+@irdl_attr_definition
+class StorageType(ParametrizedAttribute, TypeAttribute):
+    """One allocation of one device and scope."""
+
+    name = "lb.storage"
+
+
+@irdl_op_definition
+class AllocStorageOp(IRDLOperation):
+    """``nbytes`` of the memory of ``vdevice``, aligned to ``alignment``."""
+
+    name = "lb.alloc_storage"
+    nbytes = attr_def(IntegerAttr)
+    alignment = attr_def(IntegerAttr)
+    vdevice = attr_def(VDeviceAttr)
+    result = result_def(StorageType)
+
+    def __init__(self, nbytes: int, alignment: int, vdevice: VDeviceAttr) -> None:
+        super().__init__(
+            result_types=[StorageType()],
+            attributes={
+                "nbytes": IntegerAttr(nbytes, i64),
+                "alignment": IntegerAttr(alignment, i64),
+                "vdevice": vdevice,
+            },
+        )
+
+
+@irdl_op_definition
+class AllocTensorOp(IRDLOperation):
+    """The tensor at byte ``offset`` of a storage."""
+
+    name = "lb.alloc_tensor"
+    offset = attr_def(IntegerAttr)
+    node = attr_def(StringAttr)
+    storage = operand_def(StorageType)
+    result = result_def()
+
+    def __init__(self, storage: SSAValue, offset: int, ty: Attribute, node: str = "") -> None:
+        super().__init__(
+            operands=[storage],
+            result_types=[ty],
+            attributes={"offset": IntegerAttr(offset, i64), "node": StringAttr(node)},
+        )

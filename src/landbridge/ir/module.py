@@ -1,0 +1,87 @@
+"""IRModule: the IR of one program with its constant table and vdevices; it prints and parses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import ParseError as XdslParseError
+from xdsl.utils.exceptions import VerifyException
+
+from landbridge.errors import ParseError
+from landbridge.executable.executable import VDevice
+from landbridge.ir.dialect import context
+from landbridge.target import Target
+
+
+@dataclass
+class IRModule:
+    """One program. ``op`` holds ``@main`` (the graph) and PrimFuncs, which carry the unit attribute ``lb.prim``.
+
+    ``constants`` maps symbols to C-contiguous read-only arrays; text dumps name them and never hold their bytes.
+    ``vdevices`` are numbered by ``#lb.vdevice``; ``targets`` by ``VDevice.target``.
+    """
+
+    op: ModuleOp
+    targets: tuple[Target, ...]
+    vdevices: tuple[VDevice, ...] = (VDevice("cpu", 0),)
+    constants: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    prim_count: int = 0
+
+    @property
+    def main(self) -> func.FuncOp:
+        """The graph function."""
+        for f in self.functions():
+            if f.sym_name.data == "main":
+                return f
+        raise ParseError("the module has no function @main")
+
+    def functions(self) -> Iterator[func.FuncOp]:
+        """All functions, in order."""
+        for op in self.op.body.block.ops:
+            if isinstance(op, func.FuncOp):
+                yield op
+
+    def prims(self) -> dict[str, func.FuncOp]:
+        """PrimFuncs by name."""
+        return {f.sym_name.data: f for f in self.functions() if "lb.prim" in f.attributes}
+
+    def target_of(self, vdevice: int) -> Target:
+        """The target that compiles for vdevice number ``vdevice``."""
+        return self.targets[self.vdevices[vdevice].target]
+
+    def add_constant(self, array: np.ndarray[Any, Any], hint: str = "c") -> str:
+        """Put ``array`` into the table (a read-only view of it, C-contiguous) and return its symbol."""
+        stem = "".join(c if c.isalnum() or c == "_" else "_" for c in hint) or "c"
+        symbol, n = stem, 0
+        while symbol in self.constants:
+            n += 1
+            symbol = f"{stem}_{n}"
+        table_array = np.ascontiguousarray(array).reshape(array.shape).view()
+        table_array.flags.writeable = False
+        self.constants[symbol] = table_array
+        return symbol
+
+    def print(self) -> str:
+        """The IR as text; constants by symbol."""
+        return str(self.op) + "\n"
+
+    @staticmethod
+    def parse(
+        text: str,
+        targets: tuple[Target, ...],
+        vdevices: tuple[VDevice, ...] = (VDevice("cpu", 0),),
+        constants: dict[str, np.ndarray[Any, Any]] | None = None,
+    ) -> IRModule:
+        """IR from text; raises ParseError with the place of the fault."""
+        try:
+            op = Parser(context(), text).parse_module()
+            op.verify()
+        except (XdslParseError, VerifyException) as error:
+            raise ParseError(f"the IR text does not parse: {error}") from error
+        return IRModule(op, targets, vdevices, dict(constants or {}))

@@ -1,0 +1,141 @@
+"""PrimBuilder: writes one PrimFunc, a sequence of stages over memrefs.
+
+A stage is a ``linalg.generic`` (with ``lb.extents``, its loop bounds), a ``linalg.fill`` before a reduction, or
+``lb.pad``. Stages meet in temporaries (``memref.alloc``), which later passes inline or place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from xdsl.builder import Builder, InsertPoint
+from xdsl.dialects import arith, func, linalg, memref
+from xdsl.dialects.builtin import AffineMapAttr, FloatAttr, FunctionType, IntegerAttr, MemRefType, UnitAttr
+from xdsl.dialects.linalg.attrs import IteratorTypeAttr
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from landbridge.ir.graph_ops import int_array
+from landbridge.ir.prim_ops import PadOp
+from landbridge.ir.scalars import ScalarBuilder, Value, arith_type, is_float
+from landbridge.ir.types import compute_type, dtype_of, memref_type, shape_of
+
+#: A memref and how the loops index it: an AffineMap, or a function of the loop dims returning index expressions.
+Access: TypeAlias = tuple[SSAValue, AffineMap | Callable[..., Sequence[Any]]]
+Body: TypeAlias = Callable[..., Value | Sequence[Value]]
+
+
+def affine_map(dims: int, spec: AffineMap | Callable[..., Sequence[Any]]) -> AffineMap:
+    """An AffineMap of ``dims`` dims from a function of them (integers allowed as results)."""
+    if isinstance(spec, AffineMap):
+        return spec
+    from xdsl.ir.affine import AffineExpr
+
+    results = spec(*(AffineExpr.dimension(i) for i in range(dims)))
+    return AffineMap(dims, 0, tuple(AffineExpr.constant(r) if isinstance(r, int) else r for r in results))
+
+
+class PrimBuilder:
+    """Builds the PrimFunc ``name``; ``inputs`` and ``outputs`` are tensor types, its arguments their memrefs."""
+
+    def __init__(self, name: str, inputs: Sequence[Attribute], outputs: Sequence[Attribute]) -> None:
+        arguments = [memref_type(shape_of(t), dtype_of(t), _scope(t)) for t in (*inputs, *outputs)]
+        arguments = [_signless(t) for t in arguments]
+        self._block = Block(arg_types=arguments)
+        self._builder = Builder(InsertPoint.at_end(self._block))
+        self._name = name
+        self._dtypes: dict[SSAValue, str] = {
+            arg: dtype_of(t) for arg, t in zip(self._block.args, (*inputs, *outputs), strict=True)
+        }
+        self.inputs: list[SSAValue] = list(self._block.args[: len(inputs)])
+        self.outputs: list[SSAValue] = list(self._block.args[len(inputs) :])
+
+    def dtype(self, buffer: SSAValue) -> str:
+        """The dtype name of an argument or temporary, sign included."""
+        return self._dtypes[buffer]
+
+    def temp(self, shape: Sequence[int], dtype: str) -> SSAValue:
+        """A temporary of this PrimFunc, in the global scope."""
+        ty = _signless(memref_type(shape, dtype))
+        result = self._builder.insert(memref.AllocOp([], [], ty)).memref
+        self._dtypes[result] = dtype
+        return result
+
+    def generic(
+        self,
+        iterators: str,
+        extents: Sequence[int],
+        ins: Sequence[Access],
+        outs: Sequence[Access],
+        body: Body,
+        init: float | int | None = None,
+    ) -> None:
+        """One stage. ``iterators`` is a letter a loop, "p" parallel or "r" reduction; ``extents`` their bounds.
+
+        ``body(s, *inputs)`` of an all-parallel stage, ``body(s, *accumulators, *inputs)`` of a reduction,
+        returns the values of ``outs``. ``init`` fills the outputs of a reduction first.
+        """
+        reduces = "r" in iterators
+        dims = len(iterators)
+        if reduces and init is not None:
+            for target, _ in outs:
+                constant = self._constant(init, self._dtypes[target])
+                self._builder.insert(linalg.ops.FillOp([constant], [target], []))
+        buffers = [*(b for b, _ in ins), *(b for b, _ in outs)]
+        maps = [affine_map(dims, spec) for _, spec in (*ins, *outs)]
+        types = []
+        for b in buffers:
+            assert isinstance(b.type, MemRefType)
+            types.append(b.type.element_type)
+        block = Block(arg_types=types)
+        s = ScalarBuilder(Builder(InsertPoint.at_end(block)))
+        values = [s.wrap(a, self._dtypes[b]) for a, b in zip(block.args, buffers, strict=True)]
+        xs, accumulators = values[: len(ins)], values[len(ins) :]
+        produced = body(s, *accumulators, *xs) if reduces else body(s, *xs)
+        results = [produced] if isinstance(produced, Value) else list(produced)
+        block.add_op(linalg.ops.YieldOp(*[r.ssa for r in results]))
+        kinds = {"p": IteratorTypeAttr.parallel(), "r": IteratorTypeAttr.reduction()}
+        op = linalg.ops.GenericOp(
+            [b for b, _ in ins],
+            [b for b, _ in outs],
+            Region(block),
+            [AffineMapAttr(m) for m in maps],
+            [kinds[c] for c in iterators],
+        )
+        op.attributes["lb.extents"] = int_array(extents)
+        self._builder.insert(op)
+
+    def pad(self, source: SSAValue, low: Sequence[int], high: Sequence[int], value: float | int) -> SSAValue:
+        """A temporary: ``source`` with ``low`` and ``high`` elements of ``value`` around each axis."""
+        shape = [e + a + b for e, a, b in zip(shape_of(source.type), low, high, strict=True)]
+        dtype = self._dtypes[source]
+        target = self.temp(shape, dtype)
+        self._builder.insert(PadOp(source, target, low, self._attr(value, dtype)))
+        return target
+
+    def _attr(self, value: float | int, dtype: str) -> Any:
+        ty: Any = arith_type(dtype)
+        return FloatAttr(float(value), ty) if is_float(dtype) else IntegerAttr(int(value), ty)
+
+    def _constant(self, value: float | int, dtype: str) -> SSAValue:
+        return self._builder.insert(arith.ConstantOp(self._attr(value, dtype))).result
+
+    def finish(self) -> func.FuncOp:
+        """The PrimFunc, closed; the builder is not used after this."""
+        self._builder.insert(func.ReturnOp())
+        op = func.FuncOp(
+            self._name, FunctionType.from_lists(list(self._block.arg_types), []), Region(self._block)
+        )
+        op.attributes["lb.prim"] = UnitAttr()
+        return op
+
+
+def _scope(ty: Attribute) -> str:
+    from landbridge.ir.types import vdevice_of
+
+    return vdevice_of(ty).scope.data
+
+
+def _signless(ty: MemRefType[Any]) -> MemRefType[Any]:
+    return MemRefType(compute_type(ty.element_type), ty.shape, ty.layout, ty.memory_space)

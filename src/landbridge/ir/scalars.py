@@ -1,0 +1,303 @@
+"""Scalar expressions of PrimFunc bodies, written with Python operators.
+
+A Value is an SSA value with its dtype name (arith is signless, so the sign of an integer is known only here).
+``index`` is the dtype of loop indices. Mixing dtypes raises; casts are explicit, as in the models we import.
+"""
+
+from __future__ import annotations
+
+import math as pymath
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from xdsl.builder import Builder
+from xdsl.dialects import arith, linalg, math, memref
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, IntegerType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from landbridge.errors import CompileError
+from landbridge.ir.types import compute_type, element_type
+
+Number: TypeAlias = "Value | int | float | bool"
+
+_CMPF = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+_FMF = arith.FastMathFlagsAttr([arith.FastMathFlag.ALLOW_CONTRACT])
+
+
+def arith_type(dtype: str) -> Attribute:
+    """The arith type that values of a dtype are computed in."""
+    return IndexType() if dtype == "index" else compute_type(element_type(dtype))
+
+
+def is_float(dtype: str) -> bool:
+    """Whether ``dtype`` is a floating-point dtype."""
+    return dtype.startswith(("float", "bfloat"))
+
+
+class Value:
+    """An SSA scalar with operators; made by a ScalarBuilder."""
+
+    __slots__ = ("b", "dtype", "ssa")
+
+    def __init__(self, builder: ScalarBuilder, ssa: SSAValue, dtype: str) -> None:
+        self.b, self.ssa, self.dtype = builder, ssa, dtype
+
+    def __add__(self, o: Number) -> Value:
+        return self.b.binary("add", self, o)
+
+    def __radd__(self, o: Number) -> Value:
+        return self.b.binary("add", o, self)
+
+    def __sub__(self, o: Number) -> Value:
+        return self.b.binary("sub", self, o)
+
+    def __rsub__(self, o: Number) -> Value:
+        return self.b.binary("sub", o, self)
+
+    def __mul__(self, o: Number) -> Value:
+        return self.b.binary("mul", self, o)
+
+    def __rmul__(self, o: Number) -> Value:
+        return self.b.binary("mul", o, self)
+
+    def __truediv__(self, o: Number) -> Value:
+        return self.b.binary("div", self, o)
+
+    def __rtruediv__(self, o: Number) -> Value:
+        return self.b.binary("div", o, self)
+
+    def __neg__(self) -> Value:
+        return self.b.neg(self)
+
+    def __lt__(self, o: Number) -> Value:
+        return self.b.compare("lt", self, o)
+
+    def __le__(self, o: Number) -> Value:
+        return self.b.compare("le", self, o)
+
+    def __gt__(self, o: Number) -> Value:
+        return self.b.compare("gt", self, o)
+
+    def __ge__(self, o: Number) -> Value:
+        return self.b.compare("ge", self, o)
+
+    def eq(self, o: Number) -> Value:
+        """``self == o`` (ordered for floats)."""
+        return self.b.compare("eq", self, o)
+
+    def ne(self, o: Number) -> Value:
+        """``self != o`` (true when a float is NaN)."""
+        return self.b.compare("ne", self, o)
+
+    def __and__(self, o: Number) -> Value:
+        return self.b.binary("and", self, o)
+
+    def __or__(self, o: Number) -> Value:
+        return self.b.binary("or", self, o)
+
+    def __xor__(self, o: Number) -> Value:
+        return self.b.binary("xor", self, o)
+
+
+_FLOAT_BINARY: dict[str, type[Operation]] = {
+    "add": arith.AddfOp,
+    "sub": arith.SubfOp,
+    "mul": arith.MulfOp,
+    "div": arith.DivfOp,
+    "max": arith.MaximumfOp,
+    "min": arith.MinimumfOp,
+}
+_INT_BINARY: dict[str, tuple[type[Operation], type[Operation]]] = {
+    "add": (arith.AddiOp, arith.AddiOp),
+    "sub": (arith.SubiOp, arith.SubiOp),
+    "mul": (arith.MuliOp, arith.MuliOp),
+    "div": (arith.DivSIOp, arith.DivUIOp),
+    "rem": (arith.RemSIOp, arith.RemUIOp),
+    "floordiv": (arith.FloorDivSIOp, arith.DivUIOp),
+    "max": (arith.MaxSIOp, arith.MaxUIOp),
+    "min": (arith.MinSIOp, arith.MinUIOp),
+    "and": (arith.AndIOp, arith.AndIOp),
+    "or": (arith.OrIOp, arith.OrIOp),
+    "xor": (arith.XOrIOp, arith.XOrIOp),
+    "shl": (arith.ShLIOp, arith.ShLIOp),
+    "shr": (arith.ShRSIOp, arith.ShRUIOp),
+}
+_MATH: dict[str, type[Operation]] = {
+    "abs": math.AbsFOp, "acos": math.AcosOp, "acosh": math.AcoshOp, "asin": math.AsinOp,
+    "asinh": math.AsinhOp, "atan": math.AtanOp, "atanh": math.AtanhOp, "ceil": math.CeilOp,
+    "cos": math.CosOp, "cosh": math.CoshOp, "erf": math.ErfOp, "exp": math.ExpOp, "floor": math.FloorOp,
+    "log": math.LogOp, "log1p": math.Log1pOp, "round_even": math.RoundEvenOp, "rsqrt": math.RsqrtOp,
+    "sin": math.SinOp, "sinh": math.SinhOp, "sqrt": math.SqrtOp, "tan": math.TanOp, "tanh": math.TanhOp,
+    "trunc": math.TruncOp,
+}  # fmt: skip
+
+
+class ScalarBuilder:
+    """Builds the scalar body of one PrimFunc stage."""
+
+    def __init__(self, builder: Builder) -> None:
+        self._builder = builder
+
+    def _add(self, op: Operation, dtype: str) -> Value:
+        return Value(self, self._builder.insert(op).results[0], dtype)
+
+    def wrap(self, ssa: SSAValue, dtype: str) -> Value:
+        """An existing SSA value as a Value."""
+        return Value(self, ssa, dtype)
+
+    def const(self, value: int | float | bool, dtype: str) -> Value:
+        """A constant of ``dtype``."""
+        ty = arith_type(dtype)
+        if is_float(dtype):
+            assert isinstance(ty, AnyFloat)
+            attr: Attribute = FloatAttr(float(value), ty)
+        else:
+            assert isinstance(ty, IntegerType | IndexType)
+            number = int(value)
+            if isinstance(ty, IntegerType):
+                width = ty.width.data
+                number &= (1 << width) - 1
+                if width > 1 and number >= 1 << (width - 1):
+                    number -= 1 << width
+            attr = IntegerAttr(number, ty)
+        return self._add(arith.ConstantOp(attr, ty), dtype)
+
+    def value(self, x: Number, dtype: str) -> Value:
+        """``x`` as a Value of ``dtype``; a Value of another dtype raises."""
+        if isinstance(x, Value):
+            if x.dtype != dtype:
+                raise CompileError(f"scalar of {x.dtype} where {dtype} is needed; cast explicitly")
+            return x
+        return self.const(x, dtype)
+
+    def _pair(self, a: Number, b: Number) -> tuple[Value, Value, str]:
+        dtype = a.dtype if isinstance(a, Value) else b.dtype if isinstance(b, Value) else ""
+        if not dtype:
+            raise CompileError("a scalar operation needs at least one IR value")
+        return self.value(a, dtype), self.value(b, dtype), dtype
+
+    def binary(self, kind: str, a: Number, b: Number) -> Value:
+        """add sub mul div max min (floats propagate NaN); rem floordiv and or xor shl shr on integers."""
+        x, y, dtype = self._pair(a, b)
+        if is_float(dtype):
+            if kind not in _FLOAT_BINARY:
+                raise CompileError(f"no float operation {kind!r}")
+            op = _FLOAT_BINARY[kind]
+            return self._add(op(x.ssa, y.ssa, flags=_FMF), dtype)  # type: ignore[call-arg]
+        signed, unsigned = _INT_BINARY[kind]
+        chosen = unsigned if dtype.startswith("uint") or dtype == "bool" else signed
+        return self._add(chosen(x.ssa, y.ssa), dtype)  # type: ignore[call-arg]
+
+    def maximum(self, a: Number, b: Number) -> Value:
+        """The larger; NaN when either is NaN."""
+        return self.binary("max", a, b)
+
+    def minimum(self, a: Number, b: Number) -> Value:
+        """The smaller; NaN when either is NaN."""
+        return self.binary("min", a, b)
+
+    def neg(self, a: Value) -> Value:
+        """``-a``."""
+        if is_float(a.dtype):
+            return self._add(arith.NegfOp(a.ssa), a.dtype)
+        return self.binary("sub", 0, a)
+
+    def compare(self, kind: str, a: Number, b: Number) -> Value:
+        """eq ne lt le gt ge -> bool; ordered on floats, except ne."""
+        x, y, dtype = self._pair(a, b)
+        if is_float(dtype):
+            return self._add(arith.CmpfOp(x.ssa, y.ssa, _CMPF[kind]), "bool")
+        sign = "" if kind in ("eq", "ne") else "u" if dtype.startswith("uint") or dtype == "bool" else "s"
+        return self._add(arith.CmpiOp(x.ssa, y.ssa, sign + kind), "bool")
+
+    def logical_not(self, a: Value) -> Value:
+        """``not a`` of a bool."""
+        return self.binary("xor", a, True)
+
+    def select(self, condition: Value, a: Number, b: Number) -> Value:
+        """``a if condition else b``, both evaluated."""
+        x, y, dtype = self._pair(a, b)
+        return self._add(arith.SelectOp(condition.ssa, x.ssa, y.ssa), dtype)
+
+    def math(self, name: str, a: Value) -> Value:
+        """A unary function of the math dialect, by its short name ("exp", "tanh", ...)."""
+        if name not in _MATH or not is_float(a.dtype):
+            raise CompileError(f"no scalar function {name!r} on {a.dtype}")
+        return self._add(_MATH[name](a.ssa), a.dtype)  # type: ignore[call-arg]
+
+    def exp(self, a: Value) -> Value:
+        """e to the ``a``."""
+        return self.math("exp", a)
+
+    def sqrt(self, a: Value) -> Value:
+        """The square root; NaN below 0."""
+        return self.math("sqrt", a)
+
+    def pow(self, a: Value, b: Number) -> Value:
+        """``a`` to the ``b`` (float)."""
+        return self._add(math.PowFOp(a.ssa, self.value(b, a.dtype).ssa), a.dtype)
+
+    def sigmoid(self, a: Value) -> Value:
+        """``1 / (1 + exp(-a))``."""
+        return 1.0 / (self.exp(-a) + 1.0)
+
+    def index(self, dim: int) -> Value:
+        """The iteration index of loop ``dim``."""
+        return self._add(linalg.ops.IndexOp(dim), "index")
+
+    def load(self, source: SSAValue, indices: Sequence[Number], dtype: str) -> Value:
+        """One element at computed indices, which must be in bounds."""
+        where = [self.value(i, "index").ssa for i in indices]
+        return self._add(memref.LoadOp.get(source, where), dtype)
+
+    def cast(self, a: Value, dtype: str) -> Value:
+        """Convert as C does; float to integer truncates, to bool is ``!= 0``."""
+        if a.dtype == dtype:
+            return a
+        if dtype == "bool":
+            return a.ne(0)
+        src, dst = arith_type(a.dtype), arith_type(dtype)
+        op = _cast_op(a.dtype, dtype)
+        if op is None:
+            return Value(self, a.ssa, dtype)
+        if src == dst:
+            return Value(self, a.ssa, dtype)
+        return self._add(op(a.ssa, dst), dtype)
+
+
+def _bits(dtype: str) -> int:
+    if dtype == "index":
+        return 64
+    if dtype == "bool":
+        return 1
+    return int(dtype.lstrip("abcdefghijklmnopqrstuvwxyz"))
+
+
+def _cast_op(src: str, dst: str) -> Callable[[SSAValue, Attribute], Operation] | None:
+    """The arith operation that casts; None when the bits stay."""
+    unsigned = src.startswith("uint") or src == "bool"
+    if "index" in (src, dst):
+        return arith.IndexCastOp
+    if is_float(src) and is_float(dst):
+        return arith.ExtFOp if _bits(dst) > _bits(src) else arith.TruncFOp
+    if is_float(src):
+        return arith.FPToUIOp if dst.startswith("uint") else arith.FPToSIOp
+    if is_float(dst):
+        return arith.UIToFPOp if unsigned else arith.SIToFPOp
+    if _bits(src) == _bits(dst):
+        return None
+    if _bits(src) > _bits(dst):
+        return arith.TruncIOp
+    return arith.ExtUIOp if unsigned else arith.ExtSIOp
+
+
+def float_limits(dtype: str) -> tuple[float, float]:
+    """Lowest and highest values of a dtype, for identities of max and min."""
+    if is_float(dtype):
+        return -pymath.inf, pymath.inf
+    if dtype == "bool":
+        return 0, 1
+    bits = _bits(dtype)
+    if dtype.startswith("uint"):
+        return 0, (1 << bits) - 1
+    return -(1 << (bits - 1)), (1 << (bits - 1)) - 1

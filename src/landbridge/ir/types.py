@@ -1,0 +1,154 @@
+"""Types of the IR: element types by dtype name, tensors with a VDevice encoding, memrefs with a scope."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntAttr,
+    IntegerType,
+    MemRefType,
+    NoneAttr,
+    Signedness,
+    StringAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from landbridge.dtypes import dtype
+from landbridge.errors import CompileError
+
+AnyTensor: TypeAlias = TensorType[Any]
+AnyMemRef: TypeAlias = MemRefType[Any]
+
+
+@irdl_attr_definition
+class VDeviceAttr(ParametrizedAttribute):
+    """Placement of a tensor: ``#lb.vdevice<index, "scope">``; ``index`` numbers the program's vdevices."""
+
+    name = "lb.vdevice"
+
+    index: IntAttr
+    scope: StringAttr
+
+    @staticmethod
+    def of(index: int = 0, scope: str = "global") -> VDeviceAttr:
+        """The placement on vdevice ``index`` in ``scope``; the empty scope means ``"global"``."""
+        return VDeviceAttr(IntAttr(index), StringAttr(scope or "global"))
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            index = parser.parse_integer()
+            parser.parse_punctuation(",")
+            return (IntAttr(index), StringAttr(parser.parse_str_literal()))
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(f"{self.index.data}, ")
+            printer.print_string_literal(self.scope.data)
+
+
+HOST = VDeviceAttr.of()
+
+# Unsigned integers keep their sign in the type, so that a dtype survives the IR; booleans are i1.
+_ELEMENT_TYPES: dict[str, Attribute] = {
+    "bool": IntegerType(1),
+    "int8": IntegerType(8),
+    "int16": IntegerType(16),
+    "int32": IntegerType(32),
+    "int64": IntegerType(64),
+    "uint8": IntegerType(8, Signedness.UNSIGNED),
+    "uint16": IntegerType(16, Signedness.UNSIGNED),
+    "uint32": IntegerType(32, Signedness.UNSIGNED),
+    "uint64": IntegerType(64, Signedness.UNSIGNED),
+    "float16": Float16Type(),
+    "bfloat16": BFloat16Type(),
+    "float32": Float32Type(),
+    "float64": Float64Type(),
+}
+_DTYPE_NAMES = {v: k for k, v in _ELEMENT_TYPES.items()}
+
+
+def element_type(dtype: str) -> Attribute:
+    """The IR element type of a dtype name; raises CompileError for one the IR does not compute on."""
+    try:
+        return _ELEMENT_TYPES[dtype]
+    except KeyError:
+        raise CompileError(
+            f"dtype {dtype!r} cannot be compiled; legal: {', '.join(_ELEMENT_TYPES)}"
+        ) from None
+
+
+def dtype_of(ty: Attribute) -> str:
+    """The dtype name of an element type, tensor type or memref type."""
+    if isinstance(ty, TensorType | MemRefType):
+        ty = ty.element_type
+    return _DTYPE_NAMES[ty]
+
+
+def compute_type(element: Attribute) -> Attribute:
+    """The type a loaded element is computed in: the element type without its sign (arith is signless)."""
+    if isinstance(element, IntegerType) and element.signedness.data != Signedness.SIGNLESS:
+        return IntegerType(element.width.data)
+    return element
+
+
+def is_unsigned(element: Attribute) -> bool:
+    """Whether an element type is an unsigned integer."""
+    return isinstance(element, IntegerType) and element.signedness.data == Signedness.UNSIGNED
+
+
+def tensor_type(shape: Sequence[int], dtype: str, vdevice: VDeviceAttr = HOST) -> AnyTensor:
+    """``tensor<shape x dtype, vdevice>``."""
+    return TensorType(element_type(dtype), shape, vdevice)
+
+
+def memref_type(shape: Sequence[int], dtype: str, scope: str = "global") -> AnyMemRef:
+    """A dense row-major ``memref<shape x dtype, "scope">``."""
+    return MemRefType(element_type(dtype), shape, NoneAttr(), StringAttr(scope))
+
+
+def vdevice_of(ty: Attribute) -> VDeviceAttr:
+    """The placement of a tensor type; raises CompileError when it has none."""
+    if isinstance(ty, TensorType) and isinstance(ty.encoding, VDeviceAttr):
+        return ty.encoding
+    raise CompileError(f'{ty} has no VDevice encoding; write tensor<..., #lb.vdevice<0, "global">>')
+
+
+def buffer_type(ty: AnyTensor) -> AnyMemRef:
+    """The memref a tensor of type ``ty`` lives in."""
+    return MemRefType(ty.element_type, ty.shape, NoneAttr(), vdevice_of(ty).scope)
+
+
+def shape_of(ty: Attribute) -> tuple[int, ...]:
+    """The static shape of a tensor or memref type."""
+    if not isinstance(ty, TensorType | MemRefType):
+        raise CompileError(f"{ty} is no tensor and no memref")
+    return tuple(ty.get_shape())
+
+
+def element_count(shape: Sequence[int]) -> int:
+    """The number of elements of a shape."""
+    count = 1
+    for extent in shape:
+        count *= extent
+    return count
+
+
+def item_bytes(ty: Attribute) -> int:
+    """Bytes of one element in memory; a bool takes one."""
+    return dtype(dtype_of(ty)).itemsize
+
+
+def nbytes_of(ty: Attribute) -> int:
+    """Bytes of a dense tensor or memref."""
+    return element_count(shape_of(ty)) * item_bytes(ty)
