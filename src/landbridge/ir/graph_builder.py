@@ -67,14 +67,10 @@ class GraphBuilder:
         function = prim.finish()
         self.module.op.body.block.add_op(function)
         destinations = [self._builder.insert(bufferization.AllocTensorOp(t)).tensor for t in types]
-        op = self._builder.insert(
-            CallOp(function.sym_name.data, list(inputs), destinations, types, self.node or name)
-        )
+        op = self._builder.insert(CallOp(function.sym_name.data, list(inputs), destinations, types, self.node or name))
         return list(op.res)
 
-    def elementwise(
-        self, name: str, inputs: Sequence[SSAValue], body: Body, dtype: str | None = None
-    ) -> SSAValue:
+    def elementwise(self, name: str, inputs: Sequence[SSAValue], body: Body, dtype: str | None = None) -> SSAValue:
         """``body(s, *values)`` on every element, with numpy broadcasting; ``dtype`` of the result (else the first's)."""
         shapes = [shape_of(v.type) for v in inputs]
         try:

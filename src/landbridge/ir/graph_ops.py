@@ -96,9 +96,7 @@ class ViewOp(IRDLOperation):
     traits = traits_def(Pure())
 
     def __init__(self, source: SSAValue, ty: Attribute, offset: int = 0) -> None:
-        super().__init__(
-            operands=[source], result_types=[ty], attributes={"offset": IntegerAttr(offset, i64)}
-        )
+        super().__init__(operands=[source], result_types=[ty], attributes={"offset": IntegerAttr(offset, i64)})
 
 
 @irdl_op_definition

@@ -124,9 +124,7 @@ class PrimBuilder:
     def finish(self) -> func.FuncOp:
         """The PrimFunc, closed; the builder is not used after this."""
         self._builder.insert(func.ReturnOp())
-        op = func.FuncOp(
-            self._name, FunctionType.from_lists(list(self._block.arg_types), []), Region(self._block)
-        )
+        op = func.FuncOp(self._name, FunctionType.from_lists(list(self._block.arg_types), []), Region(self._block))
         op.attributes["lb.prim"] = UnitAttr()
         return op
 

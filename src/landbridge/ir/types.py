@@ -83,9 +83,7 @@ def element_type(dtype: str) -> Attribute:
     try:
         return _ELEMENT_TYPES[dtype]
     except KeyError:
-        raise CompileError(
-            f"dtype {dtype!r} cannot be compiled; legal: {', '.join(_ELEMENT_TYPES)}"
-        ) from None
+        raise CompileError(f"dtype {dtype!r} cannot be compiled; legal: {', '.join(_ELEMENT_TYPES)}") from None
 
 
 def dtype_of(ty: Attribute) -> str:

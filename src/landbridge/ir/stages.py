@@ -1,0 +1,103 @@
+"""A read-only view of a PrimFunc as its sequence of stages, for passes that reason about loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects import arith, func, linalg, memref
+from xdsl.dialects.builtin import AffineMapAttr
+from xdsl.dialects.linalg.attrs import IteratorType
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
+
+from landbridge.ir.graph_ops import ints
+from landbridge.ir.prim_ops import PadOp
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A memref and the map from loop indices to its indices; ``scalar`` is its block argument in the body."""
+
+    buffer: SSAValue
+    map: AffineMap
+    scalar: BlockArgument
+
+
+@dataclass(frozen=True)
+class Generic:
+    """One ``linalg.generic``: loop bounds, iterator letters ("p"/"r"), operands and the scalar body."""
+
+    op: linalg.ops.GenericOp
+    extents: tuple[int, ...]
+    iterators: str
+    ins: tuple[Operand, ...]
+    outs: tuple[Operand, ...]
+
+    @property
+    def body(self) -> Block:
+        """The scalar body, ending in ``linalg.yield``."""
+        return self.op.body.block
+
+    @property
+    def reduces(self) -> bool:
+        """Whether any loop is a reduction."""
+        return "r" in self.iterators
+
+    @property
+    def elementwise(self) -> bool:
+        """All loops parallel, one output, written at the loop indices themselves."""
+        return not self.reduces and len(self.outs) == 1 and is_identity(self.outs[0].map, self.extents)
+
+
+def is_identity(m: AffineMap, extents: tuple[int, ...]) -> bool:
+    """Whether ``m`` is ``(d0, .., dn) -> (d0, .., dn)``; a 0 where the extent is 1 counts."""
+    return m.num_dims == len(m.results) and all(
+        (isinstance(e, AffineDimExpr) and e.position == i)
+        or (isinstance(e, AffineConstantExpr) and e.value == 0 and extents[i] == 1)
+        for i, e in enumerate(m.results)
+    )
+
+
+def view_generic(op: linalg.ops.GenericOp) -> Generic:
+    """The Generic view of ``op``, which must carry ``lb.extents``."""
+    maps = [a.data for a in op.indexing_maps.data if isinstance(a, AffineMapAttr)]
+    buffers = [*op.inputs, *op.outputs]
+    operands = [Operand(b, m, a) for b, m, a in zip(buffers, maps, op.body.block.args, strict=True)]
+    extents: Any = op.attributes["lb.extents"]
+    return Generic(
+        op,
+        ints(extents),
+        "".join("r" if t.data == IteratorType.REDUCTION else "p" for t in op.iterator_types.data),
+        tuple(operands[: len(op.inputs)]),
+        tuple(operands[len(op.inputs) :]),
+    )
+
+
+@dataclass(frozen=True)
+class PrimView:
+    """A PrimFunc: its function, its arguments, temporaries, and stages (generic, fill and pad) in order."""
+
+    function: func.FuncOp
+    temporaries: tuple[SSAValue, ...]
+    stages: tuple[Operation, ...]
+
+    def generics(self) -> Iterator[Generic]:
+        """The generic stages, in order."""
+        for op in self.stages:
+            if isinstance(op, linalg.ops.GenericOp):
+                yield view_generic(op)
+
+
+def view_prim(function: func.FuncOp) -> PrimView:
+    """The stages of a PrimFunc."""
+    temporaries, stages = [], []
+    for op in function.body.block.ops:
+        if isinstance(op, memref.AllocOp):
+            temporaries.append(op.memref)
+        elif isinstance(op, linalg.ops.GenericOp | linalg.ops.FillOp | PadOp):
+            stages.append(op)
+        elif not isinstance(op, arith.ConstantOp | func.ReturnOp):
+            raise TypeError(f"{op.name} is no stage of a PrimFunc")
+    return PrimView(function, tuple(temporaries), tuple(stages))
