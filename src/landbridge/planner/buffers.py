@@ -1,0 +1,57 @@
+"""What the planner is asked and what it answers: buffers with lifetimes, and the plan of their offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from landbridge.errors import PlanError
+
+BufferId = str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """``size`` bytes at a multiple of ``alignment``, in use during the half-open steps ``start <= t < end``.
+
+    ``offset`` pins the buffer to that byte offset. ``size`` may be 0: such a buffer conflicts with nothing.
+    Raises PlanError for values that mean nothing.
+    """
+
+    id: BufferId
+    size: int
+    alignment: int
+    start: int
+    end: int
+    offset: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.size < 0:
+            raise PlanError(f"buffer {self.id!r} has size {self.size}; legal: 0 or more bytes")
+        if self.alignment < 1 or self.alignment & (self.alignment - 1):
+            raise PlanError(f"buffer {self.id!r} has alignment {self.alignment}; legal: a power of two")
+        if self.end <= self.start:
+            raise PlanError(
+                f"buffer {self.id!r} lives from {self.start} to {self.end} (exclusive), so never; "
+                "legal: start < end, or leave it out"
+            )
+        if self.offset is not None and (self.offset < 0 or self.offset % self.alignment):
+            raise PlanError(
+                f"buffer {self.id!r} is pinned to offset {self.offset}; "
+                f"legal: a multiple of its alignment {self.alignment}, 0 or more"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Byte offsets by buffer id, for the buffers of one (device, scope).
+
+    ``peak`` is the bytes the whole plan needs, ``lower_bound`` what no plan can go below, ``seconds`` the time
+    spent. ``proved_optimal`` says that no plan has a smaller peak.
+    """
+
+    offsets: Mapping[BufferId, int]
+    peak: int
+    lower_bound: int
+    proved_optimal: bool
+    seconds: float

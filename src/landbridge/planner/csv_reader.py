@@ -1,0 +1,40 @@
+"""Read the CSV of MiniMalloc's benchmark instances: ``id,lower,upper,size`` and optional columns."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from landbridge.errors import PlanError
+from landbridge.planner.buffers import Buffer
+
+_COLUMNS = {"id": "id", "buffer": "id", "lower": "start", "start": "start", "upper": "end", "end": "end",
+            "size": "size", "alignment": "alignment", "offset": "offset"}  # fmt: skip
+
+
+def read_csv(path: str | Path) -> list[Buffer]:
+    """The buffers of ``path``: columns id, lower, upper (exclusive), size, and optionally alignment and offset.
+
+    Raises PlanError naming the line that is wrong; OSError when the file cannot be read.
+    """
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        rows = csv.reader(file)
+        columns = [_COLUMNS.get(name.strip().lower(), "") for name in next(rows, [])]
+        missing = {"id", "start", "end", "size"} - set(columns)
+        if missing:
+            raise PlanError(f"{path}: the first line must name the columns id, lower, upper and size")
+        return [_buffer(path, line, dict(zip(columns, row, strict=False))) for line, row in enumerate(rows, 2) if row]
+
+
+def _buffer(path: str | Path, line: int, row: dict[str, str]) -> Buffer:
+    try:
+        return Buffer(
+            id=row["id"],
+            size=int(row["size"]),
+            alignment=int(row.get("alignment") or 1),
+            start=int(row["start"]),
+            end=int(row["end"]),
+            offset=int(row["offset"]) if row.get("offset") else None,
+        )
+    except (KeyError, ValueError, PlanError) as error:
+        raise PlanError(f"{path}, line {line}: {error}") from error
