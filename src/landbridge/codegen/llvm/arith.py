@@ -1,0 +1,294 @@
+"""LLVM IR of the ``arith`` dialect, scalars and vectors alike."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith
+from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS, FastMathFlagsAttr
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IndexType, IntegerAttr
+from xdsl.dialects.utils import FastMathFlag
+from xdsl.ir import Operation
+
+from landbridge.codegen.llvm.emitter import Emitter, Printer
+from landbridge.codegen.llvm.types import (
+    element_of,
+    int_text,
+    is_float,
+    literal,
+    splat,
+    suffix,
+    with_element,
+)
+from landbridge.errors import CodegenError
+
+# Flags that let LLVM assume away NaN or infinities are never passed on: they gave NaN on real networks.
+_HONOURED = {
+    FastMathFlag.REASSOC: "reassoc",
+    FastMathFlag.NO_SIGNED_ZEROS: "nsz",
+    FastMathFlag.ALLOW_RECIP: "arcp",
+    FastMathFlag.ALLOW_CONTRACT: "contract",
+}
+
+
+def fast_flags(op: Operation) -> str:
+    """The fast-math flags of ``op`` as LLVM text with a trailing blank, or nothing."""
+    attr = op.properties.get("fastmath") or op.attributes.get("fastmath")
+    if not isinstance(attr, FastMathFlagsAttr) or not attr.data:
+        return ""
+    return "".join(f"{text} " for flag, text in _HONOURED.items() if flag in attr.data)
+
+
+def _constant(e: Emitter, op: Operation) -> None:
+    value, result = op.properties["value"], op.results[0]
+    if isinstance(value, IntegerAttr):
+        text = int_text(value.value.data, e.type(result.type))
+    elif isinstance(value, FloatAttr):
+        text = literal(value.value.data, e.type(result.type))
+    elif isinstance(value, DenseIntOrFPElementsAttr):
+        kind = e.type(result.type)
+        element = element_of(kind)
+        if value.is_splat():
+            text = splat(value.get_values()[0], kind)
+        else:
+            text = "<" + ", ".join(f"{element} {literal(v, element)}" for v in value.get_values()) + ">"
+    else:
+        raise CodegenError(f"constant {value} has no LLVM form; legal: integers, floats and dense vectors of them")
+    e.names[result] = text
+
+
+def _binary(opcode: str) -> Printer:
+    def emit(e: Emitter, op: Operation) -> None:
+        a, b = op.operands
+        e.set(op.results[0], f"{opcode} {e.type(a.type)} {e.names[a]}, {e.names[b]}")
+
+    return emit
+
+
+def _float_binary(opcode: str) -> Printer:
+    def emit(e: Emitter, op: Operation) -> None:
+        a, b = op.operands
+        e.set(op.results[0], f"{opcode} {fast_flags(op)}{e.type(a.type)} {e.names[a]}, {e.names[b]}")
+
+    return emit
+
+
+def _overflowing(opcode: str) -> Printer:
+    """Addition, subtraction, multiplication, shift: index arithmetic addresses memory and never wraps."""
+
+    def emit(e: Emitter, op: Operation) -> None:
+        a, b = op.operands
+        result = op.results[0]
+        x, y = e.names[a], e.names[b]
+        kind = e.type(a.type)
+        is_index = isinstance(a.type, IndexType)
+        if is_index and _fold_index(e, op, opcode, x, y):
+            return
+        flags = op.properties.get("overflowFlags")
+        text = "".join(f"{flag.value} " for flag in getattr(flags, "data", ()))
+        e.set(result, f"{opcode} {'nsw ' if is_index else text}{kind} {x}, {y}")
+        if is_index:
+            e.depths[e.names[result]] = max(e.depths.get(x, 0), e.depths.get(y, 0))
+            _record_offset(e, e.names[result], opcode, x, y)
+
+    return emit
+
+
+def _is_number(text: str) -> bool:
+    return text[0] != "%" and (text[0] == "-" or text.isdigit())
+
+
+def _fold_index(e: Emitter, op: Operation, opcode: str, x: str, y: str) -> bool:
+    """Fold what is constant or has no effect, so that the address arithmetic printed later is short."""
+    result = op.results[0]
+    if _is_number(x) and _is_number(y) and opcode in ("add", "sub", "mul"):
+        a, b = int(x), int(y)
+        e.names[result] = str(a + b if opcode == "add" else a - b if opcode == "sub" else a * b)
+        return True
+    if (y == "0" and opcode in ("add", "sub")) or (y == "1" and opcode == "mul"):
+        e.names[result] = x
+        return True
+    if (x == "0" and opcode == "add") or (x == "1" and opcode == "mul"):
+        e.names[result] = y
+        return True
+    return False
+
+
+def _record_offset(e: Emitter, name: str, opcode: str, x: str, y: str) -> None:
+    if opcode == "add" and _is_number(x):
+        x, y = y, x
+    if opcode in ("add", "sub") and _is_number(y):
+        base, constant = e.offsets.get(x, (x, 0))
+        e.offsets[name] = (base, constant + (int(y) if opcode == "add" else -int(y)))
+
+
+def _intrinsic(stem: str) -> Printer:
+    def emit(e: Emitter, op: Operation) -> None:
+        kind = e.type(op.operands[0].type)
+        flags = fast_flags(op) if is_float(kind) else ""
+        e.set(op.results[0], e.intrinsic(stem, kind, [e.names[o] for o in op.operands], flags))
+
+    return emit
+
+
+def _round_division(signed: bool, up: bool) -> Printer:
+    """Division rounded down or up: the truncated quotient, corrected where a remainder is left."""
+
+    def emit(e: Emitter, op: Operation) -> None:
+        a, b = op.operands
+        kind, x, y = e.type(a.type), e.names[a], e.names[b]
+        zero = splat(0, kind)
+        quotient = e.emit(f"{'sdiv' if signed else 'udiv'} {kind} {x}, {y}")
+        remainder = e.emit(f"{'srem' if signed else 'urem'} {kind} {x}, {y}")
+        flag = e.emit(f"icmp ne {kind} {remainder}, {zero}")
+        if signed:
+            signs = e.emit(f"xor {kind} {x}, {y}")
+            # Truncation went up when the signs differ, down when they are equal.
+            wrong_side = e.emit(f"icmp {'sge' if up else 'slt'} {kind} {signs}, {zero}")
+            flag = e.emit(f"and {with_element(kind, 'i1')} {flag}, {wrong_side}")
+        correction = e.emit(f"zext {with_element(kind, 'i1')} {flag} to {kind}")
+        e.set(op.results[0], f"{'add' if up else 'sub'} {kind} {quotient}, {correction}")
+
+    return emit
+
+
+def _compare_int(e: Emitter, op: Operation) -> None:
+    a, b = op.operands
+    predicate = op.properties["predicate"]
+    assert isinstance(predicate, IntegerAttr)
+    name = CMPI_COMPARISON_OPERATIONS[predicate.value.data]
+    e.set(op.results[0], f"icmp {name} {e.type(a.type)} {e.names[a]}, {e.names[b]}")
+
+
+def _compare_float(e: Emitter, op: Operation) -> None:
+    a, b = op.operands
+    predicate = op.properties["predicate"]
+    assert isinstance(predicate, IntegerAttr)
+    name = CMPF_COMPARISON_OPERATIONS[predicate.value.data]
+    e.set(op.results[0], f"fcmp {fast_flags(op)}{name} {e.type(a.type)} {e.names[a]}, {e.names[b]}")
+
+
+def _select(e: Emitter, op: Operation) -> None:
+    c, a, b = op.operands
+    kind = e.type(a.type)
+    e.set(op.results[0], f"select {e.type(c.type)} {e.names[c]}, {kind} {e.names[a]}, {kind} {e.names[b]}")
+
+
+def _negate(e: Emitter, op: Operation) -> None:
+    a = op.operands[0]
+    e.set(op.results[0], f"fneg {fast_flags(op)}{e.type(a.type)} {e.names[a]}")
+
+
+def cast(e: Emitter, op: Operation, opcode: str) -> None:
+    """A conversion by one LLVM instruction; no instruction where source and result have one spelling."""
+    source, result = op.operands[0], op.results[0]
+    before, after = e.type(source.type), e.type(result.type)
+    if before == after:
+        e.names[result] = e.names[source]
+    else:
+        e.set(result, f"{opcode} {before} {e.names[source]} to {after}")
+
+
+def _cast(opcode: str) -> Printer:
+    return lambda e, op: cast(e, op, opcode)
+
+
+def _index_cast(signed: bool) -> Printer:
+    def emit(e: Emitter, op: Operation) -> None:
+        before, after = (int(element_of(e.type(v.type))[1:]) for v in (op.operands[0], op.results[0]))
+        cast(e, op, "trunc" if before > after else "sext" if signed else "zext")
+
+    return emit
+
+
+def _saturating(stem: str) -> Printer:
+    """Float to integer: MLIR leaves values that do not fit undefined, this back end clamps them; NaN gives 0."""
+
+    def emit(e: Emitter, op: Operation) -> None:
+        source, result = op.operands[0], op.results[0]
+        before, after = e.type(source.type), e.type(result.type)
+        symbol = f"llvm.{stem}.sat.{suffix(after)}.{suffix(before)}"
+        e.module.declare(symbol, after, [before])
+        e.set(result, f"call {after} @{symbol}({before} {e.names[source]})")
+
+    return emit
+
+
+def _extended_multiply(signed: bool) -> Printer:
+    """Both halves of a product, low then high."""
+
+    def emit(e: Emitter, op: Operation) -> None:
+        a, b = op.operands
+        kind = e.type(a.type)
+        bits = int(element_of(kind)[1:])
+        wide = with_element(kind, f"i{2 * bits}")
+        opcode = "sext" if signed else "zext"
+        x, y = (e.emit(f"{opcode} {kind} {e.names[v]} to {wide}") for v in (a, b))
+        product = e.emit(f"mul {wide} {x}, {y}")
+        e.set(op.results[0], f"trunc {wide} {product} to {kind}")
+        shifted = e.emit(f"lshr {wide} {product}, {splat(bits, wide)}")
+        e.set(op.results[1], f"trunc {wide} {shifted} to {kind}")
+
+    return emit
+
+
+def _extended_add(e: Emitter, op: Operation) -> None:
+    a, b = op.operands
+    kind = e.type(a.type)
+    total = e.emit(f"add {kind} {e.names[a]}, {e.names[b]}")
+    e.names[op.results[0]] = total
+    e.set(op.results[1], f"icmp ult {kind} {total}, {e.names[a]}")
+
+
+def bitcast(e: Emitter, op: Operation) -> None:
+    """Same bits, another type."""
+    cast(e, op, "bitcast")
+
+
+PRINTERS: dict[type[Operation], Printer] = {
+    arith.ConstantOp: _constant,
+    arith.AddiOp: _overflowing("add"),
+    arith.SubiOp: _overflowing("sub"),
+    arith.MuliOp: _overflowing("mul"),
+    arith.ShLIOp: _overflowing("shl"),
+    arith.AddUIExtendedOp: _extended_add,
+    arith.MulUIExtendedOp: _extended_multiply(signed=False),
+    arith.MulSIExtendedOp: _extended_multiply(signed=True),
+    arith.DivUIOp: _binary("udiv"),
+    arith.DivSIOp: _binary("sdiv"),
+    arith.RemUIOp: _binary("urem"),
+    arith.RemSIOp: _binary("srem"),
+    arith.FloorDivSIOp: _round_division(signed=True, up=False),
+    arith.CeilDivSIOp: _round_division(signed=True, up=True),
+    arith.CeilDivUIOp: _round_division(signed=False, up=True),
+    arith.MinUIOp: _intrinsic("umin"),
+    arith.MaxUIOp: _intrinsic("umax"),
+    arith.MinSIOp: _intrinsic("smin"),
+    arith.MaxSIOp: _intrinsic("smax"),
+    arith.AndIOp: _binary("and"),
+    arith.OrIOp: _binary("or"),
+    arith.XOrIOp: _binary("xor"),
+    arith.ShRUIOp: _binary("lshr"),
+    arith.ShRSIOp: _binary("ashr"),
+    arith.CmpiOp: _compare_int,
+    arith.CmpfOp: _compare_float,
+    arith.SelectOp: _select,
+    arith.AddfOp: _float_binary("fadd"),
+    arith.SubfOp: _float_binary("fsub"),
+    arith.MulfOp: _float_binary("fmul"),
+    arith.DivfOp: _float_binary("fdiv"),
+    arith.NegfOp: _negate,
+    arith.MaximumfOp: _intrinsic("maximum"),
+    arith.MinimumfOp: _intrinsic("minimum"),
+    arith.MaxnumfOp: _intrinsic("maxnum"),
+    arith.MinnumfOp: _intrinsic("minnum"),
+    arith.BitcastOp: bitcast,
+    arith.IndexCastOp: _index_cast(signed=True),
+    arith.FPToSIOp: _saturating("fptosi"),
+    arith.FPToUIOp: _saturating("fptoui"),
+    arith.SIToFPOp: _cast("sitofp"),
+    arith.UIToFPOp: _cast("uitofp"),
+    arith.ExtFOp: _cast("fpext"),
+    arith.TruncFOp: _cast("fptrunc"),
+    arith.TruncIOp: _cast("trunc"),
+    arith.ExtSIOp: _cast("sext"),
+    arith.ExtUIOp: _cast("zext"),
+}

@@ -1,0 +1,73 @@
+"""Compiling LLVM IR text to object code."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from landbridge.errors import CodegenError
+
+# llvmlite lets one thread into LLVM at a time; this also keeps a context to one thread.
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What LLVM compiles for: triple, CPU name and features (``+avx2,-fma``), as LLVM spells them."""
+
+    triple: str
+    cpu: str
+    features: str
+
+
+@cache
+def _target_machine(machine: Machine) -> Any:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    try:
+        target = llvm.Target.from_triple(machine.triple)
+        return target.create_target_machine(
+            cpu=machine.cpu, features=machine.features, opt=3, reloc="pic", codemodel="small"
+        )
+    except RuntimeError as error:
+        raise CodegenError(f"LLVM cannot compile for {machine}: {error}") from error
+
+
+def compile_ir(text: str, machine: Machine, *, vectorize: bool = True) -> bytes:
+    """The relocatable object of the LLVM module ``text``, optimized.
+
+    ``vectorize`` lets LLVM vectorize loops; it only costs time where the code is vectors already. Raises
+    CodegenError, with LLVM's message, when the text does not parse or does not verify.
+    """
+    with _lock:
+        module, target_machine = _optimized(text, machine, vectorize)
+        return bytes(target_machine.emit_object(module))
+
+
+def compile_to_assembly(text: str, machine: Machine, *, vectorize: bool = True) -> str:
+    """The assembly text of the LLVM module ``text``, for looking at; raises as ``compile_ir``."""
+    with _lock:
+        module, target_machine = _optimized(text, machine, vectorize)
+        return str(target_machine.emit_assembly(module))
+
+
+def _optimized(text: str, machine: Machine, vectorize: bool) -> tuple[Any, Any]:
+    target_machine = _target_machine(machine)
+    try:
+        module = llvm.parse_assembly(text, context=llvm.create_context())
+        module.triple = machine.triple
+        module.data_layout = str(target_machine.target_data)
+        # Never skipped: LLVM ends the process on IR that its verifier would have rejected.
+        module.verify()
+    except RuntimeError as error:
+        raise CodegenError(f"LLVM rejects the generated IR: {error}") from error
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = vectorize
+    options.slp_vectorization = vectorize
+    builder = llvm.create_pass_builder(target_machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return module, target_machine

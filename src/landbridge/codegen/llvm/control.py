@@ -1,0 +1,141 @@
+"""LLVM IR of structured control flow and calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import IndexType, SymbolRefAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from landbridge.codegen.llvm.emitter import Emitter, Printer
+from landbridge.errors import CodegenError
+
+
+def _for(e: Emitter, op: Operation) -> None:
+    lower, upper, step, *initial = op.operands
+    block = op.regions[0].block
+    kind = e.type(lower.type)
+    head, body, done = e.label("for"), e.label("body"), e.label("done")
+    before = e.block
+    e.line(f"br label %{head}")
+    e.start_block(head)
+    induction, *carried = block.args
+    e.depth += 1
+    name = e.define(induction)
+    e.depths[name] = e.depth
+    _define_all(e, carried)
+    phis = len(e.lines)
+    e.lines.append("")
+    going = e.emit(f"icmp slt {kind} {name}, {e.names[upper]}")
+    e.line(f"br i1 {going}, label %{body}, label %{done}")
+    e.start_block(body)
+    yielded = _block(e, block)
+    following = e.emit(f"add nsw {kind} {name}, {e.names[step]}")
+    e.line(f"br label %{head}")
+    lines = [f"  {name} = phi {kind} [ {e.names[lower]}, %{before} ], [ {following}, %{e.block} ]"]
+    for value, first, last in zip(carried, initial, yielded, strict=True):
+        lines.append(
+            f"  {e.names[value]} = phi {e.type(value.type)} [ {e.names[first]}, %{before} ], "
+            f"[ {e.names[last]}, %{e.block} ]"
+        )
+    e.lines[phis] = "\n".join(lines)
+    e.depth -= 1
+    e.start_block(done)
+    for result, value in zip(op.results, carried, strict=True):
+        e.names[result] = e.names[value]
+
+
+def _if(e: Emitter, op: Operation) -> None:
+    has_else = bool(op.regions[1].blocks)
+    then, done = e.label("then"), e.label("endif")
+    otherwise = e.label("else") if has_else else done
+    e.line(f"br i1 {e.names[op.operands[0]]}, label %{then}, label %{otherwise}")
+    ends: list[tuple[Sequence[SSAValue], str]] = []
+    for label, region in ((then, op.regions[0]), (otherwise, op.regions[1])):
+        if region.blocks:
+            e.start_block(label)
+            ends.append((_block(e, region.block), e.block))
+            e.line(f"br label %{done}")
+    e.start_block(done)
+    for i, result in enumerate(op.results):
+        sources = ", ".join(f"[ {e.names[values[i]]}, %{block} ]" for values, block in ends)
+        e.set(result, f"phi {e.type(result.type)} {sources}")
+        if isinstance(result.type, IndexType):
+            e.depths[e.names[result]] = e.depth
+
+
+def _while(e: Emitter, op: Operation) -> None:
+    test, turn = op.regions[0].block, op.regions[1].block
+    head, body, done = e.label("while"), e.label("do"), e.label("done")
+    before = e.block
+    e.line(f"br label %{head}")
+    e.start_block(head)
+    e.depth += 1
+    _define_all(e, test.args)
+    phis = len(e.lines)
+    e.lines.append("")
+    condition, *passed = _block(e, test)
+    e.line(f"br i1 {e.names[condition]}, label %{body}, label %{done}")
+    # What the test computed is visible in the body and after the loop: no phi is needed.
+    for value, result, source in zip(turn.args, op.results, passed, strict=True):
+        e.names[value] = e.names[result] = e.names[source]
+    e.start_block(body)
+    yielded = _block(e, turn)
+    e.line(f"br label %{head}")
+    lines = [
+        f"  {e.names[value]} = phi {e.type(value.type)} [ {e.names[first]}, %{before} ], [ {e.names[last]}, %{e.block} ]"
+        for value, first, last in zip(test.args, op.operands, yielded, strict=True)
+    ]
+    e.lines[phis] = "\n".join(lines)
+    e.depth -= 1
+    e.start_block(done)
+
+
+def _define_all(e: Emitter, values: Sequence[SSAValue]) -> None:
+    for value in values:
+        name = e.define(value)
+        if isinstance(value.type, IndexType):
+            e.depths[name] = e.depth
+
+
+def _block(e: Emitter, block: Block) -> Sequence[SSAValue]:
+    """Print a region's only block; the operands of its terminator."""
+    *ops, last = block.ops
+    e.region(ops)
+    if not isinstance(last, scf.YieldOp | scf.ConditionOp):
+        raise CodegenError(f"a region ends with {last.name!r}; legal: scf.yield, scf.condition")
+    return tuple(last.operands)
+
+
+def _call(e: Emitter, op: Operation) -> None:
+    callee = op.properties["callee"]
+    assert isinstance(callee, SymbolRefAttr)
+    if len(op.results) > 1:
+        raise CodegenError(f"call of {callee.root_reference.data!r}: at most one result is supported")
+    args = ", ".join(f"{e.type(v.type)} {e.names[v]}" for v in op.operands)
+    target = body_symbol(callee.root_reference.data)
+    if op.results:
+        e.set(op.results[0], f"call {e.type(op.results[0].type)} {target}({args})")
+    else:
+        e.line(f"call void {target}({args})")
+
+
+def _return(e: Emitter, op: Operation) -> None:
+    if len(op.operands) > 1:
+        raise CodegenError("a function returns at most one value; write the others through memrefs")
+    e.line(f"ret {e.type(op.operands[0].type)} {e.names[op.operands[0]]}" if op.operands else "ret void")
+
+
+def body_symbol(name: str) -> str:
+    """The LLVM name of the internal function that holds the body of function ``name``."""
+    return f'@"{name}.body"'
+
+
+PRINTERS: dict[type[Operation], Printer] = {
+    scf.ForOp: _for,
+    scf.IfOp: _if,
+    scf.WhileOp: _while,
+    func.CallOp: _call,
+    func.ReturnOp: _return,
+}

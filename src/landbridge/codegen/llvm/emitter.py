@@ -1,0 +1,143 @@
+"""The state of printing one function: names, the current block, and the lines so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from landbridge.codegen.llvm.types import suffix, type_text
+from landbridge.errors import CodegenError
+
+if TYPE_CHECKING:
+    from landbridge.codegen.llvm.memory import View
+
+
+class ModuleState:
+    """What the functions of one LLVM module share: type spellings, declarations, expanded math functions."""
+
+    def __init__(self) -> None:
+        self.declarations: dict[str, str] = {}
+        self.helpers: dict[str, str] = {}
+        # By identity: hashing a vector type walks it, and types are shared objects in practice. The type
+        # itself is kept, so that no other object can take its id.
+        self._types: dict[int, tuple[Attribute, str]] = {}
+
+    def type(self, attr: Attribute) -> str:
+        """The LLVM spelling of ``attr``; raises CodegenError when it has none."""
+        known = self._types.get(id(attr))
+        if known is None:
+            known = self._types[id(attr)] = (attr, type_text(attr))
+        return known[1]
+
+    def declare(self, symbol: str, result: str, params: Sequence[str]) -> None:
+        """Declare an external function or intrinsic once."""
+        if symbol not in self.declarations:
+            self.declarations[symbol] = f"declare {result} @{symbol}({', '.join(params)})"
+
+
+class Emitter:
+    """Prints one function body: each operation goes to the printer its class has in ``printers``."""
+
+    def __init__(self, module: ModuleState, printers: dict[type[Operation], Printer]) -> None:
+        self.module = module
+        self.printers = printers
+        self.lines: list[str] = []
+        self.entry_lines: list[str] = []
+        self.block = "entry"
+        self.type = module.type
+        self.names: dict[SSAValue, str] = {}
+        #: Index names that are another name plus a constant: ``name -> (base, constant)``.
+        self.offsets: dict[str, tuple[str, int]] = {}
+        #: How many loops enclose the definition of an index name; absent means 0.
+        self.depths: dict[str, int] = {}
+        self.depth = 0
+        #: How memref types are addressed, by the identity of the type, kept alive beside it.
+        self.views: dict[int, tuple[Attribute, View]] = {}
+        #: Address arithmetic already emitted, one scope per open region.
+        self.scopes: list[dict[tuple[str, ...], str]] = [{}]
+        self._count = 0
+
+    # names ---------------------------------------------------------------------------------------------
+    def fresh(self) -> str:
+        """A new local name."""
+        self._count += 1
+        return f"%v{self._count}"
+
+    def label(self, kind: str) -> str:
+        """A new block label."""
+        self._count += 1
+        return f"{kind}{self._count}"
+
+    def define(self, value: SSAValue) -> str:
+        """A new local name for ``value``."""
+        self._count += 1
+        name = self.names[value] = f"%v{self._count}"
+        return name
+
+    def value(self, value: SSAValue) -> str:
+        """The name or literal of an operand."""
+        return self.names[value]
+
+    # lines ---------------------------------------------------------------------------------------------
+    def emit(self, text: str) -> str:
+        """Emit ``text`` as the definition of a new name, and return the name."""
+        self._count += 1
+        name = f"%v{self._count}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def line(self, text: str) -> None:
+        """Emit an instruction without a result."""
+        self.lines.append(f"  {text}")
+
+    def set(self, value: SSAValue, text: str) -> None:
+        """Emit ``text`` as the definition of ``value``."""
+        self._count += 1
+        name = self.names[value] = f"%v{self._count}"
+        self.lines.append(f"  {name} = {text}")
+
+    def start_block(self, label: str) -> None:
+        """Begin the basic block ``label``."""
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    def intrinsic(self, stem: str, text: str, operands: Sequence[str], flags: str = "") -> str:
+        """The call of ``llvm.<stem>`` overloaded on, and taking and giving, type ``text``."""
+        symbol = f"llvm.{stem}.{suffix(text)}"
+        self.module.declare(symbol, text, [text] * len(operands))
+        return f"call {flags}{text} @{symbol}({', '.join(f'{text} {o}' for o in operands)})"
+
+    # operations ----------------------------------------------------------------------------------------
+    def operation(self, op: Operation) -> None:
+        """Print one operation; raises CodegenError when this back end does not know it."""
+        printer = self.printers.get(type(op))
+        if printer is None:
+            raise CodegenError(
+                f"operation {op.name!r} has no LLVM form; lower it first. Known: "
+                + ", ".join(sorted(c.name for c in self.printers))
+            )
+        printer(self, op)
+
+    def region(self, ops: Iterable[Operation]) -> None:
+        """Print the operations of a nested block; address arithmetic inside it is not reused after it."""
+        self.scopes.append({})
+        for op in ops:
+            printer = self.printers.get(type(op))
+            if printer is None:
+                self.operation(op)
+            else:
+                printer(self, op)
+        self.scopes.pop()
+
+    def reuse(self, key: tuple[str, ...]) -> str | None:
+        """The name that already holds the address computation ``key``, if it is visible here."""
+        for scope in reversed(self.scopes):
+            known = scope.get(key)
+            if known is not None:
+                return known
+        return None
+
+
+Printer = Callable[[Emitter, Operation], None]

@@ -1,0 +1,166 @@
+"""LLVM IR of loads, stores and stack memory; every access is aligned to its element only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import memref, vector
+from xdsl.dialects.builtin import IntegerAttr, MemRefType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from landbridge.codegen.llvm.emitter import Emitter, Printer
+from landbridge.codegen.llvm.types import (
+    element_bytes,
+    extent_bytes,
+    lanes_of,
+    scalar_type,
+    splat,
+    strides_and_offset,
+    suffix,
+    with_element,
+)
+from landbridge.errors import CodegenError
+
+
+class View:
+    """How a memref type is addressed; ``element`` is its type in memory, where an i1 is a byte of 0 or 1."""
+
+    def __init__(self, kind: MemRefType[Attribute]) -> None:
+        self.strides, self.offset = strides_and_offset(kind)
+        scalar = scalar_type(kind.element_type)
+        self.is_bool = scalar == "i1"
+        self.element = "i8" if self.is_bool else scalar
+        self.align = element_bytes(kind.element_type)
+
+
+def _view(e: Emitter, kind: Attribute) -> View:
+    known = e.views.get(id(kind))
+    if known is None:
+        if not isinstance(kind, MemRefType):
+            raise CodegenError(f"{kind} is no memref")
+        known = e.views[id(kind)] = (kind, View(kind))
+    return known[1]
+
+
+def address(e: Emitter, ref: SSAValue, indices: Sequence[SSAValue], in_bounds: bool) -> tuple[str, View]:
+    """The name of the element's pointer, and how its memref is addressed.
+
+    Terms are summed outermost loop first and constants last, so that the sums that do not change in an inner
+    loop are the same values for all its accesses; equal sums are emitted once per region.
+    """
+    view = _view(e, ref.type)
+    constant = view.offset
+    terms: list[tuple[int, str, int]] = []
+    for index, stride in zip(indices, view.strides, strict=True):
+        name = e.names[index]
+        if name[0] != "%":
+            constant += int(name) * stride
+            continue
+        base, more = e.offsets.get(name, (name, 0))
+        constant += more * stride
+        terms.append((e.depths.get(base, 0), base, stride))
+    terms.sort(key=lambda t: t[0])
+    total = ""
+    for _, base, stride in terms:
+        term = base if stride == 1 else _arithmetic(e, "mul nsw i64", base, str(stride))
+        total = term if not total else _arithmetic(e, "add nsw i64", total, term)
+    # Nothing is known of an index under a mask, nor of the pointer before a constant is added: no inbounds.
+    inside = "inbounds " if in_bounds and not (total and constant) else ""
+    opcode = f"getelementptr {inside}{view.element}, ptr"
+    pointer = e.names[ref]
+    if total:
+        pointer = _arithmetic(e, opcode, pointer, f"i64 {total}")
+    if constant:
+        pointer = _arithmetic(e, opcode, pointer, f"i64 {constant}")
+    return pointer, view
+
+
+def _arithmetic(e: Emitter, opcode: str, a: str, b: str) -> str:
+    key = (opcode, a, b)
+    known = e.reuse(key)
+    if known is None:
+        known = e.scopes[-1][key] = e.emit(f"{opcode} {a}, {b}")
+    return known
+
+
+def _load(e: Emitter, op: Operation) -> None:
+    ref, *indices = op.operands
+    result = op.results[0]
+    pointer, view = address(e, ref, indices, in_bounds=True)
+    kind = e.type(result.type)
+    if view.is_bool:
+        in_memory = with_element(kind, "i8")
+        byte = e.emit(f"load {in_memory}, ptr {pointer}, align 1")
+        e.set(result, f"icmp ne {in_memory} {byte}, {splat(0, in_memory)}")
+    else:
+        e.set(result, f"load {kind}, ptr {pointer}, align {view.align}")
+        if kind == "i64":
+            e.depths[e.names[result]] = e.depth
+
+
+def _store(e: Emitter, op: Operation) -> None:
+    value, ref, *indices = op.operands
+    pointer, view = address(e, ref, indices, in_bounds=True)
+    kind, name = e.type(value.type), e.names[value]
+    if view.is_bool:
+        kind, name = _to_bytes(e, kind, name)
+    e.line(f"store {kind} {name}, ptr {pointer}, align {view.align}")
+
+
+def _to_bytes(e: Emitter, kind: str, name: str) -> tuple[str, str]:
+    in_memory = with_element(kind, "i8")
+    return in_memory, e.emit(f"zext {kind} {name} to {in_memory}")
+
+
+def _masked_load(e: Emitter, op: Operation) -> None:
+    ref, *indices, mask, other = op.operands
+    result = op.results[0]
+    pointer, view = address(e, ref, indices, in_bounds=False)
+    kind, fill = e.type(result.type), e.names[other]
+    in_memory = with_element(kind, "i8") if view.is_bool else kind
+    if view.is_bool:
+        in_memory, fill = _to_bytes(e, kind, fill)
+    lanes = f"<{lanes_of(kind)} x i1>"
+    symbol = f"llvm.masked.load.{suffix(in_memory)}.p0"
+    e.module.declare(symbol, in_memory, ["ptr", lanes, in_memory])
+    call = f"call {in_memory} @{symbol}(ptr align {view.align} {pointer}, {lanes} {e.names[mask]}, {in_memory} {fill})"
+    if view.is_bool:
+        e.set(result, f"icmp ne {in_memory} {e.emit(call)}, {splat(0, in_memory)}")
+    else:
+        e.set(result, call)
+
+
+def _masked_store(e: Emitter, op: Operation) -> None:
+    ref, *indices, mask, value = op.operands
+    pointer, view = address(e, ref, indices, in_bounds=False)
+    kind, name = e.type(value.type), e.names[value]
+    if view.is_bool:
+        kind, name = _to_bytes(e, kind, name)
+    lanes = f"<{lanes_of(kind)} x i1>"
+    symbol = f"llvm.masked.store.{suffix(kind)}.p0"
+    e.module.declare(symbol, "void", [kind, "ptr", lanes])
+    e.line(f"call void @{symbol}({kind} {name}, ptr align {view.align} {pointer}, {lanes} {e.names[mask]})")
+
+
+def _alloca(e: Emitter, op: Operation) -> None:
+    """Stack memory, reserved once at function entry however often the operation runs."""
+    result = op.results[0]
+    kind = result.type
+    view = _view(e, kind)
+    assert isinstance(kind, MemRefType)
+    stated = op.properties.get("alignment")
+    align = stated.value.data if isinstance(stated, IntegerAttr) else 64
+    name = e.define(result)
+    count = max(1, extent_bytes(kind) // view.align)
+    e.entry_lines.append(f"  {name} = alloca [{count} x {view.element}], align {align}")
+
+
+PRINTERS: dict[type[Operation], Printer] = {
+    memref.LoadOp: _load,
+    memref.StoreOp: _store,
+    memref.AllocaOp: _alloca,
+    vector.LoadOp: _load,
+    vector.StoreOp: _store,
+    vector.MaskedLoadOp: _masked_load,
+    vector.MaskedStoreOp: _masked_store,
+}

@@ -1,0 +1,115 @@
+"""LLVM IR text of lowered functions.
+
+A public function ``@name(memrefs..., %begin: index, %end: index)`` becomes a kernel of the native interface
+(landbridge.executable.abi): ``void name(ptr args, i64 begin, i64 end)`` loads the operand addresses and calls
+the internal function that holds the body, whose pointers are ``noalias``. A private function becomes the
+internal function alone and may take scalars and vectors. The unit attribute ``lb.in_place`` says that an
+output may be an input, and takes ``noalias`` away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import FunctionType, IndexType, MemRefType, VectorType
+from xdsl.ir import Attribute, Operation
+
+from landbridge.codegen.llvm import arith, control, math, memory, vector
+from landbridge.codegen.llvm.emitter import Emitter, ModuleState, Printer
+from landbridge.codegen.llvm.types import element_bytes, extent_bytes
+from landbridge.errors import CodegenError
+
+PRINTERS: dict[type[Operation], Printer] = {
+    **arith.PRINTERS,
+    **math.PRINTERS,
+    **memory.PRINTERS,
+    **vector.PRINTERS,
+    **control.PRINTERS,
+}
+
+#: On a function: an output may share memory with an input.
+IN_PLACE_ATTRIBUTE = "lb.in_place"
+
+
+def print_functions(functions: Sequence[func.FuncOp], vector_bits: int) -> str:
+    """The LLVM module of ``functions``, which may call each other and nothing else.
+
+    Vector registers of ``vector_bits`` are used in full. Raises CodegenError for an operation, type or
+    signature that has no LLVM form.
+    """
+    state = ModuleState()
+    texts = [_function(state, f) for f in functions]
+    attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{vector_bits}" }}'
+    return "\n".join([*state.declarations.values(), *state.helpers.values(), *texts, attributes, ""])
+
+
+def is_kernel(function: func.FuncOp) -> bool:
+    """Whether other modules may call it, through the native interface."""
+    return not (function.sym_visibility is not None and function.sym_visibility.data == "private")
+
+
+def _function(state: ModuleState, function: func.FuncOp) -> str:
+    name, kind = function.sym_name.data, function.function_type
+    if len(function.body.blocks) != 1:
+        raise CodegenError(f"function {name!r}: its body must be one block of structured control flow")
+    e = Emitter(state, PRINTERS)
+    restricted = IN_PLACE_ATTRIBUTE not in function.attributes
+    params = []
+    for argument in function.body.block.args:
+        params.append(f"{_param(state, argument.type, restricted)} {e.define(argument)}")
+    try:
+        e.region(function.body.block.ops)
+    except CodegenError as error:
+        raise CodegenError(f"function {name!r}: {error}") from None
+    returned = _returned(state, name, kind)
+    header = f"define internal {returned} {control.body_symbol(name)}({', '.join(params)}) noinline #0 {{"
+    if not is_kernel(function):
+        header = header.replace(" noinline ", " ")
+    text = "\n".join([header, "entry:", *e.entry_lines, *e.lines, "}", ""])
+    return text + _kernel(name, kind) if is_kernel(function) else text
+
+
+def _param(state: ModuleState, kind: Attribute, restricted: bool) -> str:
+    if not isinstance(kind, MemRefType):
+        return state.type(kind)
+    align = element_bytes(kind.element_type)
+    noalias = "noalias " if restricted else ""
+    nbytes = extent_bytes(kind)
+    reach = f"dereferenceable({nbytes}) " if nbytes else ""
+    return f"ptr {noalias}nocapture {reach}align {align}"
+
+
+def _returned(state: ModuleState, name: str, kind: FunctionType) -> str:
+    outputs = kind.outputs.data
+    if len(outputs) > 1:
+        raise CodegenError(f"function {name!r} returns {len(outputs)} values; at most one is legal")
+    return state.type(outputs[0]) if outputs else "void"
+
+
+def _kernel(name: str, kind: FunctionType) -> str:
+    """The exported function: the operands' addresses come from an array."""
+    inputs = kind.inputs.data
+    memrefs, bounds = inputs[:-2], inputs[-2:]
+    legal = len(bounds) == 2 and all(isinstance(b, IndexType) for b in bounds) and not kind.outputs.data
+    if not legal or not all(isinstance(m, MemRefType) for m in memrefs):
+        raise CodegenError(
+            f"function {name!r} has type {kind}; a public function is a kernel: (memrefs..., index begin, index end) "
+            "-> (). Make it private if only functions of its module call it"
+        )
+    lines = [f'define void @"{name}"(ptr %args, i64 %begin, i64 %end) #0 {{', "entry:"]
+    for i in range(len(memrefs)):
+        lines.append(f"  %s{i} = getelementptr inbounds ptr, ptr %args, i64 {i}")
+        lines.append(f"  %a{i} = load ptr, ptr %s{i}, align 8")
+    operands = ", ".join([*(f"ptr %a{i}" for i in range(len(memrefs))), "i64 %begin", "i64 %end"])
+    return "\n".join([*lines, f"  call void {control.body_symbol(name)}({operands})", "  ret void", "}", ""])
+
+
+def callees(function: func.FuncOp) -> set[str]:
+    """The names of the functions that ``function`` calls."""
+    return {op.callee.root_reference.data for op in function.walk() if isinstance(op, func.CallOp)}
+
+
+def uses_vectors(function: func.FuncOp) -> bool:
+    """Whether the function was lowered to vectors already, so that LLVM's loop vectorizer has nothing to add."""
+    return any(isinstance(r.type, VectorType) for op in function.walk() for r in op.results)

@@ -1,0 +1,171 @@
+"""LLVM spellings of types and constants."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    NoneAttr,
+    StridedLayoutAttr,
+    VectorType,
+)
+from xdsl.ir import Attribute
+
+from landbridge.errors import CodegenError
+
+#: LLVM type and width in bytes of each element type but integers.
+_FLOATS: dict[type[Attribute], tuple[str, int]] = {
+    Float16Type: ("half", 2),
+    BFloat16Type: ("bfloat", 2),
+    Float32Type: ("float", 4),
+    Float64Type: ("double", 8),
+}
+
+#: The suffix under which LLVM intrinsics are overloaded for a scalar type.
+_SUFFIX = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
+
+
+def scalar_type(attr: Attribute) -> str:
+    """``i64`` for index, ``iN`` for integers of any signedness, ``float`` and so on."""
+    if isinstance(attr, IntegerType):
+        return f"i{attr.width.data}"
+    if isinstance(attr, IndexType):
+        return "i64"
+    known = _FLOATS.get(type(attr))
+    if known is None:
+        raise CodegenError(
+            f"type {attr} has no LLVM form; legal: integers, index, f16, bf16, f32, f64, 1-D vectors and memrefs of them"
+        )
+    return known[0]
+
+
+def type_text(attr: Attribute) -> str:
+    """The LLVM spelling of a scalar, 1-D vector or memref (``ptr``) type; raises CodegenError for any other."""
+    if isinstance(attr, VectorType):
+        shape = attr.get_shape()
+        if len(shape) != 1:
+            raise CodegenError(f"{attr}: only 1-D vectors have an LLVM form; unroll the other dimensions")
+        return f"<{shape[0]} x {scalar_type(attr.element_type)}>"
+    if isinstance(attr, MemRefType):
+        return "ptr"
+    return scalar_type(attr)
+
+
+def with_element(text: str, element: str) -> str:
+    """``text`` (scalar or vector spelling) with another element type."""
+    return f"{text[: text.index('x') + 2]}{element}>" if text[0] == "<" else element
+
+
+def element_of(text: str) -> str:
+    """The element type of a vector spelling, or the scalar itself."""
+    return text[text.index("x") + 2 : -1] if text[0] == "<" else text
+
+
+def lanes_of(text: str) -> int:
+    """The number of lanes of a vector spelling; 0 for a scalar."""
+    return int(text[1 : text.index(" ")]) if text[0] == "<" else 0
+
+
+def suffix(text: str) -> str:
+    """The intrinsic overload suffix of a spelling: ``v16f32`` for ``<16 x float>``."""
+    element = element_of(text)
+    lanes = lanes_of(text)
+    name = _SUFFIX.get(element, element)
+    return f"v{lanes}{name}" if lanes else name
+
+
+def is_float(text: str) -> bool:
+    """Whether a spelling is a floating point scalar or vector."""
+    return element_of(text) in _SUFFIX
+
+
+def element_bytes(attr: Attribute) -> int:
+    """Bytes of one element in memory; an i1 takes one byte."""
+    if isinstance(attr, IntegerType):
+        return (attr.width.data + 7) // 8
+    if isinstance(attr, IndexType):
+        return 8
+    scalar_type(attr)
+    return _FLOATS[type(attr)][1]
+
+
+def float_text(value: float, element: str) -> str:
+    """A floating point literal of the scalar type ``element``, exact for every value, NaN and infinities too."""
+    if element == "half":
+        return f"0xH{int(np.float16(value).view(np.uint16)):04X}"
+    if element == "bfloat":
+        import ml_dtypes
+
+        bits = np.asarray(value, dtype=ml_dtypes.bfloat16).view(np.uint16)
+        return f"0xR{int(bits):04X}"
+    if element == "float":
+        value = float(np.float32(value))
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+
+def literal(value: float | int, element: str) -> str:
+    """A literal of a scalar integer or floating point type."""
+    return float_text(float(value), element) if element in _SUFFIX else int_text(int(value), element)
+
+
+def int_text(value: int, element: str) -> str:
+    """An integer literal, wrapped to the signed range of its type."""
+    bits = int(element[1:])
+    value &= (1 << bits) - 1
+    if bits == 1:
+        return "true" if value else "false"
+    return str(value - (1 << bits) if value >> (bits - 1) else value)
+
+
+def splat(value: float | int, text: str) -> str:
+    """``value`` in every lane of ``text``, or the scalar literal."""
+    element = element_of(text)
+    one = literal(value, element)
+    return f"splat ({element} {one})" if text[0] == "<" else one
+
+
+def strides_and_offset(memref: MemRefType[Attribute]) -> tuple[tuple[int, ...], int]:
+    """Element strides and element offset of a static memref type.
+
+    Raises CodegenError when a dimension, a stride or the offset is dynamic or the layout is neither identity
+    nor strided.
+    """
+    shape = memref.get_shape()
+    if any(d < 0 for d in shape):
+        raise CodegenError(f"{memref}: a dynamic dimension; kernels are compiled for static shapes")
+    layout = memref.layout
+    if isinstance(layout, NoneAttr):
+        return _row_major(shape), 0
+    if not isinstance(layout, StridedLayoutAttr):
+        raise CodegenError(f"{memref}: layout {layout}; legal: identity or strided<[...], offset: ...>")
+    strides = layout.get_strides()
+    offset = layout.get_offset()
+    if offset is None or any(s is None for s in strides):
+        raise CodegenError(f"{memref}: dynamic strides or offset; kernels are compiled for static layouts")
+    return tuple(s for s in strides if s is not None), offset
+
+
+def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    strides = [1] * len(shape)
+    for i in range(len(shape) - 2, -1, -1):
+        strides[i] = strides[i + 1] * shape[i + 1]
+    return tuple(strides)
+
+
+def extent_bytes(memref: MemRefType[Attribute]) -> int:
+    """Bytes from the first element of the operand to one past the last one it can address."""
+    strides, offset = strides_and_offset(memref)
+    shape = memref.get_shape()
+    if 0 in shape or any(s < 0 for s in strides):
+        return 0
+    last = offset + sum((d - 1) * s for d, s in zip(shape, strides, strict=True))
+    return (last + 1) * element_bytes(memref.element_type)

@@ -1,0 +1,161 @@
+"""LLVM IR of the ``vector`` dialect but for its loads and stores."""
+
+from __future__ import annotations
+
+from xdsl.dialects import vector
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, VectorType
+from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
+from xdsl.ir import Operation
+
+from landbridge.codegen.llvm.arith import bitcast, fast_flags
+from landbridge.codegen.llvm.emitter import Emitter, Printer
+from landbridge.codegen.llvm.types import element_of, is_float, lanes_of, suffix
+from landbridge.errors import CodegenError
+
+#: Reduction stems, and for each the operation that folds in the accumulator (an opcode or an intrinsic).
+_REDUCTIONS: dict[CombiningKindFlag, tuple[str, str]] = {
+    CombiningKindFlag.ADD: ("add", "add"),
+    CombiningKindFlag.MUL: ("mul", "mul"),
+    CombiningKindFlag.MINUI: ("umin", "llvm.umin"),
+    CombiningKindFlag.MINSI: ("smin", "llvm.smin"),
+    CombiningKindFlag.MAXUI: ("umax", "llvm.umax"),
+    CombiningKindFlag.MAXSI: ("smax", "llvm.smax"),
+    CombiningKindFlag.AND: ("and", "and"),
+    CombiningKindFlag.OR: ("or", "or"),
+    CombiningKindFlag.XOR: ("xor", "xor"),
+    CombiningKindFlag.MINNUMF: ("fmin", "llvm.minnum"),
+    CombiningKindFlag.MAXNUMF: ("fmax", "llvm.maxnum"),
+    CombiningKindFlag.MINIMUMF: ("fminimum", "llvm.minimum"),
+    CombiningKindFlag.MAXIMUMF: ("fmaximum", "llvm.maximum"),
+}
+
+
+def _broadcast(e: Emitter, op: Operation) -> None:
+    source, result = op.operands[0], op.results[0]
+    kind, name = e.type(result.type), e.names[source]
+    if isinstance(source.type, VectorType):
+        if source.type != result.type:
+            raise CodegenError(f"vector.broadcast of {source.type} to {result.type}; legal: a scalar, or the same type")
+        e.names[result] = name
+        return
+    element = element_of(kind)
+    if name[0] != "%":
+        e.names[result] = f"splat ({element} {name})"
+        return
+    one = e.emit(f"insertelement {kind} poison, {element} {name}, i64 0")
+    lanes = lanes_of(kind)
+    e.set(result, f"shufflevector {kind} {one}, {kind} poison, <{lanes} x i32> zeroinitializer")
+
+
+def _fma(e: Emitter, op: Operation) -> None:
+    names = [e.names[o] for o in op.operands]
+    e.set(op.results[0], e.intrinsic("fma", e.type(op.results[0].type), names))
+
+
+def _reduction(e: Emitter, op: Operation) -> None:
+    """Sums and products of floats go in lane order unless ``reassoc`` is given: then as a tree."""
+    source, *accumulator = op.operands
+    combining = op.properties["kind"]
+    assert isinstance(combining, CombiningKindAttr)
+    kind, flags = e.type(source.type), fast_flags(op)
+    element = element_of(kind)
+    stem, fold = _REDUCTIONS[combining.data]
+    start = e.names[accumulator[0]] if accumulator else ""
+    if is_float(kind) and stem in ("add", "mul"):
+        neutral = "-0.0" if stem == "add" else "1.0"
+        symbol = f"llvm.vector.reduce.f{stem}.{suffix(kind)}"
+        e.module.declare(symbol, element, [element, kind])
+        call = f"call {flags}{element} @{symbol}({element} {start or neutral}, {kind} {e.names[source]})"
+        e.set(op.results[0], call)
+        return
+    symbol = f"llvm.vector.reduce.{stem}.{suffix(kind)}"
+    e.module.declare(symbol, element, [kind])
+    call = f"call {flags if is_float(kind) else ''}{element} @{symbol}({kind} {e.names[source]})"
+    if not start:
+        e.set(op.results[0], call)
+    elif fold.startswith("llvm."):
+        e.set(op.results[0], e.intrinsic(fold[5:], element, [e.emit(call), start]))
+    else:
+        e.set(op.results[0], f"{fold} {element} {e.emit(call)}, {start}")
+
+
+def _position(e: Emitter, op: Operation, dynamic: int) -> str:
+    """The lane that ``vector.extract`` or ``vector.insert`` names; ``dynamic`` is where its operand would be."""
+    static = op.properties["static_position"]
+    assert isinstance(static, DenseArrayBase)
+    values = static.get_values()
+    if len(values) != 1:
+        raise CodegenError(f"{op.name} at {list(values)}: only one lane of a 1-D vector can be taken")
+    return e.names[op.operands[dynamic]] if values[0] == DYNAMIC_INDEX else str(values[0])
+
+
+def _extract(e: Emitter, op: Operation) -> None:
+    source = op.operands[0]
+    e.set(op.results[0], f"extractelement {e.type(source.type)} {e.names[source]}, i64 {_position(e, op, 1)}")
+
+
+def _insert(e: Emitter, op: Operation) -> None:
+    value, dest = op.operands[0], op.operands[1]
+    kind = e.type(dest.type)
+    lane = _position(e, op, 2)
+    e.set(
+        op.results[0],
+        f"insertelement {kind} {e.names[dest]}, {e.type(value.type)} {e.names[value]}, i64 {lane}",
+    )
+
+
+def _shuffle(e: Emitter, op: Operation) -> None:
+    a, b = op.operands
+    mask = op.properties["mask"]
+    assert isinstance(mask, DenseArrayBase)
+    values = mask.get_values()
+    first, second = e.type(a.type), e.type(b.type)
+    x, y = e.names[a], e.names[b]
+    if first != second:
+        x, y, first, values = _equalize(e, (first, x), (second, y), [int(v) for v in values])
+    lanes = ", ".join("i32 poison" if v < 0 else f"i32 {v}" for v in values)
+    e.set(op.results[0], f"shufflevector {first} {x}, {first} {y}, <{len(values)} x i32> <{lanes}>")
+
+
+def _equalize(e: Emitter, a: tuple[str, str], b: tuple[str, str], mask: list[int]) -> tuple[str, str, str, list[int]]:
+    """LLVM shuffles vectors of one type: widen the shorter one with undefined lanes, move the mask along."""
+    n, m = lanes_of(a[0]), lanes_of(b[0])
+    wide = max(n, m)
+    kind = f"<{wide} x {element_of(a[0])}>"
+    names = []
+    for text, name in (a, b):
+        own = lanes_of(text)
+        lanes = ", ".join(f"i32 {i}" if i < own else "i32 poison" for i in range(wide))
+        grown = f"shufflevector {text} {name}, {text} poison, <{wide} x i32> <{lanes}>"
+        names.append(name if own == wide else e.emit(grown))
+    return names[0], names[1], kind, [v if v < n else v - n + wide for v in mask]
+
+
+def _create_mask(e: Emitter, op: Operation) -> None:
+    kind = e.type(op.results[0].type)
+    lanes, count = lanes_of(kind), e.names[op.operands[0]]
+    if count[0] != "%":
+        bits = ", ".join(f"i1 {'true' if i < int(count) else 'false'}" for i in range(lanes))
+        e.names[op.results[0]] = f"<{bits}>"
+        return
+    # Clamp first: then 32-bit lanes can hold the count, which is what vector compares are cheap in.
+    high = e.emit(e.intrinsic("smin", "i64", [count, str(lanes)]))
+    clamped = e.emit(e.intrinsic("smax", "i64", [high, "0"]))
+    narrow = e.emit(f"trunc i64 {clamped} to i32")
+    wide = f"<{lanes} x i32>"
+    one = e.emit(f"insertelement {wide} poison, i32 {narrow}, i64 0")
+    all_lanes = e.emit(f"shufflevector {wide} {one}, {wide} poison, {wide} zeroinitializer")
+    steps = ", ".join(f"i32 {i}" for i in range(lanes))
+    e.set(op.results[0], f"icmp ult {wide} <{steps}>, {all_lanes}")
+
+
+PRINTERS: dict[type[Operation], Printer] = {
+    vector.BroadcastOp: _broadcast,
+    vector.FMAOp: _fma,
+    vector.ReductionOp: _reduction,
+    vector.ExtractOp: _extract,
+    vector.InsertOp: _insert,
+    vector.ShuffleOp: _shuffle,
+    vector.CreateMaskOp: _create_mask,
+    vector.BitcastOp: bitcast,
+}

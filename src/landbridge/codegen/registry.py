@@ -1,0 +1,101 @@
+"""Which code generator serves which kind of target.
+
+A code generator is a callable ``(module, target) -> ModuleImage``: ``module`` holds lowered functions (dialects
+``builtin func arith math scf memref vector``), ``target`` is the Target they are compiled for. Generators of
+Landbridge and of anyone else register alike, as entry points of the group ``landbridge.codegens`` whose name
+is the target kind; one is imported when its kind is first asked for.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Protocol
+
+from xdsl.dialects.builtin import ModuleOp
+
+from landbridge.errors import CodegenError
+from landbridge.executable.executable import ModuleImage
+
+ENTRY_POINT_GROUP = "landbridge.codegens"
+
+
+class CodegenTarget(Protocol):
+    """What a code generator may ask of a Target; it never asks a device."""
+
+    @property
+    def kind(self) -> Any:
+        """The target kind; ``str(kind)`` is its name."""
+
+    @property
+    def attrs(self) -> Mapping[str, Any]:
+        """The options in force, such as ``mcpu``, ``mattr``, ``num_cores`` and ``vector_bits``."""
+
+    def to_json(self) -> Any:
+        """The Target's JSON form."""
+
+
+class Codegen(Protocol):
+    """Turns lowered functions into the code of one target; raises CodegenError."""
+
+    def __call__(self, module: ModuleOp, target: Any, /) -> ModuleImage: ...
+
+
+_registered: dict[str, Codegen] = {}
+_lock = threading.Lock()
+
+
+def register_codegen(kind: str, codegen: Codegen) -> None:
+    """Serve target kind ``kind`` with ``codegen`` in this process.
+
+    Raises CodegenError when the kind is already served by another generator.
+    """
+    with _lock:
+        known = _registered.setdefault(kind, codegen)
+    if known is not codegen:
+        raise CodegenError(
+            f"target kind {kind!r} already has the code generator {known!r}; {codegen!r} cannot replace it"
+        )
+
+
+def codegen_for(kind: str) -> Codegen:
+    """The code generator of target kind ``kind``; raises CodegenError that names the known kinds."""
+    with _lock:
+        known = _registered.get(kind)
+    if known is not None:
+        return known
+    points = _entry_points()
+    if kind not in points:
+        legal = ", ".join(codegen_kinds()) or "none"
+        raise CodegenError(
+            f"no code generator for target kind {kind!r}; known kinds: {legal}. "
+            f"A package adds one with an entry point {kind!r} in the group {ENTRY_POINT_GROUP!r}"
+        )
+    point = points[kind]
+    try:
+        codegen: Codegen = point.load()
+    except Exception as error:
+        raise CodegenError(
+            f"the code generator {point.value!r} of kind {kind!r} cannot be imported: {error}"
+        ) from error
+    with _lock:
+        return _registered.setdefault(kind, codegen)
+
+
+def codegen_kinds() -> tuple[str, ...]:
+    """The target kinds that have a code generator, sorted."""
+    with _lock:
+        known = set(_registered)
+    return tuple(sorted(known | set(_entry_points())))
+
+
+def _entry_points() -> dict[str, EntryPoint]:
+    points: dict[str, EntryPoint] = {}
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        other = points.setdefault(point.name, point)
+        if other.value != point.value:
+            raise CodegenError(
+                f"two packages claim target kind {point.name!r}: {other.value!r} and {point.value!r}; uninstall one"
+            )
+    return points
