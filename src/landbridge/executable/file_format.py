@@ -1,0 +1,231 @@
+"""The file ``.lbx``: linked machine code, instructions and constants, loaded by mapping.
+
+Sections in this order, zero bytes between them::
+
+    header        128 bytes (see ``header``)
+    manifest      JSON (see ``manifest``)
+    instructions  JSON: a list of instructions per function, in the manifest's order
+    code          from a page boundary; each image from a page boundary
+    constants     from a page boundary; each tensor from a multiple of 256 bytes
+
+The header's SHA-256 covers every byte before the constants. The constants carry their own in the manifest,
+checked on demand: loading maps them and touches none. An ``.lbx`` executes code: load only what you trust.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import mmap
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from landbridge.dtypes import dtype, dtype_name, numpy_dtype
+from landbridge.errors import ExecutableError
+from landbridge.executable.abi import CONSTANT_ALIGNMENT
+from landbridge.executable.executable import CodeImage, Executable, Function, ModuleImage
+from landbridge.executable.header import HEADER_BYTES, PAGE, Header, Section, unpack_header
+from landbridge.executable.json_form import from_json, instruction_list, to_json
+from landbridge.executable.manifest import ConstantEntry, FunctionEntry, ImageEntry, Manifest, check_code_image
+
+Array = np.ndarray[Any, Any]
+Buffer = bytes | memoryview
+
+
+def write_executable(executable: Executable, path: Path) -> None:
+    """Write ``executable`` to ``path`` through a temporary file beside it, renamed when complete.
+
+    Raises OSError when it cannot be written; a file already at ``path`` is then untouched.
+    """
+    constants = {name: _plain_array(array) for name, array in executable.constants.items()}
+    images = [module.image.code for module in executable.modules]
+    constant_offsets = _offsets([array.nbytes for array in constants.values()], CONSTANT_ALIGNMENT)
+    image_offsets = _offsets([len(code) for code in images], PAGE)
+    manifest = Manifest(
+        functions=tuple(FunctionEntry(name, f.inputs, f.outputs) for name, f in executable.functions.items()),
+        vdevices=tuple(executable.vdevices),
+        images=tuple(map(_image_entry, executable.modules, image_offsets)),
+        constants=tuple(
+            ConstantEntry(name, array.shape, dtype_name(array.dtype), offset)
+            for (name, array), offset in zip(constants.items(), constant_offsets, strict=False)
+        ),
+        constants_sha256=_sha256(_padded(constants.values(), constant_offsets)),
+        memory=tuple(executable.memory),
+        metadata=executable.metadata,
+    )
+    front = _json_bytes(to_json(manifest))
+    instructions = _json_bytes([to_json(f.instructions) for f in executable.functions.values()])
+    manifest_section = Section(HEADER_BYTES, len(front))
+    instructions_section = Section(manifest_section.end, len(instructions))
+    code_section = Section(_round_up(instructions_section.end, PAGE), image_offsets[-1])
+    constants_section = Section(_round_up(code_section.end, PAGE), constant_offsets[-1])
+    body: list[Buffer] = [
+        front,
+        instructions,
+        bytes(code_section.offset - instructions_section.end),
+        *_padded([np.frombuffer(code, np.uint8) for code in images], image_offsets),
+        bytes(constants_section.offset - code_section.end),
+    ]
+    header = Header((manifest_section, instructions_section, code_section, constants_section))
+    header = replace(header, sha256=header.digest(body))
+    with _Replacement(path) as file:
+        for piece in (header.pack(), *body, *_padded(constants.values(), constant_offsets)):
+            file.write(piece)
+
+
+def read_executable(path: Path, *, verify: bool = False) -> Executable:
+    """The Executable in the file ``path``; its constants are read-only views of the mapped file.
+
+    ``verify`` also reads every constant and checks the digest over them. Raises ExecutableError when the
+    file is no ``.lbx``, of another version, truncated or corrupt; OSError when it cannot be opened.
+    """
+    with path.open("rb") as file:
+        try:
+            return _read(file, verify)
+        except ExecutableError as error:
+            raise ExecutableError(f"{path}: {error}") from None
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
+            raise ExecutableError(f"{path}: corrupt ({error}); save it again") from error
+
+
+def _read(file: IO[bytes], verify: bool) -> Executable:
+    header = unpack_header(file.read(HEADER_BYTES), os.fstat(file.fileno()).st_size)
+    manifest_section, instructions_section, code_section, constants_section = header.sections
+    body = file.read(constants_section.offset - HEADER_BYTES)
+    if len(body) != constants_section.offset - HEADER_BYTES or header.digest([body]) != header.sha256:
+        raise ExecutableError("corrupt: its SHA-256 does not match its contents; save it again")
+    manifest = from_json(Manifest, json.loads(_cut(body, manifest_section)))
+    programs = json.loads(_cut(body, instructions_section))
+    if type(programs) is not list or len(programs) != len(manifest.functions):
+        raise ExecutableError("corrupt: functions and instructions differ in number; save it again")
+    pool = _map_constants(file, constants_section)
+    if verify and _sha256([pool.data]) != manifest.constants_sha256:
+        raise ExecutableError("corrupt constants: their SHA-256 does not match; save it again")
+    functions = {
+        entry.name: Function(entry.name, entry.inputs, entry.outputs, instruction_list(program))
+        for entry, program in zip(manifest.functions, programs, strict=True)
+    }
+    code = memoryview(_cut(body, code_section))
+    return Executable(
+        functions=functions,
+        vdevices=manifest.vdevices,
+        modules=tuple(_read_image(entry, code) for entry in manifest.images),
+        constants={entry.name: _view_constant(entry, pool) for entry in manifest.constants},
+        memory=manifest.memory,
+        metadata=manifest.metadata,
+    )
+
+
+def _cut(body: bytes, section: Section) -> bytes:
+    return body[section.offset - HEADER_BYTES : section.end - HEADER_BYTES]
+
+
+def _read_image(entry: ImageEntry, code: memoryview) -> ModuleImage:
+    if entry.offset + entry.size > len(code):
+        raise ExecutableError("corrupt: a code image lies outside the code section; save it again")
+    image = CodeImage(
+        entry.isa,
+        bytes(code[entry.offset : entry.offset + entry.size]),
+        entry.symbols,
+        entry.imports,
+        entry.relocations,
+        entry.features,
+    )
+    check_code_image(image)
+    return ModuleImage(entry.target, image)
+
+
+def _map_constants(file: IO[bytes], section: Section) -> Array:
+    """The constants section as read-only bytes; the mapping lives as long as a view of it."""
+    if not section.size:
+        return np.frombuffer(b"", np.uint8)
+    lead = section.offset % mmap.ALLOCATIONGRANULARITY  # pages may be larger than the format's 4 KiB
+    start = section.offset - lead
+    mapped = mmap.mmap(file.fileno(), section.size + lead, access=mmap.ACCESS_READ, offset=start)
+    return np.frombuffer(mapped, np.uint8, section.size, lead)
+
+
+def _view_constant(entry: ConstantEntry, pool: Array) -> Array:
+    nbytes = math.prod(entry.shape) * dtype(entry.dtype).itemsize
+    if entry.offset % CONSTANT_ALIGNMENT or entry.offset + nbytes > pool.nbytes:
+        raise ExecutableError(f"corrupt: constant {entry.name!r} lies outside the file; save it again")
+    return np.ndarray(entry.shape, numpy_dtype(entry.dtype), buffer=pool, offset=entry.offset)
+
+
+def _image_entry(module: ModuleImage, offset: int) -> ImageEntry:
+    image = module.image
+    return ImageEntry(
+        module.target,
+        image.isa,
+        offset,
+        len(image.code),
+        image.symbols,
+        image.imports,
+        tuple(image.relocations),
+        tuple(image.features),
+    )
+
+
+def _plain_array(array: Array) -> Array:
+    """``array`` C-contiguous in native byte order; itself where it is already."""
+    return np.asarray(array, dtype=numpy_dtype(dtype_name(array.dtype)), order="C")
+
+
+def _offsets(sizes: list[int], alignment: int) -> list[int]:
+    """The aligned offset of each of consecutive pieces, then the aligned end."""
+    offsets = [0]
+    for size in sizes:
+        offsets.append(_round_up(offsets[-1] + size, alignment))
+    return offsets
+
+
+def _padded(arrays: Iterable[Array], offsets: list[int]) -> Iterator[Buffer]:
+    """The bytes of ``arrays`` at ``offsets``, zeros between them."""
+    for array, start, end in zip(arrays, offsets, offsets[1:], strict=False):
+        yield array.reshape(-1).view(np.uint8).data
+        yield bytes(end - start - array.nbytes)
+
+
+def _sha256(pieces: Iterable[Buffer]) -> str:
+    hasher = hashlib.sha256()
+    for piece in pieces:
+        hasher.update(piece)
+    return hasher.hexdigest()
+
+
+def _json_bytes(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _round_up(value: int, multiple: int) -> int:
+    return -(-value // multiple) * multiple
+
+
+class _Replacement:
+    """A file written beside ``path`` and renamed over it on success, removed on failure."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
+
+    def __enter__(self) -> IO[bytes]:
+        self._file = self._temporary.open("xb")
+        return self._file
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        try:
+            if kind is None:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+            self._file.close()
+            if kind is None:
+                self._temporary.replace(self._path)
+        finally:
+            self._temporary.unlink(missing_ok=True)

@@ -1,0 +1,80 @@
+"""The fixed header of an ``.lbx``: 128 little-endian bytes that say where the sections are."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from landbridge.errors import ExecutableError
+
+FORMAT_VERSION = 1
+MAGIC = b"\x89LBX\r\n\x1a\n"
+HEADER_BYTES = 128
+PAGE = 4096
+
+#: magic, version, zero, file size, (offset, size) of four sections, SHA-256, zero
+_LAYOUT = struct.Struct("<8sIIQ8Q32sQ")
+
+
+@dataclass(frozen=True)
+class Section:
+    """A range of the file, in bytes."""
+
+    offset: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        """The first byte after the section."""
+        return self.offset + self.size
+
+
+@dataclass(frozen=True)
+class Header:
+    """The sections manifest, instructions, code and constants, in file order, and the file's SHA-256.
+
+    The digest covers every byte before the constants, taken with the digest itself zero.
+    """
+
+    sections: tuple[Section, Section, Section, Section]
+    sha256: bytes = bytes(32)
+
+    def pack(self) -> bytes:
+        """The header's bytes."""
+        places = [n for section in self.sections for n in (section.offset, section.size)]
+        return _LAYOUT.pack(MAGIC, FORMAT_VERSION, 0, self.sections[-1].end, *places, self.sha256, 0)
+
+    def digest(self, body: Iterable[bytes | memoryview]) -> bytes:
+        """SHA-256 of this header with a zero digest, then ``body``: the file up to its constants."""
+        hasher = hashlib.sha256(Header(self.sections).pack())
+        for piece in body:
+            hasher.update(piece)
+        return hasher.digest()
+
+
+def unpack_header(content: bytes, file_size: int) -> Header:
+    """The Header in the first bytes of a file of ``file_size`` bytes; raises ExecutableError."""
+    if content[: len(MAGIC)] != MAGIC:
+        raise ExecutableError("not an .lbx file; make one with landbridge.compile(...).save(path)")
+    if len(content) < HEADER_BYTES:
+        raise ExecutableError(f"truncated: {file_size} bytes, the header alone has {HEADER_BYTES}; save it again")
+    _, version, reserved, size, *places, sha256, tail = _LAYOUT.unpack(content[:HEADER_BYTES])
+    if version != FORMAT_VERSION:
+        raise ExecutableError(
+            f"format version {version}, this Landbridge reads version {FORMAT_VERSION}; compile the model again"
+        )
+    if size != file_size:
+        state = "truncated" if file_size < size else "followed by foreign bytes"
+        raise ExecutableError(f"{state}: {file_size} bytes, its header says {size}; save it again")
+    manifest, instructions, code, constants = map(Section, places[::2], places[1::2])
+    sections = (manifest, instructions, code, constants)
+    start = HEADER_BYTES
+    for section in sections:
+        if section.offset < start or section.end > size:
+            raise ExecutableError("corrupt header: a section lies outside the file; save it again")
+        start = section.end
+    if reserved or tail or code.offset % PAGE or constants.offset % PAGE:
+        raise ExecutableError("corrupt header: a section is misplaced; save it again")
+    return Header(sections, sha256)

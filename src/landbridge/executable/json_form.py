@@ -1,0 +1,134 @@
+"""The JSON form of frozen dataclasses, read back with every type and range checked.
+
+A reader is built once per type from its annotations. Integers are counts, offsets, sizes or register
+numbers: never negative, below 2**63. An Instruction is a list: its opcode, then its fields in order.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any, TypeVar, Union, cast
+
+from landbridge.errors import ExecutableError
+from landbridge.executable import instructions as ins
+
+T = TypeVar("T")
+Reader = Callable[[Any], Any]
+
+_OPCODES: dict[str, type[Any]] = {
+    "alloc_storage": ins.AllocStorage,
+    "alloc_tensor": ins.AllocTensor,
+    "load_constant": ins.LoadConstant,
+    "view": ins.View,
+    "call": ins.Call,
+    "host_call": ins.HostCall,
+    "to_vdevice": ins.ToVDevice,
+    "if": ins.If,
+    "kill": ins.Kill,
+}
+_NAMES = {cls: name for name, cls in _OPCODES.items()}
+
+
+def to_json(value: Any) -> Any:
+    """``value`` (dataclasses, tuples, mappings, numbers, strings) as plain JSON data."""
+    if is_dataclass(value) and not isinstance(value, type):
+        cls = type(value)
+        content = {f.name: to_json(getattr(value, f.name)) for f in fields(cls)}
+        return [_NAMES[cls], *content.values()] if cls in _NAMES else content
+    if isinstance(value, Mapping):
+        return {str(key): to_json(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [to_json(item) for item in value]
+    return value
+
+
+def from_json(cls: type[T], value: Any) -> T:
+    """``value`` (plain JSON data) as a ``cls``; raises ExecutableError where it does not fit."""
+    reader = _reader(cast(Any, cls))
+    return cast(T, reader(value))
+
+
+def instruction_list(value: Any) -> tuple[ins.Instruction, ...]:
+    """A JSON list of instructions; raises ExecutableError where it is none."""
+    return tuple(_read_instruction(item) for item in _read_list(value))
+
+
+def _wrong(expected: str, value: Any) -> ExecutableError:
+    return ExecutableError(f"corrupt file: expected {expected}, found {str(value)[:60]!r}; save it again")
+
+
+def _read_int(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise _wrong("a count from 0 to 2**63 - 1", value)
+    return value
+
+
+def _read_list(value: Any) -> list[Any]:
+    if type(value) is not list:
+        raise _wrong("a list", value)
+    return value
+
+
+def _read_mapping(value: Any) -> dict[str, Any]:
+    if type(value) is not dict:
+        raise _wrong("an object", value)
+    return value
+
+
+def _plain(cls: type[Any]) -> Reader:
+    def read(value: Any) -> Any:
+        if type(value) is not cls:
+            raise _wrong(f"a {cls.__name__}", value)
+        return value
+
+    return read
+
+
+def _read_instruction(value: Any) -> Any:
+    items = _read_list(value)
+    cls: Any = _OPCODES.get(items[0]) if items and type(items[0]) is str else None
+    if cls is None:
+        raise _wrong(f"an instruction ({', '.join(_OPCODES)})", items[:1])
+    readers = _field_readers(cls)
+    if len(items) != len(readers) + 1:
+        raise _wrong(f"{len(readers)} operands of {items[0]}", items[1:])
+    return cls(*[read(item) for read, item in zip(readers.values(), items[1:], strict=True)])
+
+
+@cache
+def _field_readers(cls: Any) -> dict[str, Reader]:
+    hints = typing.get_type_hints(cls)
+    return {f.name: _reader(hints[f.name]) for f in fields(cls)}
+
+
+@cache
+def _reader(hint: Any) -> Reader:
+    """The reader of one annotation."""
+    if hint is int:
+        return _read_int
+    if hint is str or hint is bool:
+        return _plain(hint)
+    if hint is object:
+        return lambda value: value
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is tuple:
+        item = _reader(arguments[0])
+        return lambda value: tuple([item(x) for x in _read_list(value)])
+    if origin in (Mapping, dict):
+        entry = _reader(arguments[1])
+        return lambda value: {key: entry(x) for key, x in _read_mapping(value).items()}
+    if origin in (types.UnionType, Union):
+        return _read_instruction
+    readers = _field_readers(hint)
+
+    def read_fields(value: Any) -> Any:
+        content = _read_mapping(value)
+        if content.keys() != readers.keys():
+            raise _wrong(f"the fields {', '.join(readers)}", ", ".join(content))
+        return hint(**{name: read(content[name]) for name, read in readers.items()})
+
+    return read_fields

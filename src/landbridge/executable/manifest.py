@@ -1,0 +1,67 @@
+"""The manifest of an ``.lbx``: what the file holds and where; offsets are relative to their own section."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from landbridge.errors import ExecutableError
+from landbridge.executable.executable import CodeImage, StorageReport, TensorSpec, VDevice
+
+
+@dataclass(frozen=True)
+class FunctionEntry:
+    """Name, inputs and outputs of a function; its instructions are in the instructions section."""
+
+    name: str
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+
+
+@dataclass(frozen=True)
+class ImageEntry:
+    """One code image: ``size`` bytes at ``offset`` of the code section, and what its loader needs."""
+
+    target: str
+    isa: str
+    offset: int
+    size: int
+    symbols: Mapping[str, int]
+    imports: Mapping[str, tuple[int, ...]]
+    relocations: tuple[int, ...]
+    features: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ConstantEntry:
+    """One C-contiguous constant at ``offset`` of the constants section."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    offset: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Everything of an Executable but its instructions, code bytes and constant bytes."""
+
+    functions: tuple[FunctionEntry, ...]
+    vdevices: tuple[VDevice, ...]
+    images: tuple[ImageEntry, ...]
+    constants: tuple[ConstantEntry, ...]
+    constants_sha256: str
+    memory: tuple[StorageReport, ...]
+    metadata: Mapping[str, str]
+
+
+def check_code_image(image: CodeImage) -> None:
+    """Raise ExecutableError unless every symbol and slot of ``image`` lies inside its code."""
+    size = len(image.code)
+    for symbol, offset in image.symbols.items():
+        if not 0 <= offset < size:
+            raise ExecutableError(f"symbol {symbol!r} is at byte {offset} of an image of {size} bytes; save it again")
+    slots = [*image.relocations, *(slot for slots in image.imports.values() for slot in slots)]
+    for slot in slots:
+        if not 0 <= slot <= size - 8:
+            raise ExecutableError(f"a slot is at byte {slot} of an image of {size} bytes; save the file again")
