@@ -48,7 +48,7 @@ def place(
         buffer = buffers[i]
         if buffer.offset is not None:
             offset = buffer.offset
-            _check_pin(buffers, conflicts[i], offsets, buffer)
+            _check_pin(buffers, conflicts[i], offsets, buffer, offset)
         else:
             offset = _hole(taken[i], buffer.size, buffer.alignment, fit)
         end = offset + buffer.size
@@ -81,11 +81,13 @@ def _hole(taken: list[tuple[int, int]], size: int, alignment: int, fit: Fit) -> 
     return top if best < 0 else best
 
 
-def _check_pin(buffers: Sequence[Buffer], neighbours: Sequence[int], offsets: Sequence[int], buffer: Buffer) -> None:
+def _check_pin(
+    buffers: Sequence[Buffer], neighbours: Sequence[int], offsets: Sequence[int], buffer: Buffer, start: int
+) -> None:
     for j in neighbours:
         other, offset = buffers[j], offsets[j]
-        if offset >= 0 and offset < (buffer.offset or 0) + buffer.size and (buffer.offset or 0) < offset + other.size:
+        if -1 < offset < start + buffer.size and start < offset + other.size:
             raise PlanError(
-                f"buffers {other.id!r} and {buffer.id!r} live at the same time and are pinned to bytes that overlap: "
-                f"{other.size} at {offset}, {buffer.size} at {buffer.offset}; pin one elsewhere"
+                f"buffers {other.id!r} and {buffer.id!r} live at the same time and are pinned to bytes that "
+                f"overlap: {other.size} at {offset}, {buffer.size} at {start}; pin one elsewhere"
             )

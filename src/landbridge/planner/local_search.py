@@ -1,4 +1,4 @@
-"""Improve a greedy order: place the buffers that reach the peak earlier, and keep what does no harm."""
+"""Improve a placement order: move the buffers that reach the peak, and keep what does no harm."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from collections.abc import Sequence
 
 from landbridge.planner.buffers import Buffer
 from landbridge.planner.greedy import Conflicts, Fit, peak, place
+
+#: Share of moves that take a buffer at the peak (the others take one of its conflicts), and of moves that
+#: go forward in the order (the others go anywhere).
+_AT_PEAK, _FORWARD = 0.5, 0.7
 
 
 def improve(
@@ -26,9 +30,8 @@ def improve(
     """
     rng = random.Random(0)
     best, best_order, best_peak = list(offsets), list(order), peak(buffers, offsets)
-    pinned = sum(b.offset is not None for b in buffers)
     while best_peak > goal and time.perf_counter() < deadline:
-        candidate = _promote(rng, buffers, best, best_order, best_peak, pinned)
+        candidate = _move(rng, buffers, conflicts, best, best_order, best_peak)
         if candidate is None:
             break
         placed = place(buffers, conflicts, candidate, fit, limit=best_peak)
@@ -37,20 +40,25 @@ def improve(
     return best
 
 
-def _promote(
+def _move(
     rng: random.Random,
     buffers: Sequence[Buffer],
+    conflicts: Conflicts,
     offsets: Sequence[int],
     order: Sequence[int],
     top: int,
-    pinned: int,
 ) -> list[int] | None:
-    """``order`` with one buffer that ends at ``top`` moved forward; None when none can move."""
-    movable = [p for p in range(pinned + 1, len(order)) if offsets[order[p]] + buffers[order[p]].size == top]
-    if not movable:
+    """``order`` with one buffer elsewhere that ends at ``top`` or conflicts with one; None when all are pinned."""
+    at_peak = [i for i in order if offsets[i] + buffers[i].size == top and buffers[i].offset is None]
+    if not at_peak:
         return None
-    source = rng.choice(movable)
-    target = rng.randrange(pinned, source)
-    moved = list(order)
-    moved.insert(target, moved.pop(source))
-    return moved
+    moved = rng.choice(at_peak)
+    others = [i for i in conflicts[moved] if buffers[i].offset is None]
+    if others and rng.random() > _AT_PEAK:
+        moved = rng.choice(others)
+    pinned = sum(b.offset is not None for b in buffers)
+    source = order.index(moved)
+    last = source if rng.random() < _FORWARD else len(order) - 1
+    candidate = list(order)
+    candidate.insert(rng.randint(pinned, last), candidate.pop(source))
+    return candidate

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from landbridge.errors import PlanError
 from landbridge.planner.buffers import Buffer, Plan
 from landbridge.planner.checker import check
 from landbridge.planner.conflicts import conflicts
-from landbridge.planner.greedy import Fit, orders, peak, place
+from landbridge.planner.greedy import Conflicts, Fit, orders, peak, place
 from landbridge.planner.local_search import improve
 from landbridge.planner.lower_bound import lower_bound
+from landbridge.planner.lowest_first import lowest_first
 
 
 def plan(buffers: Sequence[Buffer], capacity: int | None = None, budget_seconds: float = 0.5) -> Plan:
@@ -49,18 +50,26 @@ def plan(buffers: Sequence[Buffer], capacity: int | None = None, budget_seconds:
 def _solve(buffers: Sequence[Buffer], goal: int, deadline: float) -> list[int]:
     together = conflicts(buffers)
     best: tuple[int, list[int], list[int], Fit] | None = None
-    for order in orders(buffers):
-        for fit in Fit:
-            placed = place(buffers, together, order, fit, limit=None if best is None else best[0] - 1)
-            if placed is None:
-                continue
-            best = (peak(buffers, placed), order, placed, fit)
-            if best[0] <= goal:
-                return placed
+    for order, fit in _starts(buffers, together):
+        placed = place(buffers, together, order, fit, limit=None if best is None else best[0] - 1)
+        if placed is None:
+            continue
+        best = (peak(buffers, placed), order, placed, fit)
+        if best[0] <= goal:
+            return placed
     if best is None:
         return []
     _, order, offsets, fit = best
     return improve(buffers, together, order, offsets, fit, goal, deadline)
+
+
+def _starts(buffers: Sequence[Buffer], together: Conflicts) -> Iterator[tuple[list[int], Fit]]:
+    """Greedy ways to place ``buffers``, the cheap ones first; made when asked for."""
+    for order in orders(buffers):
+        yield order, Fit.FIRST
+        yield order, Fit.BEST
+    for order in orders(buffers):
+        yield lowest_first(buffers, together, order), Fit.FIRST
 
 
 def _largest_at_worst_step(buffers: Sequence[Buffer]) -> str:

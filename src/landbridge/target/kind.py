@@ -5,12 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from landbridge.errors import TargetError
-
-if TYPE_CHECKING:
-    from landbridge.memory_kind import MemoryKind
+from landbridge.memory_kind import MemoryKind
 
 OptionValue = str | int | bool | tuple[str, ...]
 Options = Mapping[str, OptionValue]

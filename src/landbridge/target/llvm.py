@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from landbridge.errors import TargetError
+from landbridge.executable.abi import STORAGE_ALIGNMENT
+from landbridge.memory_kind import MemoryKind
 from landbridge.target import llvm_cpu
 from landbridge.target.kind import Option, Options, OptionValue, TargetKind
 
-if TYPE_CHECKING:
-    from landbridge.memory_kind import MemoryKind
+_DL_CPU = 1  # kDLCPU of dlpack.h
 
 #: Cores, cache sizes in bytes: assumed where they are not stated and the target is not this host.
 _ASSUMED = {"num-cores": 4, "l1-bytes": 32 << 10, "l2-bytes": 256 << 10}
@@ -56,9 +55,18 @@ def _derive(options: Options) -> dict[str, object]:
 
 
 def _memory(options: Options) -> tuple[MemoryKind, ...]:
-    from landbridge.memory_kind import MemoryKind
-
-    return (MemoryKind(scope="global"),)
+    """Host memory: everything the process can address, used in place whoever allocated it."""
+    return (
+        MemoryKind(
+            scope="global",
+            host_access="read_write",
+            coherent=True,
+            alignment=STORAGE_ALIGNMENT,
+            importable=True,
+            exportable=True,
+            dlpack_device=(_DL_CPU, 0),
+        ),
+    )
 
 
 LLVM = TargetKind(
@@ -69,9 +77,7 @@ LLVM = TargetKind(
         Option("mattr", "list", "Features to switch on or off, as in -mattr=+avx2,-fma."),
         Option("mtriple", "str", "LLVM triple; this host's when absent."),
         Option("num-cores", "int", "Cores that kernels are split for.", minimum=1),
-        Option(
-            "vector-bits", "int", "Bits of a vector register; derived from the CPU when absent.", minimum=32
-        ),
+        Option("vector-bits", "int", "Bits of a vector register; derived from the CPU when absent.", minimum=32),
         Option("vector-registers", "int", "Vector registers; derived from the CPU when absent.", minimum=4),
         Option("l1-bytes", "int", "Data cache nearest to a core, in bytes.", minimum=1),
         Option("l2-bytes", "int", "Second cache of a core, in bytes.", minimum=1),
@@ -80,4 +86,5 @@ LLVM = TargetKind(
     keys=("cpu",),
     parser=_parse,
     derive=_derive,
+    memory=_memory,
 )

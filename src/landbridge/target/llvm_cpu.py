@@ -108,9 +108,7 @@ def _probed(triple: str, cpu: str, features: tuple[str, ...]) -> Vectors:
             _raise_unknown(triple, line.split("'")[1], is_cpu="processor" in line)
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise TargetError(
-            f"target 'llvm': LLVM has no code generator for -mtriple={triple} -mcpu={cpu}: {reason}"
-        )
+        raise TargetError(f"target 'llvm': LLVM has no code generator for -mtriple={triple} -mcpu={cpu}: {reason}")
     bits, _, registers = done.stdout.strip().partition(" ")
     isa = architecture(triple)
     return Vectors(int(bits), int(registers or (16 if isa in ("x86_64", "i386", "i686", "arm") else 32)))

@@ -6,6 +6,7 @@ does not import breaks its own kind and no other.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib.metadata import EntryPoint, entry_points
 from threading import Lock
 
@@ -25,15 +26,11 @@ def register(kind: TargetKind) -> TargetKind:
     """Make ``kind`` known under its name; raises TargetError when another kind has it."""
     plugin = _entry_points().get(kind.name)
     if plugin is not None:
-        raise TargetError(
-            f"target kind {kind.name!r} belongs to the plugin {plugin.value!r}; choose another name"
-        )
+        raise TargetError(f"target kind {kind.name!r} belongs to the plugin {plugin.value!r}; choose another name")
     with _lock:
         known = _kinds.setdefault(kind.name, kind)
     if known is not kind:
-        raise TargetError(
-            f"target kind {kind.name!r} is registered already: {known.doc!r}; choose another name"
-        )
+        raise TargetError(f"target kind {kind.name!r} is registered already: {known.doc!r}; choose another name")
     return kind
 
 
@@ -68,13 +65,25 @@ def get_kind(name: str) -> TargetKind:
         return _kinds.setdefault(name, kind)
 
 
+def kind_for_device(device_name: str) -> str:
+    """The one kind whose code runs on devices called ``device_name``; raises TargetError unless it is one."""
+    kinds = []
+    for name in names():
+        with suppress(TargetError):  # a plugin that does not load is not the one meant
+            if device_name in get_kind(name).device_types:
+                kinds.append(name)
+    if len(kinds) != 1:
+        found = f"the kinds {', '.join(kinds)} compile" if kinds else f"no kind of {', '.join(names())} compiles"
+        raise TargetError(f"{found} for the device {device_name!r}; name the kind to use")
+    return kinds[0]
+
+
 def _load(point: EntryPoint) -> TargetKind:
     try:
         kind = point.load()
     except Exception as error:
         raise TargetError(
-            f"the plugin {point.value!r} of target kind {point.name!r} does not load: "
-            f"{type(error).__name__}: {error}"
+            f"the plugin {point.value!r} of target kind {point.name!r} does not load: {type(error).__name__}: {error}"
         ) from error
     if not isinstance(kind, TargetKind) or kind.name != point.name:
         raise TargetError(

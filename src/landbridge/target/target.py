@@ -6,14 +6,25 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from landbridge.errors import TargetError
+from landbridge.memory_kind import MemoryKind, normalize_scope
 from landbridge.target import registry, tags, text
 from landbridge.target.kind import RESERVED, Options, TargetKind, did_you_mean
 
-if TYPE_CHECKING:
-    from landbridge.memory_kind import MemoryKind
+
+class DescribedDevice(Protocol):
+    """What ``Target.from_device`` reads of a Device."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def index(self) -> int: ...
+    @property
+    def api(self) -> object: ...
+    @property
+    def memory_kinds(self) -> Mapping[str, MemoryKind]: ...
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -55,6 +66,17 @@ class Target:
         target._fill(text.parse(json_text), resolve=False)
         return target
 
+    @classmethod
+    def from_device(cls, device: DescribedDevice, kind: str | None = None) -> Target:
+        """The Target of ``device``: what its ``target_properties`` know, and its memory kinds as they are.
+
+        ``kind`` chooses among the kinds that compile for such a device; without it there must be one.
+        """
+        properties = getattr(device.api, "target_properties", None)
+        form = {} if properties is None else dict(properties(device.index))
+        form["kind"] = kind or form.get("kind") or registry.kind_for_device(device.name)
+        return cls({**form, "memory": list(device.memory_kinds.values())})
+
     def to_json(self) -> str:
         """Canonical JSON text of the whole Target: equal Targets give equal text."""
         return self._json
@@ -72,7 +94,7 @@ class Target:
     def memory_kind(self, scope: str) -> MemoryKind:
         """What ``scope`` (``""`` means ``"global"``) can do; raises TargetError naming the legal scopes."""
         for memory in self.memory:
-            if memory.scope == (scope or "global"):
+            if memory.scope == normalize_scope(scope):
                 return memory
         known = [memory.scope for memory in self.memory]
         raise TargetError(
@@ -152,8 +174,7 @@ class Target:
             return self.options[name]
         except KeyError:
             raise TargetError(
-                f"target {self.kind!r} does not state {name!r}; "
-                f"it states: {', '.join(self.options) or 'nothing'}"
+                f"target {self.kind!r} does not state {name!r}; it states: {', '.join(self.options) or 'nothing'}"
             ) from None
 
     def _integer(self, name: str) -> int:
@@ -213,15 +234,11 @@ def _memory(kind: TargetKind, options: Options, stated: object) -> tuple[MemoryK
     kinds = tuple(_memory_kind(kind.name, entry) for entry in stated)
     scopes = [memory.scope for memory in kinds]
     if len(set(scopes)) != len(scopes):
-        raise TargetError(
-            f"target {kind.name!r}: a memory scope is stated twice in {scopes}; state each once"
-        )
+        raise TargetError(f"target {kind.name!r}: a memory scope is stated twice in {scopes}; state each once")
     return kinds
 
 
 def _memory_kind(target_kind: str, entry: object) -> MemoryKind:
-    from landbridge.memory_kind import MemoryKind
-
     if isinstance(entry, MemoryKind):
         return entry
     if not isinstance(entry, Mapping):

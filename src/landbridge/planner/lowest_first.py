@@ -1,0 +1,29 @@
+"""Lowest first: always place the buffer that can go lowest, so that the arena fills from the bottom up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from landbridge.planner.buffers import Buffer
+from landbridge.planner.greedy import Conflicts
+
+
+def lowest_first(buffers: Sequence[Buffer], conflicts: Conflicts, order: Sequence[int]) -> list[int]:
+    """The order in which buffers fill the arena from the bottom, pinned ones first; ``order`` breaks ties.
+
+    Holes below what is placed are not looked at here; placing the result with ``Fit.FIRST`` finds them.
+    """
+    rank = {i: r for r, i in enumerate(order)}
+    floor = [0 if b.offset is None else -1 for b in buffers]
+    waiting = set(order)
+    chosen: list[int] = []
+    while waiting:
+        i = min(waiting, key=lambda i: (floor[i], rank[i]))
+        waiting.remove(i)
+        chosen.append(i)
+        offset = buffers[i].offset
+        end = (floor[i] if offset is None else offset) + buffers[i].size
+        for j in conflicts[i]:
+            if j in waiting and -1 < floor[j] < end:
+                floor[j] = -(-end // buffers[j].alignment) * buffers[j].alignment
+    return chosen

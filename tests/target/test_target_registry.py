@@ -1,0 +1,137 @@
+"""Target kinds: registration, plugins, and options of every type in every written form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from landbridge import target as targets
+from landbridge.errors import TargetError
+from landbridge.target import Option, Target, TargetKind, registry, text
+
+TOY = TargetKind(
+    name="toy",
+    doc="a kind for tests",
+    options=(
+        Option("label", "str", "Any text."),
+        Option("lanes", "int", "Lanes.", default=4, minimum=1),
+        Option("fast", "bool", "Fast."),
+        Option("features", "list", "Features."),
+        Option("level", "str", "Level.", default="low", choices=("low", "high")),
+    ),
+    device_types=("toy",),
+    derive=lambda options: {"wide": options["lanes"] == 8},
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def toy() -> Iterator[None]:
+    targets.register(TOY)
+    yield
+    targets.unregister("toy")
+
+
+_names = st.text(st.characters(exclude_characters=",", exclude_categories=("Cs",)), min_size=1, max_size=8)
+_options = st.fixed_dictionaries(
+    {},
+    optional={
+        "label": st.text(st.characters(exclude_categories=("Cs",)), max_size=12),
+        "lanes": st.integers(1, 1 << 70),
+        "fast": st.booleans(),
+        "features": st.lists(_names, max_size=4).map(tuple),
+        "level": st.sampled_from(["low", "high"]),
+    },
+)
+
+
+@given(_options)
+def test_every_form_round_trips(options: dict[str, object]) -> None:
+    target = Target({"kind": "toy", **options})
+    assert all(target.options[name] == value for name, value in options.items())
+    assert Target(str(target)) == target
+    assert not str(target).startswith("{")
+    assert Target(target.to_dict()) == target
+    assert Target.from_json(target.to_json()) == target
+
+
+@given(st.text(max_size=30))
+def test_any_text_parses_or_is_a_target_error(junk: str) -> None:
+    for spec in (junk, f"toy {junk}"):
+        try:
+            Target(spec)
+        except TargetError as error:
+            assert str(error)
+
+
+def test_defaults_and_derived_facts() -> None:
+    assert dict(Target("toy").options) == {"lanes": 4, "level": "low"}
+    assert Target("toy -lanes=8 -fast").attrs["wide"] is True
+    assert Target("toy -fast").options["fast"] is True
+
+
+def test_illegal_values_say_what_is_legal() -> None:
+    with pytest.raises(TargetError, match="one of low, high"):
+        Target("toy -level=medium")
+    with pytest.raises(TargetError, match="0 or 1"):
+        Target("toy -fast=perhaps")
+    with pytest.raises(TargetError, match="at least 1"):
+        Target({"kind": "toy", "lanes": True})
+    with pytest.raises(TargetError, match="does not state 'mcpu'"):
+        _ = Target("toy").mcpu
+
+
+def test_a_kind_may_not_declare_reserved_or_repeated_options() -> None:
+    for names in (["memory"], ["a", "a"]):
+        with pytest.raises(TargetError, match=names[0]):
+            TargetKind("bad", "", tuple(Option(n, "str", "") for n in names), ())
+
+
+def test_names_can_be_taken_once() -> None:
+    targets.register(TOY)  # the same kind again is no clash
+    with pytest.raises(TargetError, match="registered already"):
+        targets.register(TargetKind("toy", "another", (), ()))
+    with pytest.raises(TargetError, match="belongs to the plugin"):
+        targets.register(TargetKind("llvm", "another", (), ()))
+    assert {"toy", "llvm"} <= set(targets.names())
+
+
+@pytest.mark.parametrize(
+    ("points", "says"),
+    [
+        ([("broken", "no_such_package_of_tests:KIND")], "does not load"),
+        ([("broken", "landbridge.target.text:parse")], "must name a TargetKind"),
+        ([("broken", "a:b"), ("broken", "c:d")], "claimed by two plugins"),
+    ],
+)
+def test_plugins_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch, points: list[tuple[str, str]], says: str) -> None:
+    found = [EntryPoint(name, value, registry.GROUP) for name, value in points]
+    monkeypatch.setattr(registry, "entry_points", lambda group: found)
+    with pytest.raises(TargetError, match=says):
+        registry.get_kind("broken")
+
+
+def test_one_broken_plugin_does_not_break_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = EntryPoint("broken", "no_such_package_of_tests:KIND", registry.GROUP)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [broken])
+    assert "broken" in registry.names()
+    assert registry.kind_for_device("cpu") == "llvm"
+    assert Target("llvm -mcpu=generic").kind == "llvm"
+
+
+def test_a_kind_found_as_a_plugin_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("plugged", f"{__name__}:PLUGGED", registry.GROUP)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [point])
+    monkeypatch.setattr(registry, "_kinds", dict(registry._kinds))
+    assert registry.get_kind("plugged") is PLUGGED
+    assert Target("plugged").device_types == ("plugged",)
+
+
+PLUGGED = TargetKind("plugged", "a plugin for tests", (), ("plugged",))
+
+
+def test_parse_keeps_values_as_text() -> None:
+    assert text.parse("llvm --mcpu='a b' -fast") == {"kind": "llvm", "mcpu": "a b", "fast": True}
