@@ -34,11 +34,7 @@ def _for(e: Emitter, op: Operation) -> None:
     following = e.emit(f"add nsw {kind} {name}, {e.names[step]}")
     e.line(f"br label %{head}")
     lines = [f"  {name} = phi {kind} [ {e.names[lower]}, %{before} ], [ {following}, %{e.block} ]"]
-    for value, first, last in zip(carried, initial, yielded, strict=True):
-        lines.append(
-            f"  {e.names[value]} = phi {e.type(value.type)} [ {e.names[first]}, %{before} ], "
-            f"[ {e.names[last]}, %{e.block} ]"
-        )
+    lines += _phis(e, carried, initial, before, yielded)
     e.lines[phis] = "\n".join(lines)
     e.depth -= 1
     e.start_block(done)
@@ -83,13 +79,20 @@ def _while(e: Emitter, op: Operation) -> None:
     e.start_block(body)
     yielded = _block(e, turn)
     e.line(f"br label %{head}")
-    lines = [
-        f"  {e.names[value]} = phi {e.type(value.type)} [ {e.names[first]}, %{before} ], [ {e.names[last]}, %{e.block} ]"
-        for value, first, last in zip(test.args, op.operands, yielded, strict=True)
-    ]
-    e.lines[phis] = "\n".join(lines)
+    e.lines[phis] = "\n".join(_phis(e, test.args, op.operands, before, yielded))
     e.depth -= 1
     e.start_block(done)
+
+
+def _phis(
+    e: Emitter, values: Sequence[SSAValue], initial: Sequence[SSAValue], before: str, yielded: Sequence[SSAValue]
+) -> list[str]:
+    """``values`` come from block ``before`` the first time, from the current block later."""
+    names, after = e.names, e.block
+    return [
+        f"  {names[v]} = phi {e.type(v.type)} [ {names[first]}, %{before} ], [ {names[last]}, %{after} ]"
+        for v, first, last in zip(values, initial, yielded, strict=True)
+    ]
 
 
 def _define_all(e: Emitter, values: Sequence[SSAValue]) -> None:

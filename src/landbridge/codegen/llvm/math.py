@@ -67,16 +67,30 @@ def helper(module: ModuleState, name: str, kind: str, arity: int) -> str:
         else:
             body = Body(kind)
             arguments = [Term(body, p, kind) for p in params]
+            result = expansion(*arguments).name
             if name in LIMITED:
-                limit = body.any(arguments[0].abs().not_less(LIMITED[name]))
-                fallback = _out_of_line(module, name, kind)
-                body.lines.append(f"  br i1 {limit.name}, label %large, label %small\nlarge:")
-                body.lines.append(f"  %lib = call {kind} {fallback}({kind} %x0)\n  ret {kind} %lib\nsmall:")
-            result = expansion(*arguments)
+                result = _with_library(module, body, name, result)
             module.declarations.update(body.declarations)
-            lines = [*body.lines, f"  ret {kind} {result.name}"]
+            lines = [*body.lines, f"  ret {kind} {result}"]
         module.helpers[symbol] = header + "\n".join(lines) + "\n}\n"
     return symbol
+
+
+def _with_library(module: ModuleState, body: Body, name: str, result: str) -> str:
+    """``result`` where the magnitude of the argument is below the limit, the C library's value elsewhere."""
+    kind = body.kind
+    large = Term(body, "%x0", kind).abs().not_less(LIMITED[name])
+    any_large = body.any(large)
+    body.lines += [
+        f"  br i1 {any_large.name}, label %large, label %join",
+        "large:",
+        f"  %library = call {kind} {_out_of_line(module, name, kind)}({kind} %x0)",
+        f"  %mixed = select {large.kind} {large.name}, {kind} %library, {kind} {result}",
+        "  br label %join",
+        "join:",
+        f"  %joined = phi {kind} [ {result}, %entry ], [ %mixed, %large ]",
+    ]
+    return "%joined"
 
 
 def _out_of_line(module: ModuleState, name: str, kind: str) -> str:

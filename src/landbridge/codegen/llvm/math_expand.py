@@ -71,7 +71,7 @@ def expm1(x: Term) -> Term:
     # 2**n may overflow where the result does not: half of it, twice.
     half_power = ((shifted.bits() - 0x4B400000 + 126) << 23).as_float()
     far = m.fma(half_power, half_power - 0.5) * 2.0
-    return x.abs().less(0.5).where(near, far)
+    return x.abs().less(0.5).where(near, far).copysign(x)
 
 
 def _split(x: Term) -> tuple[Term, Term]:
@@ -152,14 +152,14 @@ def tanh(x: Term) -> Term:
     a = x.abs()
     z = x * x
     p = z.poly(-0.33333284, 0.13331485, -0.05374291, 0.020648565, -0.005714678)
-    near = (z * x).fma(p, x)
+    near = (z * a).fma(p, a)
     # 1 - 2 / (exp(2a) + 1); above 10 it rounds to 1.
     doubled = (a + a).at_most(20.0)
     shifted = doubled.fma(1 / log(2), _ROUNDER)
     power = ((shifted.bits() - 0x4B400000 + 127) << 23).as_float()
     e = _exp_reduced(doubled, shifted - _ROUNDER) * power
-    far = (1.0 - 2.0 / (e + 1.0)).copysign(x)
-    return a.less(0.625).where(near, far)
+    far = 1.0 - 2.0 / (e + 1.0)
+    return a.less(0.625).where(near, far).copysign(x)
 
 
 def erf(x: Term) -> Term:
@@ -193,7 +193,7 @@ def _quadrant(x: Term) -> tuple[Term, Term]:
     """x = n pi/2 + r with r in [-pi/4, pi/4]: (n, r)."""
     shifted = x.fma(2 / pi, _ROUNDER)
     n = shifted - _ROUNDER
-    rest = pi / 2 - sum(_HALF_PI)
+    rest = pi / 2 - sum(_HALF_PI) + 6.123233995736766e-17  # what f64 cuts off pi/2
     r = n.fma(-_HALF_PI[2], n.fma(-_HALF_PI[1], n.fma(-_HALF_PI[0], x)))
     return shifted.bits(), n.fma(-rest, r)
 

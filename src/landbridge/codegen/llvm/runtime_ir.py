@@ -152,7 +152,7 @@ done:
 define internal void @"landbridge.rouse"(ptr %pool) noinline #0 {
   %wake = getelementptr i8, ptr %pool, i64 [WAKE]
   %old = atomicrmw add ptr %wake, i32 1 seq_cst
-  %r = call i64 (i64, ...) @syscall(i64 [SYSCALL], ptr %wake, i64 [FUTEX_WAKE], i64 2147483647, ptr null, ptr null, i64 0)
+  %r = call i64 (i64, ...) @syscall(i64 [SYSCALL], ptr %wake, i64 [FUTEX_WAKE], i64 2147483647)
   ret void
 }
 
@@ -220,7 +220,7 @@ again:
   %over = icmp eq i32 %m, 0
   br i1 %over, label %woken, label %sleep
 sleep:
-  %r = call i64 (i64, ...) @syscall(i64 [SYSCALL], ptr %pending, i64 [FUTEX_WAIT], i32 %m, ptr null, ptr null, i64 0)
+  %r = call i64 (i64, ...) @syscall(i64 [SYSCALL], ptr %pending, i64 [FUTEX_WAIT], i32 %m, ptr null)
   br label %again
 woken:
   store atomic i32 0, ptr %waiting monotonic, align 4
@@ -266,7 +266,7 @@ doze:
   %up = or i1 %some, %stopping2
   br i1 %up, label %idle, label %sleep
 sleep:
-  %r = call i64 (i64, ...) @syscall(i64 [SYSCALL], ptr %wake, i64 [FUTEX_WAIT], i32 %ticket, ptr null, ptr null, i64 0)
+  %r = call i64 (i64, ...) @syscall(i64 [SYSCALL], ptr %wake, i64 [FUTEX_WAIT], i32 %ticket, ptr null)
   br label %idle
 work:
   %did = call i32 @"landbridge.work"(ptr %pool)
@@ -280,7 +280,7 @@ report:
   %signal = and i1 %last, %asleep
   br i1 %signal, label %tell, label %idle
 tell:
-  %s = call i64 (i64, ...) @syscall(i64 [SYSCALL], ptr %pending, i64 [FUTEX_WAKE], i64 1, ptr null, ptr null, i64 0)
+  %s = call i64 (i64, ...) @syscall(i64 [SYSCALL], ptr %pending, i64 [FUTEX_WAKE], i64 1)
   br label %idle
 quit:
   ret ptr null

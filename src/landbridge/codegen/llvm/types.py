@@ -43,7 +43,7 @@ def scalar_type(attr: Attribute) -> str:
     known = _FLOATS.get(type(attr))
     if known is None:
         raise CodegenError(
-            f"type {attr} has no LLVM form; legal: integers, index, f16, bf16, f32, f64, 1-D vectors and memrefs of them"
+            f"type {attr} has no LLVM form; legal: integers, index, f16, bf16, f32, f64, 1-D vectors, memrefs"
         )
     return known[0]
 
@@ -91,7 +91,7 @@ def is_float(text: str) -> bool:
 def element_bytes(attr: Attribute) -> int:
     """Bytes of one element in memory; an i1 takes one byte."""
     if isinstance(attr, IntegerType):
-        return (attr.width.data + 7) // 8
+        return -(-int(attr.width.data) // 8)
     if isinstance(attr, IndexType):
         return 8
     scalar_type(attr)

@@ -108,11 +108,11 @@ def _shuffle(e: Emitter, op: Operation) -> None:
     a, b = op.operands
     mask = op.properties["mask"]
     assert isinstance(mask, DenseArrayBase)
-    values = mask.get_values()
+    values = [int(v) for v in mask.get_values()]
     first, second = e.type(a.type), e.type(b.type)
     x, y = e.names[a], e.names[b]
     if first != second:
-        x, y, first, values = _equalize(e, (first, x), (second, y), [int(v) for v in values])
+        x, y, first, values = _equalize(e, (first, x), (second, y), values)
     lanes = ", ".join("i32 poison" if v < 0 else f"i32 {v}" for v in values)
     e.set(op.results[0], f"shufflevector {first} {x}, {first} {y}, <{len(values)} x i32> <{lanes}>")
 
