@@ -1,0 +1,176 @@
+"""Memory-level IR to the Executable's data: registers, instructions and what the planner reached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    Attribute,
+    DictionaryAttr,
+    FloatAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    i1,
+)
+from xdsl.ir import Block, Operation, SSAValue
+
+from landbridge.errors import CodegenError
+from landbridge.executable.executable import Function, StorageReport, TensorSpec
+from landbridge.executable.instructions import (
+    AllocStorage,
+    AllocTensor,
+    Call,
+    HostCall,
+    If,
+    Instruction,
+    LoadConstant,
+    ToVDevice,
+    View,
+)
+from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, IfOp, ViewOp, YieldOp
+from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp
+from landbridge.ir.module import IRModule
+from landbridge.ir.types import dtype_of, item_bytes, shape_of
+from landbridge.passes.bufferize import io_names, placed_on
+from landbridge.passes.moves import MOVES
+from landbridge.passes.place import target_number
+from landbridge.passes.plan import LOWER_BOUND, PROVED_OPTIMAL
+
+
+def build_function(module: IRModule, lowered: ModuleOp) -> Function:
+    """``@main`` of a planned module as a Function; ``lowered`` states the tasks of each kernel (``lb.tasks``).
+
+    Raises CodegenError for a called PrimFunc that was not lowered.
+    """
+    main = module.main
+    inputs, outputs = io_names(main)
+    builder = _Builder(module, _tasks(lowered))
+    arguments = main.body.block.args
+    specs = []
+    for argument, name in zip(arguments, (*inputs, *outputs), strict=True):
+        builder.define(argument)
+        specs.append(TensorSpec(name, shape_of(argument.type), dtype_of(argument.type)))
+    instructions = builder.block(main.body.block)
+    return Function("main", tuple(specs[: len(inputs)]), tuple(specs[len(inputs) :]), instructions)
+
+
+def storage_reports(module: IRModule) -> tuple[StorageReport, ...]:
+    """What the planner reached, one report for each storage of a planned module."""
+    reports = []
+    for op in module.main.body.block.ops:
+        if isinstance(op, AllocStorageOp):
+            bound, optimal = op.attributes.get(LOWER_BOUND), op.attributes.get(PROVED_OPTIMAL)
+            reports.append(
+                StorageReport(
+                    device=module.vdevices[op.vdevice.index.data].name,
+                    scope=op.vdevice.scope.data,
+                    planned_bytes=op.nbytes.value.data,
+                    lower_bound_bytes=_integer(bound, 0),
+                    proved_optimal=bool(_integer(optimal, 0)),
+                )
+            )
+    return tuple(reports)
+
+
+class _Builder:
+    def __init__(self, module: IRModule, tasks: Mapping[str, int]) -> None:
+        self.prims = module.prims()
+        self.tasks = tasks
+        self.registers: dict[SSAValue, int] = {}
+
+    def define(self, value: SSAValue) -> int:
+        number = self.registers[value] = len(self.registers)
+        return number
+
+    def block(self, block: Block) -> tuple[Instruction, ...]:
+        made = (self.instruction(op) for op in block.ops)
+        return tuple(instruction for instruction in made if instruction is not None)
+
+    def instruction(self, op: Operation) -> Instruction | None:
+        at = self.registers
+        if isinstance(op, AllocStorageOp):
+            index = op.vdevice.index.data
+            return AllocStorage(self.define(op.result), op.nbytes.value.data, index, op.alignment.value.data)
+        if isinstance(op, AllocTensorOp):
+            ty = op.result.type
+            return AllocTensor(
+                dst=self.define(op.result),
+                storage=at[op.storage],
+                offset=op.offset.value.data,
+                shape=shape_of(ty),
+                dtype=dtype_of(ty),
+                name=op.node.data,
+            )
+        if isinstance(op, ConstantOp):
+            symbol, index = op.symbol.root_reference.data, placed_on(op).index.data
+            return LoadConstant(self.define(op.result), symbol, index)
+        if isinstance(op, ViewOp):
+            ty = op.result.type
+            first = op.offset.value.data * item_bytes(ty)
+            return View(self.define(op.result), at[op.source], first, shape_of(ty), dtype_of(ty))
+        if isinstance(op, CallOp):
+            return self.call(op)
+        if isinstance(op, HostCallOp):
+            return HostCall(op.builtin.data, tuple(at[v] for v in op.operands), _dictionary(op.parameters))
+        if isinstance(op, memref.CopyOp):
+            return ToVDevice(at[op.source], at[op.destination], _node(op))
+        if isinstance(op, IfOp):
+            then, orelse = self.block(op.then_region.block), self.block(op.else_region.block)
+            return If(at[op.condition], then, orelse)
+        if isinstance(op, YieldOp | func.ReturnOp):
+            return None
+        raise CodegenError(f"{op.name} has no instruction; run the passes bufferize and plan first")
+
+    def call(self, op: CallOp) -> Call:
+        name = op.callee.root_reference.data
+        if name not in self.tasks:
+            raise CodegenError(f"PrimFunc @{name} was not lowered; the lowered module must hold it with lb.tasks")
+        function = self.prims[name]
+        return Call(
+            module=target_number(function),
+            function=name,
+            args=tuple(self.registers[v] for v in op.operands),
+            tasks=self.tasks[name],
+            name=_node(op),
+            moves_bytes=_integer(function.attributes.get(MOVES), 0),
+        )
+
+
+def _tasks(lowered: ModuleOp) -> dict[str, int]:
+    return {
+        op.sym_name.data: _integer(op.attributes.get("lb.tasks"), 1)
+        for op in lowered.body.block.ops
+        if isinstance(op, func.FuncOp)
+    }
+
+
+def _node(op: Operation) -> str:
+    node = op.attributes.get("node")
+    return node.data if isinstance(node, StringAttr) else ""
+
+
+def _integer(attribute: Attribute | None, default: int) -> int:
+    return attribute.value.data if isinstance(attribute, IntegerAttr) else default
+
+
+def _dictionary(attribute: DictionaryAttr) -> dict[str, object]:
+    return {key: _plain(value) for key, value in attribute.data.items()}
+
+
+def _plain(attribute: Attribute) -> Any:
+    """An attribute as plain data: numbers, text, lists and dictionaries of them."""
+    if isinstance(attribute, IntegerAttr) and attribute.type == i1:
+        return bool(attribute.value.data)
+    if isinstance(attribute, IntegerAttr | FloatAttr):
+        return attribute.value.data
+    if isinstance(attribute, StringAttr):
+        return attribute.data
+    if isinstance(attribute, ArrayAttr):
+        return [_plain(item) for item in attribute.data]
+    if isinstance(attribute, DictionaryAttr):
+        return _dictionary(attribute)
+    raise CodegenError(f"attribute {attribute} of a host call is no plain data; legal: numbers, text, lists of them")

@@ -1,0 +1,303 @@
+"""Landbridge's verifier: what xdsl does not check and every pass must keep. One walk over the graph.
+
+On tensors: every value has a VDevice encoding that names a vdevice of the module; only ``lb.to_vdevice``
+changes it; results are written into fresh destinations. On tensors and memrefs: values are defined before they
+are used, callees exist and take the arguments given, constants are those of the table, views stay in bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from xdsl.dialects import bufferization, func, memref
+from xdsl.dialects.builtin import MemRefType, StringAttr, TensorType
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+
+from landbridge.errors import TargetError, VerifyError
+from landbridge.ir.graph_ops import (
+    CallOp,
+    ConcatOp,
+    ConstantOp,
+    HostCallOp,
+    IfOp,
+    PackOp,
+    ToVDeviceOp,
+    UnpackOp,
+    ViewOp,
+    YieldOp,
+    ints,
+    packed_shape,
+)
+from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp, StorageType
+from landbridge.ir.module import IRModule
+from landbridge.ir.types import (
+    VDeviceAttr,
+    compute_type,
+    dtype_of,
+    element_count,
+    nbytes_of,
+    shape_of,
+    vdevice_of,
+)
+
+
+def verify(module: IRModule, after: str = "") -> None:
+    """Raise VerifyError, naming the pass ``after`` which it happened, unless ``module`` keeps every invariant."""
+    _Verifier(module, after).run()
+
+
+class _Verifier:
+    def __init__(self, module: IRModule, after: str) -> None:
+        self.module = module
+        self.after = after
+        self.prims: dict[str, Sequence[Attribute]] = {}
+        self.good_types: set[Attribute] = set()
+        self.checks: dict[type[Operation], Callable[[Any], None]] = {
+            ConstantOp: self._constant,
+            CallOp: self._call,
+            HostCallOp: self._host_call,
+            ViewOp: self._view,
+            ConcatOp: self._concat,
+            PackOp: self._pack,
+            UnpackOp: self._unpack,
+            ToVDeviceOp: self._to_vdevice,
+            IfOp: self._if,
+            AllocTensorOp: self._alloc_tensor,
+            AllocStorageOp: _nothing,
+            YieldOp: _nothing,
+            bufferization.AllocTensorOp: _nothing,
+            memref.AllocOp: _nothing,
+            memref.CopyOp: self._copy,
+            func.ReturnOp: self._return,
+        }
+
+    def run(self) -> None:
+        graphs: list[func.FuncOp] = []
+        names: set[str] = set()
+        for f in self.module.functions():
+            name = f.sym_name.data
+            if name in names:
+                self.fail(f, "its name is used by another function", "one function of that name")
+            names.add(name)
+            if "lb.prim" in f.attributes:
+                self.prims[name] = f.function_type.inputs.data
+            else:
+                graphs.append(f)
+        if "main" not in names:
+            self.fail(self.module.op, "there is no function @main", "a graph function @main")
+        for f in graphs:
+            for argument in f.body.block.args:
+                self.type(f, argument.type)
+            self.block(f.body.block, set(f.body.block.args))
+
+    def block(self, block: Block, defined: set[SSAValue]) -> None:
+        for op in block.ops:
+            for operand in op.operands:
+                if operand not in defined:
+                    self.fail(op, "an operand is used before it is defined", "definitions first")
+            for result in op.results:
+                self.type(op, result.type)
+            check = self.checks.get(type(op))
+            if check is None:
+                self.fail(op, "this operation is not legal in a graph", "lb operations and destinations")
+            check(op)
+            for region in op.regions:
+                self.block(region.block, set(defined))
+            defined.update(op.results)
+
+    def type(self, op: Operation, ty: Attribute) -> None:
+        if ty in self.good_types:
+            return
+        if isinstance(ty, TensorType):
+            encoding = ty.encoding
+            if not isinstance(encoding, VDeviceAttr):
+                self.fail(op, f"{ty} has no placement", 'an encoding such as #lb.vdevice<0, "global">')
+            self.vdevice(op, encoding)
+        elif isinstance(ty, MemRefType):
+            if not isinstance(ty.memory_space, StringAttr):
+                self.fail(op, f"{ty} has no scope", 'a memory space such as "global"')
+        elif not isinstance(ty, StorageType):
+            self.fail(op, f"{ty} is no type of a graph value", "a tensor or a memref")
+        self.good_types.add(ty)
+
+    def vdevice(self, op: Operation, place: VDeviceAttr) -> None:
+        index, known = place.index.data, self.module.vdevices
+        if not 0 <= index < len(known):
+            self.fail(op, f"{place} names vdevice {index}", f"0 to {len(known) - 1}")
+        target = self.module.target_of(index)
+        if target is not None and target.memory:
+            try:
+                target.memory_kind(place.scope.data)
+            except TargetError as error:
+                self.fail(op, f"scope {place.scope.data!r} of vdevice {index}", str(error))
+
+    def _constant(self, op: ConstantOp) -> None:
+        symbol = op.symbol.root_reference.data
+        array = self.module.constants.get(symbol)
+        if array is None:
+            self.fail(op, f"constant @{symbol} is not in the table", "a symbol of the constant table")
+        found = (array.shape, array.dtype.name)
+        asked = (shape_of(op.result.type), dtype_of(op.result.type))
+        if found != asked:
+            self.fail(op, f"type {_show(*asked)}", f"{_show(*found)}, as constant @{symbol} in the table")
+
+    def _call(self, op: CallOp) -> None:
+        callee = op.callee.root_reference.data
+        parameters = self.prims.get(callee)
+        if parameters is None:
+            self.fail(op, f"callee @{callee} does not exist", "a PrimFunc of the module")
+        arguments = [*op.inputs, *op.destinations]
+        if len(arguments) != len(parameters):
+            self.fail(op, f"{len(arguments)} arguments", f"{len(parameters)}, as @{callee} takes")
+        for i, (argument, parameter) in enumerate(zip(arguments, parameters, strict=True)):
+            if not _fits(argument.type, parameter):
+                self.fail(op, f"argument {i} is {argument.type}", f"{parameter}, as @{callee} takes")
+        self._destinations(op, op.destinations, op.res)
+        self._one_vdevice(op, arguments)
+
+    def _host_call(self, op: HostCallOp) -> None:
+        self._destinations(op, op.destinations, op.res)
+
+    def _destinations(self, op: Operation, destinations: Sequence[SSAValue], results: Sequence[SSAValue]) -> None:
+        for i, destination in enumerate(destinations):
+            if isinstance(destination.type, MemRefType):
+                if isinstance(_root(destination), OpResult) and isinstance(_root(destination).owner, ConstantOp):
+                    self.fail(op, f"destination {i} is a constant", "memory that may be written")
+                continue
+            fresh = isinstance(destination, BlockArgument) or isinstance(destination.owner, bufferization.AllocTensorOp)
+            if not fresh:
+                self.fail(op, f"destination {i} is a result of {destination.owner.name}", "alloc_tensor")
+            if not destination.has_one_use():
+                self.fail(op, f"destination {i} is used elsewhere too", "a destination of its own")
+        expected = [d.type for d in destinations if isinstance(d.type, TensorType)]
+        found = [r.type for r in results]
+        if found != expected:
+            self.fail(op, f"results of types {_types(found)}", f"those of its destinations, {_types(expected)}")
+
+    def _one_vdevice(self, op: Operation, values: Sequence[SSAValue]) -> None:
+        places = {vdevice_of(v.type).index.data for v in values if isinstance(v.type, TensorType)}
+        if len(places) > 1:
+            self.fail(op, f"operands on vdevices {sorted(places)}", "one vdevice; lb.to_vdevice moves a tensor")
+
+    def _same_place(self, op: Operation, sources: Sequence[SSAValue], result: SSAValue) -> None:
+        for source in sources:
+            if _place(source.type) != _place(result.type):
+                self.fail(
+                    op,
+                    f"the placement changes from {_place(source.type)} to {_place(result.type)}",
+                    "lb.to_vdevice, the only operation that changes it",
+                )
+            if dtype_of(source.type) != dtype_of(result.type):
+                self.fail(op, f"{source.type} becomes {result.type}", "one element type")
+
+    def _view(self, op: ViewOp) -> None:
+        self._same_place(op, [op.source], op.result)
+        first, have = op.offset.value.data, element_count(shape_of(op.source.type))
+        last = first + element_count(shape_of(op.result.type))
+        if first < 0 or last > have:
+            self.fail(op, f"a view of elements {first} to {last}", f"0 to {have}, the elements of its source")
+
+    def _concat(self, op: ConcatOp) -> None:
+        self._same_place(op, list(op.inputs), op.result)
+        axis = op.axis.value.data
+        expected = list(shape_of(op.inputs[0].type))
+        expected[axis] = sum(shape_of(v.type)[axis] for v in op.inputs)
+        if list(shape_of(op.result.type)) != expected:
+            self.fail(op, f"a result of shape {shape_of(op.result.type)}", f"{tuple(expected)}")
+
+    def _pack(self, op: PackOp) -> None:
+        self._same_place(op, [op.source], op.result)
+        self._packed(op, op.source, op.result)
+
+    def _unpack(self, op: UnpackOp) -> None:
+        self._same_place(op, [op.source], op.result)
+        self._packed(op, op.result, op.source)
+
+    def _packed(self, op: PackOp | UnpackOp, plain: SSAValue, packed: SSAValue) -> None:
+        expected = packed_shape(shape_of(plain.type), ints(op.axes), ints(op.tiles))
+        if shape_of(packed.type) != expected:
+            self.fail(op, f"packed shape {shape_of(packed.type)}", f"{expected}")
+
+    def _to_vdevice(self, op: ToVDeviceOp) -> None:
+        source, result = op.source.type, op.result.type
+        if _show(shape_of(source), dtype_of(source)) != _show(shape_of(result), dtype_of(result)):
+            self.fail(op, f"{source} becomes {result}", "the same shape and element type")
+
+    def _copy(self, op: memref.CopyOp) -> None:
+        if nbytes_of(op.source.type) != nbytes_of(op.destination.type):
+            self.fail(op, f"{op.source.type} to {op.destination.type}", "as many bytes")
+
+    def _if(self, op: IfOp) -> None:
+        if dtype_of(op.condition.type) != "bool":
+            self.fail(op, f"a condition of type {op.condition.type}", "a bool tensor")
+        expected = [r.type for r in op.res]
+        for region in (op.then_region, op.else_region):
+            terminator = region.block.last_op
+            if not isinstance(terminator, YieldOp):
+                self.fail(op, "a branch without lb.yield", "lb.yield at its end")
+            found = [v.type for v in terminator.values]
+            if found != expected:
+                self.fail(op, f"a branch yields {_types(found)}", f"the types of the results, {_types(expected)}")
+
+    def _alloc_tensor(self, op: AllocTensorOp) -> None:
+        storage = op.storage.owner
+        if not isinstance(storage, AllocStorageOp):
+            self.fail(op, "its storage is not one of lb.alloc_storage", "lb.alloc_storage")
+        end = op.offset.value.data + nbytes_of(op.result.type)
+        if op.offset.value.data < 0 or end > storage.nbytes.value.data:
+            self.fail(op, f"it ends at byte {end}", f"at most {storage.nbytes.value.data}, the storage's size")
+
+    def _return(self, op: func.ReturnOp) -> None:
+        function = op.parent_op()
+        if not isinstance(function, func.FuncOp):
+            return
+        found = [v.type for v in op.operands]
+        expected = list(function.function_type.outputs.data)
+        if found != expected:
+            self.fail(op, f"returned types {_types(found)}", f"those of the function, {_types(expected)}")
+
+    def fail(self, op: Operation, found: str, expected: str) -> NoReturn:
+        node = op.attributes.get("node")
+        what = f"@{op.sym_name.data}" if isinstance(op, func.FuncOp) else op.name
+        if isinstance(node, StringAttr) and node.data:
+            what += f" (node {node.data!r})"
+        when = f"after pass {self.after!r}: " if self.after else ""
+        raise VerifyError(f"{when}{what}: {found}; expected {expected}")
+
+
+def _nothing(op: Operation) -> None:
+    """Nothing to check beyond what holds for every operation."""
+
+
+def _fits(argument: Attribute, parameter: Attribute) -> bool:
+    """Whether a PrimFunc's memref (signless, with a scope) can be the place of a graph value."""
+    if not isinstance(parameter, MemRefType) or not isinstance(argument, TensorType | MemRefType):
+        return False
+    scope = argument.memory_space if isinstance(argument, MemRefType) else vdevice_of(argument).scope
+    return (
+        argument.shape == parameter.shape
+        and compute_type(argument.element_type) == parameter.element_type
+        and scope == parameter.memory_space
+    )
+
+
+def _place(ty: Attribute) -> Attribute:
+    if isinstance(ty, MemRefType):
+        space: Attribute = ty.memory_space
+        return space
+    return vdevice_of(ty)
+
+
+def _root(value: SSAValue) -> SSAValue:
+    while isinstance(value.owner, ViewOp):
+        value = value.owner.source
+    return value
+
+
+def _show(shape: Sequence[int], dtype: str) -> str:
+    return f"{dtype}[{','.join(map(str, shape))}]"
+
+
+def _types(types: Sequence[Attribute]) -> str:
+    return "(" + ", ".join(map(str, types)) + ")"

@@ -1,0 +1,305 @@
+"""Bufferize: @main on tensors becomes @main on memrefs, results written where they are wanted.
+
+Arguments become the inputs, then the outputs, which the caller owns. Every produced value gets one place: an
+output, a part of a concatenation, the result of a branch, or memory of its own (``memref.alloc`` at the top, which
+carries ``lb.vdevice``). A copy is made only where a value cannot be produced in its place, and is a PrimFunc of its
+own, so that the ledger shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects import bufferization, func, memref
+from xdsl.dialects.builtin import ArrayAttr, FunctionType, StringAttr
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+
+from landbridge.errors import CompileError
+from landbridge.ir.graph_ops import (
+    CallOp,
+    ConcatOp,
+    ConstantOp,
+    HostCallOp,
+    IfOp,
+    PackOp,
+    ToVDeviceOp,
+    UnpackOp,
+    ViewOp,
+    YieldOp,
+    ints,
+)
+from landbridge.ir.module import IRModule
+from landbridge.ir.types import (
+    AnyMemRef,
+    AnyTensor,
+    VDeviceAttr,
+    buffer_type,
+    dtype_of,
+    element_count,
+    memref_type,
+    shape_of,
+    vdevice_of,
+)
+from landbridge.passes.copies import CopyPrims
+from landbridge.passes.registry import register_pass
+
+#: Attribute of memory-level ``memref.alloc`` and ``lb.constant``: the vdevice the bytes are on.
+VDEVICE = "lb.vdevice"
+
+_PRODUCERS = (CallOp, HostCallOp, IfOp, ConcatOp, PackOp, UnpackOp, ToVDeviceOp)
+
+
+@register_pass("bufferize")
+def bufferize(module: IRModule) -> None:
+    """Give every tensor of @main a place in memory and make results be written there."""
+    _Bufferizer(module).run()
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """A produced value is part of ``whole`` (an output's memref, or another produced value), from element ``first``."""
+
+    whole: SSAValue
+    first: int
+
+
+def io_names(main: func.FuncOp) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of the inputs and outputs of a tensor-level @main: those it carries, else made up."""
+    found: list[tuple[str, ...]] = []
+    counts = (len(main.function_type.inputs), len(main.function_type.outputs))
+    for key, stem, count in zip(("lb.input_names", "lb.output_names"), ("input", "output"), counts, strict=True):
+        given = main.attributes.get(key)
+        if isinstance(given, ArrayAttr):
+            found.append(tuple(a.data for a in given.data if isinstance(a, StringAttr)))
+        else:
+            found.append(tuple(f"{stem}_{i}" for i in range(count)))
+    return found[0], found[1]
+
+
+class _Bufferizer:
+    def __init__(self, module: IRModule) -> None:
+        self.module = module
+        self.copies = CopyPrims(module)
+        self.claims: dict[SSAValue, _Claim] = {}
+        self.places: dict[SSAValue, SSAValue] = {}  # produced tensor -> its memref
+        self.values: dict[SSAValue, SSAValue] = {}  # any tensor -> the memref to read it from
+        self.constants: dict[tuple[str, Attribute], SSAValue] = {}
+        self.head: list[Operation] = []
+        self.body: list[Operation] = []
+
+    def run(self) -> None:
+        old = self.module.main
+        block = old.body.block
+        inputs, outputs = io_names(old)
+        returned = cast(func.ReturnOp, block.last_op).operands
+        types = [buffer_type(cast(AnyTensor, v.type)) for v in (*block.args, *returned)]
+        new = Block(arg_types=types)
+        self.values.update(zip(block.args, new.args, strict=False))
+        destinations = list(new.args[len(block.args) :])
+        claimed = [
+            self.claim(value, block, _Claim(place, 0)) for value, place in zip(returned, destinations, strict=True)
+        ]
+        self.claim_parts(block)
+        self.lower_block(block)
+        for i, value in enumerate(returned):
+            if not claimed[i]:
+                self.copy(self.values[value], destinations[i], 0, value.type, f"output {outputs[i]!r}")
+        new.add_ops([*self.head, *self.body, func.ReturnOp()])
+        main = func.FuncOp("main", FunctionType.from_lists(types, []), Region(new))
+        main.attributes.update(old.attributes)
+        main.attributes["lb.input_names"] = ArrayAttr([StringAttr(n) for n in inputs])
+        main.attributes["lb.output_names"] = ArrayAttr([StringAttr(n) for n in outputs])
+        self.module.op.body.block.insert_op_before(main, old)
+        old.detach()
+        old.erase(safe_erase=False)
+
+    # Who writes where -------------------------------------------------------------------------------
+
+    def claim_parts(self, block: Block) -> None:
+        """Let the inputs of concatenations, and what branches yield, be produced in their place."""
+        for op in block.ops:
+            if isinstance(op, IfOp):
+                for region in (op.then_region, op.else_region):
+                    for value, result in zip(cast(YieldOp, region.block.last_op).values, op.res, strict=True):
+                        self.claim(value, region.block, _Claim(result, 0))
+                    self.claim_parts(region.block)
+            elif isinstance(op, ConcatOp):
+                for value, first, contiguous in _parts(op):
+                    if contiguous:
+                        self.claim(value, block, _Claim(op.result, first))
+
+    def claim(self, value: SSAValue, block: Block, claim: _Claim) -> bool:
+        """Produce ``value`` at ``claim`` if it is produced in ``block`` and has no other place yet."""
+        root = _produced(value)
+        if root is None or root.owner.parent is not block or root in self.claims:
+            return False
+        self.claims[root] = claim
+        return True
+
+    def place(self, value: OpResult) -> SSAValue:
+        """The memref that ``value`` is produced in."""
+        if value not in self.places:
+            ty = buffer_type(cast(AnyTensor, value.type))
+            claim = self.claims.get(value)
+            if claim is None:
+                alloc = memref.AllocOp([], [], ty)
+                alloc.attributes[VDEVICE] = vdevice_of(value.type)
+                alloc.attributes["node"] = StringAttr(_node(value.owner))
+                self.head.append(alloc)
+                self.places[value] = alloc.memref
+            else:
+                whole = claim.whole
+                if isinstance(whole, OpResult):
+                    whole = self.place(whole)
+                self.places[value] = self.view(whole, ty, claim.first, self.head)
+        return self.places[value]
+
+    def view(self, source: SSAValue, ty: AnyMemRef, first: int, ops: list[Operation]) -> SSAValue:
+        if source.type == ty and first == 0:
+            return source
+        op = ViewOp(source, ty, first)
+        ops.append(op)
+        return op.result
+
+    # Operations -------------------------------------------------------------------------------------
+
+    def lower_block(self, block: Block) -> None:
+        for op in block.ops:
+            self.lower(op)
+
+    def lower(self, op: Operation) -> None:
+        if isinstance(op, CallOp | HostCallOp):
+            self.lower_call(op)
+        elif isinstance(op, ConstantOp):
+            self.values[op.result] = self.constant(op)
+        elif isinstance(op, ViewOp):
+            ty = buffer_type(cast(AnyTensor, op.result.type))
+            self.values[op.result] = self.view(self.values[op.source], ty, op.offset.value.data, self.body)
+        elif isinstance(op, ConcatOp):
+            self.lower_concat(op)
+        elif isinstance(op, PackOp | UnpackOp):
+            self.lower_reorder(op)
+        elif isinstance(op, ToVDeviceOp):
+            target = self.values[op.result] = self.place(op.result)
+            crossing = memref.CopyOp(self.values[op.source], target)
+            crossing.attributes["node"] = StringAttr(_node(op))
+            self.body.append(crossing)
+        elif isinstance(op, IfOp):
+            self.lower_if(op)
+        elif not isinstance(op, bufferization.AllocTensorOp | YieldOp | func.ReturnOp):
+            raise CompileError(f"{op.name} cannot be bufferized; legal in @main: the graph operations of lb")
+
+    def lower_call(self, op: CallOp | HostCallOp) -> None:
+        inputs = [self.values[v] for v in op.inputs]
+        destinations = [self.place(r) for r in op.res]
+        self.values.update(zip(op.res, destinations, strict=True))
+        attributes = {k: v for k, v in op.attributes.items() if k != "operandSegmentSizes"}
+        self.body.append(type(op).build(operands=[inputs, destinations], result_types=[[]], attributes=attributes))
+
+    def constant(self, op: ConstantOp) -> SSAValue:
+        ty = buffer_type(cast(AnyTensor, op.result.type))
+        place = vdevice_of(op.result.type)
+        symbol = op.symbol.root_reference.data
+        if (symbol, op.result.type) not in self.constants:
+            loaded = ConstantOp(symbol, ty)
+            loaded.attributes[VDEVICE] = place
+            self.head.append(loaded)
+            self.constants[symbol, op.result.type] = loaded.result
+        return self.constants[symbol, op.result.type]
+
+    def lower_concat(self, op: ConcatOp) -> None:
+        whole = self.values[op.result] = self.place(op.result)
+        axis, shape = op.axis.value.data, shape_of(op.result.type)
+        inner = element_count(shape[axis + 1 :])
+        rows, total = element_count(shape[:axis]), shape[axis] * inner
+        dtype, place = dtype_of(op.result.type), vdevice_of(op.result.type)
+        for value, first, contiguous in _parts(op):
+            root = _produced(value)
+            if root is not None and self.claims.get(root) == _Claim(op.result, first) and contiguous:
+                continue
+            if contiguous:
+                self.copy(self.values[value], whole, first, value.type, _node(op))
+                continue
+            width = shape_of(value.type)[axis] * inner
+            if rows * width == 0:
+                continue
+            scope = place.scope.data
+            source = self.view(self.values[value], memref_type([rows, width], dtype, scope), 0, self.body)
+            target = self.view(whole, memref_type([rows, total], dtype, scope), 0, self.body)
+            prim = self.copies.columns(rows, width, total, first, dtype, place)
+            self.body.append(CallOp(prim, [source], [target], [], _node(op)))
+
+    def lower_reorder(self, op: PackOp | UnpackOp) -> None:
+        target = self.values[op.result] = self.place(op.result)
+        dtype, place = dtype_of(op.result.type), vdevice_of(op.result.type)
+        if isinstance(op, PackOp):
+            prim = self.copies.pack(shape_of(op.source.type), ints(op.axes), ints(op.tiles), dtype, place)
+        else:
+            prim = self.copies.unpack(shape_of(op.result.type), ints(op.axes), ints(op.tiles), dtype, place)
+        self.body.append(CallOp(prim, [self.values[op.source]], [target], [], _node(op)))
+
+    def lower_if(self, op: IfOp) -> None:
+        destinations = [self.place(r) for r in op.res]
+        regions = [self.lower_branch(region.block, op.res, destinations) for region in (op.then_region, op.else_region)]
+        self.values.update(zip(op.res, destinations, strict=True))
+        self.body.append(IfOp(self.values[op.condition], [], regions[0], regions[1], destinations))
+
+    def lower_branch(self, old: Block, results: Sequence[SSAValue], places: Sequence[SSAValue]) -> Region:
+        outer, self.body = self.body, []
+        self.lower_block(old)
+        for value, result, place in zip(cast(YieldOp, old.last_op).values, results, places, strict=True):
+            root = _produced(value)
+            if root is None or self.claims.get(root) != _Claim(result, 0):
+                self.copy(self.values[value], place, 0, value.type, "branch")
+        block = Block()
+        block.add_ops([*self.body, YieldOp([])])
+        self.body = outer
+        return Region(block)
+
+    def copy(self, source: SSAValue, target: SSAValue, first: int, ty: Attribute, node: str) -> None:
+        """Copy all of ``source`` into ``target`` from element ``first`` on."""
+        count, dtype, place = element_count(shape_of(ty)), dtype_of(ty), vdevice_of(ty)
+        if count == 0:
+            return
+        line = memref_type([count], dtype, place.scope.data)
+        prim = self.copies.flat(count, dtype, place)
+        source, target = self.view(source, line, 0, self.body), self.view(target, line, first, self.body)
+        self.body.append(CallOp(prim, [source], [target], [], node))
+
+
+def _produced(value: SSAValue) -> OpResult | None:
+    """The produced value that ``value`` is, through views of all of it; None for anything else."""
+    while isinstance(value.owner, ViewOp):
+        source = value.owner.source
+        if element_count(shape_of(source.type)) != element_count(shape_of(value.type)):
+            return None
+        value = source
+    return value if isinstance(value, OpResult) and isinstance(value.owner, _PRODUCERS) else None
+
+
+def _parts(op: ConcatOp) -> list[tuple[SSAValue, int, bool]]:
+    """Each input with its first element (in a row of the result) and whether its part is contiguous."""
+    axis, shape = op.axis.value.data, shape_of(op.result.type)
+    inner = element_count(shape[axis + 1 :])
+    contiguous = element_count(shape[:axis]) == 1
+    parts, first = [], 0
+    for value in op.inputs:
+        parts.append((value, first, contiguous))
+        first += shape_of(value.type)[axis] * inner
+    return parts
+
+
+def _node(op: Operation | Block) -> str:
+    if isinstance(op, Operation):
+        node = op.attributes.get("node")
+        return node.data if isinstance(node, StringAttr) else op.name.removeprefix("lb.")
+    return ""
+
+
+def placed_on(op: Operation) -> VDeviceAttr:
+    """The vdevice of a memory-level allocation or constant."""
+    place = op.attributes[VDEVICE]
+    assert isinstance(place, VDeviceAttr)  # bufferize puts it there
+    return place

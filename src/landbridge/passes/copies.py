@@ -1,0 +1,120 @@
+"""PrimFuncs that only move data, written where bufferization cannot avoid it; equal ones are shared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import Attribute
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from landbridge.ir.graph_ops import packed_shape
+from landbridge.ir.module import IRModule
+from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ir.types import VDeviceAttr, tensor_type, vdevice_of
+from landbridge.passes.place import TARGET
+
+
+class CopyPrims:
+    """Adds copying PrimFuncs to ``module``; each method gives the name of one."""
+
+    def __init__(self, module: IRModule) -> None:
+        self._module = module
+        self._known: dict[Hashable, str] = {}
+
+    def flat(self, count: int, dtype: str, place: VDeviceAttr) -> str:
+        """``count`` elements, in order: both sides are ``[count]``."""
+
+        def build(p: PrimBuilder) -> None:
+            same = AffineMap.identity(1)
+            p.generic("p", [count], [(p.inputs[0], same)], [(p.outputs[0], same)], _value)
+
+        ty = tensor_type([count], dtype, place)
+        return self._make("copy", ("flat", count, dtype, place), ty, ty, build)
+
+    def columns(self, rows: int, width: int, total: int, first: int, dtype: str, place: VDeviceAttr) -> str:
+        """``[rows, width]`` into columns ``first ..`` of ``[rows, total]``."""
+
+        def build(p: PrimBuilder) -> None:
+            p.generic(
+                "pp",
+                [rows, width],
+                [(p.inputs[0], AffineMap.identity(2))],
+                [(p.outputs[0], lambda r, c: (r, c + first))],
+                _value,
+            )
+
+        source, target = tensor_type([rows, width], dtype, place), tensor_type([rows, total], dtype, place)
+        return self._make("copy_columns", ("columns", source, target, first), source, target, build)
+
+    def pack(
+        self, shape: Sequence[int], axes: Sequence[int], tiles: Sequence[int], dtype: str, place: VDeviceAttr
+    ) -> str:
+        """``shape`` into its packed shape; elements past the logical extent repeat the last one."""
+        packed, rank = packed_shape(shape, axes, tiles), len(shape)
+
+        def build(p: PrimBuilder) -> None:
+            out = (p.outputs[0], AffineMap.identity(len(packed)))
+            loops = "p" * len(packed)
+            if all(shape[axis] % tile == 0 for axis, tile in zip(axes, tiles, strict=True)):
+                p.generic(loops, packed, [(p.inputs[0], _plain_map(rank, axes, tiles))], [out], _value)
+                return
+
+            def load(s: ScalarBuilder) -> Value:
+                where: list[Value] = [s.index(i) for i in range(rank)]
+                for n, (axis, tile) in enumerate(zip(axes, tiles, strict=True)):
+                    element = where[axis] * tile + s.index(rank + n)
+                    where[axis] = s.minimum(element, shape[axis] - 1)
+                return s.load(p.inputs[0], where, dtype)
+
+            p.generic(loops, packed, [], [out], load)
+
+        source, target = tensor_type(shape, dtype, place), tensor_type(packed, dtype, place)
+        return self._make("pack", ("pack", source, tuple(axes), tuple(tiles)), source, target, build)
+
+    def unpack(
+        self, shape: Sequence[int], axes: Sequence[int], tiles: Sequence[int], dtype: str, place: VDeviceAttr
+    ) -> str:
+        """The packed form of ``shape`` back to it."""
+        packed, rank = packed_shape(shape, axes, tiles), len(shape)
+
+        def build(p: PrimBuilder) -> None:
+            where = [AffineExpr.dimension(i) for i in range(rank)]
+            inner = []
+            for axis, tile in zip(axes, tiles, strict=True):
+                inner.append(where[axis] % tile)
+                where[axis] = where[axis].floor_div(tile)
+            source_map = AffineMap(rank, 0, (*where, *inner))
+            out = (p.outputs[0], AffineMap.identity(rank))
+            p.generic("p" * rank, shape, [(p.inputs[0], source_map)], [out], _value)
+
+        source, target = tensor_type(packed, dtype, place), tensor_type(shape, dtype, place)
+        return self._make("unpack", ("unpack", target, tuple(axes), tuple(tiles)), source, target, build)
+
+    def _make(
+        self, stem: str, key: Hashable, source: Attribute, target: Attribute, build: Callable[[PrimBuilder], None]
+    ) -> str:
+        name = self._known.get(key)
+        if name is None:
+            place = vdevice_of(target)
+            self._module.prim_count += 1
+            name = self._known[key] = f"{stem}_{self._module.prim_count}"
+            prim = PrimBuilder(name, [source], [target])
+            build(prim)
+            function = prim.finish()
+            function.attributes[TARGET] = IntegerAttr(self._module.vdevices[place.index.data].target, i64)
+            self._module.op.body.block.add_op(function)
+        return name
+
+
+def _value(s: ScalarBuilder, x: Value) -> Value:
+    return x
+
+
+def _plain_map(rank: int, axes: Sequence[int], tiles: Sequence[int]) -> AffineMap:
+    """Where the packed loops read the plain tensor, when every tile is full."""
+    where = [AffineExpr.dimension(i) for i in range(rank)]
+    for n, (axis, tile) in enumerate(zip(axes, tiles, strict=True)):
+        where[axis] = where[axis] * tile + AffineExpr.dimension(rank + n)
+    return AffineMap(rank + len(tiles), 0, tuple(where))

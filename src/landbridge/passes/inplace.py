@@ -1,0 +1,135 @@
+"""Let the last use of a buffer be overwritten by its result: elementwise kernels then cost no memory.
+
+A kernel may write onto an input when only its last stage reads that input, each element where it writes it. Such a
+PrimFunc carries ``lb.in_place``: lowering may not assume that its arguments never overlap, nor compute an
+element twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from xdsl.dialects import func, linalg, memref
+from xdsl.dialects.builtin import StringAttr, SymbolRefAttr, UnitAttr
+from xdsl.ir import BlockArgument, OpResult, SSAValue
+
+from landbridge.ir.graph_ops import CallOp, ViewOp
+from landbridge.ir.module import IRModule
+from landbridge.ir.stages import Operand, is_identity, view_generic
+from landbridge.ir.types import item_bytes, nbytes_of
+from landbridge.passes.fold import drop_unused
+from landbridge.passes.lifetimes import Lifetime, lifetimes, root, steps
+from landbridge.passes.registry import register_pass
+
+#: Unit attribute of a PrimFunc whose output may be the memory of one of its inputs.
+IN_PLACE = "lb.in_place"
+
+
+@register_pass("inplace")
+def inplace(module: IRModule) -> None:
+    """Let kernels that may write onto an input whose last use they are do so."""
+    block = module.main.body.block
+    lives = lifetimes(block)
+    prims = module.prims()
+    pairs: dict[str, list[tuple[int, int]]] = {}
+    clones: dict[str, str] = {}
+    for step, (op, _) in enumerate(steps(block)):
+        if not isinstance(op, CallOp):
+            continue
+        callee = op.callee.root_reference.data
+        if callee not in pairs:
+            pairs[callee] = overwritable(prims[callee], len(op.destinations))
+        for i, o in pairs[callee]:
+            if _share(op, op.inputs[i], op.destinations[o], step, lives):
+                if callee not in clones:
+                    clones[callee] = _clone(module, prims[callee])
+                op.attributes["callee"] = SymbolRefAttr(clones[callee])
+                break
+    drop_unused(module)
+
+
+def overwritable(function: func.FuncOp, outputs: int) -> list[tuple[int, int]]:
+    """(input, output) numbers of a PrimFunc, whose last ``outputs`` arguments are written, such that the output
+    may be written onto the input."""
+    block = function.body.block
+    stage = block.last_op.prev_op if block.last_op is not None else None
+    if not isinstance(stage, linalg.ops.GenericOp):
+        return []
+    last = view_generic(stage)
+    if last.reduces:
+        return []
+    inputs = len(block.args) - outputs
+    found = []
+    for out in last.outs:
+        if not _alone(out, last.extents):
+            continue
+        for source in last.ins:
+            if not _alone(source, last.extents) or item_bytes(source.buffer.type) != item_bytes(out.buffer.type):
+                continue
+            i, o = _number(source.buffer), _number(out.buffer)
+            if i < inputs <= o:
+                found.append((i, o - inputs))
+    return found
+
+
+def _alone(operand: Operand, extents: tuple[int, ...]) -> bool:
+    """Whether an argument is touched by this operand alone, element by element in the order of the loops."""
+    return (
+        isinstance(operand.buffer, BlockArgument) and operand.buffer.has_one_use() and is_identity(operand.map, extents)
+    )
+
+
+def _number(argument: SSAValue) -> int:
+    return argument.index if isinstance(argument, BlockArgument) else -1
+
+
+def _share(op: CallOp, source: SSAValue, target: SSAValue, step: int, lives: dict[SSAValue, Lifetime]) -> bool:
+    """Make ``source`` and ``target`` one buffer if that is safe at ``step``; whether it was."""
+    old, new = root(source), root(target)
+    if old is new or not isinstance(old.owner, memref.AllocOp):
+        return False
+    sizes = {nbytes_of(v.type) for v in (source, target, old, new)}
+    readers = sum(root(v) is old for v in op.inputs)
+    if len(sizes) != 1 or readers != 1 or lives[old].last != step or lives[new].first != step:
+        return False
+    if _vdevice(old) != _vdevice(new, default=_vdevice(old)):
+        return False
+    if isinstance(new.owner, memref.AllocOp):
+        _become_view(new, old)
+        lives[old] = replace(lives[old], last=lives[new].last)
+    elif isinstance(new, BlockArgument):
+        _become_view(old, new)
+        lives[new] = replace(lives[new], first=lives[old].first)
+    else:
+        return False
+    return True
+
+
+def _vdevice(value: SSAValue, default: object = None) -> object:
+    return value.owner.attributes.get("lb.vdevice") if isinstance(value, OpResult) else default
+
+
+def _become_view(gone: SSAValue, kept: SSAValue) -> None:
+    """Replace the allocation ``gone`` by a view of ``kept``."""
+    alloc = gone.owner
+    block = alloc.parent if isinstance(alloc, memref.AllocOp) else None
+    if not isinstance(alloc, memref.AllocOp) or block is None:
+        return
+    if isinstance(kept, OpResult) and block.first_op is not None and kept.owner is not block.first_op:
+        keeper = kept.owner
+        keeper.detach()
+        block.insert_op_before(keeper, block.first_op)
+    view = ViewOp(kept, gone.type)
+    block.insert_op_before(view, alloc)
+    gone.replace_all_uses_with(view.result)
+    alloc.detach()
+    alloc.erase()
+
+
+def _clone(module: IRModule, function: func.FuncOp) -> str:
+    copy = function.clone()
+    name = f"{function.sym_name.data}_in_place"
+    copy.properties["sym_name"] = StringAttr(name)
+    copy.attributes[IN_PLACE] = UnitAttr()
+    module.op.body.block.insert_op_after(copy, function)
+    return name

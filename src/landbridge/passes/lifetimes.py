@@ -1,0 +1,53 @@
+"""When the bytes of each buffer of a memory-level @main are in use.
+
+Steps number the operations that touch memory, in the order of the text, both branches of an ``lb.if`` one after
+the other. As there are no loops, a buffer is needed exactly from its first step to its last; what only one branch
+needs may share bytes with what only the other needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.dialects import memref
+from xdsl.ir import Block, Operation, SSAValue
+
+from landbridge.ir.graph_ops import CallOp, HostCallOp, IfOp, ViewOp
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """The first and the last step, both included, at which a buffer is touched."""
+
+    first: int
+    last: int
+
+
+def root(value: SSAValue) -> SSAValue:
+    """The buffer that ``value`` is a view of."""
+    while isinstance(value.owner, ViewOp):
+        value = value.owner.source
+    return value
+
+
+def steps(block: Block) -> Iterator[tuple[Operation, tuple[SSAValue, ...]]]:
+    """The operations that touch memory, each with the values it touches."""
+    for op in block.ops:
+        if isinstance(op, CallOp | HostCallOp | memref.CopyOp):
+            yield op, tuple(op.operands)
+        elif isinstance(op, IfOp):
+            yield op, (op.condition,)
+            yield from steps(op.then_region.block)
+            yield from steps(op.else_region.block)
+
+
+def lifetimes(block: Block) -> dict[SSAValue, Lifetime]:
+    """The lifetime of every buffer that is touched, by the value at its root."""
+    found: dict[SSAValue, Lifetime] = {}
+    for step, (_, touched) in enumerate(steps(block)):
+        for value in touched:
+            buffer = root(value)
+            known = found.get(buffer)
+            found[buffer] = Lifetime(step if known is None else known.first, step)
+    return found

@@ -1,0 +1,54 @@
+"""Mark the PrimFuncs that compute nothing and only move data, with the bytes they write: the ledger lists them."""
+
+from __future__ import annotations
+
+from xdsl.dialects import func, linalg, memref
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import BlockArgument
+
+from landbridge.ir.module import IRModule
+from landbridge.ir.prim_ops import PadOp
+from landbridge.ir.stages import Generic, view_prim
+from landbridge.ir.types import element_count, item_bytes, nbytes_of
+from landbridge.passes.registry import register_pass
+
+#: Integer attribute of a PrimFunc that only moves data: the bytes a call writes.
+MOVES = "lb.moves"
+
+
+@register_pass("moves")
+def moves(module: IRModule) -> None:
+    """Mark PrimFuncs that only move data with the bytes they write."""
+    for function in module.prims().values():
+        nbytes = moved_bytes(function)
+        if nbytes:
+            function.attributes[MOVES] = IntegerAttr(nbytes, i64)
+        else:
+            function.attributes.pop(MOVES, None)
+
+
+def moved_bytes(function: func.FuncOp) -> int:
+    """Bytes that ``function`` writes to its arguments when it only moves data; 0 when it computes."""
+    view = view_prim(function)
+    generics = {g.op: g for g in view.generics()}
+    total, moved = 0, False
+    for stage in view.stages:
+        if isinstance(stage, linalg.ops.GenericOp):
+            generic = generics[stage]
+            if not _only_moves(generic):
+                return 0
+            moved = True
+            written = [o.buffer for o in generic.outs if isinstance(o.buffer, BlockArgument)]
+            total += element_count(generic.extents) * sum(item_bytes(b.type) for b in written)
+        elif isinstance(stage, PadOp):
+            moved = True
+            if isinstance(stage.destination, BlockArgument):
+                total += nbytes_of(stage.destination.type)
+    return total if moved else 0
+
+
+def _only_moves(generic: Generic) -> bool:
+    """Whether what is stored was loaded: then everything else in the body can only compute addresses."""
+    sources = {o.scalar for o in generic.ins}
+    stored = generic.body.last_op
+    return stored is not None and all(v in sources or isinstance(v.owner, memref.LoadOp) for v in stored.operands)

@@ -1,0 +1,107 @@
+"""Passes by name, and pipelines of them.
+
+A pass is a function ``(IRModule) -> IRModule | None`` that changes the module it is given, or returns another.
+Its docstring's first line is what ``landbridge opt --list`` shows. Each lives in a module of this package and
+is found there, so a new file is all that a new pass takes.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TypeAlias
+
+from landbridge.errors import CompileError
+from landbridge.ir.module import IRModule
+from landbridge.ir.verifier import verify
+
+PassFunction: TypeAlias = Callable[[IRModule], IRModule | None]
+
+_PACKAGE = "landbridge.passes"
+_passes: dict[str, Pass] = {}
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A named step of the compiler. ``doc`` is its first line of documentation."""
+
+    name: str
+    function: PassFunction
+    doc: str
+
+    def __call__(self, module: IRModule) -> IRModule:
+        """Run it; the module to go on with is the result."""
+        return self.function(module) or module
+
+
+def register_pass(name: str) -> Callable[[PassFunction], PassFunction]:
+    """Make the decorated function the pass ``name``; raises CompileError when another one has the name."""
+
+    def register(function: PassFunction) -> PassFunction:
+        known = _passes.get(name)
+        if known is not None and known.function.__qualname__ != function.__qualname__:
+            raise CompileError(f"two passes are called {name!r}; rename one")
+        doc = (function.__doc__ or "").strip().partition("\n")[0]
+        _passes[name] = Pass(name, function, doc)
+        return function
+
+    return register
+
+
+def names() -> list[str]:
+    """The name of every pass, sorted."""
+    _import_all()
+    return sorted(_passes)
+
+
+def get(name: str) -> Pass:
+    """The pass called ``name``; raises CompileError naming those that exist."""
+    if name not in _passes and find_spec(f"{_PACKAGE}.{name}") is not None:
+        import_module(f"{_PACKAGE}.{name}")
+    if name not in _passes:
+        _import_all()
+    try:
+        return _passes[name]
+    except KeyError:
+        raise CompileError(f"there is no pass {name!r}; legal: {', '.join(sorted(_passes))}") from None
+
+
+def run_pipeline(
+    module: IRModule,
+    pipeline: Sequence[str],
+    dump: Path | None = None,
+    seconds: dict[str, float] | None = None,
+) -> IRModule:
+    """Run passes in order and verify after each; the last module is the result.
+
+    ``dump``: a directory that receives the IR after each pass, ``00-import.mlir`` first. ``seconds`` receives the
+    time of each pass, summed over repeats. Raises CompileError for an unknown name before anything runs, and
+    VerifyError naming the pass that broke the IR.
+    """
+    steps = [get(name) for name in pipeline]
+    verify(module, "import")
+    _dump(module, dump, 0, "import")
+    for number, step in enumerate(steps, 1):
+        began = time.perf_counter()
+        module = step(module)
+        verify(module, step.name)
+        if seconds is not None:
+            seconds[step.name] = seconds.get(step.name, 0.0) + time.perf_counter() - began
+        _dump(module, dump, number, step.name)
+    return module
+
+
+def _dump(module: IRModule, directory: Path | None, number: int, name: str) -> None:
+    if directory is not None:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / f"{number:02d}-{name}.mlir").write_text(module.print(), encoding="utf-8")
+
+
+def _import_all() -> None:
+    for entry in pkgutil.iter_modules(import_module(_PACKAGE).__path__):
+        import_module(f"{_PACKAGE}.{entry.name}")
