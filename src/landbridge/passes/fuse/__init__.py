@@ -1,0 +1,27 @@
+"""Fusion: calls of a graph become fewer calls of PrimFuncs with more stages.
+
+The steps, each over every block in program order: elementwise calls disappear into their one reader; elementwise
+calls follow, as an epilogue, the call that computes their input; chains that work row by row (a decomposed LayerNorm
+or Softmax) become one call. Nothing crosses the border of an ``lb.if`` region.
+"""
+
+from __future__ import annotations
+
+from landbridge.ir.module import IRModule
+from landbridge.passes.fuse.epilogue import fuse_epilogues
+from landbridge.passes.fuse.graph import Graph
+from landbridge.passes.fuse.pointwise import fuse_pointwise, merge_operands
+from landbridge.passes.fuse.rows import fuse_rows
+from landbridge.passes.registry import register_pass
+
+
+@register_pass("fuse")
+def fuse(module: IRModule) -> None:
+    """Merge calls into fewer PrimFuncs: elementwise chains, epilogues, row by row chains."""
+    graph = Graph(module)
+    for block in graph.blocks:
+        merge_operands(graph, block)
+        fuse_pointwise(graph, block, into_reductions=False)
+        fuse_epilogues(graph, block)
+        fuse_rows(graph, block)
+        fuse_pointwise(graph, block, into_reductions=True)

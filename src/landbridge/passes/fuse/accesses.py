@@ -1,0 +1,123 @@
+"""How the stages of a PrimFunc access its buffers: the facts that fusion decides by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import arith, func, linalg, memref
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
+
+from landbridge.ir.stages import Generic, Operand, view_generic
+
+#: Bodies above these sizes are not fused further: the values of a row would no longer fit in registers.
+MAX_BODY_OPS = 192
+MAX_OPERANDS = 24
+
+
+@dataclass(frozen=True)
+class Read:
+    """One input operand of a generic stage."""
+
+    stage: Generic
+    operand: Operand
+
+
+def reads_of(buffer: SSAValue) -> list[Read] | None:
+    """The reads of ``buffer`` by generic stages; None when something reads it in another way (pad, load)."""
+    reads: list[Read] = []
+    views: dict[Operation, Generic] = {}
+    for use in buffer.uses:
+        op = use.operation
+        if isinstance(op, linalg.ops.GenericOp):
+            if use.index < len(op.inputs):
+                if op not in views:
+                    views[op] = view_generic(op)
+                stage = views[op]
+                reads.append(Read(stage, stage.ins[use.index]))
+        elif not (isinstance(op, linalg.ops.FillOp) and use.index > 0):
+            return None
+    return reads
+
+
+def writers_of(buffer: SSAValue) -> list[Operation]:
+    """The stages that write ``buffer``."""
+    writers: list[Operation] = []
+    for use in buffer.uses:
+        op = use.operation
+        if isinstance(op, linalg.ops.GenericOp):
+            if use.index >= len(op.inputs):
+                writers.append(op)
+        elif use.index > 0 and not isinstance(op, memref.LoadOp):
+            writers.append(op)
+    return writers
+
+
+def buffers_read(stage: Generic) -> Iterator[SSAValue]:
+    """Every buffer a generic stage reads, by operand or by a load of its body."""
+    for operand in stage.ins:
+        yield operand.buffer
+    for op in stage.body.ops:
+        if isinstance(op, memref.LoadOp):
+            yield op.memref
+
+
+def pointwise_stage(function: func.FuncOp) -> Generic | None:
+    """The one stage of a PrimFunc that is a single elementwise generic writing its last argument, or None."""
+    body = function.body.block
+    stage = body.first_op
+    if not isinstance(stage, linalg.ops.GenericOp) or not isinstance(stage.next_op, func.ReturnOp):
+        return None
+    generic = view_generic(stage)
+    if not generic.elementwise or generic.outs[0].buffer is not body.args[-1]:
+        return None
+    return None if generic.outs[0].scalar.first_use is not None else generic
+
+
+def is_copy(stage: Generic) -> bool:
+    """Whether the stage only moves elements."""
+    return stage.body.first_op is stage.body.last_op
+
+
+def work(stage: Generic) -> int:
+    """The number of operations of a body, constants and indices aside."""
+    return sum(not isinstance(op, arith.ConstantOp | linalg.ops.IndexOp) for op in stage.body.ops) - 1
+
+
+def canonical(m: AffineMap, extents: tuple[int, ...]) -> AffineMap:
+    """``m`` with the dimensions of extent 1 replaced by 0: equal accesses get equal maps."""
+    dims = [AffineExpr.dimension(i) if e != 1 else AffineExpr.constant(0) for i, e in enumerate(extents)]
+    return m.replace_dims_and_symbols(dims, (), m.num_dims, 0)
+
+
+def reads_each_once(m: AffineMap, extents: tuple[int, ...]) -> bool:
+    """Whether no two loop iterations read one element: every loop is a plain index of the access."""
+    plain = {e.position for e in m.results if isinstance(e, AffineDimExpr)}
+    return all(i in plain or extent == 1 for i, extent in enumerate(extents))
+
+
+def identity_prefix(m: AffineMap, extents: tuple[int, ...]) -> int:
+    """How many leading results of ``m`` are the leading loops, in order; a 0 where the extent is 1 counts."""
+    n = 0
+    for i, e in enumerate(m.results):
+        plain = isinstance(e, AffineDimExpr) and e.position == i
+        if not plain and not (
+            isinstance(e, AffineConstantExpr) and e.value == 0 and i < len(extents) and extents[i] == 1
+        ):
+            break
+        n += 1
+    return n
+
+
+def erase(op: Operation) -> None:
+    """Take an operation without users out of its block."""
+    block = op.parent
+    assert block is not None  # only operations of blocks are erased
+    block.erase_op(op)
+
+
+def iterations(stage: Generic) -> int:
+    """How often the body of a stage runs."""
+    return prod(stage.extents)

@@ -1,0 +1,162 @@
+"""The graph of one block as fusion sees it: calls, who produces and who consumes their results, and merging."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from xdsl.dialects import bufferization, func
+from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from landbridge.ir.graph_ops import CallOp, ConstantOp, IfOp, ViewOp
+from landbridge.ir.module import IRModule
+from landbridge.ir.types import element_count, shape_of
+from landbridge.passes.fuse.accesses import erase
+
+Key: TypeAlias = SSAValue | tuple[str, str]
+
+_NODE_NAME_LIMIT = 96
+
+
+def callee_of(call: CallOp) -> str:
+    """The name of the PrimFunc a call runs."""
+    symbol = call.callee
+    assert isinstance(symbol, SymbolRefAttr)
+    return symbol.root_reference.data
+
+
+def value_key(value: SSAValue) -> Key:
+    """Equal for values that hold the same elements: a constant is known by its symbol."""
+    if isinstance(value.owner, ConstantOp):
+        return (str(value.owner.symbol), str(value.type))
+    return value
+
+
+def is_reshape(op: Operation) -> bool:
+    """Whether ``op`` is a view of all elements of its source."""
+    return (
+        isinstance(op, ViewOp)
+        and op.offset.value.data == 0
+        and element_count(shape_of(op.source.type)) == element_count(shape_of(op.result.type))
+    )
+
+
+def source_of(value: SSAValue) -> SSAValue:
+    """The value that ``value`` is a reshape of, through any number of views."""
+    while isinstance(value.owner, ViewOp) and is_reshape(value.owner):
+        value = value.owner.source
+    return value
+
+
+class Graph:
+    """The functions of a module by name, with the number of calls of each. Fusion changes it as it goes."""
+
+    def __init__(self, module: IRModule) -> None:
+        self.module = module
+        self.prims = module.prims()
+        self.order: dict[CallOp, int] = {}
+        self._nodes: dict[CallOp, list[str]] = {}
+        self._callers: Counter[str] = Counter()
+        self.blocks: list[Block] = []
+        self._collect(module.main.body.block)
+
+    def _collect(self, block: Block) -> None:
+        self.blocks.append(block)
+        for op in block.ops:
+            if isinstance(op, CallOp):
+                self.order[op] = len(self.order)
+                self._callers[callee_of(op)] += 1
+                self._nodes[op] = [op.node.data] if op.node is not None else []
+            elif isinstance(op, IfOp):
+                for region in op.regions:
+                    self._collect(region.block)
+
+    def calls(self, block: Block) -> list[CallOp]:
+        """The calls of a block, in program order."""
+        return [op for op in block.ops if isinstance(op, CallOp)]
+
+    def function(self, call: CallOp) -> func.FuncOp:
+        """The PrimFunc of a call; not to be changed."""
+        return self.prims[callee_of(call)]
+
+    def own(self, call: CallOp) -> func.FuncOp:
+        """The PrimFunc of a call, copied first when other calls run it too."""
+        name = callee_of(call)
+        function = self.prims[name]
+        if self._callers[name] > 1:
+            self._callers[name] -= 1
+            function = function.clone()
+            self.add(function, name)
+            call.callee = SymbolRefAttr(function.sym_name.data)
+        return function
+
+    def add(self, function: func.FuncOp, stem: str) -> None:
+        """Put a new PrimFunc with one caller into the module, named after ``stem``."""
+        stem = stem.rstrip("0123456789").rstrip("_") or "prim"
+        while True:
+            self.module.prim_count += 1
+            name = f"{stem}_{self.module.prim_count}"
+            if name not in self.prims:
+                break
+        function.sym_name = StringAttr(name)
+        self.module.op.body.block.insert_op_before(function, self.module.main)
+        self.prims[name] = function
+        self._callers[name] = 1
+
+    def forget(self, call: CallOp) -> None:
+        """Erase a call without users and its destinations; another call has taken over its PrimFunc."""
+        destinations = list(call.destinations)
+        erase(call)
+        for value in destinations:
+            if isinstance(value.owner, bufferization.AllocTensorOp) and value.first_use is None:
+                erase(value.owner)
+        del self.order[call], self._nodes[call]
+
+    def remove(self, call: CallOp) -> None:
+        """Erase a call without users, its destinations, and its PrimFunc when no other call runs it."""
+        name = callee_of(call)
+        self.forget(call)
+        self._callers[name] -= 1
+        if not self._callers[name]:
+            erase(self.prims.pop(name))
+
+    def producer(self, value: SSAValue, block: Block) -> CallOp | None:
+        """The call in ``block`` with one result that ``value`` is, or is a reshape of."""
+        owner = source_of(value).owner
+        if isinstance(owner, CallOp) and owner.parent is block and len(owner.res) == 1:
+            return owner
+        return None
+
+    def consumers(self, call: CallOp) -> list[tuple[CallOp, SSAValue]] | None:
+        """The calls that read the result of ``call`` and the value they read, which may be a reshape of it.
+
+        None when something else uses the result: the function's end, a concat, another block.
+        """
+        found: dict[tuple[CallOp, SSAValue], None] = {}
+        pending: list[SSAValue] = [call.res[0]]
+        while pending:
+            value = pending.pop()
+            for use in value.uses:
+                op = use.operation
+                if op.parent is not call.parent:
+                    return None
+                if isinstance(op, ViewOp) and is_reshape(op):
+                    pending.append(op.result)
+                elif isinstance(op, CallOp) and use.index < len(op.inputs):
+                    found[op, value] = None
+                else:
+                    return None
+        return list(found)
+
+    def record(self, new: CallOp, merged: Sequence[CallOp]) -> None:
+        """Enter a call that stands in place of the last of ``merged`` and does the work of them all."""
+        nodes = list(dict.fromkeys(n for c in merged for n in self._nodes[c]))
+        self.order[new] = self.order[merged[-1]]
+        self._nodes[new] = nodes
+        name = "+".join(nodes)
+        if len(name) > _NODE_NAME_LIMIT:
+            name = f"{nodes[0]}+..+{nodes[-1]}"
+        if name:
+            new.node = StringAttr(name)

@@ -1,0 +1,211 @@
+"""Inlining an elementwise stage into the stage that reads its result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.builder import Builder
+from xdsl.dialects import func, linalg, memref
+from xdsl.dialects.builtin import AffineMapAttr
+from xdsl.dialects.linalg.attrs import IteratorTypeAttr
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+)
+from xdsl.rewriter import InsertPoint
+
+from landbridge.errors import CompileError
+from landbridge.ir.graph_ops import int_array
+from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ir.stages import Generic, Operand, view_generic
+from landbridge.passes.fuse.accesses import (
+    MAX_BODY_OPS,
+    MAX_OPERANDS,
+    Read,
+    buffers_read,
+    canonical,
+    erase,
+    is_copy,
+    iterations,
+    reads_each_once,
+    reads_of,
+    work,
+    writers_of,
+)
+
+
+def can_inline(producer: Generic, reads: list[Read]) -> bool:
+    """Whether computing ``producer`` inside the one stage that makes ``reads`` repeats no work worth saving."""
+    if not reads or len({r.stage.op for r in reads}) != 1:
+        return False
+    stage = reads[0].stage
+    maps = {canonical(r.operand.map, stage.extents) for r in reads}
+    if len(producer.ins) * len(maps) + len(stage.ins) > MAX_OPERANDS:
+        return False
+    if work(producer) * len(maps) + work(stage) > MAX_BODY_OPS:
+        return False
+    if stage.reduces:
+        # A contraction is a pattern that the kernel generator knows; only plain reductions take a prologue.
+        return len(stage.ins) == 1 and reads_each_once(reads[0].operand.map, stage.extents)
+    return is_copy(producer) or len(maps) * iterations(stage) <= iterations(producer)
+
+
+def inline_temporaries(function: func.FuncOp) -> None:
+    """Inline every elementwise stage of ``function`` whose temporary one later stage reads, where it pays."""
+    block = function.body.block
+    changed = True
+    while changed:
+        changed = False
+        op = block.first_op
+        while op is not None:
+            following = op.next_op
+            if isinstance(op, linalg.ops.GenericOp) and _inline_stage(op):
+                changed = True
+            # The following stage may have been rebuilt in place of the one that read the temporary.
+            op = following if following is None or following.parent is not None else block.first_op
+
+
+def _inline_stage(op: linalg.ops.GenericOp) -> bool:
+    target = op.outputs[0]
+    if len(op.outputs) != 1 or not isinstance(target.owner, memref.AllocOp) or writers_of(target) != [op]:
+        return False
+    producer = view_generic(op)
+    if not producer.elementwise or producer.outs[0].scalar.first_use is not None:
+        return False
+    reads = reads_of(target)
+    if not reads or not can_inline(producer, reads) or _overwritten(producer, reads[0].stage.op):
+        return False
+    substitute(producer, reads[0].stage, target)
+    erase(op)
+    erase(target.owner)
+    return True
+
+
+def _overwritten(producer: Generic, reader: Operation) -> bool:
+    """Whether something the producer reads is written after it, up to and by ``reader``."""
+    for buffer in buffers_read(producer):
+        for writer in writers_of(buffer):
+            if writer is reader or (producer.op.is_before_in_block(writer) and writer.is_before_in_block(reader)):
+                return True
+    return False
+
+
+def substitute(producer: Generic, consumer: Generic, buffer: SSAValue) -> None:
+    """Rebuild ``consumer`` with the producer's body in place of its reads of ``buffer``, the producer's output."""
+    block = consumer.body
+    kept = [o for o in consumer.ins if o.buffer is not buffer]
+    scalars: dict[tuple[SSAValue, AffineMap], SSAValue] = {}
+    accesses: list[tuple[SSAValue, AffineMap]] = []
+    for operand in kept:
+        key = (operand.buffer, canonical(operand.map, consumer.extents))
+        if key in scalars:
+            operand.scalar.replace_all_uses_with(scalars[key])
+            block.erase_arg(operand.scalar)
+        else:
+            scalars[key] = operand.scalar
+            accesses.append((operand.buffer, operand.map))
+    count = len(accesses) + sum(o.buffer is buffer for o in consumer.ins)
+    results: dict[AffineMap, SSAValue] = {}
+    added: list[tuple[SSAValue, AffineMap]] = []
+    start = block.first_op
+    assert start is not None  # a body ends in linalg.yield
+    for operand in consumer.ins:
+        if operand.buffer is not buffer:
+            continue
+        at = canonical(operand.map, consumer.extents)
+        if at not in results:
+            mapping: dict[SSAValue, SSAValue] = {}
+            for source in producer.ins:
+                composed = source.map.replace_dims_and_symbols(operand.map.results, (), len(consumer.extents), 0)
+                key = (source.buffer, canonical(composed, consumer.extents))
+                if key not in scalars:
+                    scalars[key] = block.insert_arg(source.scalar.type, count + len(added))
+                    added.append((source.buffer, composed))
+                mapping[source.scalar] = scalars[key]
+            results[at] = _copy_body(producer, operand.map, mapping, start)
+        operand.scalar.replace_all_uses_with(results[at])
+        block.erase_arg(operand.scalar)
+        count -= 1
+    rebuild(consumer.op, [*accesses, *added], [(o.buffer, o.map) for o in consumer.outs])
+
+
+def _copy_body(producer: Generic, at: AffineMap, mapping: dict[SSAValue, SSAValue], before: Operation) -> SSAValue:
+    """Copy the producer's body before ``before``, its loop indices being the results of ``at``; the value it yields."""
+    builder = Builder(InsertPoint.before(before))
+    scalar = ScalarBuilder(builder)
+    for op in producer.body.ops:
+        if isinstance(op, linalg.ops.YieldOp):
+            return mapping.get(op.operands[0], op.operands[0])
+        if isinstance(op, linalg.ops.IndexOp):
+            mapping[op.result] = _index(scalar, at.results[op.dim.value.data]).ssa
+        else:
+            builder.insert(op.clone(mapping) if op.regions else op.clone_without_regions(mapping))
+    raise CompileError("the body of a stage has no linalg.yield")
+
+
+_INDEX_KINDS = {AffineBinaryOpKind.Add: "add", AffineBinaryOpKind.Mul: "mul", AffineBinaryOpKind.FloorDiv: "floordiv"}
+
+
+def _index(s: ScalarBuilder, e: AffineExpr) -> Value:
+    """An affine expression of the loops as a scalar."""
+    if isinstance(e, AffineDimExpr):
+        return s.index(e.position)
+    if isinstance(e, AffineConstantExpr):
+        return s.const(e.value, "index")
+    if not isinstance(e, AffineBinaryOpExpr):
+        raise CompileError(f"{e} is no index expression of a stage: it has a symbol")
+    lhs, rhs = _index(s, e.lhs), _index(s, e.rhs)
+    if e.kind in _INDEX_KINDS:
+        return s.binary(_INDEX_KINDS[e.kind], lhs, rhs)
+    if e.kind == AffineBinaryOpKind.Mod:
+        return lhs - s.binary("floordiv", lhs, rhs) * rhs
+    return 0 - s.binary("floordiv", 0 - lhs, rhs)
+
+
+def rebuild(
+    op: linalg.ops.GenericOp,
+    ins: Sequence[tuple[SSAValue, AffineMap]],
+    outs: Sequence[tuple[SSAValue, AffineMap]],
+    extents: tuple[int, ...] | None = None,
+) -> linalg.ops.GenericOp:
+    """Replace a generic by one with the same (already adapted) body and other operands.
+
+    ``extents`` gives an all-parallel generic other loops.
+    """
+    iterators = op.iterator_types.data if extents is None else [IteratorTypeAttr.parallel()] * len(extents)
+    new = linalg.ops.GenericOp(
+        [b for b, _ in ins],
+        [b for b, _ in outs],
+        op.detach_region(0),
+        [AffineMapAttr(m) for _, m in (*ins, *outs)],
+        iterators,
+    )
+    new.attributes.update(op.attributes)
+    if extents is not None:
+        new.attributes["lb.extents"] = int_array(extents)
+    block = op.parent
+    assert isinstance(block, Block)
+    block.insert_op_before(new, op)
+    erase(op)
+    return new
+
+
+def merge_equal_operands(stage: Generic) -> None:
+    """Make equal accesses of a stage one operand."""
+    seen: dict[tuple[SSAValue, AffineMap], Operand] = {}
+    kept: list[tuple[SSAValue, AffineMap]] = []
+    for operand in stage.ins:
+        key = (operand.buffer, canonical(operand.map, stage.extents))
+        if key in seen:
+            operand.scalar.replace_all_uses_with(seen[key].scalar)
+            stage.body.erase_arg(operand.scalar)
+        else:
+            seen[key] = operand
+            kept.append((operand.buffer, operand.map))
+    if len(kept) < len(stage.ins):
+        rebuild(stage.op, kept, [(o.buffer, o.map) for o in stage.outs])

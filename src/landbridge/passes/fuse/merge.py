@@ -1,0 +1,94 @@
+"""Merging calls: one PrimFunc with the stages of several, one call in place of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import func, linalg, memref
+from xdsl.dialects.builtin import FunctionType, UnitAttr
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from landbridge.ir.graph_ops import CallOp
+from landbridge.ir.stages import view_generic
+from landbridge.passes.fuse.graph import Graph, Key, value_key
+from landbridge.passes.fuse.inline import inline_temporaries, merge_equal_operands
+
+_STEM_LIMIT = 40
+
+
+def merge(graph: Graph, calls: Sequence[CallOp]) -> CallOp:
+    """One call, where the last of ``calls`` stands, that does what they do in order; it takes their place.
+
+    Every result but the last call's is read by these calls only and in its own shape; it becomes a temporary.
+    """
+    last = calls[-1]
+    functions = [graph.own(c) for c in calls]
+    internal = {r for c in calls[:-1] for r in c.res}
+    inputs: dict[Key, SSAValue] = {}
+    for call in calls:
+        for value in call.inputs:
+            if value not in internal:
+                inputs.setdefault(value_key(value), value)
+    stem = _stem(functions)
+    function = _concatenate(calls, functions, list(inputs))
+    graph.add(function, stem)
+    types = [r.type for r in last.res]
+    new = CallOp(function.sym_name.data, list(inputs.values()), list(last.destinations), types)
+    block = last.parent
+    assert block is not None  # calls come from the blocks of the graph
+    block.insert_op_before(new, last)
+    graph.record(new, calls)
+    for before, after in zip(last.res, new.res, strict=True):
+        before.replace_all_uses_with(after)
+    for call in reversed(calls):
+        graph.remove(call)
+    return new
+
+
+def _concatenate(calls: Sequence[CallOp], functions: Sequence[func.FuncOp], inputs: Sequence[Key]) -> func.FuncOp:
+    """A PrimFunc of ``inputs`` and the last call's destinations that runs ``functions`` in order.
+
+    The bodies are moved, not copied. Elementwise stages are inlined into their readers where it pays.
+    """
+    types: dict[Key, Attribute] = {}
+    bound: dict[Key, SSAValue] = {}
+    temporaries: list[memref.AllocOp] = []
+    for call, function in zip(calls, functions, strict=True):
+        arguments = function.body.block.args
+        for value, argument in zip(call.inputs, arguments, strict=False):
+            types.setdefault(value_key(value), argument.type)
+        if call is not calls[-1]:
+            for result, argument in zip(call.res, arguments[len(call.inputs) :], strict=True):
+                temporaries.append(memref.AllocOp([], [], argument.type))
+                bound[result] = temporaries[-1].memref
+    outputs = functions[-1].body.block.args[len(calls[-1].inputs) :]
+    block = Block(temporaries, arg_types=[*(types[k] for k in inputs), *(o.type for o in outputs)])
+    bound.update(zip(inputs, block.args, strict=False))
+    for call, function in zip(calls, functions, strict=True):
+        targets = block.args[len(inputs) :] if call is calls[-1] else [bound[r] for r in call.res]
+        values = [*(bound[value_key(v)] for v in call.inputs), *targets]
+        _move_body(function.body.block, values, block)
+    block.add_op(func.ReturnOp())
+    fused = func.FuncOp("fused", FunctionType.from_lists(list(block.arg_types), []), Region(block))
+    fused.attributes["lb.prim"] = UnitAttr()
+    inline_temporaries(fused)
+    return fused
+
+
+def _move_body(source: Block, values: Sequence[SSAValue], target: Block) -> None:
+    """Move the stages of ``source``, its arguments replaced by ``values``, to the end of ``target``."""
+    for argument, value in zip(source.args, values, strict=True):
+        argument.replace_all_uses_with(value)
+    for op in list(source.ops):
+        if isinstance(op, func.ReturnOp):
+            continue
+        source.detach_op(op)
+        target.add_op(op)
+        if isinstance(op, linalg.ops.GenericOp) and len(set(op.inputs)) < len(op.inputs):
+            merge_equal_operands(view_generic(op))
+
+
+def _stem(functions: Sequence[func.FuncOp]) -> str:
+    """A name that tells what was merged, without the numbers."""
+    words = (w for f in functions for w in f.sym_name.data.split("_") if w and not w.isdigit())
+    return "_".join(dict.fromkeys(words))[:_STEM_LIMIT]

@@ -1,0 +1,249 @@
+"""Crossing ``lb.view``: rewriting a call so that it reads the source of a reshape instead of its result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import bufferization, func, linalg
+from xdsl.dialects.builtin import FunctionType, MemRefType
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+
+from landbridge.ir.graph_ops import CallOp, ConstantOp, ViewOp
+from landbridge.ir.stages import Generic, is_identity, view_generic
+from landbridge.ir.types import dtype_of, shape_of, tensor_type, vdevice_of
+from landbridge.passes.fuse.accesses import erase, pointwise_stage, reads_of
+from landbridge.passes.fuse.graph import Graph, is_reshape, source_of
+from landbridge.passes.fuse.inline import rebuild
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Neighbouring dimensions of one shape that hold the same elements as those of another."""
+
+    old: tuple[int, ...]
+    new: tuple[int, ...]
+
+
+def groups_of(old: Shape, new: Shape) -> list[Group] | None:
+    """The finest groups that turn ``old`` into ``new``, row-major; None when a dimension is 0."""
+    if 0 in old or 0 in new:
+        return None
+    groups: list[Group] = []
+    i = j = 0
+    while i < len(old) and j < len(new):
+        i0, j0, a, b = i, j, old[i], new[j]
+        i, j = i + 1, j + 1
+        while a != b:
+            if a < b:
+                a, i = a * old[i], i + 1
+            else:
+                b, j = b * new[j], j + 1
+        groups.append(Group(tuple(range(i0, i)), tuple(range(j0, j))))
+    rest = Group(tuple(range(i, len(old))), tuple(range(j, len(new))))
+    if rest.old or rest.new:
+        groups.append(rest)
+    return groups
+
+
+def crossing(graph: Graph, call: CallOp, value: SSAValue) -> bool:
+    """Whether ``cross`` can make ``call`` read the source of ``value`` directly."""
+    return _reshaped(graph, call, value) is not None or _retyped(graph, call, value)
+
+
+def crossing_pointwise(graph: Graph, call: CallOp, value: SSAValue) -> bool:
+    """Whether ``cross`` can do so by giving the loops of an elementwise ``call`` the shape of the source."""
+    return value is source_of(value) or _reshaped(graph, call, value) is not None
+
+
+def cross(graph: Graph, call: CallOp, value: SSAValue) -> CallOp:
+    """Make ``call`` read the source of ``value``, which reshapes it; ``crossing`` said it can. The call after that."""
+    source = source_of(value)
+    if source is value:
+        return call
+    operands = _reshaped(graph, call, value)
+    crossed = (
+        _retype(graph, call, value) if operands is None else _reshape(graph, call, shape_of(source.type), operands)
+    )
+    erase_dead_views(source)
+    return crossed
+
+
+def erase_dead_views(value: SSAValue) -> None:
+    """Erase the reshapes of ``value`` that nothing uses."""
+    for use in list(value.uses):
+        op = use.operation
+        if is_reshape(op):
+            result = op.results[0]
+            erase_dead_views(result)
+            if result.first_use is None:
+                erase(op)
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """What an input of a reshaped elementwise stage becomes."""
+
+    shape: Shape
+    map: AffineMap
+
+
+def _reshaped(graph: Graph, call: CallOp, value: SSAValue) -> list[_Operand] | None:
+    """The inputs of an elementwise call once its loops have the shape of the source of ``value``.
+
+    None unless the call is one elementwise stage that reads ``value`` at its loop indices, and every input,
+    in every group of dimensions that the reshape keeps together, either follows the loops or stands still.
+    """
+    stage = pointwise_stage(graph.function(call))
+    if stage is None or len(call.inputs) != len(stage.ins) or _knows_indices(stage):
+        return None
+    if shape_of(value.type) != stage.extents or not isinstance(call.destinations[0].owner, bufferization.AllocTensorOp):
+        return None
+    arguments = graph.function(call).body.block.args
+    if [o.buffer for o in stage.ins] != list(arguments[:-1]):
+        return None
+    if not all(is_identity(o.map, stage.extents) for o, v in zip(stage.ins, call.inputs, strict=True) if v is value):
+        return None
+    new = shape_of(source_of(value).type)
+    groups = groups_of(stage.extents, new)
+    if groups is None:
+        return None
+    operands = []
+    for o in stage.ins:
+        operand = _regroup(shape_of(o.buffer.type), o.map, stage.extents, new, groups)
+        if operand is None:
+            return None
+        operands.append(operand)
+    return operands
+
+
+def _knows_indices(stage: Generic) -> bool:
+    return any(isinstance(op, linalg.ops.IndexOp) for op in stage.body.ops)
+
+
+def _regroup(shape: Shape, m: AffineMap, old: Shape, new: Shape, groups: list[Group]) -> _Operand | None:
+    moving = []
+    for extent, e in zip(shape, m.results, strict=True):
+        if extent == 1:
+            continue
+        if not isinstance(e, AffineDimExpr) or old[e.position] != extent:
+            return None
+        moving.append(e.position)
+    if moving != sorted(set(moving)):
+        return None
+    kept: list[int] = []
+    whole = True
+    for group in groups:
+        real = [d for d in group.old if old[d] > 1]
+        present = [d for d in real if d in moving]
+        if present and present != real:
+            return None
+        if present:
+            kept.extend(group.new)
+        elif real:
+            whole = False
+    if whole:
+        return _Operand(new, AffineMap.identity(len(new)))
+    if not kept:
+        return _Operand(shape, AffineMap(len(new), 0, tuple(AffineExpr.constant(0) for _ in shape)))
+    dims = tuple(AffineExpr.dimension(d) for d in kept)
+    return _Operand(tuple(new[d] for d in kept), AffineMap(len(new), 0, dims))
+
+
+def _reshape(graph: Graph, call: CallOp, shape: Shape, operands: list[_Operand]) -> CallOp:
+    """The elementwise ``call`` with loops of ``shape``; its result is viewed in the old shape."""
+    function = graph.own(call)
+    stage = pointwise_stage(function)
+    block = call.parent
+    assert stage is not None and block is not None  # ``_reshaped`` has seen the stage
+    for i, operand in enumerate(operands):
+        _retype_argument(function, i, operand.shape)
+    _retype_argument(function, len(operands), shape)
+    arguments = function.body.block.args
+    ins = [(a, o.map) for a, o in zip(arguments, operands, strict=False)]
+    rebuild(stage.op, ins, [(arguments[-1], AffineMap.identity(len(shape)))], shape)
+    old = call.res[0].type
+    ty = tensor_type(shape, dtype_of(old), vdevice_of(old))
+    inputs = [_as_shape(graph, v, o.shape, call) for v, o in zip(call.inputs, operands, strict=True)]
+    destination = bufferization.AllocTensorOp(ty)
+    new = CallOp(function.sym_name.data, inputs, [destination.tensor], [ty])
+    view = ViewOp(new.res[0], old)
+    block.insert_ops_before([destination, new, view], call)
+    graph.record(new, [call])
+    call.res[0].replace_all_uses_with(view.result)
+    graph.forget(call)
+    return new
+
+
+def _as_shape(graph: Graph, value: SSAValue, shape: Shape, before: CallOp) -> SSAValue:
+    """``value`` viewed as ``shape``; a constant becomes another constant over the same bytes."""
+    source = source_of(value)
+    if shape_of(source.type) == shape:
+        return source
+    ty = tensor_type(shape, dtype_of(value.type), vdevice_of(value.type))
+    block = before.parent
+    assert block is not None
+    if isinstance(source.owner, ConstantOp):
+        symbol = source.owner.symbol.root_reference.data
+        constants = graph.module.constants
+        if symbol in constants:
+            constant = ConstantOp(graph.module.add_constant(constants[symbol].reshape(shape), symbol), ty)
+            block.insert_op_before(constant, before)
+            return constant.result
+    view = ViewOp(source, ty)
+    block.insert_op_before(view, before)
+    return view.result
+
+
+def _retype_argument(function: func.FuncOp, index: int, shape: Shape) -> None:
+    """Give an argument of a PrimFunc another shape; the caller adapts its accesses."""
+    block = function.body.block
+    old = block.args[index]
+    ty = old.type
+    assert isinstance(ty, MemRefType)
+    new = block.insert_arg(MemRefType(ty.element_type, shape, ty.layout, ty.memory_space), index)
+    old.replace_all_uses_with(new)
+    block.erase_arg(old)
+    function.function_type = FunctionType.from_lists([a.type for a in block.args], [])
+
+
+def _retyped(graph: Graph, call: CallOp, value: SSAValue) -> bool:
+    """Whether ``value`` differs from its source in unit dimensions only, and generic stages alone read it."""
+    before, after = shape_of(source_of(value).type), shape_of(value.type)
+    if [e for e in before if e != 1] != [e for e in after if e != 1]:
+        return False
+    arguments = graph.function(call).body.block.args
+    return all(reads_of(a) is not None for a, v in zip(arguments, call.inputs, strict=False) if v is value)
+
+
+def _retype(graph: Graph, call: CallOp, value: SSAValue) -> CallOp:
+    function = graph.own(call)
+    source = source_of(value)
+    before, after = shape_of(source.type), shape_of(value.type)
+    for i, v in enumerate(call.inputs):
+        if v is not value:
+            continue
+        for read in reads_of(function.body.block.args[i]) or []:
+            _insert_units(read.stage.op, function.body.block.args[i], before, after)
+        _retype_argument(function, i, before)
+        call.operands[i] = source
+    return call
+
+
+def _insert_units(op: linalg.ops.GenericOp, buffer: SSAValue, before: Shape, after: Shape) -> None:
+    """Rewrite the reads of ``buffer``, seen as ``after``, to reads of it as ``before``."""
+    if op.parent is None:  # rebuilt already: it reads the buffer more than once
+        return
+    stage = view_generic(op)
+    ins = []
+    for o in stage.ins:
+        m = o.map
+        if o.buffer is buffer:
+            real = iter([e for e, extent in zip(m.results, after, strict=True) if extent != 1])
+            m = AffineMap(
+                m.num_dims, 0, tuple(next(real) if extent != 1 else AffineExpr.constant(0) for extent in before)
+            )
+        ins.append((o.buffer, m))
+    rebuild(op, ins, [(o.buffer, o.map) for o in stage.outs])
