@@ -1,0 +1,211 @@
+"""Lowering: PrimFuncs (``linalg`` on memrefs) to the structured form that code generators share.
+
+A lowered function takes the PrimFunc's memrefs, flattened, and ``begin, end``: the tasks to do, of the number its
+attribute ``lb.tasks`` states.
+"""
+
+from __future__ import annotations
+
+import math
+
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, MemRefType, ModuleOp, UnitAttr, i64
+from xdsl.ir import Block, Region, SSAValue
+
+from landbridge.errors import CodegenError
+from landbridge.ir.module import IRModule
+from landbridge.ir.stages import PrimView, view_prim
+from landbridge.ir.types import element_count, nbytes_of, shape_of
+from landbridge.passes.lower.code import INDEX, Code, Index
+from landbridge.passes.lower.emit import NestEmitter
+from landbridge.passes.lower.nest import Nest, build_nests
+from landbridge.passes.lower.prefix import shared_prefix, shrink
+from landbridge.passes.lower.schedule import TASK_WORK, Machine, Run, Schedule, schedule
+from landbridge.passes.lower.simplify import simplify
+from landbridge.target import Target
+
+#: Bytes of temporaries one task may keep on its thread's stack.
+MAX_STACK_BYTES = 1 << 20
+
+
+def machine_of(target: Target) -> Machine:
+    """What schedules need to know of a target."""
+    return Machine(target.vector_bits // 8, target.vector_registers)
+
+
+def lower_module(module: IRModule) -> ModuleOp:
+    """Every PrimFunc of ``module`` in lowered form, under its name, in a new module."""
+    machine = machine_of(module.targets[0])
+    return ModuleOp([lower_prim(f, machine) for f in module.prims().values()])
+
+
+def lower_prim(function: func.FuncOp, machine: Machine) -> func.FuncOp:
+    """One PrimFunc in lowered form."""
+    prim = view_prim(function)
+    arguments = list(function.body.block.args)
+    block = Block(arg_types=[*(_flat(a) for a in arguments), INDEX, INDEX])
+    code = Code(block)
+    buffers: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=False))
+    begin, end = block.args[-2], block.args[-1]
+    nests = build_nests(prim)
+    if len(nests) == 1:
+        tasks = _single(code, simplify(nests[0]), machine, buffers, begin, end)
+    else:
+        tasks = _several(code, prim, nests, machine, buffers, begin, end)
+    block.add_op(func.ReturnOp())
+    code.finish()
+    lowered = func.FuncOp(
+        function.sym_name.data, FunctionType.from_lists(list(block.arg_types), []), Region(block)
+    )
+    lowered.attributes["lb.tasks"] = IntegerAttr(tasks, i64)
+    if "lb.in_place" in function.attributes:
+        lowered.attributes["lb.in_place"] = UnitAttr()
+    return lowered
+
+
+def _flat(a: SSAValue) -> MemRefType:  # type: ignore[type-arg]
+    ty = a.type
+    assert isinstance(ty, MemRefType)
+    return MemRefType(ty.element_type, [element_count(shape_of(ty))], memory_space=ty.memory_space)
+
+
+def _grain(count: int, work: int) -> int:
+    """Iterations handed out together, so that a task is worth its handling."""
+    return max(1, min(count, TASK_WORK // max(work, 1)))
+
+
+def _bounds(code: Code, begin: Index, end: Index, count: int, grain: int) -> tuple[Index, Index]:
+    """The iterations of tasks ``begin .. end``."""
+    return code.mul(begin, grain), code.minimum(code.mul(end, grain), count)
+
+
+def _unflatten(code: Code, t: Index, extents: list[int]) -> list[Index]:
+    """The loop indices of flat iteration ``t``, row-major."""
+    found: list[Index] = []
+    for i, extent in enumerate(reversed(extents)):
+        found.append(t if i == len(extents) - 1 else code.remainder(t, extent))
+        t = code.quotient(t, extent)
+    return found[::-1]
+
+
+def _single(
+    code: Code, nest: Nest, machine: Machine, buffers: dict[SSAValue, SSAValue], begin: Index, end: Index
+) -> int:
+    """A PrimFunc of one nest: its tasks are its outer loops, its column tiles and chunks of its rows."""
+    sched = schedule(nest, machine)
+    emitter = NestEmitter(code, nest, sched, buffers, {})
+    rows = emitter.row_tiles()
+    outer = [nest.dims[d].extent for d in sched.outer]
+    tile_work = sched.work * sched.lanes
+    split = len(outer) == 0 or math.prod(outer) * sum(r.count for r in sched.column_runs) < 64
+    pieces: list[tuple[Run, list[tuple[Run, bool]], int, int]] = []
+    for columns in sched.column_runs:
+        if split and not any(edge for _, edge in rows):
+            for run, edge in rows:
+                chunk = max(1, min(run.count, TASK_WORK // max(tile_work * run.tile * columns.tile, 1)))
+                pieces.append((columns, [(run, edge)], -(-run.count // chunk), chunk))
+        else:
+            pieces.append((columns, rows, 1, 0))
+    counts = [math.prod(outer) * columns.count * chunks for columns, _, chunks, _ in pieces]
+    total = sum(counts)
+    all_rows = sum(r.count * r.tile for r, _ in rows)
+    work = tile_work * all_rows * sum(c.count * c.tile for c in sched.column_runs) * math.prod(outer)
+    grain = _grain(total, work // max(total, 1))
+    low, high = _bounds(code, begin, end, total, grain)
+    base = 0
+    for (columns, runs, chunks, chunk), count in zip(pieces, counts, strict=True):
+        first = code.maximum(code.add(low, -base), 0) if base else low
+        last = code.minimum(code.add(high, -base), count) if len(pieces) > 1 else high
+
+        def task(t: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+            column, *rest = _unflatten(code, t, [columns.count, *outer, chunks])  # noqa: B023
+            emitter.env = dict(zip(sched.outer, rest, strict=False))
+            at = code.add(code.mul(column, columns.tile), columns.start)  # noqa: B023
+            if chunk:  # noqa: B023
+                (run, edge) = runs[0]  # noqa: B023
+                start = code.mul(rest[-1], chunk)  # noqa: B023
+                stop = code.minimum(code.add(start, chunk), run.count)  # noqa: B023
+                emitter.row_run(run, edge, start, stop, at, columns)  # noqa: B023
+            else:
+                emitter.rows_for(runs, at, columns)  # noqa: B023
+            return []
+
+        code.loop(first, last, 1, [], task)
+        base += count
+    return -(-total // grain)
+
+
+def _several(
+    code: Code,
+    prim: PrimView,
+    nests: list[Nest],
+    machine: Machine,
+    buffers: dict[SSAValue, SSAValue],
+    begin: Index,
+    end: Index,
+) -> int:
+    """A PrimFunc of several nests: its tasks are the loops they share; the rest runs nest after nest."""
+    length = shared_prefix(nests)
+    extents = [nests[0].dims[i].extent for i in range(length)]
+    count = math.prod(extents)
+    temporaries = set(prim.temporaries)
+    used = {a.buffer for n in nests for a in n.accesses()} & temporaries
+    size = sum(nbytes_of(t.type) // count for t in used)
+    if size > MAX_STACK_BYTES:
+        raise CodegenError(
+            f"@{prim.function.sym_name.data} keeps {size} bytes between its stages; at most {MAX_STACK_BYTES} fit "
+            "a task's stack: split the PrimFunc in two"
+        )
+    for t in prim.temporaries:
+        if t in used:
+            ty = t.type
+            assert isinstance(ty, MemRefType)
+            small: MemRefType = MemRefType(ty.element_type, [element_count(shape_of(ty)) // count])  # type: ignore[type-arg]
+            buffers[t] = code.add_op(memref.AllocaOp.get(small, alignment=64))
+    prepared: list[tuple[Nest, Schedule]] = []
+    work = 0
+    for n in nests:
+        small_nest = simplify(shrink(n, temporaries, length), keep=length)
+        sched = schedule(small_nest, machine, prefix=length)
+        prepared.append((small_nest, sched))
+        work += sched.work * math.prod(d.extent for d in small_nest.dims[length:] if not d.reduction)
+    grain = _grain(count, work)
+    low, high = _bounds(code, begin, end, count, grain)
+
+    def task(t: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+        env = dict(enumerate(_unflatten(code, t, extents)))
+        for nest, sched in prepared:
+            emitter = NestEmitter(code, nest, sched, buffers, env)
+            _nested(code, nest, sched, emitter, list(sched.outer))
+        return []
+
+    code.loop(low, high, 1, [], task)
+    return -(-count // grain)
+
+
+def _nested(code: Code, nest: Nest, sched: Schedule, emitter: NestEmitter, outer: list[int]) -> None:
+    """The outer loops of a nest inside a task."""
+    if outer:
+
+        def body(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+            emitter.env[outer[0]] = i
+            _nested(code, nest, sched, emitter, outer[1:])
+            return []
+
+        code.loop(0, nest.dims[outer[0]].extent, 1, [], body)
+        return
+    rows = emitter.row_tiles()
+    for columns in sched.column_runs:
+
+        def at(i: Index) -> None:
+            emitter.rows_for(rows, code.add(code.mul(i, columns.tile), columns.start), columns)  # noqa: B023
+
+        if columns.count == 1:
+            at(0)
+        else:
+
+            def column(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+                at(i)  # noqa: B023
+                return []
+
+            code.loop(0, columns.count, 1, [], column)

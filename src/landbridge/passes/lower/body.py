@@ -1,0 +1,75 @@
+"""Scalar bodies, emitted for one element or for one vector of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import arith, linalg, memref
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import SSAValue
+
+from landbridge.ir.types import shape_of
+from landbridge.passes.lower.access import row_major_strides
+from landbridge.passes.lower.code import Code, Index
+from landbridge.passes.lower.nest import Stage
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+REASSOCIATE = arith.FastMathFlagsAttr(
+    [arith.FastMathFlag.REASSOC, arith.FastMathFlag.NO_SIGNED_ZEROS, arith.FastMathFlag.ALLOW_CONTRACT]
+)
+
+
+def emit_body(
+    code: Code,
+    stage: Stage,
+    inputs: Sequence[SSAValue],
+    lanes: int,
+    index: Callable[[int], Index],
+    buffers: Mapping[SSAValue, SSAValue],
+    reassociate: bool = False,
+) -> list[SSAValue]:
+    """The values that ``stage`` yields for ``inputs`` (its block arguments' values).
+
+    A value is a scalar until it meets a vector. ``index(d)`` gives the loop index for ``linalg.index d``.
+    """
+    env: dict[SSAValue, SSAValue] = dict(zip(stage.body.args, inputs, strict=False))
+    for op in stage.body.ops:
+        if isinstance(op, linalg.ops.YieldOp):
+            return [env[v] for v in op.operands]
+        env[op.results[0]] = _emit(code, op, env, lanes, index, buffers, reassociate)
+    return []
+
+
+def _emit(
+    code: Code,
+    op: Operation,
+    env: Mapping[SSAValue, SSAValue],
+    lanes: int,
+    index: Callable[[int], Index],
+    buffers: Mapping[SSAValue, SSAValue],
+    reassociate: bool,
+) -> SSAValue:
+    if isinstance(op, arith.ConstantOp):
+        return code.constant(op.value, op.result.type)
+    if isinstance(op, linalg.ops.IndexOp):
+        return code.value(index(op.dim.value.data))
+    if isinstance(op, memref.LoadOp):
+        where: Index = 0
+        for i, stride in zip(op.indices, row_major_strides(shape_of(op.memref.type)), strict=True):
+            where = code.add(where, code.mul(env[i], stride))
+        return code.load(buffers[op.memref], where, op.results[0].type)
+    operands = [env[v] for v in op.operands]
+    result = op.results[0].type
+    if any(isinstance(v.type, VectorType) for v in operands):
+        operands = [v if isinstance(v.type, VectorType) else code.broadcast(v, lanes) for v in operands]
+        result = VectorType(result, [lanes])
+    properties = dict(op.properties)
+    if reassociate and "fastmath" in properties:
+        properties["fastmath"] = REASSOCIATE
+    new = type(op).create(
+        operands=operands, result_types=[result], properties=properties, attributes=dict(op.attributes)
+    )
+    return code.add_op(new)

@@ -1,0 +1,219 @@
+"""Writes structured code: index arithmetic that folds, loops, loads and stores over flat memrefs.
+
+An index is a Python int where it is known and an SSA value where it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from xdsl.dialects import arith, memref, scf, vector
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    VectorType,
+    i1,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
+
+from landbridge.errors import CodegenError
+
+Index: TypeAlias = int | SSAValue
+INDEX = IndexType()
+
+
+class Code:
+    """Appends to the current block of a function; constants go to the head of its entry block."""
+
+    def __init__(self, entry: Block) -> None:
+        self.entry = entry
+        self.block = entry
+        self._constants: dict[tuple[Attribute, Attribute], SSAValue] = {}
+        self._constant_ops: list[Operation] = []
+
+    def add_op(self, op: Operation) -> SSAValue:
+        """Append ``op``; its first result."""
+        self.block.add_op(op)
+        return op.results[0]
+
+    def emit(self, cls: type[Operation], operands: Sequence[SSAValue], result: Attribute, **properties: Any) -> SSAValue:
+        """Append an operation with one result."""
+        return self.add_op(cls.create(operands=operands, result_types=[result], properties=properties))
+
+    def constant(self, attr: Attribute, ty: Attribute) -> SSAValue:
+        """A constant, shared by the whole function."""
+        key = (attr, ty)
+        if (found := self._constants.get(key)) is None:
+            op = arith.ConstantOp.create(result_types=[ty], properties={"value": attr})
+            self._constant_ops.append(op)
+            found = self._constants[key] = op.results[0]
+        return found
+
+    def finish(self) -> None:
+        """Put the constants at the head of the entry block."""
+        first = self.entry.first_op
+        if first is None:
+            self.entry.add_ops(self._constant_ops)
+        else:
+            self.entry.insert_ops_before(self._constant_ops, first)
+
+    def value(self, x: Index) -> SSAValue:
+        """``x`` as an SSA value."""
+        return self.constant(IntegerAttr(x, INDEX), INDEX) if isinstance(x, int) else x
+
+    def add(self, a: Index, b: Index) -> Index:
+        """``a + b``."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a + b
+        if isinstance(b, int) and b == 0:
+            return a
+        if isinstance(a, int) and a == 0:
+            return b
+        return self.emit(arith.AddiOp, [self.value(a), self.value(b)], INDEX)
+
+    def mul(self, a: Index, b: Index) -> Index:
+        """``a * b``."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a * b
+        for x, y in ((a, b), (b, a)):
+            if isinstance(x, int) and x in (0, 1):
+                return y if x else 0
+        return self.emit(arith.MuliOp, [self.value(a), self.value(b)], INDEX)
+
+    def floordiv(self, a: Index, b: int) -> Index:
+        """Floor of ``a / b``, ``b > 0``."""
+        if isinstance(a, int) or b == 1:
+            return a if b == 1 else a // b  # type: ignore[operator]
+        return self.emit(arith.FloorDivSIOp, [a, self.value(b)], INDEX)
+
+    def quotient(self, a: Index, b: int) -> Index:
+        """``a / b`` of an ``a`` that is not negative."""
+        if isinstance(a, int) or b == 1:
+            return a if b == 1 else a // b  # type: ignore[operator]
+        return self.emit(arith.DivUIOp, [a, self.value(b)], INDEX)
+
+    def remainder(self, a: Index, b: int) -> Index:
+        """``a mod b`` of an ``a`` that is not negative."""
+        if isinstance(a, int) or b == 1:
+            return 0 if b == 1 else a % b  # type: ignore[operator]
+        return self.emit(arith.RemUIOp, [a, self.value(b)], INDEX)
+
+    def minimum(self, a: Index, b: Index) -> Index:
+        """The smaller, signed."""
+        if isinstance(a, int) and isinstance(b, int):
+            return min(a, b)
+        return self.emit(arith.MinSIOp, [self.value(a), self.value(b)], INDEX)
+
+    def maximum(self, a: Index, b: Index) -> Index:
+        """The larger, signed."""
+        if isinstance(a, int) and isinstance(b, int):
+            return max(a, b)
+        return self.emit(arith.MaxSIOp, [self.value(a), self.value(b)], INDEX)
+
+    def affine(self, e: AffineExpr, dims: Callable[[int], Index]) -> Index:
+        """The value of an affine expression; ``dims`` gives the loop indices, none negative under mod."""
+        if isinstance(e, AffineConstantExpr):
+            return e.value
+        if isinstance(e, AffineDimExpr):
+            return dims(e.position)
+        if isinstance(e, AffineBinaryOpExpr):
+            a, b = self.affine(e.lhs, dims), self.affine(e.rhs, dims)
+            if e.kind == AffineBinaryOpKind.Add:
+                return self.add(a, b)
+            if e.kind == AffineBinaryOpKind.Mul:
+                return self.mul(a, b)
+            if isinstance(b, int) and e.kind == AffineBinaryOpKind.FloorDiv:
+                return self.floordiv(a, b)
+            if isinstance(b, int) and e.kind == AffineBinaryOpKind.Mod:
+                return self.remainder(a, b)
+        raise CodegenError(f"affine expression {e} cannot be lowered")
+
+    def inside(self, index: Index, extent: int) -> SSAValue:
+        """``0 <= index < extent`` as an i1; one unsigned comparison."""
+        return self.add_op(arith.CmpiOp(self.value(index), self.value(extent), "ult"))
+
+    def loop(
+        self,
+        low: Index,
+        high: Index,
+        step: int,
+        carried: Sequence[SSAValue],
+        body: Callable[[SSAValue, list[SSAValue]], Sequence[SSAValue]],
+    ) -> list[SSAValue]:
+        """``for i in range(low, high, step)``; ``body(i, carried)`` returns the carried values of the next turn."""
+        low_v, high_v, step_v = self.value(low), self.value(high), self.value(step)
+        block = Block(arg_types=[INDEX, *(v.type for v in carried)])
+        outside, self.block = self.block, block
+        results = body(block.args[0], list(block.args[1:]))
+        block.add_op(scf.YieldOp(*results))
+        self.block = outside
+        op = scf.ForOp(low_v, high_v, step_v, list(carried), Region(block))
+        self.block.add_op(op)
+        return list(op.results)
+
+    def choose(
+        self, condition: SSAValue, then: Callable[[], SSAValue], orelse: Callable[[], SSAValue]
+    ) -> SSAValue:
+        """The value of one of two pieces of code, only one of which runs."""
+        outside, regions = self.block, []
+        for build in (then, orelse):
+            self.block = Block()
+            value = build()
+            self.block.add_op(scf.YieldOp(value))
+            regions.append(Region(self.block))
+        self.block = outside
+        return self.add_op(scf.IfOp(condition, [value.type], regions[0], regions[1]))
+
+    def load(self, buffer: SSAValue, index: Index, element: Attribute) -> SSAValue:
+        """One element of a flat memref."""
+        return self.emit(memref.LoadOp, [buffer, self.value(index)], element)
+
+    def store(self, value: SSAValue, buffer: SSAValue, index: Index) -> None:
+        """Store one element."""
+        self.block.add_op(memref.StoreOp.create(operands=[value, buffer, self.value(index)]))
+
+    def mask(self, lanes: int, kept: int) -> SSAValue:
+        """A constant mask that keeps the first ``kept`` lanes."""
+        ty = VectorType(i1, [lanes])
+        return self.constant(DenseIntOrFPElementsAttr.from_list(ty, [int(i < kept) for i in range(lanes)]), ty)
+
+    def load_vector(self, buffer: SSAValue, index: Index, element: Attribute, lanes: int, kept: int) -> SSAValue:
+        """``lanes`` elements; with ``kept`` > 0 only so many are read, the others are 0."""
+        ty = VectorType(element, [lanes])
+        if not kept:
+            return self.emit(vector.LoadOp, [buffer, self.value(index)], ty)
+        operands = [buffer, self.value(index), self.mask(lanes, kept), self.splat(zero(element), element, lanes)]
+        return self.emit(vector.MaskedLoadOp, operands, ty)
+
+    def store_vector(self, value: SSAValue, buffer: SSAValue, index: Index, lanes: int, kept: int) -> None:
+        """Store ``lanes`` elements, or the first ``kept``."""
+        if not kept:
+            self.block.add_op(vector.StoreOp.create(operands=[value, buffer, self.value(index)]))
+        else:
+            operands = [buffer, self.value(index), self.mask(lanes, kept), value]
+            self.block.add_op(vector.MaskedStoreOp.create(operands=operands))
+
+    def splat(self, attr: Attribute, element: Attribute, lanes: int) -> SSAValue:
+        """A constant in every lane."""
+        ty: Any = VectorType(element, [lanes])
+        assert isinstance(attr, FloatAttr | IntegerAttr)
+        return self.constant(DenseIntOrFPElementsAttr.from_list(ty, [attr.value.data]), ty)  # type: ignore[list-item]
+
+    def broadcast(self, value: SSAValue, lanes: int) -> SSAValue:
+        """A scalar in every lane."""
+        owner = value.owner
+        if isinstance(owner, arith.ConstantOp):
+            return self.splat(owner.value, value.type, lanes)
+        return self.emit(vector.BroadcastOp, [value], VectorType(value.type, [lanes]))
+
+
+def zero(element: Attribute) -> Attribute:
+    """The constant 0 of an element type."""
+    if isinstance(element, IntegerType | IndexType):
+        return IntegerAttr(0, element)
+    return FloatAttr(0.0, element)  # type: ignore[arg-type]

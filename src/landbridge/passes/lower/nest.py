@@ -1,0 +1,214 @@
+"""Loop nests: a PrimFunc's stages grouped into perfect nests that keep their intermediate values in registers.
+
+A nest is one optional reduction stage, then all-parallel stages over the same points. A stage reads memory or the
+register value of an earlier stage of its nest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith, linalg
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType
+from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from landbridge.errors import CodegenError
+from landbridge.ir.graph_ops import ints
+from landbridge.ir.prim_ops import PadOp
+from landbridge.ir.stages import Generic, PrimView, is_identity, view_generic
+from landbridge.ir.types import shape_of
+from landbridge.passes.lower.access import Access, Guard, Linear, linear_index, linearize, rename_access
+
+
+@dataclass(frozen=True)
+class Dim:
+    """One loop: its bound, and whether it reduces."""
+
+    extent: int
+    reduction: bool
+
+
+@dataclass(frozen=True)
+class Register:
+    """The value of output ``output`` of stage ``stage`` of the same nest, at the same point."""
+
+    stage: int
+    output: int
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One generic over the dims of its nest. ``inits`` are the start values of a reduction's outputs.
+
+    ``dims`` maps the generic's own loop numbers (for ``linalg.index``) to indices over the nest's dims.
+    """
+
+    body: Block
+    reads: tuple[Access | Register, ...]
+    writes: tuple[Access, ...]
+    stored: tuple[bool, ...]
+    inits: tuple[Attribute | None, ...]
+    dims: Mapping[int, Linear]
+    reduces: bool
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Dims ``outer`` and ``inner`` stand for ``outer * tile + inner < extent`` (a padded tile)."""
+
+    outer: int
+    inner: int
+    tile: int
+    extent: int
+
+
+@dataclass
+class Nest:
+    """A perfect loop nest."""
+
+    dims: list[Dim]
+    stages: list[Stage]
+    bounds: list[Bound] = field(default_factory=list)
+
+    @property
+    def reduction(self) -> Stage | None:
+        """The reduction stage, if any; it is the first."""
+        return self.stages[0] if self.stages[0].reduces else None
+
+    def accesses(self) -> list[Access]:
+        """All memory reads and stored writes."""
+        found: list[Access] = []
+        for s in self.stages:
+            found += [r for r in s.reads if isinstance(r, Access)]
+            found += [w for w, stored in zip(s.writes, s.stored, strict=True) if stored]
+        return found
+
+
+@dataclass(frozen=True)
+class _Pad:
+    source: SSAValue
+    low: tuple[int, ...]
+    value: Attribute
+
+
+def build_nests(prim: PrimView) -> list[Nest]:
+    """The nests of a PrimFunc, in order. Raises CodegenError on a stage sequence that is not understood."""
+    temporaries = set(prim.temporaries)
+    pads: dict[SSAValue, _Pad] = {}
+    fills: dict[SSAValue, Attribute] = {}
+    groups: list[_Group] = []
+    for op in prim.stages:
+        if isinstance(op, PadOp):
+            pads[op.destination] = _Pad(op.source, ints(op.low), op.value)
+        elif isinstance(op, linalg.ops.FillOp):
+            constant = op.inputs[0].owner
+            if not isinstance(constant, arith.ConstantOp):
+                raise CodegenError("linalg.fill of a value that is no constant")
+            fills[op.outputs[0]] = constant.value
+        else:
+            assert isinstance(op, linalg.ops.GenericOp)
+            g = view_generic(op)
+            if not (groups and groups[-1].join(g, pads)):
+                groups.append(_Group(g, pads, fills))
+    readers: dict[SSAValue, int] = {}
+    for group in groups:
+        for buffer in group.memory_reads():
+            readers[buffer] = readers.get(buffer, 0) + 1
+    return [group.nest(lambda b: b not in temporaries or readers.get(b, 0) > 0) for group in groups]
+
+
+def _access(buffer: SSAValue, m: AffineMap, pads: Mapping[SSAValue, _Pad]) -> Access:
+    guards: list[Guard] = []
+    fill: Attribute | None = None
+    exprs = list(m.results)
+    while (pad := pads.get(buffer)) is not None:
+        buffer, fill = pad.source, pad.value
+        exprs = [e - low if low else e for e, low in zip(exprs, pad.low, strict=True)]
+        inner = shape_of(buffer.type)
+        outer_changed = zip(exprs, inner, strict=True)
+        guards += [Guard(linearize(e), extent) for e, extent in outer_changed]
+    ty = buffer.type
+    assert isinstance(ty, MemRefType)
+    index = linear_index(AffineMap(m.num_dims, 0, tuple(exprs)), shape_of(ty))
+    return Access(buffer, index, ty.element_type, tuple(guards), fill)
+
+
+class _Group:
+    """A nest being collected."""
+
+    def __init__(self, g: Generic, pads: Mapping[SSAValue, _Pad], fills: Mapping[SSAValue, Attribute]) -> None:
+        self.dims = [Dim(e, k == "r") for e, k in zip(g.extents, g.iterators, strict=True)]
+        bounds = g.op.attributes.get("lb.bounds")
+        self.bounds = [Bound(*ints(b)) for b in bounds] if bounds is not None else []  # type: ignore[attr-defined]
+        self.stages: list[Stage] = []
+        self._written: dict[SSAValue, tuple[Register, AffineMap]] = {}
+        identity = {i: Linear(0, {i: 1}) for i in range(len(self.dims))}
+        inits = tuple(fills.get(o.buffer) if g.reduces else None for o in g.outs)
+        reads = tuple(_access(o.buffer, o.map, pads) for o in g.ins)
+        self._append(g, reads, identity, inits, [o.map for o in g.outs])
+
+    def _append(
+        self,
+        g: Generic,
+        reads: tuple[Access | Register, ...],
+        dims: Mapping[int, Linear],
+        inits: tuple[Attribute | None, ...],
+        out_maps: list[AffineMap],
+    ) -> None:
+        n = len(self.stages)
+        writes = []
+        for i, (o, m) in enumerate(zip(g.outs, out_maps, strict=True)):
+            writes.append(_access(o.buffer, m, {}))
+            self._written[o.buffer] = (Register(n, i), m)
+        self.stages.append(
+            Stage(g.body, reads, tuple(writes), (True,) * len(writes), inits, dims, g.reduces)
+        )
+
+    def join(self, g: Generic, pads: Mapping[SSAValue, _Pad]) -> bool:
+        """Append ``g`` when it runs over the points this nest writes, reading them in place."""
+        if not g.elementwise:
+            return False
+        forwarded = [o for o in g.ins if o.buffer in self._written]
+        if not forwarded or any(not is_identity(o.map, g.extents) for o in forwarded):
+            return False
+        maps = {self._written[o.buffer][1] for o in forwarded}
+        if len(maps) != 1:
+            return False
+        out_map = maps.pop()
+        if len(out_map.results) != len(g.extents):
+            return False
+        if any(o.buffer in pads and pads[o.buffer].source in self._written for o in g.ins):
+            return False
+        dims = {i: linearize(e) for i, e in enumerate(out_map.results)}
+        reads: list[Access | Register] = []
+        for o in g.ins:
+            if o.buffer in self._written:
+                reads.append(self._written[o.buffer][0])
+            else:
+                reads.append(rename_access(_access(o.buffer, o.map, pads), dims))
+        self._append(g, tuple(reads), dims, (None,), [o.map.compose(out_map) for o in g.outs])
+        return True
+
+    def memory_reads(self) -> list[SSAValue]:
+        """Buffers this nest reads from memory."""
+        return [r.buffer for s in self.stages for r in s.reads if isinstance(r, Access)]
+
+    def nest(self, visible: object) -> Nest:
+        """The finished nest; a temporary that nobody reads from memory is not stored."""
+        assert callable(visible)
+        stages = [
+            Stage(s.body, s.reads, s.writes, tuple(bool(visible(w.buffer)) for w in s.writes), s.inits, s.dims, s.reduces)
+            for s in self.stages
+        ]
+        return Nest(self.dims, stages, self.bounds)
+
+
+def scalar_attr(attr: Attribute) -> float | int:
+    """The number in a scalar constant attribute."""
+    if isinstance(attr, FloatAttr | IntegerAttr):
+        return attr.value.data
+    raise CodegenError(f"{attr} is no scalar constant")
+
+

@@ -1,0 +1,79 @@
+"""The loops that all nests of a PrimFunc share: around them it works row by row, with small temporaries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from xdsl.ir import SSAValue
+
+from landbridge.ir.types import shape_of
+from landbridge.passes.lower.access import Access, Linear, row_major_strides
+from landbridge.passes.lower.nest import Nest
+from landbridge.passes.lower.simplify import index_range
+
+
+def shared_prefix(nests: list[Nest]) -> int:
+    """How many leading parallel loops all nests share, such that data between nests stays inside one iteration."""
+    if len(nests) < 2:
+        return 0
+    between = _passed_between(nests)
+    length = 0
+    while all(length < len(n.dims) and not n.dims[length].reduction for n in nests):
+        if len({n.dims[length].extent for n in nests}) != 1 or not _separate(nests, between, length + 1):
+            break
+        length += 1
+    return length
+
+
+def _passed_between(nests: list[Nest]) -> set[SSAValue]:
+    """Buffers that one nest writes and another reads."""
+    written: set[SSAValue] = set()
+    passed: set[SSAValue] = set()
+    for n in nests:
+        reads = {r.buffer for s in n.stages for r in s.reads if isinstance(r, Access)}
+        passed |= reads & written
+        written |= {w.buffer for s in n.stages for w in s.writes}
+    return passed
+
+
+def _separate(nests: list[Nest], buffers: Iterable[SSAValue], length: int) -> bool:
+    """Whether iteration (d0 .. d[length-1]) touches only its own slice of each buffer, in every nest."""
+    wanted = set(buffers)
+    for n in nests:
+        for a in n.accesses():
+            if a.buffer not in wanted:
+                continue
+            shape = shape_of(a.buffer.type)
+            strides = row_major_strides(shape)
+            if len(shape) < length or a.guards:
+                return False
+            for i in range(length):
+                extent = n.dims[i].extent
+                if shape[i] != extent or (extent > 1 and a.index.coeff(i) != strides[i]) or a.index.nonlinear_in(i):
+                    return False
+            span = index_range(without_prefix(a, length).index, n.dims)
+            if span is None or span[0] < 0 or span[1] >= strides[length - 1]:
+                return False
+    return True
+
+
+def without_prefix(a: Access, length: int) -> Access:
+    """``a`` within one iteration of the prefix."""
+    coeffs = {d: c for d, c in a.index.coeffs.items() if d >= length}
+    return replace(a, index=Linear(a.index.const, coeffs, a.index.rest))
+
+
+def shrink(nest: Nest, temporaries: set[SSAValue], length: int) -> Nest:
+    """``nest`` with temporaries addressed within one iteration of the prefix."""
+    stages = [
+        replace(
+            s,
+            reads=tuple(
+                without_prefix(r, length) if isinstance(r, Access) and r.buffer in temporaries else r for r in s.reads
+            ),
+            writes=tuple(without_prefix(w, length) if w.buffer in temporaries else w for w in s.writes),
+        )
+        for s in nest.stages
+    ]
+    return Nest(nest.dims, stages, nest.bounds)

@@ -1,0 +1,249 @@
+"""How a nest runs: which loop is the vector lane, which are blocked in registers, which are tasks.
+
+The register block is ``rows x columns`` accumulators: ``columns`` are vectors along the lane (or along a loop
+that walks more weights), ``rows`` reuse each of those vectors. It must fit the target's vector registers: the
+block, one vector a column, and one broadcast (Goto and van de Geijn, "Anatomy of High-Performance Matrix
+Multiplication", 2008, section 6).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import linalg, memref
+from xdsl.ir import SSAValue
+
+from landbridge.passes.lower.access import Access
+from landbridge.passes.lower.nest import Nest, Stage
+
+#: Scalar operations a task should be worth, so that handing it to a thread is cheap beside it.
+TASK_WORK = 1 << 19
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What of a Target matters to schedules: vector width in bytes and number of vector registers."""
+
+    vector_bytes: int
+    registers: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """``count`` consecutive tiles of ``tile`` iterations from ``start``; ``mask`` > 0 keeps that many lanes of
+    the last vector. Dims without lanes have ``mask`` 0."""
+
+    start: int
+    count: int
+    tile: int
+    mask: int = 0
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """``lane`` is vectorized by ``lanes``; when ``horizontal`` it is a reduction, summed across lanes at the end.
+
+    ``rows``/``columns`` are the register-blocked dims (or None) and how they are cut. A ``columns`` dim that is
+    the lane counts in vectors. ``outer`` loops surround the block; ``inner`` are the reduction loops, in order.
+    """
+
+    lane: int | None
+    lanes: int
+    horizontal: bool
+    rows: int | None
+    row_runs: tuple[Run, ...]
+    columns: int | None
+    column_runs: tuple[Run, ...]
+    outer: tuple[int, ...]
+    inner: tuple[int, ...]
+    work: int
+
+
+def schedule(nest: Nest, machine: Machine, prefix: int = 0) -> Schedule:
+    """The schedule of a simplified nest whose first ``prefix`` dims are bound by loops around it."""
+    free = range(prefix, len(nest.dims))
+    parallel = [d for d in free if not nest.dims[d].reduction]
+    reductions = tuple(d for d in free if nest.dims[d].reduction)
+    width = max(_element_bytes(nest), 1)
+    lanes = max(1, machine.vector_bytes // width)
+    lane, horizontal = _choose_lane(nest, parallel, reductions, lanes)
+    if lane is None:
+        lanes = 1
+    reduction = nest.reduction
+    columns = _choose_columns(nest, parallel, lane, lanes) if reduction and not horizontal else None
+    rows = _choose_rows(nest, parallel, lane, columns)
+    if lane is not None and not horizontal:
+        extent = nest.dims[lane].extent
+        lanes = min(lanes, 1 << (extent - 1).bit_length())
+        if not reduction and extent != lanes:
+            rows = lane  # an elementwise nest walks its lane; unrolling it is the row block
+    row_extent = _tiles(nest, rows, lane, lanes)
+    column_extent = _tiles(nest, columns, lane, lanes)
+    if reduction:
+        row_tile, column_tile = _register_block(row_extent, column_extent, machine.registers)
+    else:
+        row_tile, column_tile = _unroll(nest, row_extent), 1
+    row_runs = _runs(row_extent, row_tile, nest.dims[rows].extent % lanes if rows == lane and rows is not None else 0)
+    column_runs = _runs(
+        column_extent,
+        column_tile,
+        nest.dims[columns].extent % lanes if columns == lane and columns is not None else 0,
+    )
+    taken = {rows, columns, lane}
+    outer = tuple(d for d in parallel if d not in taken)
+    work = _body_size(nest)
+    for d in reductions:
+        work *= nest.dims[d].extent
+    return Schedule(
+        lane, lanes, horizontal, rows, row_runs, columns, column_runs, outer, reductions, work
+    )
+
+
+def _element_bytes(nest: Nest) -> int:
+    """The widest element of the nest: lanes are counted in it."""
+    values: list[SSAValue] = [v for s in nest.stages for v in s.body.args]
+    values += [r for s in nest.stages for o in s.body.ops for r in o.results]
+    return max((getattr(v.type, "bitwidth", 8) // 8 for v in values), default=4)
+
+
+def _scalar_only(stage: Stage) -> bool:
+    """Whether the body computes addresses itself, which only scalar code can follow."""
+    return any(isinstance(o, memref.LoadOp | linalg.ops.IndexOp) for o in stage.body.ops)
+
+
+def _choose_lane(
+    nest: Nest, parallel: list[int], reductions: tuple[int, ...], lanes: int
+) -> tuple[int | None, bool]:
+    if lanes < 2 or any(_scalar_only(s) for s in nest.stages):
+        return None, False
+    accesses = nest.accesses()
+    writes = [w for s in nest.stages for w, kept in zip(s.writes, s.stored, strict=True) if kept]
+
+    def legal(d: int) -> bool:
+        return not any(
+            a.index.coeff(d) not in (0, 1)
+            or a.index.nonlinear_in(d)
+            or any(g.index.uses(d) for g in a.guards)
+            for a in accesses
+        )
+
+    candidates = [
+        d
+        for d in parallel
+        if nest.dims[d].extent > 1 and all(w.index.coeff(d) == 1 for w in writes) and legal(d)
+    ]
+    if candidates:
+        return max(candidates, key=lambda d: nest.dims[d].extent), False
+    reduction = nest.reduction
+    if reduction is not None and len(reduction.writes) == 1 and combiner(reduction) is not None:
+        bounded = {x for b in nest.bounds for x in (b.outer, b.inner)}
+        main_reads = [r for r in reduction.reads if isinstance(r, Access)]
+        for d in reductions:
+            if (
+                nest.dims[d].extent >= lanes
+                and d not in bounded
+                and legal(d)
+                and any(r.index.coeff(d) == 1 for r in main_reads)
+            ):
+                return d, True
+    return None, False
+
+
+def combiner(stage: Stage) -> str | None:
+    """The name of the operation that folds a value into the accumulator, when there is exactly one such."""
+    accumulator = stage.body.args[len(stage.reads)]
+    uses = list(accumulator.uses)
+    result = stage.body.last_op
+    if len(uses) != 1 or result is None:
+        return None
+    op = uses[0].operation
+    known = {"arith.addf", "arith.mulf", "arith.maximumf", "arith.minimumf", "arith.addi", "arith.muli"}
+    known |= {"arith.maxsi", "arith.minsi", "arith.maxui", "arith.minui", "arith.andi", "arith.ori"}
+    return op.name if op.name in known and result.operands[0] is op.results[0] else None
+
+
+def _choose_columns(nest: Nest, parallel: list[int], lane: int | None, lanes: int) -> int | None:
+    """A loop along which more weight vectors are read while the broadcast operand stays."""
+    if lane is None:
+        return None
+    reduction = nest.reduction
+    assert reduction is not None
+    reads = [r for r in reduction.reads if isinstance(r, Access)]
+    shared = [r for r in reads if not r.uses(lane)]
+    if nest.dims[lane].extent not in (lanes, lanes // 2, lanes // 4, lanes // 8):
+        return lane
+    if not shared:
+        return None
+    for d in parallel:
+        if d != lane and any(not r.uses(d) for r in shared) and all(r.uses(d) for r in reads if r.uses(lane)):
+            return d
+    return None
+
+
+def _choose_rows(nest: Nest, parallel: list[int], lane: int | None, columns: int | None) -> int | None:
+    """The loop of smallest stride in the result: its iterations reuse each column's vector."""
+    last = nest.stages[-1]
+    write = last.writes[0]
+    found = [
+        d
+        for d in parallel
+        if d not in (lane, columns) and write.index.coeff(d) != 0 and not write.index.nonlinear_in(d)
+    ]
+    return min(found, key=lambda d: abs(write.index.coeff(d)), default=None)
+
+
+def _tiles(nest: Nest, dim: int | None, lane: int | None, lanes: int) -> int:
+    if dim is None:
+        return 1
+    extent = nest.dims[dim].extent
+    return -(-extent // lanes) if dim == lane else extent
+
+
+def _register_block(rows: int, columns: int, registers: int) -> tuple[int, int]:
+    """The block with the fewest estimated cycles over the whole extents.
+
+    A step of a block costs its multiply-adds, or the latency chain when there are too few of them (8: four
+    cycles deep, two pipes), plus a share of its loads.
+    """
+    best, best_cost = (1, 1), float("inf")
+    for c in range(1, min(columns, 6 if rows > 1 else 12) + 1):
+        for r in range(1, min(rows, 24) + 1):
+            if r * c + c + (1 if c > 1 else 0) > registers:
+                break
+            cost = 0.0
+            for rr, rn in _pieces(rows, r):
+                for cc, cn in _pieces(columns, c):
+                    cost += rn * cn * (max(rr * cc, 8) + 0.3 * (rr + cc) + 1.0)
+            if cost < best_cost:
+                best, best_cost = (r, c), cost
+    return best
+
+
+def _pieces(extent: int, tile: int) -> list[tuple[int, int]]:
+    pieces = [(tile, extent // tile)] if extent >= tile else []
+    if extent % tile:
+        pieces.append((extent % tile, 1))
+    return pieces
+
+
+def _unroll(nest: Nest, tiles: int) -> int:
+    """Copies of a short all-parallel body that run side by side."""
+    size = _body_size(nest)
+    return min(tiles, 4 if size <= 12 else 2 if size <= 40 else 1)
+
+
+def _runs(extent: int, tile: int, mask: int) -> tuple[Run, ...]:
+    """Full tiles, then what is left; a masked last vector is part of the last tile."""
+    runs = []
+    full, left = divmod(extent, tile)
+    if mask and not left:
+        full, left = full - 1, tile
+    if full:
+        runs.append(Run(0, full, tile))
+    if left:
+        runs.append(Run(full * tile, 1, left, mask))
+    return tuple(runs)
+
+
+def _body_size(nest: Nest) -> int:
+    return sum(len(s.body.ops) for s in nest.stages)
