@@ -1,0 +1,72 @@
+"""The application: every command, one form for errors, and the exit codes.
+
+Command modules import the rest of Landbridge inside their functions, so that help is there at once.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from landbridge.cli.compare import compare
+from landbridge.cli.compile import compile_
+from landbridge.cli.devices import devices
+from landbridge.cli.opt import opt
+from landbridge.cli.output import error
+from landbridge.cli.plan import plan
+from landbridge.cli.run import run
+from landbridge.cli.targets import targets
+from landbridge.errors import LandbridgeError
+
+EXIT_ERROR = 1
+
+_HELP = """Compile a model for a target and run it on any device, every byte where it was asked to be.
+
+Exit codes: 0 done; 1 an error, described on standard error; 2 wrong usage; 3 compare found a difference.
+"""
+
+
+class _Commands(TyperGroup):
+    """Prints Landbridge's errors, and those of the file system, as one message without a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (LandbridgeError, OSError) as problem:
+            error(str(problem))
+            raise typer.Exit(EXIT_ERROR) from problem
+
+
+app = typer.Typer(
+    name="landbridge",
+    cls=_Commands,
+    help=_HELP,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+for _command in (run, devices, targets, opt, plan, compare):
+    app.command(name=_command.__name__)(_command)
+app.command(name="compile")(compile_)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            typer.echo(f"landbridge {version('landbridge')}")
+        except PackageNotFoundError:
+            typer.echo("landbridge, from a source tree that is not installed")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass

@@ -1,0 +1,66 @@
+"""Options that several commands share, and how their text is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+Model: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="An .onnx or .lbx file.")
+]
+TargetText: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--target", "-t", help='What to compile for, as in "llvm -mcpu=generic"; this host if absent.'),
+]
+DeviceText: TypeAlias = Annotated[
+    str, typer.Option("--device", "-d", help="The device to run on: name[:index], as in cpu.")
+]
+Shapes: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--shape", metavar="N=1x3x320x320", help="The shape of input N; repeat for others."),
+]
+Inputs: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input", "-i", metavar="N=FILE.npy", help="The value of input N; inputs not given are seeded random."
+    ),
+]
+Threads: TypeAlias = Annotated[
+    int | None, typer.Option("--threads", min=1, help="Threads to run on; all cores this process has if absent.")
+]
+Seed: TypeAlias = Annotated[int, typer.Option("--seed", min=0, help="Seed of the inputs that are not given.")]
+Json: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object on standard output, messages on standard error.")
+]
+
+
+def parse_shapes(texts: list[str] | None) -> dict[str, tuple[int, ...]]:
+    """``["x=1x3x8"]`` as ``{"x": (1, 3, 8)}``; ``"x="`` is a scalar. Raises BadParameter."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for text in texts or ():
+        name, equals, dims = text.rpartition("=")
+        try:
+            shape = tuple(int(dim) for dim in dims.split("x")) if dims else ()
+        except ValueError:
+            equals = ""
+        if not equals or not name or min(shape, default=0) < 0 or name in shapes:
+            raise typer.BadParameter(
+                f"{text!r} is not NAME=DIMxDIM..., as in x=1x3x320x320, one for each input", param_hint="--shape"
+            )
+        shapes[name] = shape
+    return shapes
+
+
+def parse_inputs(texts: list[str] | None) -> dict[str, Path]:
+    """``["x=a.npy"]`` as ``{"x": Path("a.npy")}``; raises BadParameter also for a file that is not there."""
+    files: dict[str, Path] = {}
+    for text in texts or ():
+        name, equals, file = text.partition("=")
+        if not equals or not name or not file or name in files:
+            raise typer.BadParameter(f"{text!r} is not NAME=FILE.npy, one for each input", param_hint="--input")
+        if not Path(file).is_file():
+            raise typer.BadParameter(f"input {name!r}: there is no file {file!r}", param_hint="--input")
+        files[name] = Path(file)
+    return files

@@ -1,0 +1,165 @@
+"""``landbridge compare``: the first tensor that differs from a reference run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from landbridge.cli import arguments as args
+from landbridge.cli.output import emit, progress, table
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from landbridge.cli.reference import Reference
+
+    Array = np.ndarray[Any, Any]
+
+EXIT_DIFFERS = 3
+
+
+def compare(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="An .onnx file.")],
+    target: args.TargetText = None,
+    device: args.DeviceText = "cpu",
+    shape: args.Shapes = None,
+    input: args.Inputs = None,
+    threads: args.Threads = None,
+    seed: args.Seed = 0,
+    tolerance: Annotated[
+        float, typer.Option(min=0, help="Largest error allowed, as a share of the reference's largest magnitude.")
+    ] = 1e-4,
+    every: Annotated[
+        bool, typer.Option("--every", help="Compare every intermediate even when the outputs agree.")
+    ] = False,
+    json: args.Json = False,
+) -> None:
+    """Run MODEL here and in onnxruntime, and report the first tensor that differs.
+
+    The outputs are compared first. When one differs, the model is compiled again with every intermediate as an
+    output, and those are compared in the order of the file. Exits with 3 when anything differs.
+    """
+    from landbridge.cli.reference import Reference
+
+    if model.suffix == ".lbx":
+        raise typer.BadParameter("a reference run needs the .onnx file", param_hint="MODEL")
+    files, shapes = args.parse_inputs(input), args.parse_shapes(shape)
+    reference = Reference(model)
+
+    def ours(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
+        return _run(path, target, shapes, files, device, threads, seed)
+
+    feeds, outputs = ours(model)
+    with progress("running the reference"):
+        expected = reference.values(feeds)
+    found = [_difference(name, outputs[name], expected[name], tolerance) for name in _common(outputs, expected)]
+    intermediates: list[dict[str, Any]] = []
+    if every or not all(entry["equal"] for entry in found):
+        exposed = _run_exposed(reference, expected, ours)
+        intermediates = [_difference(name, exposed[name], expected[name], tolerance) for name in exposed]
+    _report(model, found, intermediates, json)
+
+
+def _run(
+    path: Path,
+    target: str | None,
+    shapes: Mapping[str, tuple[int, ...]],
+    files: Mapping[str, Path],
+    device: str,
+    threads: int | None,
+    seed: int,
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Inputs and outputs by name of one run here, as arrays of their own."""
+    import landbridge
+    from landbridge.cli.inputs import make_inputs
+    from landbridge.cli.models import open_model
+
+    executable = open_model(path, target, shapes).executable
+    session = landbridge.Session(executable, device=device, num_threads=threads)
+    feeds = {}
+    for name, tensor in make_inputs(executable, files, device, seed).items():
+        session.set_input_zero_copy(name, tensor)
+        with tensor.host_view("r") as view:
+            feeds[name] = view.copy()
+    session.run()
+    outputs = {}
+    for number, spec in enumerate(executable.main.outputs):
+        with session.get_output(number).host_view("r") as view:
+            outputs[spec.name] = view.copy()
+    return feeds, outputs
+
+
+def _run_exposed(reference: Reference, expected: Mapping[str, Array], ours: Any) -> dict[str, Array]:
+    """Our intermediate values, in the order of the file."""
+    with TemporaryDirectory() as directory:
+        file = Path(directory) / "exposed.onnx"
+        reference.save_exposed(expected, file)
+        _, values = ours(file)
+    return {name: values[name] for name in _common(expected, values)}
+
+
+def _common(first: Mapping[str, Array], second: Mapping[str, Array]) -> list[str]:
+    return [name for name in first if name in second]
+
+
+def _difference(name: str, ours: Array, expected: Array, tolerance: float) -> dict[str, Any]:
+    """How far ``ours`` is from ``expected``: an entry of the report."""
+    import numpy as np
+
+    entry: dict[str, Any] = {"name": name, "shape": list(ours.shape), "dtype": ours.dtype.name}
+    if ours.shape != expected.shape or ours.dtype != expected.dtype:
+        found = {"shape": list(expected.shape), "dtype": expected.dtype.name}
+        return {**entry, "equal": False, "reference": found, "max_abs_error": None, "max_magnitude": None}
+    exact = ours.dtype.kind in "biu"
+    a, b = np.broadcast_arrays(ours.astype(np.float64), expected.astype(np.float64))
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    error = float(np.max(np.where(same, 0.0, np.abs(a - b)), initial=0.0))
+    finite = b[np.isfinite(b)]
+    magnitude = float(np.max(np.abs(finite), initial=0.0))
+    close = bool(same.all()) if exact else error <= tolerance * magnitude
+    # JSON has no NaN or infinity: an error without a number is null.
+    return {
+        **entry,
+        "equal": close,
+        "max_abs_error": error if np.isfinite(error) else None,
+        "max_magnitude": magnitude,
+    }
+
+
+def _report(model: Path, outputs: list[dict[str, Any]], values: list[dict[str, Any]], json: bool) -> None:
+    first = next((entry for entry in [*values, *outputs] if not entry["equal"]), None)
+    equal = first is None
+    if json:
+        emit(
+            {
+                "model": str(model),
+                "equal": equal,
+                "first_difference": first,
+                "outputs": outputs,
+                "intermediates_compared": len(values),
+                "intermediates_different": [entry["name"] for entry in values if not entry["equal"]],
+            }
+        )
+    else:
+        columns = ("name", "shape", "dtype", "max_abs_error", "max_magnitude", "equal")
+        table("outputs", columns, [[entry[c] for c in columns] for entry in outputs])
+        differing = [entry for entry in values if not entry["equal"]]
+        table("intermediates that differ", columns, [[entry[c] for c in columns] for entry in differing[:10]])
+        typer.echo(_verdict(first, values))
+    if not equal:
+        raise typer.Exit(EXIT_DIFFERS)
+
+
+def _verdict(first: dict[str, Any] | None, values: list[dict[str, Any]]) -> str:
+    if first is None:
+        return f"no difference ({len(values)} intermediates compared)" if values else "no difference"
+    if values and all(entry["equal"] for entry in values):
+        return (
+            f"the output {first['name']!r} differs, and every intermediate agrees when it is an output: "
+            "the difference comes from fusing or from memory reuse"
+        )
+    return f"the first tensor that differs is {first['name']!r}"

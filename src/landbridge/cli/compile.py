@@ -1,0 +1,56 @@
+"""``landbridge compile``: compile a model into an ``.lbx`` file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from landbridge.cli import arguments as args
+from landbridge.cli.output import emit, table
+
+
+def compile_(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="An .onnx file.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", dir_okay=False, help="The .lbx file; MODEL with that suffix if absent."),
+    ] = None,
+    target: args.TargetText = None,
+    shape: args.Shapes = None,
+    json: args.Json = False,
+) -> None:
+    """Compile MODEL for a target and write the .lbx, which loads and runs without the compiler."""
+    from landbridge.cli.models import describe_memory, describe_tensor, open_model
+    from landbridge.target import Target
+
+    if model.suffix == ".lbx":
+        raise typer.BadParameter(f"{model} is compiled already", param_hint="MODEL")
+    opened = open_model(model, target, args.parse_shapes(shape))
+    executable, file = opened.executable, output or model.with_suffix(".lbx")
+    executable.save(file)
+    result = {
+        "file": str(file),
+        "bytes": file.stat().st_size,
+        "compile_s": opened.compile_s,
+        "targets": [Target.from_json(module.target).to_dict() for module in executable.modules],
+        "inputs": [describe_tensor(spec) for spec in executable.main.inputs],
+        "outputs": [describe_tensor(spec) for spec in executable.main.outputs],
+        "code_bytes": sum(len(module.image.code) for module in executable.modules),
+        "constant_bytes": sum(array.nbytes for array in executable.constants.values()),
+        "memory": describe_memory(executable),
+    }
+    if json:
+        emit(result)
+        return
+    columns = ("file", "bytes", "code", "constants", "compile s")
+    row = (file, result["bytes"], result["code_bytes"], result["constant_bytes"], f"{opened.compile_s:.2f}")
+    table("executable", columns, [row])
+    specs = [("input", s) for s in executable.main.inputs] + [("output", s) for s in executable.main.outputs]
+    table("tensors", ("", "name", "shape", "dtype"), [(k, s.name, s.shape, s.dtype) for k, s in specs])
+    table(
+        "memory",
+        ("device", "scope", "planned bytes", "lower bound", "proved optimal"),
+        [(m.device, m.scope, m.planned_bytes, m.lower_bound_bytes, m.proved_optimal) for m in executable.memory],
+    )

@@ -1,0 +1,63 @@
+"""Inputs of a run: memory allocated for the device, filled from files or with seeded random values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from landbridge.dtypes import dtype_name, numpy_dtype
+from landbridge.errors import InputError
+
+if TYPE_CHECKING:
+    from landbridge.executable.executable import Executable, TensorSpec
+    from landbridge.tensor import Tensor
+
+#: Random integers are below this: as indices they are legal for most real models.
+_INTEGERS_BELOW = 8
+
+
+def make_inputs(executable: Executable, files: Mapping[str, Path], device: str, seed: int) -> dict[str, Tensor]:
+    """A Tensor on ``device`` for every input: read from ``files``, else random with ``seed``.
+
+    Raises InputError for a name the model does not have and for a file that does not fit its input.
+    """
+    import landbridge
+
+    specs = {spec.name: spec for spec in executable.main.inputs}
+    unknown = set(files) - set(specs)
+    if unknown:
+        raise InputError(f"the model has no input {sorted(unknown)}; its inputs are {', '.join(specs) or 'none'}")
+    rng = np.random.default_rng(seed)
+    tensors = {}
+    for name, spec in specs.items():
+        source = _read(name, files[name], spec) if name in files else _random(rng, spec)
+        tensor = landbridge.empty(spec.shape, dtype=spec.dtype, device=device)
+        with tensor.host_view("w") as view:
+            view[...] = source
+        tensors[name] = tensor
+    return tensors
+
+
+def _read(name: str, file: Path, spec: TensorSpec) -> np.ndarray[Any, Any]:
+    try:
+        array: np.ndarray[Any, Any] = np.load(file, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise InputError(f"input {name!r}: {file} is not a .npy file of plain values: {error}") from error
+    found = dtype_name(array.dtype)
+    if array.shape != spec.shape or found != spec.dtype:
+        raise InputError(
+            f"input {name!r} is {spec.dtype} of shape {spec.shape}, and {file} holds {found} of shape "
+            f"{array.shape}; nothing is cast or reshaped: save the array as the input wants it"
+        )
+    return array
+
+
+def _random(rng: np.random.Generator, spec: TensorSpec) -> np.ndarray[Any, Any]:
+    if spec.dtype == "bool":
+        return rng.integers(0, 2, spec.shape).astype(bool)
+    if "int" in spec.dtype:
+        return rng.integers(0, _INTEGERS_BELOW, spec.shape).astype(spec.dtype)
+    return rng.random(spec.shape, dtype=np.float32).astype(numpy_dtype(spec.dtype))

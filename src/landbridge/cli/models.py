@@ -1,0 +1,53 @@
+"""Open a model file: compile an ``.onnx``, load an ``.lbx``; and describe what came out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from landbridge.cli.output import progress
+
+if TYPE_CHECKING:
+    from landbridge.executable.executable import Executable, TensorSpec
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An Executable and the seconds it took to compile it (0 when it was loaded)."""
+
+    executable: Executable
+    compile_s: float
+
+
+def open_model(
+    model: Path, target: str | None, shapes: Mapping[str, tuple[int, ...]], extra_outputs: Sequence[str] = ()
+) -> Opened:
+    """The Executable of ``model``. An ``.lbx`` is what it is: a target or a shape for it is wrong usage."""
+    import landbridge
+
+    if model.suffix == ".lbx":
+        if target is not None or shapes:
+            raise typer.BadParameter(
+                f"{model} is compiled already; --target and --shape are for the .onnx it came from"
+            )
+        return Opened(landbridge.load(model), 0.0)
+    options = {"extra_outputs": list(extra_outputs)} if extra_outputs else {}
+    began = time.perf_counter()
+    with progress(f"compiling {model.name}"):
+        executable = landbridge.compile(model, target=target or "llvm", shapes=dict(shapes), **options)
+    return Opened(executable, time.perf_counter() - began)
+
+
+def describe_tensor(spec: TensorSpec) -> dict[str, object]:
+    """The JSON form of an input or output."""
+    return {"name": spec.name, "shape": list(spec.shape), "dtype": spec.dtype}
+
+
+def describe_memory(executable: Executable) -> list[dict[str, object]]:
+    """The JSON form of the storage plan: one entry per (device, scope), in bytes."""
+    return [asdict(report) for report in executable.memory]

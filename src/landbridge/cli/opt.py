@@ -1,0 +1,55 @@
+"""``landbridge opt``: run passes on IR text, and print the IR."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from landbridge.cli import arguments as args
+from landbridge.cli.output import emit, progress, table
+
+
+def opt(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE.mlir", exists=True, dir_okay=False, help="IR text, as passes print it."),
+    ] = None,
+    passes: Annotated[
+        str, typer.Option("--passes", "-p", metavar="PASS,PASS", help="The passes to run, in order.")
+    ] = "",
+    output: Annotated[Path | None, typer.Option("--output", "-o", dir_okay=False, help="Write the IR there.")] = None,
+    dump: Annotated[
+        Path | None, typer.Option(file_okay=False, help="Write the IR after every pass into this directory.")
+    ] = None,
+    target: args.TargetText = None,
+    list_passes: Annotated[bool, typer.Option("--list", help="List the passes and stop.")] = False,
+    json: args.Json = False,
+) -> None:
+    """Run passes on FILE.mlir, verify after each, and print the IR; without passes it is parsed and printed."""
+    from landbridge.passes import registry
+
+    if list_passes:
+        known = [{"name": name, "doc": registry.get(name).doc} for name in registry.names()]
+        if json:
+            emit({"passes": known})
+        else:
+            table("passes", ("name", "what it does"), [(p["name"], p["doc"]) for p in known])
+        return
+    if file is None:
+        raise typer.BadParameter("name the file to read, or ask for --list", param_hint="FILE.mlir")
+    from landbridge.ir.module import IRModule
+    from landbridge.target import Target
+
+    names = [name.strip() for name in passes.split(",") if name.strip()]
+    seconds: dict[str, float] = {}
+    module = IRModule.parse(file.read_text(encoding="utf-8"), targets=(Target(target or "llvm"),))
+    with progress(f"running {len(names)} passes"):
+        text = registry.run_pipeline(module, names, dump=dump, seconds=seconds).print()
+    if output is not None:
+        output.write_text(text, encoding="utf-8")
+    if json:
+        emit({"passes": names, "seconds": seconds, "ir": text})
+    elif output is None:
+        typer.echo(text, nl=False)

@@ -1,0 +1,87 @@
+"""What commands print: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+#: Seconds of work after which it is announced.
+PROGRESS_AFTER = 1.0
+
+
+def emit(result: Mapping[str, object]) -> None:
+    """Print ``result`` as one JSON object on standard output."""
+    sys.stdout.write(json.dumps(result, indent=2, default=str) + "\n")
+
+
+def message(text: str) -> None:
+    """Print ``text`` on standard error."""
+    sys.stderr.write(text + "\n")
+
+
+def error(text: str) -> None:
+    """Print ``text`` on standard error as the reason why the command failed."""
+    console = _console(stderr=True)
+    console.print("[bold red]error:[/]", end=" ")
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print ``rows`` under ``columns`` on standard output; nothing when there are none."""
+    from rich.table import Table
+
+    if not rows:
+        return
+    grid = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        grid.add_column(column, overflow="fold")
+    for row in rows:
+        grid.add_row(*(_plain(cell) for cell in row))
+    _console(stderr=False).print(grid)
+
+
+@contextmanager
+def progress(doing: str) -> Iterator[None]:
+    """Say ``doing`` on standard error while the block runs, if that takes over a second.
+
+    A terminal shows a spinner; anything else gets one line.
+    """
+    console = _console(stderr=True)
+    status = console.status(f"{doing} ...")
+
+    def announce() -> None:
+        if console.is_terminal:
+            status.start()
+        else:
+            message(f"{doing} ...")
+
+    timer = threading.Timer(PROGRESS_AFTER, announce)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()
+
+
+def _console(stderr: bool) -> Console:
+    from rich.console import Console  # honours NO_COLOR
+
+    return Console(stderr=stderr)
+
+
+def _plain(cell: object) -> str:
+    from rich.markup import escape
+
+    if isinstance(cell, tuple | list):
+        return "x".join(map(str, cell)) or "scalar"
+    return escape(f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else str(cell))

@@ -1,0 +1,136 @@
+"""``landbridge run``: run a model, and say how long it took, what was copied and what memory was planned."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from landbridge.cli import arguments as args
+from landbridge.cli.output import emit, message, progress, table
+
+if TYPE_CHECKING:
+    from landbridge.executable.executable import Executable
+    from landbridge.session import Session
+
+
+def run(
+    model: args.Model,
+    target: args.TargetText = None,
+    device: args.DeviceText = "cpu",
+    shape: args.Shapes = None,
+    input: args.Inputs = None,
+    output_dir: Annotated[
+        Path | None, typer.Option(file_okay=False, help="Write each output there as NAME.npy.")
+    ] = None,
+    repeat: Annotated[int, typer.Option(min=1, help="Timed runs, after one that warms up.")] = 10,
+    threads: args.Threads = None,
+    seed: args.Seed = 0,
+    trace: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="Write the kernels of one run as Chrome trace JSON.")
+    ] = None,
+    json: args.Json = False,
+) -> None:
+    """Run MODEL on a device. Input files are read into the device's memory; latency covers runs alone."""
+    import landbridge
+    from landbridge.cli.inputs import make_inputs
+    from landbridge.cli.models import describe_memory, open_model
+
+    files, shapes = args.parse_inputs(input), args.parse_shapes(shape)
+    opened = open_model(model, target, shapes)
+    session = landbridge.Session(opened.executable, device=device, num_threads=threads)
+    for name, tensor in make_inputs(opened.executable, files, device, seed).items():
+        session.set_input_zero_copy(name, tensor)
+    with progress(f"running {model.name}"):
+        session.run()
+        milliseconds = [_timed_run(session) for _ in range(repeat)]
+    with landbridge.ledger() as moves:
+        session.run()
+    outputs = _outputs(opened.executable, session, output_dir)
+    if trace is not None:
+        _write_trace(session, trace)
+    result: dict[str, Any] = {
+        "model": str(model),
+        "device": device,
+        "outputs": outputs,
+        "latency_ms": {"min": min(milliseconds), "median": statistics.median(milliseconds)},
+        "repeat": repeat,
+        "compile_s": opened.compile_s,
+        "copies": [{"nbytes": m.nbytes, "cause": m.cause, "tensor": m.tensor} for m in moves],
+        "memory": describe_memory(opened.executable),
+    }
+    if json:
+        emit(result)
+    else:
+        _print(result)
+
+
+def _timed_run(session: Session) -> float:
+    began = time.perf_counter_ns()
+    session.run()
+    return (time.perf_counter_ns() - began) / 1e6
+
+
+def _outputs(executable: Executable, session: Session, directory: Path | None) -> list[dict[str, object]]:
+    import numpy as np
+
+    from landbridge.cli.models import describe_tensor
+
+    described = []
+    for number, spec in enumerate(executable.main.outputs):
+        entry = describe_tensor(spec)
+        if directory is not None:
+            directory.mkdir(parents=True, exist_ok=True)
+            file = directory / f"{_file_stem(spec.name)}.npy"
+            with session.get_output(number).host_view("r") as view:
+                np.save(file, view)
+            entry["file"] = str(file)
+        described.append(entry)
+    return described
+
+
+def _file_stem(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "._-" else "_" for c in name).lstrip(".") or "output"
+
+
+def _write_trace(session: Session, file: Path) -> None:
+    from landbridge.vm.trace import chrome_trace
+
+    file.write_text(chrome_trace(session), encoding="utf-8")
+    message(f"wrote {file}; open it in chrome://tracing or ui.perfetto.dev")
+
+
+def _print(result: dict[str, Any]) -> None:
+    table(
+        "outputs",
+        ("name", "shape", "dtype", "file"),
+        [(o["name"], o["shape"], o["dtype"], o.get("file", "")) for o in result["outputs"]],
+    )
+    latency = result["latency_ms"]
+    table(
+        "latency",
+        ("min ms", "median ms", "runs", "compile s"),
+        [
+            (
+                f"{latency['min']:.3f}",
+                f"{latency['median']:.3f}",
+                result["repeat"],
+                f"{result['compile_s']:.2f}",
+            )
+        ],
+    )
+    table(
+        "memory",
+        ("device", "scope", "planned bytes", "lower bound", "proved optimal"),
+        [
+            (m["device"], m["scope"], m["planned_bytes"], m["lower_bound_bytes"], m["proved_optimal"])
+            for m in result["memory"]
+        ],
+    )
+    copies = [(c["nbytes"], c["cause"], c["tensor"]) for c in result["copies"]]
+    table("copies in one run", ("bytes", "cause", "tensor"), copies)
+    if not copies:
+        typer.echo("copies in one run: none")

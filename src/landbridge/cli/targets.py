@@ -1,0 +1,75 @@
+"""``landbridge targets``: the target kinds, their options and tags, or what one target resolves to."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from landbridge.cli import arguments as args
+from landbridge.cli.output import emit, message, table
+
+
+def targets(
+    target: Annotated[
+        str | None, typer.Argument(help='Resolve this target, as in "llvm -mcpu=native", and print it.')
+    ] = None,
+    json: args.Json = False,
+) -> None:
+    """List what can be compiled for, or show what a TARGET means here."""
+    if target is not None:
+        _show(target, json)
+        return
+    kinds, broken = _kinds()
+    from landbridge.target import known_tags
+
+    if json:
+        emit({"kinds": kinds, "broken": broken, "tags": known_tags()})
+    else:
+        for kind in kinds:
+            rows = [(f"-{o['name']}", o["legal"], o["default"] or "", o["doc"]) for o in kind["options"]]
+            title = f"{kind['name']}: {kind['doc']}; runs on {', '.join(kind['device_types'])}"
+            table(title, ("option", "legal", "default", "meaning"), rows)
+        table("tags", ("tag", "stands for"), [(tag, _text(form)) for tag, form in known_tags().items()])
+    for name, reason in broken.items():
+        message(f"{name}: {reason}")
+
+
+def _show(text: str, json: bool) -> None:
+    from landbridge.target import Target
+
+    resolved = Target(text)
+    if json:
+        emit({**resolved.to_dict(), "attrs": dict(resolved.attrs), "text": str(resolved)})
+        return
+    rows = [(name, _words(value)) for name, value in resolved.options.items()]
+    table(resolved.kind, ("option", "value"), rows + [(k, _words(v)) for k, v in resolved.attrs.items()])
+
+
+def _kinds() -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Every kind that loads, described; and the reason for every one that does not."""
+    from landbridge.errors import TargetError
+    from landbridge.target import get_kind, names
+
+    kinds: list[dict[str, Any]] = []
+    broken = {}
+    for name in names():
+        try:
+            kind = get_kind(name)
+        except TargetError as error:
+            broken[name] = str(error)
+            continue
+        options = [
+            {"name": o.name, "type": o.type, "legal": o.legal, "default": o.default, "doc": o.doc} for o in kind.options
+        ]
+        kinds.append({"name": name, "doc": kind.doc, "device_types": list(kind.device_types), "options": options})
+    return kinds, broken
+
+
+def _text(form: dict[str, object]) -> str:
+    options = [f"-{name}={_words(value)}" for name, value in form.items() if name != "kind"]
+    return " ".join([str(form["kind"]), *options])
+
+
+def _words(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -1,0 +1,117 @@
+"""Commands that need no compiler: help, targets, plan; usage errors, error messages and exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from landbridge.cli import output
+from landbridge.cli.app import app
+from landbridge.target import Target
+
+TINY = Path(__file__).parents[1] / "planner" / "tiny.csv"
+
+runner = CliRunner()
+
+
+def test_help_lists_commands_and_exit_codes_without_importing_the_compiler() -> None:
+    program = (
+        "import sys; from landbridge.cli import main; sys.argv = ['landbridge', '--help']\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code\n"
+        "for heavy in ('numpy', 'onnx', 'xdsl', 'llvmlite'): assert heavy not in sys.modules, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    for word in ("run", "compile", "devices", "targets", "opt", "plan", "compare", "Exit codes"):
+        assert word in done.stdout
+
+
+def test_targets_lists_kinds_and_tags() -> None:
+    done = runner.invoke(app, ["targets"])
+    assert done.exit_code == 0
+    assert "llvm" in done.stdout
+    assert "raspberry-pi-5" in done.stdout
+    listed = json.loads(runner.invoke(app, ["targets", "--json"]).stdout)
+    kinds = {kind["name"]: kind for kind in listed["kinds"]}
+    assert "mcpu" in {option["name"] for option in kinds["llvm"]["options"]}
+    assert listed["broken"] == {}
+
+
+def test_targets_resolves_one() -> None:
+    shown = json.loads(runner.invoke(app, ["targets", "llvm -num-cores=3", "--json"]).stdout)
+    assert shown["num-cores"] == 3
+    assert Target(shown["text"]) == Target("llvm -num-cores=3")
+    assert "num-cores" in runner.invoke(app, ["targets", "llvm -num-cores=3"]).stdout
+
+
+def test_an_error_is_one_message_on_standard_error() -> None:
+    done = runner.invoke(app, ["targets", "lvm", "--json"])
+    assert done.exit_code == 1
+    assert done.stdout == ""
+    assert "did you mean 'llvm'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_no_color_is_honoured() -> None:
+    program = "import sys; from landbridge.cli import main; sys.argv = ['landbridge', 'targets', 'lvm']; main()"
+    forced = {**os.environ, "FORCE_COLOR": "1", "TERM": "xterm-256color"}
+    forced.pop("NO_COLOR", None)
+    command = [sys.executable, "-c", program]
+    colourful = subprocess.run(command, capture_output=True, text=True, check=False, env=forced)
+    plain = subprocess.run(command, capture_output=True, text=True, check=False, env={**forced, "NO_COLOR": "1"})
+    assert colourful.returncode == plain.returncode == 1
+    assert "\x1b[1;31m" in colourful.stderr
+    assert "31m" not in plain.stderr
+
+
+def test_plan_of_a_csv() -> None:
+    result = json.loads(runner.invoke(app, ["plan", str(TINY), "--json"]).stdout)
+    assert result["memory"] == [
+        {"device": "", "scope": "", "planned_bytes": 12, "lower_bound_bytes": 12, "proved_optimal": True}
+    ]
+    assert {entry["name"] for entry in result["buffers"]} == set("abcde")
+    assert "12" in runner.invoke(app, ["plan", str(TINY)]).stdout
+    refused = runner.invoke(app, ["plan", str(TINY), "--capacity", "11"])
+    assert (refused.exit_code, "12 bytes are needed" in refused.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["run", "no-such-file.onnx"], "does not exist"),
+        (["run", str(TINY), "--shape", "x=1y2"], "is not NAME=DIMxDIM"),
+        (["run", str(TINY), "--shape", "x=2", "--shape", "x=3"], "is not NAME=DIMxDIM"),
+        (["run", str(TINY), "--shape", "x=-2"], "is not NAME=DIMxDIM"),
+        (["run", str(TINY), "--input", "x"], "is not NAME=FILE.npy"),
+        (["run", str(TINY), "--input", "x=nothing.npy"], "there is no file"),
+        (["run", str(TINY), "--repeat", "0"], "--repeat"),
+        (["run"], "MODEL"),
+        (["opt"], "--list"),
+        (["no-such-command"], "no-such-command"),
+    ],
+)
+def test_wrong_usage_exits_with_2(arguments: list[str], says: str) -> None:
+    done = runner.invoke(app, arguments, env={"COLUMNS": "200", "NO_COLOR": "1"})
+    assert done.exit_code == 2
+    assert says in done.stderr
+
+
+def test_progress_speaks_only_after_a_while(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with output.progress("waiting"):
+        pass
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(output, "PROGRESS_AFTER", 0.01)
+    with output.progress("waiting"):
+        time.sleep(0.3)
+    captured = capsys.readouterr()
+    assert "waiting ..." in captured.err
+    assert captured.out == ""
