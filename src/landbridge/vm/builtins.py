@@ -1,0 +1,33 @@
+"""Host builtins: operators that run as Python functions, outside compiled code (``HostCall``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from landbridge.errors import BindError
+
+#: Called with the arguments as arrays over their memory (inputs, then destinations) and the attributes.
+Builtin = Callable[[Sequence[np.ndarray[Any, Any]], Mapping[str, object]], None]
+
+_BUILTINS: dict[str, Builtin] = {}
+
+
+def register_builtin(name: str, function: Builtin) -> None:
+    """Make ``function`` the host builtin ``name``; raises BindError when the name is taken."""
+    if _BUILTINS.setdefault(name, function) is not function:
+        raise BindError(f"the host builtin {name!r} is registered already; choose another name")
+
+
+def find_builtin(name: str) -> Builtin:
+    """The host builtin ``name``; raises BindError naming the known ones."""
+    try:
+        return _BUILTINS[name]
+    except KeyError:
+        known = ", ".join(sorted(_BUILTINS)) or "none"
+        raise BindError(
+            f"the program calls the host builtin {name!r}; known here: {known}; "
+            "register it with landbridge.vm.builtins.register_builtin"
+        ) from None
