@@ -1,0 +1,168 @@
+"""compile(): a model and a target in, an Executable out. Everything it does is a named pass or a named room."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+
+from landbridge.codegen.executable_builder import build_function, storage_reports
+from landbridge.codegen.registry import codegen_for
+from landbridge.errors import CompileError, TargetError
+from landbridge.executable.executable import Executable, ModuleImage, VDevice
+from landbridge.ir.module import IRModule
+from landbridge.passes.lower import lower_module
+from landbridge.passes.place import place_nodes, target_number
+from landbridge.passes.registry import run_pipeline
+from landbridge.target import Target
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    #: A model: a path, the bytes of a file, an ONNX model in memory, or IR (which is not changed).
+    Model: TypeAlias = str | Path | bytes | ModelProto | IRModule
+
+#: Text, dict or Target of one target, or those of several by vdevice name.
+Targets: TypeAlias = str | Target | Mapping[str, Any]
+
+#: The passes a model goes through, in order, before PrimFuncs are lowered.
+PIPELINE = (
+    "dedup", "fold", "fuse", "fold", "place", "dedup", "bufferize", "inplace", "moves", "dedup", "plan"
+)  # fmt: skip
+
+
+def compile(
+    model: Model,
+    target: Targets = "llvm",
+    *,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    extra_outputs: Sequence[str] = (),
+    place: Mapping[str, str] | None = None,
+    dump: str | Path | None = None,
+    on_mismatch: Literal["error", "copy"] = "error",
+) -> Executable:
+    """Compile ``model`` for ``target``.
+
+    ``target``: one target, or ``{vdevice name: target}``; the first vdevice holds inputs and outputs. ``shapes``: static
+    shapes of inputs by name, needed where the file leaves them open. ``extra_outputs``: names of inner tensors to
+    return too, after the model's outputs. ``place``: ``{node name pattern: vdevice name}`` for several vdevices;
+    patterns are those of ``fnmatch``, the first that matches counts. ``dump``: a directory for the IR after each pass.
+    ``on_mismatch``: what binding does where a device cannot use memory in place as its target said.
+
+    Raises CompileError (see ``landbridge.errors``) and TargetError; the message says what would be legal.
+    """
+    if on_mismatch not in ("error", "copy"):
+        raise CompileError(f"on_mismatch={on_mismatch!r}; legal: 'error', 'copy'")
+    seconds: dict[str, float] = {}
+    directory = None if dump is None else Path(dump)
+    with _timed(seconds, "target"):
+        targets, vdevices = _resolve(target)
+    with _timed(seconds, "import"):
+        module = _import(model, targets, vdevices, shapes, extra_outputs)
+        place_nodes(module, place or {})
+    module = run_pipeline(module, PIPELINE, directory, seconds)
+    with _timed(seconds, "lower"):
+        lowered = lower_module(module)
+        if directory is not None:
+            (directory / "lowered.mlir").write_text(f"{lowered}\n", encoding="utf-8")
+    with _timed(seconds, "emit"):
+        main = build_function(module, lowered)
+    with _timed(seconds, "codegen"):
+        images = _generate(module, lowered)
+    return Executable(
+        functions={"main": main},
+        vdevices=module.vdevices,
+        modules=images,
+        constants=module.constants,
+        memory=storage_reports(module),
+        metadata=_metadata(model, on_mismatch, seconds),
+    )
+
+
+def _resolve(target: Targets) -> tuple[tuple[Target, ...], tuple[VDevice, ...]]:
+    """Targets, and the vdevices that use them."""
+    if not isinstance(target, Mapping) or "kind" in target:
+        resolved = target if isinstance(target, Target) else Target(target)
+        name = resolved.device_types[0] if resolved.device_types else resolved.kind
+        return (resolved,), (VDevice(name, 0),)
+    if not target:
+        raise TargetError("target={} names no vdevice; state one target, or {vdevice name: target}")
+    targets: list[Target] = []
+    vdevices = []
+    for name, spec in target.items():
+        resolved = spec if isinstance(spec, Target) else Target(spec)
+        if resolved not in targets:
+            targets.append(resolved)
+        vdevices.append(VDevice(str(name), targets.index(resolved)))
+    return tuple(targets), tuple(vdevices)
+
+
+def _import(
+    model: Model,
+    targets: tuple[Target, ...],
+    vdevices: tuple[VDevice, ...],
+    shapes: Mapping[str, Sequence[int]] | None,
+    extra_outputs: Sequence[str],
+) -> IRModule:
+    if not isinstance(model, IRModule):
+        from landbridge.frontend.onnx import import_onnx
+
+        return import_onnx(model, shapes, targets, vdevices, extra_outputs)
+    if shapes or extra_outputs:
+        raise CompileError("shapes= and extra_outputs= are for models that are imported; this one is IR already")
+    if len(model.vdevices) > len(vdevices):
+        raise CompileError(
+            f"the IR uses {len(model.vdevices)} vdevices and target= gives {len(vdevices)}; "
+            f"state {{vdevice name: target}} for {', '.join(v.name for v in model.vdevices)}"
+        )
+    return replace(model, op=model.op.clone(), targets=targets, vdevices=vdevices, constants=dict(model.constants))
+
+
+def _generate(module: IRModule, lowered: ModuleOp) -> tuple[ModuleImage, ...]:
+    """One image for each target, holding the functions that are placed on it."""
+    if len(module.targets) == 1:
+        target = module.targets[0]
+        return (codegen_for(target.kind)(lowered, target),)
+    number = {name: target_number(f) for name, f in module.prims().items()}
+    parts: list[list[func.FuncOp]] = [[] for _ in module.targets]
+    for op in list(lowered.body.block.ops):
+        if isinstance(op, func.FuncOp):
+            op.detach()
+            parts[number[op.sym_name.data]].append(op)
+    return tuple(
+        codegen_for(target.kind)(ModuleOp(list(part)), target)
+        for target, part in zip(module.targets, parts, strict=True)
+    )
+
+
+def _metadata(model: Model, on_mismatch: str, seconds: Mapping[str, float]) -> dict[str, str]:
+    name = Path(model).stem if isinstance(model, str | Path) else _graph_name(model)
+    metadata = {"model": name, "landbridge": _version(), "on_mismatch": on_mismatch}
+    metadata.update((f"seconds.{phase}", f"{spent:.3f}") for phase, spent in seconds.items())
+    metadata["seconds"] = f"{sum(seconds.values()):.3f}"
+    return metadata
+
+
+def _graph_name(model: object) -> str:
+    return str(getattr(getattr(model, "graph", None), "name", "")) or "model"
+
+
+def _version() -> str:
+    try:
+        return version("landbridge")
+    except PackageNotFoundError:  # run from a source tree
+        return "0"
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
+    began = time.perf_counter()
+    yield
+    seconds[phase] = seconds.get(phase, 0.0) + time.perf_counter() - began
