@@ -98,17 +98,36 @@ def reads_each_once(m: AffineMap, extents: tuple[int, ...]) -> bool:
     return all(i in plain or extent == 1 for i, extent in enumerate(extents))
 
 
-def identity_prefix(m: AffineMap, extents: tuple[int, ...]) -> int:
-    """How many leading results of ``m`` are the leading loops, in order; a 0 where the extent is 1 counts."""
+def identity_prefix(m: AffineMap, extents: tuple[int, ...], shape: tuple[int, ...]) -> int:
+    """How many leading loops are the leading indices of ``m`` into ``shape``, each over a whole axis, and no others."""
     n = 0
     for i, e in enumerate(m.results):
         plain = isinstance(e, AffineDimExpr) and e.position == i
-        if not plain and not (
-            isinstance(e, AffineConstantExpr) and e.value == 0 and i < len(extents) and extents[i] == 1
-        ):
+        unit = isinstance(e, AffineConstantExpr) and e.value == 0 and i < len(extents) and extents[i] == 1
+        if not (plain or unit) or shape[i] != extents[i]:
             break
         n += 1
-    return n
+    later = [used for e in m.results[n:] for used in e.used_dims()]
+    return min([n, *later])
+
+
+def follows(m: AffineMap) -> bool:
+    """Whether ``m`` is the identity with some loops left out (a broadcast): vectors of loops read vectors."""
+    plain = [e.position for e in m.results if isinstance(e, AffineDimExpr)]
+    others = [e for e in m.results if not isinstance(e, AffineDimExpr)]
+    return plain == sorted(set(plain)) and all(isinstance(e, AffineConstantExpr) for e in others)
+
+
+def plain_reduction(stage: Generic) -> bool:
+    """Whether a reduction reads plain elements, each through one access: no window and no contraction."""
+    if any(not isinstance(e, AffineDimExpr | AffineConstantExpr) for o in stage.ins for e in o.map.results):
+        return False
+    varying = {canonical(o.map, stage.extents) for o in stage.ins if any(_reduced(stage, e) for e in o.map.results)}
+    return len(varying) <= 1
+
+
+def _reduced(stage: Generic, e: AffineExpr) -> bool:
+    return isinstance(e, AffineDimExpr) and stage.iterators[e.position] == "r"
 
 
 def erase(op: Operation) -> None:

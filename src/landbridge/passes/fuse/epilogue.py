@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import linalg
+from xdsl.dialects import func, linalg
 from xdsl.ir import Block, SSAValue
 
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.prim_ops import PadOp
-from landbridge.ir.stages import is_identity, view_generic
+from landbridge.ir.stages import Generic, is_identity, view_generic
 from landbridge.ir.types import shape_of
-from landbridge.passes.fuse.accesses import identity_prefix, pointwise_stage, writers_of
+from landbridge.passes.fuse.accesses import follows, pointwise_stage, reads_of, writers_of
 from landbridge.passes.fuse.graph import Graph
 from landbridge.passes.fuse.merge import merge
 from landbridge.passes.fuse.pointwise import only_consumer, reads_by
 from landbridge.passes.fuse.reshape import cross, crossing_pointwise
+from landbridge.passes.fuse.vectors import computes_addresses, is_light, runs_on_vectors
 
 
 def fuse_epilogues(graph: Graph, block: Block) -> None:
@@ -32,24 +33,33 @@ def fuse_epilogues(graph: Graph, block: Block) -> None:
 
 
 def _can_follow(graph: Graph, producer: CallOp, call: CallOp, value: SSAValue) -> bool:
-    if not only_consumer(graph, producer, call, value) or not _written_in_order(graph, producer):
+    """Whether ``call``, inside the last loops of ``producer``, reads its result from registers, and on vectors."""
+    if not only_consumer(graph, producer, call, value):
         return False
-    for read in reads_by(graph, call, value) or []:
-        extents = read.stage.extents
-        if shape_of(value.type) != extents or not is_identity(read.operand.map, extents):
-            return False
-    return reads_by(graph, call, value) is not None and crossing_pointwise(graph, call, value)
+    reads = reads_by(graph, call, value)
+    if not reads or not crossing_pointwise(graph, call, value):
+        return False
+    stage = reads[0].stage
+    if shape_of(value.type) != stage.extents or not all(is_identity(r.operand.map, stage.extents) for r in reads):
+        return False
+    if computes_addresses(stage) or not all(follows(o.map) for o in stage.ins):
+        return False
+    function = graph.function(producer)
+    last = _last_writer(function)
+    if last is None or last.reduces:
+        return last is not None
+    padded = any(isinstance(op, PadOp) for op in function.body.block.ops)
+    return pointwise_stage(function) is None and (is_light(stage) or (runs_on_vectors(last) and not padded))
 
 
-def _written_in_order(graph: Graph, producer: CallOp) -> bool:
-    """Whether the leading loops of every stage that writes the result are its dimensions."""
-    result = graph.function(producer).body.block.args[-1]
-    for writer in writers_of(result):
-        if isinstance(writer, linalg.ops.GenericOp):
-            stage = view_generic(writer)
-            for operand in stage.outs:
-                if operand.buffer is result and identity_prefix(operand.map, stage.extents) < len(operand.map.results):
-                    return False
-        elif not isinstance(writer, linalg.ops.FillOp | PadOp):
-            return False
-    return True
+def _last_writer(function: func.FuncOp) -> Generic | None:
+    """The last stage of a PrimFunc when it alone writes the result and no stage reads that again."""
+    block = function.body.block
+    result = block.args[-1]
+    writers = [w for w in writers_of(result) if not isinstance(w, linalg.ops.FillOp)]
+    if len(writers) != 1 or reads_of(result) != []:
+        return None
+    last = writers[0]
+    if not isinstance(last, linalg.ops.GenericOp) or not isinstance(last.next_op, func.ReturnOp):
+        return None
+    return view_generic(last)

@@ -37,6 +37,7 @@ from landbridge.passes.fuse.accesses import (
     work,
     writers_of,
 )
+from landbridge.passes.fuse.vectors import computes_addresses, keeps_vectors
 
 
 def can_inline(producer: Generic, reads: list[Read]) -> bool:
@@ -44,15 +45,18 @@ def can_inline(producer: Generic, reads: list[Read]) -> bool:
     if not reads or len({r.stage.op for r in reads}) != 1:
         return False
     stage = reads[0].stage
-    maps = {canonical(r.operand.map, stage.extents) for r in reads}
+    maps = {canonical(r.operand.map, stage.extents): r.operand.map for r in reads}
     if len(producer.ins) * len(maps) + len(stage.ins) > MAX_OPERANDS:
         return False
     if work(producer) * len(maps) + work(stage) > MAX_BODY_OPS:
         return False
     if stage.reduces:
         # A contraction is a pattern that the kernel generator knows; only plain reductions take a prologue.
-        return len(stage.ins) == 1 and reads_each_once(reads[0].operand.map, stage.extents)
-    return is_copy(producer) or len(maps) * iterations(stage) <= iterations(producer)
+        plain = len(stage.ins) == 1 and reads_each_once(reads[0].operand.map, stage.extents)
+        return plain and not computes_addresses(producer)
+    if not is_copy(producer) and len(maps) * iterations(stage) > iterations(producer):
+        return False
+    return keeps_vectors(producer, stage, [r.operand for r in reads])
 
 
 def inline_temporaries(function: func.FuncOp) -> None:

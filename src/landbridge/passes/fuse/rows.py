@@ -11,18 +11,21 @@ from math import prod
 
 from xdsl.dialects import func
 from xdsl.ir import Block, SSAValue
-from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.prim_ops import PadOp
-from landbridge.ir.stages import Generic, view_prim
-from landbridge.ir.types import item_bytes, vdevice_of
-from landbridge.passes.fuse.accesses import MAX_OPERANDS, buffers_read, canonical, identity_prefix
+from landbridge.ir.stages import view_prim
+from landbridge.ir.types import item_bytes, shape_of, vdevice_of
+from landbridge.passes.fuse.accesses import MAX_OPERANDS, buffers_read, identity_prefix, plain_reduction
 from landbridge.passes.fuse.graph import Graph
 from landbridge.passes.fuse.merge import merge
 
 #: A row, as one stage walks it, stays in the first-level cache with room for its neighbours.
 MAX_ROW_BYTES = 16 * 1024
+
+#: Shorter rows cost more in loop control than they save in memory traffic, unless there are few of them.
+MIN_ROW_ELEMENTS = 16
+FEW_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ def rows_of(function: func.FuncOp, inputs: int) -> Rows | None:
     limits = dict.fromkeys((*written, *arguments), 1 << 30)
     prefix: tuple[int, ...] | None = None
     for stage in stages:
-        if stage.reduces and not _plain_reduction(stage):
+        if stage.reduces and not plain_reduction(stage):
             return None
         loaded = set(buffers_read(stage)) - {o.buffer for o in stage.ins}
         if loaded & written:
@@ -60,7 +63,7 @@ def rows_of(function: func.FuncOp, inputs: int) -> Rows | None:
         parallel = stage.extents[: len(stage.iterators) - len(stage.iterators.lstrip("p"))]
         prefix = parallel if prefix is None else _common(prefix, parallel)
         for o in (*stage.ins, *stage.outs):
-            limits[o.buffer] = min(limits[o.buffer], identity_prefix(o.map, stage.extents))
+            limits[o.buffer] = min(limits[o.buffer], identity_prefix(o.map, stage.extents, shape_of(o.buffer.type)))
     if prefix is None:
         return None
     depth = min((len(prefix), *(limits[b] for b in written)))
@@ -131,7 +134,10 @@ def _fits(graph: Graph, group: set[CallOp], rows: dict[CallOp, Rows | None]) -> 
         for value, limit in zip(call.inputs, r.inputs, strict=True):
             if value in internal:
                 depth = min(depth, limit)
-    return all(prod(loops[depth:]) * r.width <= MAX_ROW_BYTES for r in members for loops in r.loops)
+    walked = [(prod(loops[depth:]), r.width) for r in members for loops in r.loops]
+    if max(elements for elements, _ in walked) < MIN_ROW_ELEMENTS and prod(prefix[:depth]) > FEW_ROWS:
+        return False
+    return all(elements * width <= MAX_ROW_BYTES for elements, width in walked)
 
 
 def _common(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
@@ -139,15 +145,3 @@ def _common(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     while n < min(len(a), len(b)) and a[n] == b[n]:
         n += 1
     return a[:n]
-
-
-def _plain_reduction(stage: Generic) -> bool:
-    """Whether a reduction reads plain elements, each through one access: no window and no contraction."""
-    if any(not isinstance(e, AffineDimExpr | AffineConstantExpr) for o in stage.ins for e in o.map.results):
-        return False
-    varying = {canonical(o.map, stage.extents) for o in stage.ins if any(_reduced(stage, e) for e in o.map.results)}
-    return len(varying) <= 1
-
-
-def _reduced(stage: Generic, e: AffineExpr) -> bool:
-    return isinstance(e, AffineDimExpr) and stage.iterators[e.position] == "r"

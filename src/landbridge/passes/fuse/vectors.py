@@ -1,0 +1,87 @@
+"""Whether a stage can run on vectors: lowering takes as lanes a loop along which every access has stride 0 or 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.dialects import arith, linalg, memref
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineMap
+
+from landbridge.ir.stages import Generic, Operand, view_generic
+from landbridge.ir.types import shape_of
+from landbridge.passes.fuse.accesses import follows
+from landbridge.passes.lower.access import linear_index
+
+#: A body of this cost may run on scalars: the access that forces it costs as much.
+LIGHT = 8
+
+_COSTS = {"arith.divf": 4, "arith.divsi": 8, "arith.divui": 8, "arith.remsi": 8, "arith.remui": 8, "math.sqrt": 4}
+
+
+def computes_addresses(stage: Generic) -> bool:
+    """Whether the body loads at computed indices or uses loop indices as values: it runs on scalars."""
+    return any(isinstance(op, memref.LoadOp | linalg.ops.IndexOp) for op in stage.body.ops)
+
+
+def keeps_vectors(producer: Generic, stage: Generic, through: Sequence[Operand]) -> bool:
+    """Whether ``producer`` inside ``stage``, for its operands ``through``, runs on vectors, or neither needs them."""
+    others = [(o.buffer, o.map) for o in stage.ins if o not in through]
+    inner = [(p.buffer, composed(p.map, o.map)) for o in through for p in producer.ins]
+    addresses = computes_addresses(producer) or computes_addresses(stage)
+    followed = not computes_addresses(producer) and all(follows(m) for _, m in inner)
+    if _after_reduction(stage):
+        return followed  # it shares the loops of the reduction, which must stay vectors
+    if not addresses and _has_lane(stage, [*others, *inner]):
+        return True
+    return sum(_cost(s) for s in (producer, stage) if runs_on_vectors(s)) <= LIGHT
+
+
+def is_light(stage: Generic) -> bool:
+    """Whether the body costs little even on scalars."""
+    return _cost(stage) <= LIGHT
+
+
+def runs_on_vectors(stage: Generic) -> bool:
+    """Whether an all-parallel stage has a loop for its lanes."""
+    return not computes_addresses(stage) and _has_lane(stage, ((o.buffer, o.map) for o in stage.ins))
+
+
+def composed(inner: AffineMap, outer: AffineMap) -> AffineMap:
+    """``inner`` at the indices that ``outer`` gives."""
+    return inner.replace_dims_and_symbols(outer.results, (), outer.num_dims, 0)
+
+
+def _has_lane(stage: Generic, accesses: Iterable[tuple[SSAValue, AffineMap]]) -> bool:
+    found = list(accesses)
+    if all(follows(m) for _, m in found):
+        return True
+    indices = [linear_index(m, shape_of(b.type)) for b, m in found]
+    written = [linear_index(o.map, shape_of(o.buffer.type)) for o in stage.outs]
+    return any(
+        extent > 1
+        and all(w.coeff(d) == 1 for w in written)
+        and all(i.coeff(d) in (0, 1) and not i.nonlinear_in(d) for i in indices)
+        for d, extent in enumerate(stage.extents)
+    )
+
+
+def _after_reduction(stage: Generic) -> bool:
+    """Whether ``stage`` reads what an earlier reduction of its PrimFunc writes."""
+    for operand in stage.ins:
+        for use in operand.buffer.uses:
+            op = use.operation
+            if isinstance(op, linalg.ops.GenericOp) and use.index >= len(op.inputs) and view_generic(op).reduces:
+                return True
+    return False
+
+
+def _cost(stage: Generic) -> int:
+    """About how many cycles an element costs on scalars."""
+    total = 0
+    for op in stage.body.ops:
+        if op.name.startswith("math."):
+            total += _COSTS.get(op.name, 16)
+        elif not isinstance(op, arith.ConstantOp | linalg.ops.YieldOp):
+            total += _COSTS.get(op.name, 1)
+    return total
