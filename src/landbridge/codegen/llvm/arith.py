@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from math import copysign, isnan
+
 from xdsl.dialects import arith
 from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS, FastMathFlagsAttr
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IndexType, IntegerAttr
 from xdsl.dialects.utils import FastMathFlag
-from xdsl.ir import Operation
+from xdsl.dialects.vector import BroadcastOp
+from xdsl.ir import Operation, SSAValue
 
 from landbridge.codegen.llvm.emitter import Emitter, Printer
 from landbridge.codegen.llvm.types import (
@@ -129,6 +132,47 @@ def _intrinsic(stem: str) -> Printer:
     return emit
 
 
+def _extremum(stem: str, beats: str) -> Printer:
+    """NaN-propagating maximum or minimum; ``beats`` is the comparison by which an operand wins.
+
+    Against a constant it is ``constant beats x ? constant : x``, one machine instruction where the general form
+    takes several. The tie of two zeros of unlike sign goes right with ``beats``, but for the constant that must
+    win such a tie: there equality wins too (a cheaper instruction is right under ``nsz``).
+    """
+    general = _intrinsic(stem)
+    must_win = 1.0 if stem == "maximum" else -1.0
+
+    def emit(e: Emitter, op: Operation) -> None:
+        for constant, other in (op.operands, reversed(op.operands)):
+            value = _splat_value(constant)
+            if value is None or isnan(value):
+                continue
+            flags = fast_flags(op)
+            wins_ties = value == 0 and copysign(1.0, value) == must_win and "nsz" not in flags
+            kind, c, x = e.type(other.type), e.names[constant], e.names[other]
+            won = e.emit(f"fcmp {beats.replace('t', 'e') if wins_ties else beats} {kind} {c}, {x}")
+            e.set(op.results[0], f"select {with_element(kind, 'i1')} {won}, {kind} {c}, {kind} {x}")
+            return
+        general(e, op)
+
+    return emit
+
+
+def _splat_value(value: SSAValue) -> float | None:
+    """The number that every lane of a constant or of its broadcast has; None for anything else."""
+    op = value.owner
+    if isinstance(op, BroadcastOp):
+        op = op.source.owner
+    if not isinstance(op, arith.ConstantOp):
+        return None
+    attr = op.value
+    if isinstance(attr, FloatAttr):
+        return float(attr.value.data)
+    if isinstance(attr, DenseIntOrFPElementsAttr) and attr.is_splat():
+        return float(attr.get_values()[0])
+    return None
+
+
 def _round_division(signed: bool, up: bool) -> Printer:
     """Division rounded down or up: the truncated quotient, corrected where a remainder is left."""
 
@@ -191,12 +235,9 @@ def _cast(opcode: str) -> Printer:
     return lambda e, op: cast(e, op, opcode)
 
 
-def _index_cast(signed: bool) -> Printer:
-    def emit(e: Emitter, op: Operation) -> None:
-        before, after = (int(element_of(e.type(v.type))[1:]) for v in (op.operands[0], op.results[0]))
-        cast(e, op, "trunc" if before > after else "sext" if signed else "zext")
-
-    return emit
+def _index_cast(e: Emitter, op: Operation) -> None:
+    before, after = (int(element_of(e.type(v.type))[1:]) for v in (op.operands[0], op.results[0]))
+    cast(e, op, "trunc" if before > after else "sext")
 
 
 def _saturating(stem: str) -> Printer:
@@ -276,12 +317,12 @@ PRINTERS: dict[type[Operation], Printer] = {
     arith.MulfOp: _float_binary("fmul"),
     arith.DivfOp: _float_binary("fdiv"),
     arith.NegfOp: _negate,
-    arith.MaximumfOp: _intrinsic("maximum"),
-    arith.MinimumfOp: _intrinsic("minimum"),
+    arith.MaximumfOp: _extremum("maximum", "ogt"),
+    arith.MinimumfOp: _extremum("minimum", "olt"),
     arith.MaxnumfOp: _intrinsic("maxnum"),
     arith.MinnumfOp: _intrinsic("minnum"),
     arith.BitcastOp: bitcast,
-    arith.IndexCastOp: _index_cast(signed=True),
+    arith.IndexCastOp: _index_cast,
     arith.FPToSIOp: _saturating("fptosi"),
     arith.FPToUIOp: _saturating("fptoui"),
     arith.SIToFPOp: _cast("sitofp"),
