@@ -1,0 +1,66 @@
+"""``landbridge opt``: passes by name on IR text that prints and parses in between."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from landbridge.cli.app import app
+from landbridge.passes import registry
+
+ADD = Path(__file__).parent / "add.mlir"
+STEPS = ["fold", "fuse", "bufferize", "plan"]
+
+runner = CliRunner()
+
+
+def test_the_passes_are_listed() -> None:
+    listed = json.loads(runner.invoke(app, ["opt", "--list", "--json"]).stdout)["passes"]
+    assert [entry["name"] for entry in listed] == registry.names()
+    assert all(entry["doc"] for entry in listed)
+    shown = runner.invoke(app, ["opt", "--list"]).stdout
+    assert all(name in shown for name in STEPS)
+
+
+def test_without_passes_the_text_comes_back() -> None:
+    done = runner.invoke(app, ["opt", str(ADD)])
+    assert (done.exit_code, done.stdout) == (0, ADD.read_text())
+
+
+def test_passes_one_by_one_through_text_give_what_they_give_at_once(tmp_path: Path) -> None:
+    at_once = runner.invoke(app, ["opt", str(ADD), "-p", ",".join(STEPS)])
+    assert at_once.exit_code == 0
+    assert at_once.stdout != ADD.read_text()
+    file = ADD
+    for number, step in enumerate(STEPS):
+        after = tmp_path / f"{number}.mlir"
+        assert runner.invoke(app, ["opt", str(file), "-p", step, "-o", str(after)]).exit_code == 0
+        file = after
+    assert file.read_text() == at_once.stdout
+
+
+def test_json_and_dump(tmp_path: Path) -> None:
+    arguments = ["opt", str(ADD), "-p", "fuse, bufferize", "--dump", str(tmp_path), "--json"]
+    result = json.loads(runner.invoke(app, arguments).stdout)
+    assert result["passes"] == ["fuse", "bufferize"]
+    assert set(result["seconds"]) == {"fuse", "bufferize"}
+    assert (tmp_path / "02-bufferize.mlir").read_text() == result["ir"]
+
+
+@pytest.mark.parametrize(
+    ("text", "passes", "says"),
+    [
+        ("builtin.module {", "", "does not parse"),
+        (ADD.read_text(), "bufferze", "no pass 'bufferze'"),
+        (ADD.read_text().replace('"lb.call"', '"lb.cull"'), "", "does not parse"),
+    ],
+)
+def test_errors(tmp_path: Path, text: str, passes: str, says: str) -> None:
+    file = tmp_path / "bad.mlir"
+    file.write_text(text)
+    done = runner.invoke(app, ["opt", str(file), "-p", passes])
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert says in done.stderr
