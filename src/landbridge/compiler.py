@@ -50,9 +50,9 @@ def compile(
 ) -> Executable:
     """Compile ``model`` for ``target``.
 
-    ``target``: one target, or ``{vdevice name: target}``; the first vdevice holds inputs and outputs. ``shapes``: static
-    shapes of inputs by name, needed where the file leaves them open. ``extra_outputs``: names of inner tensors to
-    return too, after the model's outputs. ``place``: ``{node name pattern: vdevice name}`` for several vdevices;
+    ``target``: one target, or ``{vdevice name: target}``; the first vdevice holds inputs and outputs. ``shapes``:
+    static shapes of inputs by name, needed where the file leaves them open. ``extra_outputs``: names of inner tensors
+    to return too, after the model's outputs. ``place``: ``{node name pattern: vdevice name}`` for several vdevices;
     patterns are those of ``fnmatch``, the first that matches counts. ``dump``: a directory for the IR after each pass.
     ``on_mismatch``: what binding does where a device cannot use memory in place as its target said.
 
@@ -134,7 +134,7 @@ def _generate(module: IRModule, lowered: ModuleOp) -> tuple[ModuleImage, ...]:
     parts: list[list[func.FuncOp]] = [[] for _ in module.targets]
     for op in list(lowered.body.block.ops):
         if isinstance(op, func.FuncOp):
-            op.detach()
+            lowered.body.block.detach_op(op)
             parts[number[op.sym_name.data]].append(op)
     return tuple(
         codegen_for(target.kind)(ModuleOp(list(part)), target)

@@ -8,7 +8,6 @@ from typing import Any
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import (
     ArrayAttr,
-    Attribute,
     DictionaryAttr,
     FloatAttr,
     IntegerAttr,
@@ -16,7 +15,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     i1,
 )
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from landbridge.errors import CodegenError
 from landbridge.executable.executable import Function, StorageReport, TensorSpec

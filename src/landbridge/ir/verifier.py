@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from xdsl.dialects import bufferization, func, memref
 from xdsl.dialects.builtin import MemRefType, StringAttr, TensorType
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from landbridge.errors import TargetError, VerifyError
 from landbridge.ir.graph_ops import (
@@ -165,9 +165,9 @@ class _Verifier:
                 if isinstance(_root(destination), OpResult) and isinstance(_root(destination).owner, ConstantOp):
                     self.fail(op, f"destination {i} is a constant", "memory that may be written")
                 continue
-            fresh = isinstance(destination, BlockArgument) or isinstance(destination.owner, bufferization.AllocTensorOp)
-            if not fresh:
-                self.fail(op, f"destination {i} is a result of {destination.owner.name}", "alloc_tensor")
+            maker = destination.owner
+            if isinstance(maker, Operation) and not isinstance(maker, bufferization.AllocTensorOp):
+                self.fail(op, f"destination {i} is a result of {maker.name}", "alloc_tensor")
             if not destination.has_one_use():
                 self.fail(op, f"destination {i} is used elsewhere too", "a destination of its own")
         expected = [d.type for d in destinations if isinstance(d.type, TensorType)]

@@ -15,6 +15,7 @@ from typing import cast
 from xdsl.dialects import bufferization, func, memref
 from xdsl.dialects.builtin import ArrayAttr, FunctionType, StringAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+from xdsl.rewriter import Rewriter
 
 from landbridge.errors import CompileError
 from landbridge.ir.graph_ops import (
@@ -112,8 +113,7 @@ class _Bufferizer:
         main.attributes["lb.input_names"] = ArrayAttr([StringAttr(n) for n in inputs])
         main.attributes["lb.output_names"] = ArrayAttr([StringAttr(n) for n in outputs])
         self.module.op.body.block.insert_op_before(main, old)
-        old.detach()
-        old.erase(safe_erase=False)
+        Rewriter.erase_op(old, safe_erase=False)
 
     # Who writes where -------------------------------------------------------------------------------
 

@@ -84,7 +84,7 @@ class CopyPrims:
             inner = []
             for axis, tile in zip(axes, tiles, strict=True):
                 inner.append(where[axis] % tile)
-                where[axis] = where[axis].floor_div(tile)
+                where[axis] = where[axis] // tile
             source_map = AffineMap(rank, 0, (*where, *inner))
             out = (p.outputs[0], AffineMap.identity(rank))
             p.generic("p" * rank, shape, [(p.inputs[0], source_map)], [out], _value)

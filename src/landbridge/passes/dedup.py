@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import SymbolRefAttr
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.rewriter import Rewriter
 
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.module import IRModule
@@ -21,8 +22,7 @@ def dedup(module: IRModule) -> None:
     for name, function in module.prims().items():
         kept[name] = first.setdefault(content(function), name)
         if kept[name] != name:
-            function.detach()
-            function.erase()
+            Rewriter.erase_op(function)
     for op in module.main.walk():
         if isinstance(op, CallOp):
             callee = op.callee.root_reference.data
@@ -51,5 +51,5 @@ def _block(block: Block, numbers: dict[SSAValue, int]) -> Hashable:
     return (tuple(a.type for a in block.args), tuple(rows))
 
 
-def _sorted(attributes: dict[str, object]) -> Hashable:
+def _sorted(attributes: Mapping[str, Attribute]) -> Hashable:
     return tuple((k, attributes[k]) for k in sorted(attributes))

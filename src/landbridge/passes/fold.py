@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from xdsl.dialects import bufferization
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, IfOp, PackOp, ToVDeviceOp, UnpackOp, ViewOp, ints
 from landbridge.ir.module import IRModule
@@ -95,8 +96,7 @@ def _replace(op: Operation, result: SSAValue, symbol: str) -> None:
     assert block is not None  # every operation of a walk over a block has one
     block.insert_op_before(constant, op)
     result.replace_all_uses_with(constant.result)
-    op.detach()
-    op.erase()
+    Rewriter.erase_op(op)
 
 
 def _merge_repeated(block: Block, outer: dict[Hashable, Operation]) -> None:
@@ -130,8 +130,7 @@ def _drop_dead(block: Block) -> None:
             | bufferization.AllocTensorOp,
         )  # fmt: skip
         if removable and op.results and not any(r.uses for r in op.results):
-            op.detach()
-            op.erase()
+            Rewriter.erase_op(op)
 
 
 def drop_unused(module: IRModule) -> None:
@@ -145,8 +144,7 @@ def drop_unused(module: IRModule) -> None:
             loaded.add(op.symbol.root_reference.data)
     for name, function in module.prims().items():
         if name not in called:
-            function.detach()
-            function.erase()
+            Rewriter.erase_op(function)
     _keep(module.constants, loaded.__contains__)
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from xdsl.dialects import func, linalg, memref
 from xdsl.dialects.builtin import StringAttr, SymbolRefAttr, UnitAttr
 from xdsl.ir import BlockArgument, OpResult, SSAValue
+from xdsl.rewriter import Rewriter
 
 from landbridge.ir.graph_ops import CallOp, ViewOp
 from landbridge.ir.module import IRModule
@@ -115,15 +116,14 @@ def _become_view(gone: SSAValue, kept: SSAValue) -> None:
     block = alloc.parent if isinstance(alloc, memref.AllocOp) else None
     if not isinstance(alloc, memref.AllocOp) or block is None:
         return
-    if isinstance(kept, OpResult) and block.first_op is not None and kept.owner is not block.first_op:
-        keeper = kept.owner
-        keeper.detach()
+    if isinstance(kept, OpResult) and block.first_op not in (None, kept.op):
+        keeper = kept.op
+        block.detach_op(keeper)
         block.insert_op_before(keeper, block.first_op)
     view = ViewOp(kept, gone.type)
     block.insert_op_before(view, alloc)
     gone.replace_all_uses_with(view.result)
-    alloc.detach()
-    alloc.erase()
+    Rewriter.erase_op(alloc)
 
 
 def _clone(module: IRModule, function: func.FuncOp) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.rewriter import Rewriter
 
 from landbridge import planner
 from landbridge.errors import PlacementError, PlanError
@@ -42,8 +43,7 @@ def plan(module: IRModule) -> None:
             continue
         life = lives.get(op.memref)
         if life is None and not op.memref.uses:
-            op.detach()
-            op.erase()
+            Rewriter.erase_op(op)
             continue
         place = placed_on(op)
         arena = arenas.setdefault(place, _Arena())
@@ -86,5 +86,4 @@ def _rewrite(arena: _Arena, place: VDeviceAttr, solution: planner.Plan) -> None:
         tensor = AllocTensorOp(storage.result, solution.offsets[number], alloc.memref.type, name)
         block.insert_op_before(tensor, alloc)
         alloc.memref.replace_all_uses_with(tensor.result)
-        alloc.detach()
-        alloc.erase()
+        Rewriter.erase_op(alloc)
