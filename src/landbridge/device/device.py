@@ -1,0 +1,61 @@
+"""Device: a handle to one instance of a DeviceAPI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from landbridge.device.attr import DeviceAttr
+from landbridge.errors import PlacementError
+from landbridge.memory_kind import MemoryKind, normalize_scope
+
+if TYPE_CHECKING:
+    from landbridge.device.api import DeviceAPI
+
+
+class Device:
+    """Instance ``index`` of ``api``. Two handles are equal when they name the same instance of the same API."""
+
+    __slots__ = ("_kinds", "api", "index")
+
+    def __init__(self, api: DeviceAPI, index: int = 0) -> None:
+        self.api = api
+        self.index = index
+        self._kinds: Mapping[str, MemoryKind] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the API, without the index."""
+        return self.api.name
+
+    @property
+    def memory_kinds(self) -> Mapping[str, MemoryKind]:
+        """The MemoryKind of each scope, asked once per handle."""
+        if self._kinds is None:
+            self._kinds = self.api.memory_kinds(self.index)
+        return self._kinds
+
+    def memory_kind(self, scope: str = "global") -> MemoryKind:
+        """The MemoryKind of ``scope``; raises PlacementError naming the legal scopes."""
+        kind = self.memory_kinds.get(normalize_scope(scope))
+        if kind is None:
+            raise PlacementError(
+                f"device {self} has no memory scope {scope!r}; legal: {', '.join(sorted(self.memory_kinds))}"
+            )
+        return kind
+
+    def attr(self, attr: DeviceAttr) -> object | None:
+        """The value of ``attr``; None when the device does not know or it does not apply."""
+        return self.api.get_attr(self.index, attr)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device) and self.api is other.api and self.index == other.index
+
+    def __hash__(self) -> int:
+        return hash((id(self.api), self.index))
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.index}"
+
+    def __repr__(self) -> str:
+        return f"device({str(self)!r})"

@@ -1,0 +1,173 @@
+"""The host itself as a device: memory from mmap, copies by memmove, every scope ``"global"``."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import platform
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from landbridge.device.api import DEVICE_API_VERSION, DeviceAPI
+from landbridge.device.attr import DeviceAttr
+from landbridge.device.device import Device
+from landbridge.device.protocols import AccessMode, Event
+from landbridge.device.space import HostPointer, ImportSource, Region, Space
+from landbridge.device.stream import Stream
+from landbridge.errors import OutOfMemoryError, PlacementError, ZeroCopyError
+from landbridge.executable.abi import STORAGE_ALIGNMENT
+from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
+
+_HUGE_PAGE_BYTES = 2 << 20
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+
+
+class CpuDeviceAPI(DeviceAPI):
+    """One CPU with all its cores. A handle is an address; copies are done on return; streams do not exist.
+
+    Allocations are shared mappings (``MAP_SHARED``: a fork does not move a device's view of them), aligned to
+    pages, and ask for huge pages from 2 MiB on.
+    """
+
+    name: ClassVar[str] = "cpu"
+    device_type: ClassVar[int | None] = 1
+    api_version: ClassVar[int] = DEVICE_API_VERSION
+
+    def __init__(self) -> None:
+        self._mappings: dict[int, mmap.mmap] = {}
+        self._kinds = {
+            GLOBAL_SCOPE: MemoryKind(
+                scope=GLOBAL_SCOPE,
+                host_access="read_write",
+                coherent=True,
+                alignment=STORAGE_ALIGNMENT,
+                capacity=_memory_bytes("MemTotal"),
+                importable=True,
+                dlpack_device=(1, 0),
+            )
+        }
+
+    def count(self) -> int:
+        """Always 1."""
+        return 1
+
+    def get_attr(self, index: int, attr: DeviceAttr) -> object | None:
+        """Facts from the kernel's own tables; None for what it does not state."""
+        read = _ATTRS.get(attr)
+        return read() if read else None
+
+    def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
+        """``"global"``: coherent host memory, used in place whoever allocated it."""
+        return self._kinds
+
+    def alloc_data_space(
+        self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None
+    ) -> Space:
+        """Map ``nbytes`` bytes of zeros; alignments above a page are met by mapping more."""
+        if scope not in self._kinds:
+            raise PlacementError(f"device cpu:{index} has no memory scope {scope!r}; legal: {GLOBAL_SCOPE}")
+        align = max(alignment, _HUGE_PAGE_BYTES if nbytes >= _HUGE_PAGE_BYTES else mmap.PAGESIZE)
+        slack = align - mmap.PAGESIZE
+        try:
+            mapping = mmap.mmap(-1, max(nbytes, 1) + slack, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS)
+        except (OSError, OverflowError, ValueError) as error:
+            raise OutOfMemoryError(f"the kernel refused to map {nbytes} bytes: {error}") from error
+        if nbytes >= _HUGE_PAGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
+            mapping.madvise(mmap.MADV_HUGEPAGE)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(mapping))
+        address = (start + align - 1) // align * align
+        self._mappings[address] = mapping
+        return Space(Device(self, index), scope, address)
+
+    def free_data_space(self, space: Space) -> None:
+        """Unmap the pages."""
+        self._mappings.pop(space.handle).close()
+
+    def copy_data_from_to(
+        self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
+    ) -> Event | None:
+        """Copy now, without the GIL."""
+        ctypes.memmove(dst.space.handle + dst.byte_offset, src.space.handle + src.byte_offset, nbytes)
+        return None
+
+    def host_pointer(self, space: Space) -> int:
+        """The address of ``space``."""
+        return int(space.handle)
+
+    def import_memory(self, index: int, source: ImportSource, access: AccessMode) -> Space:
+        """Use memory this process maps already, in place; raises ZeroCopyError for what it does not map."""
+        match source:
+            case HostPointer(address=address):
+                return Space(Device(self, index), GLOBAL_SCOPE, address)
+            case _ if getattr(source, "host_address", None) is not None:
+                return Space(Device(self, index), GLOBAL_SCOPE, source.host_address)  # type: ignore[union-attr]
+        raise ZeroCopyError(
+            f"cpu:{index} cannot use {source} in place: it has no address in this process; map it and import "
+            "a HostPointer"
+        )
+
+    def release_import(self, space: Space) -> None:
+        """Nothing to undo: the memory stays its owner's."""
+
+
+def _memory_bytes(key: str) -> int | None:
+    """``key`` of /proc/meminfo in bytes; None where the kernel has no such table."""
+    match = re.search(rf"^{key}:\s+(\d+) kB", _text("/proc/meminfo"), re.MULTILINE)
+    return int(match[1]) << 10 if match else None
+
+
+def _cpuinfo(key: str) -> str | None:
+    match = re.search(rf"^{key}\s*:\s*(.+)$", _text("/proc/cpuinfo"), re.MULTILINE)
+    return match[1].strip() if match else None
+
+
+def _clock_hz() -> int | None:
+    limit = _text("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq").strip()
+    if limit:
+        return int(limit) * 1000
+    current = _cpuinfo("cpu MHz")
+    return int(float(current) * 1e6) if current else None
+
+
+def _cache_bytes(level: str, file: str = "size") -> int | None:
+    for index in sorted(_CACHES.glob("index*")) if _CACHES.is_dir() else ():
+        if _text(index / "level").strip() == level and _text(index / "type").strip() != "Instruction":
+            match = re.fullmatch(r"(\d+)([KM]?)", _text(index / file).strip())
+            return int(match[1]) << {"": 0, "K": 10, "M": 20}[match[2]] if match else None
+    return None
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _features() -> tuple[str, ...] | None:
+    stated = _cpuinfo("flags") or _cpuinfo("Features")
+    return tuple(stated.split()) if stated else None
+
+
+def _text(path: str | Path) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""
+
+
+_ATTRS: dict[DeviceAttr, Callable[[], object | None]] = {
+    DeviceAttr.PRODUCT_NAME: lambda: _cpuinfo("model name") or platform.processor() or platform.machine(),
+    DeviceAttr.VENDOR: lambda: _cpuinfo("vendor_id"),
+    DeviceAttr.DRIVER_VERSION: platform.release,
+    DeviceAttr.COMPUTE_UNITS: _cores,
+    DeviceAttr.MAX_CLOCK_HZ: _clock_hz,
+    DeviceAttr.TOTAL_MEMORY: lambda: _memory_bytes("MemTotal"),
+    DeviceAttr.AVAILABLE_MEMORY: lambda: _memory_bytes("MemAvailable"),
+    DeviceAttr.PAGE_BYTES: lambda: mmap.PAGESIZE,
+    DeviceAttr.CACHE_LINE_BYTES: lambda: _cache_bytes("1", "coherency_line_size"),
+    DeviceAttr.L1_DATA_BYTES: lambda: _cache_bytes("1"),
+    DeviceAttr.L2_BYTES: lambda: _cache_bytes("2"),
+    DeviceAttr.L3_BYTES: lambda: _cache_bytes("3"),
+    DeviceAttr.FEATURES: _features,
+}

@@ -1,0 +1,190 @@
+"""The ledger: the only functions that move bytes at run time, and the record of what they moved.
+
+``ledger()`` collects every Move of the process, worker threads included; ``no_copies()`` turns a move into an
+error before any byte moves. Both cost a run nothing while none is open: ``is_active()`` is one test.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, Literal
+
+import numpy as np
+
+from landbridge.errors import CopyForbiddenError, InputError
+from landbridge.memory.host_array import byte_bounds
+
+#: Cause of a compiled kernel that only moves data; its bytes are counted apart.
+KERNEL_REORDER = "kernel:reorder"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """``nbytes`` bytes that went from ``source`` to ``destination`` (devices or owners, by name), and why."""
+
+    nbytes: int
+    cause: str
+    tensor: str
+    source: str
+    destination: str
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether compiled code moved the bytes, as the plan says it must, and not the runtime."""
+        return self.cause.startswith("kernel:")
+
+
+@dataclass(eq=False)
+class Ledger:
+    """The Moves seen while a ``ledger()`` was open, in order."""
+
+    entries: list[Move] = field(default_factory=list)
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes the runtime copied. Kernels that only move data are in ``kernel_bytes``."""
+        return sum(move.nbytes for move in self.entries if not move.is_kernel)
+
+    @property
+    def kernel_bytes(self) -> int:
+        """Bytes written by compiled kernels that only move data."""
+        return sum(move.nbytes for move in self.entries if move.is_kernel)
+
+    def __iter__(self) -> Iterator[Move]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+
+_lock = Lock()
+_open: tuple[Ledger, ...] = ()
+_forbidding = 0
+_watched = False
+
+
+def is_active() -> bool:
+    """Whether a ``ledger()`` or ``no_copies()`` is open anywhere in the process."""
+    return _watched
+
+
+@contextmanager
+def ledger() -> Iterator[Ledger]:
+    """Collect what the process moves until the end of the ``with``."""
+    global _open
+    opened = Ledger()
+    with _lock:
+        _open = (*_open, opened)
+        _update()
+    try:
+        yield opened
+    finally:
+        with _lock:
+            _open = tuple(known for known in _open if known is not opened)
+            _update()
+
+
+@contextmanager
+def no_copies() -> Iterator[None]:
+    """Until the end of the ``with``, raise CopyForbiddenError in any thread that is about to copy bytes."""
+    global _forbidding
+    with _lock:
+        _forbidding += 1
+        _update()
+    try:
+        yield
+    finally:
+        with _lock:
+            _forbidding -= 1
+            _update()
+
+
+def _update() -> None:
+    global _watched
+    _watched = bool(_open) or _forbidding > 0
+
+
+def announce(nbytes: int, *, cause: str, tensor: str, source: str, destination: str) -> None:
+    """Enter a copy that is about to happen; raises CopyForbiddenError inside ``no_copies()``.
+
+    Call it before the copy. Copies between host arrays call it themselves.
+    """
+    if not _watched or nbytes == 0:
+        return
+    if _forbidding:
+        raise CopyForbiddenError(
+            f"{cause}: {nbytes} bytes of {tensor or 'a tensor'} would be copied from {source} to {destination} inside "
+            "no_copies(); bind the memory by reference, or make the copy outside"
+        )
+    _enter(Move(nbytes, cause, tensor, source, destination))
+
+
+def record_kernel_moves(nbytes: int, *, tensor: str, device: str, cause: str = KERNEL_REORDER) -> None:
+    """Enter bytes that a compiled kernel moves on ``device``. They were planned: ``no_copies()`` allows them."""
+    if _open and nbytes:
+        _enter(Move(nbytes, cause, tensor, device, device))
+
+
+def _enter(move: Move) -> None:
+    for opened in _open:
+        opened.entries.append(move)
+
+
+def copy_bytes(
+    src_address: int,
+    dst_address: int,
+    nbytes: int,
+    *,
+    cause: str,
+    tensor: str,
+    source: str,
+    destination: str,
+) -> None:
+    """Copy ``nbytes`` bytes of host memory, without the GIL. Identical ranges move nothing; overlap raises InputError."""
+    if src_address == dst_address or nbytes == 0:
+        return
+    if nbytes < 0 or abs(src_address - dst_address) < nbytes:
+        raise InputError(
+            f"{cause}: the {nbytes} bytes of {tensor or 'a tensor'} at {src_address:#x} and {dst_address:#x} overlap; "
+            "give two ranges that are apart"
+        )
+    announce(nbytes, cause=cause, tensor=tensor, source=source, destination=destination)
+    ctypes.memmove(dst_address, src_address, nbytes)
+
+
+def copy_array(
+    dst: np.ndarray[Any, Any],
+    src: np.ndarray[Any, Any],
+    *,
+    cause: str,
+    tensor: str,
+    source: str,
+    destination: str,
+    casting: Literal["no", "unsafe"] = "no",
+) -> None:
+    """Copy ``src`` into ``dst``, of the same shape and any strides, without the GIL.
+
+    Raises InputError for another shape, for another dtype unless ``casting`` is "unsafe", for a read-only
+    ``dst`` and for arrays that overlap without being the same.
+    """
+    what = f"{cause}: {tensor or 'a tensor'}"
+    if dst.shape != src.shape:
+        raise InputError(f"{what} has shape {src.shape}, its destination {dst.shape}; they must be equal")
+    if casting == "no" and dst.dtype != src.dtype:
+        raise InputError(f"{what} has dtype {src.dtype}, its destination {dst.dtype}; a dtype is never cast silently")
+    if not dst.flags.writeable:
+        raise InputError(f"{what} cannot be copied to a read-only destination; give a writable array")
+    if dst.size == 0:
+        return
+    (src_low, src_high), (dst_low, dst_high) = byte_bounds(src), byte_bounds(dst)
+    if src_low < dst_high and dst_low < src_high:
+        if (src_low, src.strides, src.dtype) == (dst_low, dst.strides, dst.dtype):
+            return
+        if np.shares_memory(src, dst):
+            raise InputError(f"{what} overlaps its destination; give memory that is apart from the source")
+    announce(dst.nbytes, cause=cause, tensor=tensor, source=source, destination=destination)
+    np.copyto(dst, src, casting=casting)

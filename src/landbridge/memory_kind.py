@@ -1,0 +1,89 @@
+"""MemoryKind: what the memory of one scope of a device can do. Pure data, shared by compiler and runtime."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from landbridge.errors import InputError
+
+HostAccess = Literal["none", "read", "write", "read_write"]
+HOST_ACCESSES: tuple[HostAccess, ...] = ("none", "read", "write", "read_write")
+GLOBAL_SCOPE = "global"
+
+
+def normalize_scope(scope: str) -> str:
+    """``scope`` with the empty name replaced by ``"global"``."""
+    return scope or GLOBAL_SCOPE
+
+
+@dataclass(frozen=True)
+class MemoryKind:
+    """The facts about one scope; sizes and alignments in bytes. They state what is granted, not what was asked.
+
+    ``host_access``: what the host may do with the bytes themselves. ``coherent``: both sides see each other's
+    writes without a barrier; ``coherence_granule`` is the unit of the barriers when not (1 when coherent).
+    ``cached``: host reads go through its caches. ``pinned``: the pages never move. ``physically_contiguous``:
+    None is unknown. ``alignment``: of an allocation; the effective one is the larger of asked and this.
+    ``offset_alignment``: of a Tensor's byte offset in its Storage. ``size_multiple``: sizes are rounded up to it.
+    ``max_bytes``: of one allocation, ``max_binding_bytes``: of one kernel argument, ``capacity``: of the scope;
+    None is no known limit. ``dma_address_bits``: width of the addresses the device can reach, None when it does
+    not apply. ``ndim``: 1 flat, 2 rows of a scratchpad; ``row_alignment`` of those rows. ``importable`` and
+    ``exportable``: memory of others can be used in place, this memory by others. ``allocators``: which of
+    "pooled" and "naive" the scope allows, the preferred first. ``dlpack_device``: (device type, index) under
+    which DLPack knows the memory, None when it cannot be exchanged.
+    """
+
+    scope: str
+    host_access: HostAccess
+    coherent: bool
+    cached: bool = True
+    pinned: bool = False
+    physically_contiguous: bool | None = None
+    alignment: int = 1
+    offset_alignment: int = 1
+    size_multiple: int = 1
+    coherence_granule: int = 1
+    max_bytes: int | None = None
+    max_binding_bytes: int | None = None
+    capacity: int | None = None
+    dma_address_bits: int | None = None
+    ndim: int = 1
+    row_alignment: int = 1
+    importable: bool = False
+    exportable: bool = False
+    allocators: tuple[str, ...] = ("pooled", "naive")
+    dlpack_device: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scope", normalize_scope(self.scope))
+        if self.host_access not in HOST_ACCESSES:
+            raise self._illegal("host_access", self.host_access, f"one of {', '.join(HOST_ACCESSES)}")
+        for field in ("alignment", "offset_alignment", "coherence_granule", "row_alignment"):
+            value = getattr(self, field)
+            if value < 1 or value & (value - 1):
+                raise self._illegal(field, value, "a power of two")
+        for field in ("size_multiple", "ndim"):
+            if getattr(self, field) < 1:
+                raise self._illegal(field, getattr(self, field), "at least 1")
+        for field in ("max_bytes", "max_binding_bytes", "capacity", "dma_address_bits"):
+            value = getattr(self, field)
+            if value is not None and value < 0:
+                raise self._illegal(field, value, "None or at least 0")
+        if self.coherent and self.coherence_granule != 1:
+            raise self._illegal("coherence_granule", self.coherence_granule, "1, because the kind is coherent")
+        if not self.allocators or set(self.allocators) - {"pooled", "naive"}:
+            raise self._illegal("allocators", self.allocators, 'a non-empty selection of "pooled" and "naive"')
+
+    def _illegal(self, field: str, value: object, legal: str) -> InputError:
+        return InputError(f"MemoryKind of scope {self.scope!r}: {field} is {value!r}; legal: {legal}")
+
+    @property
+    def host_readable(self) -> bool:
+        """Whether the host may read the bytes in place."""
+        return self.host_access in ("read", "read_write")
+
+    @property
+    def host_writable(self) -> bool:
+        """Whether the host may write the bytes in place."""
+        return self.host_access in ("write", "read_write")
