@@ -227,7 +227,7 @@ class _Bufferizer:
                 continue
             scope = place.scope.data
             source = self.view(self.values[value], memref_type([rows, width], dtype, scope), 0, self.body)
-            target = self.view(whole, memref_type([rows, total], dtype, scope), 0, self.body)
+            target = self.view(whole, memref_type([rows * total], dtype, scope), 0, self.body)
             prim = self.copies.columns(rows, width, total, first, dtype, place)
             self.body.append(CallOp(prim, [source], [target], [], _node(op)))
 

@@ -34,18 +34,18 @@ class CopyPrims:
         return self._make("copy", ("flat", count, dtype, place), ty, ty, build)
 
     def columns(self, rows: int, width: int, total: int, first: int, dtype: str, place: VDeviceAttr) -> str:
-        """``[rows, width]`` into columns ``first ..`` of ``[rows, total]``."""
+        """``[rows, width]`` into columns ``first ..`` of ``rows`` rows of ``total``, which is flat: ``[rows * total]``."""
 
         def build(p: PrimBuilder) -> None:
             p.generic(
                 "pp",
                 [rows, width],
                 [(p.inputs[0], AffineMap.identity(2))],
-                [(p.outputs[0], lambda r, c: (r, c + first))],
+                [(p.outputs[0], lambda r, c: (r * total + c + first,))],
                 _value,
             )
 
-        source, target = tensor_type([rows, width], dtype, place), tensor_type([rows, total], dtype, place)
+        source, target = tensor_type([rows, width], dtype, place), tensor_type([rows * total], dtype, place)
         return self._make("copy_columns", ("columns", source, target, first), source, target, build)
 
     def pack(

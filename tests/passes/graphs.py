@@ -1,0 +1,76 @@
+"""Small graphs written by hand, to try passes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from landbridge.ir.graph_builder import GraphBuilder
+from landbridge.ir.graph_ops import PackOp, UnpackOp
+from landbridge.ir.module import IRModule
+from landbridge.ir.types import shape_of, tensor_type
+from landbridge.target import Target
+
+Build = Callable[..., Sequence[SSAValue]]
+
+
+def graph(inputs: Sequence[tuple[Sequence[int], str]], build: Build) -> IRModule:
+    """A module whose @main is what ``build(g, *inputs)`` returns."""
+    module = IRModule(ModuleOp([]), (Target("llvm"),))
+    types = [tensor_type(shape, dtype) for shape, dtype in inputs]
+    block = Block(arg_types=types)
+    results = list(build(GraphBuilder(module, block), *block.args))
+    block.add_op(func.ReturnOp(*results))
+    signature = FunctionType.from_lists(types, [r.type for r in results])
+    module.op.body.block.add_op(func.FuncOp("main", signature, Region(block)))
+    return module
+
+
+def relu(g: GraphBuilder, x: SSAValue) -> SSAValue:
+    g.node = "relu"
+    return g.elementwise("relu", [x], lambda s, a: s.maximum(a, 0.0))
+
+
+def double(g: GraphBuilder, x: SSAValue) -> SSAValue:
+    g.node = "double"
+    return g.elementwise("double", [x], lambda s, a: a * 2.0)
+
+
+def add(g: GraphBuilder, x: SSAValue, y: SSAValue) -> SSAValue:
+    g.node = "add"
+    return g.elementwise("add", [x, y], lambda s, a, b: a + b)
+
+
+def row_sums(g: GraphBuilder, x: SSAValue) -> SSAValue:
+    """``[m, n]`` to ``[m]``: no elementwise kernel."""
+    m, n = shape_of(x.type)
+    g.node = "row_sums"
+
+    def build(p):  # type: ignore[no-untyped-def]
+        ins = [(p.inputs[0], AffineMap.identity(2))]
+        outs = [(p.outputs[0], lambda i, j: (i,))]
+        p.generic("pr", [m, n], ins, outs, lambda s, acc, a: acc + a, init=0.0)
+
+    return g.call("row_sums", [x], [((m,), "float32")], build)[0]
+
+
+def pack(g: GraphBuilder, x: SSAValue, axes: Sequence[int], tiles: Sequence[int]) -> SSAValue:
+    op = PackOp(x, axes, tiles)
+    x_block(g).add_op(op)
+    return op.result
+
+
+def unpack(
+    g: GraphBuilder, x: SSAValue, axes: Sequence[int], tiles: Sequence[int], shape: Sequence[int]
+) -> SSAValue:
+    op = UnpackOp(x, axes, tiles, tensor_type(shape, "float32"))
+    x_block(g).add_op(op)
+    return op.result
+
+
+def x_block(g: GraphBuilder) -> Block:
+    return g._block
