@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.builder import Builder
-from xdsl.dialects import func, linalg, memref
+from xdsl.dialects import linalg, memref
 from xdsl.dialects.builtin import AffineMapAttr
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Block, Operation, SSAValue
@@ -59,9 +59,8 @@ def can_inline(producer: Generic, reads: list[Read]) -> bool:
     return keeps_vectors(producer, stage, [r.operand for r in reads])
 
 
-def inline_temporaries(function: func.FuncOp) -> None:
-    """Inline every elementwise stage of ``function`` whose temporary one later stage reads, where it pays."""
-    block = function.body.block
+def inline_temporaries(block: Block) -> None:
+    """Inline every elementwise stage of a PrimFunc's block whose temporary one later stage reads, where it pays."""
     changed = True
     while changed:
         changed = False
@@ -70,8 +69,9 @@ def inline_temporaries(function: func.FuncOp) -> None:
             following = op.next_op
             if isinstance(op, linalg.ops.GenericOp) and _inline_stage(op):
                 changed = True
-            # The following stage may have been rebuilt in place of the one that read the temporary.
-            op = following if following is None or following.parent is not None else block.first_op
+                if following is not None and following.parent is None:
+                    following = block.first_op  # it read the temporary, and another stands in its place
+            op = following
 
 
 def _inline_stage(op: linalg.ops.GenericOp) -> bool:
@@ -199,14 +199,15 @@ def rebuild(
     return new
 
 
-def merge_equal_operands(stage: Generic) -> None:
-    """Make equal accesses of a stage one operand."""
+def tidy_operands(stage: Generic) -> None:
+    """Make equal accesses of a stage one operand, and drop those whose value is not used."""
     seen: dict[tuple[SSAValue, AffineMap], Operand] = {}
     kept: list[tuple[SSAValue, AffineMap]] = []
     for operand in stage.ins:
         key = (operand.buffer, canonical(operand.map, stage.extents))
         if key in seen:
             operand.scalar.replace_all_uses_with(seen[key].scalar)
+        if operand.scalar.first_use is None:
             stage.body.erase_arg(operand.scalar)
         else:
             seen[key] = operand

@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.stages import view_generic
 from landbridge.passes.fuse.graph import Graph, Key, value_key
-from landbridge.passes.fuse.inline import inline_temporaries, merge_equal_operands
+from landbridge.passes.fuse.inline import inline_temporaries, tidy_operands
 
 _STEM_LIMIT = 40
 
@@ -30,7 +30,7 @@ def merge(graph: Graph, calls: Sequence[CallOp]) -> CallOp:
             if value not in internal:
                 inputs.setdefault(value_key(value), value)
     stem = _stem(functions)
-    function = _concatenate(calls, functions, list(inputs))
+    function = _concatenate(calls, functions, inputs)
     graph.add(function, stem)
     types = [r.type for r in last.res]
     new = CallOp(function.sym_name.data, list(inputs.values()), list(last.destinations), types)
@@ -45,10 +45,11 @@ def merge(graph: Graph, calls: Sequence[CallOp]) -> CallOp:
     return new
 
 
-def _concatenate(calls: Sequence[CallOp], functions: Sequence[func.FuncOp], inputs: Sequence[Key]) -> func.FuncOp:
+def _concatenate(calls: Sequence[CallOp], functions: Sequence[func.FuncOp], inputs: dict[Key, SSAValue]) -> func.FuncOp:
     """A PrimFunc of ``inputs`` and the last call's destinations that runs ``functions`` in order.
 
-    The bodies are moved, not copied. Elementwise stages are inlined into their readers where it pays.
+    The bodies are moved, not copied. Elementwise stages are inlined into their readers where it pays. Inputs that
+    nothing reads are taken out of ``inputs``.
     """
     types: dict[Key, Attribute] = {}
     bound: dict[Key, SSAValue] = {}
@@ -69,9 +70,13 @@ def _concatenate(calls: Sequence[CallOp], functions: Sequence[func.FuncOp], inpu
         values = [*(bound[value_key(v)] for v in call.inputs), *targets]
         _move_body(function.body.block, values, block)
     block.add_op(func.ReturnOp())
+    inline_temporaries(block)
+    for key, argument in zip(list(inputs), block.args, strict=False):
+        if argument.first_use is None:
+            block.erase_arg(argument)
+            del inputs[key]
     fused = func.FuncOp("fused", FunctionType.from_lists(list(block.arg_types), []), Region(block))
     fused.attributes["lb.prim"] = UnitAttr()
-    inline_temporaries(fused)
     return fused
 
 
@@ -84,8 +89,8 @@ def _move_body(source: Block, values: Sequence[SSAValue], target: Block) -> None
             continue
         source.detach_op(op)
         target.add_op(op)
-        if isinstance(op, linalg.ops.GenericOp) and len(set(op.inputs)) < len(op.inputs):
-            merge_equal_operands(view_generic(op))
+        if isinstance(op, linalg.ops.GenericOp):
+            tidy_operands(view_generic(op))
 
 
 def _stem(functions: Sequence[func.FuncOp]) -> str:

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import FunctionType, MemRefType
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
-from landbridge.ir.graph_ops import CallOp, ConstantOp, ViewOp
+from landbridge.ir.graph_ops import CallOp, ViewOp
 from landbridge.ir.stages import Generic, is_identity, view_generic
 from landbridge.ir.types import dtype_of, shape_of, tensor_type, vdevice_of
 from landbridge.passes.fuse.accesses import erase, pointwise_stage, reads_of
@@ -166,7 +166,7 @@ def _reshape(graph: Graph, call: CallOp, shape: Shape, operands: list[_Operand])
     rebuild(stage.op, ins, [(arguments[-1], AffineMap.identity(len(shape)))], shape)
     old = call.res[0].type
     ty = tensor_type(shape, dtype_of(old), vdevice_of(old))
-    inputs = [_as_shape(graph, v, o.shape, call) for v, o in zip(call.inputs, operands, strict=True)]
+    inputs = [_as_shape(v, o.shape, call) for v, o in zip(call.inputs, operands, strict=True)]
     destination = bufferization.AllocTensorOp(ty)
     new = CallOp(function.sym_name.data, inputs, [destination.tensor], [ty])
     view = ViewOp(new.res[0], old)
@@ -177,22 +177,14 @@ def _reshape(graph: Graph, call: CallOp, shape: Shape, operands: list[_Operand])
     return new
 
 
-def _as_shape(graph: Graph, value: SSAValue, shape: Shape, before: CallOp) -> SSAValue:
-    """``value`` viewed as ``shape``; a constant becomes another constant over the same bytes."""
+def _as_shape(value: SSAValue, shape: Shape, before: CallOp) -> SSAValue:
+    """``value`` viewed as ``shape``."""
     source = source_of(value)
     if shape_of(source.type) == shape:
         return source
-    ty = tensor_type(shape, dtype_of(value.type), vdevice_of(value.type))
+    view = ViewOp(source, tensor_type(shape, dtype_of(value.type), vdevice_of(value.type)))
     block = before.parent
-    assert block is not None
-    if isinstance(source.owner, ConstantOp):
-        symbol = source.owner.symbol.root_reference.data
-        constants = graph.module.constants
-        if symbol in constants:
-            constant = ConstantOp(graph.module.add_constant(constants[symbol].reshape(shape), symbol), ty)
-            block.insert_op_before(constant, before)
-            return constant.result
-    view = ViewOp(source, ty)
+    assert block is not None  # calls come from the blocks of the graph
     block.insert_op_before(view, before)
     return view.result
 
