@@ -64,9 +64,7 @@ def pack(g: GraphBuilder, x: SSAValue, axes: Sequence[int], tiles: Sequence[int]
     return op.result
 
 
-def unpack(
-    g: GraphBuilder, x: SSAValue, axes: Sequence[int], tiles: Sequence[int], shape: Sequence[int]
-) -> SSAValue:
+def unpack(g: GraphBuilder, x: SSAValue, axes: Sequence[int], tiles: Sequence[int], shape: Sequence[int]) -> SSAValue:
     op = UnpackOp(x, axes, tiles, tensor_type(shape, "float32"))
     x_block(g).add_op(op)
     return op.result

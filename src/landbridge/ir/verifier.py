@@ -96,11 +96,11 @@ class _Verifier:
             for operand in op.operands:
                 if operand not in defined:
                     self.fail(op, "an operand is used before it is defined", "definitions first")
-            for result in op.results:
-                self.type(op, result.type)
             check = self.checks.get(type(op))
             if check is None:
                 self.fail(op, "this operation is not legal in a graph", "lb operations and destinations")
+            for result in op.results:
+                self.type(op, result.type)
             check(op)
             for region in op.regions:
                 self.block(region.block, set(defined))
