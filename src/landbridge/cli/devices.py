@@ -28,16 +28,13 @@ def _devices() -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Every instance of every device that loads, described; and the reason for every one that does not."""
     from landbridge.device import registry
     from landbridge.device.attr import DeviceAttr
-    from landbridge.device.device import Device
     from landbridge.errors import LandbridgeError
 
     found: list[dict[str, Any]] = []
     broken = {}
     for name in registry.names():
         try:
-            api = registry.get_api(name)
-            for index in range(api.count()):
-                device = Device(api, index)
+            for device in registry.devices(name):
                 attrs = {attr.value: device.attr(attr) for attr in DeviceAttr}
                 found.append(
                     {

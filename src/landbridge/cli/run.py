@@ -15,6 +15,7 @@ from landbridge.cli.output import emit, message, progress, table
 if TYPE_CHECKING:
     from landbridge.executable.executable import Executable
     from landbridge.session import Session
+    from landbridge.tensor import Tensor
 
 
 def run(
@@ -42,7 +43,8 @@ def run(
     files, shapes = args.parse_inputs(input), args.parse_shapes(shape)
     opened = open_model(model, target, shapes)
     session = landbridge.Session(opened.executable, device=device, num_threads=threads)
-    for name, tensor in make_inputs(opened.executable, files, device, seed).items():
+    tensors = make_inputs(opened.executable, files, device, seed)
+    for name, tensor in tensors.items():
         session.set_input_zero_copy(name, tensor)
     with progress(f"running {model.name}"):
         session.run()
@@ -51,7 +53,7 @@ def run(
         session.run()
     outputs = _outputs(opened.executable, session, output_dir)
     if trace is not None:
-        _write_trace(session, trace)
+        _write_trace(opened.executable, device, tensors, threads, trace)
     result: dict[str, Any] = {
         "model": str(model),
         "device": device,
@@ -96,10 +98,13 @@ def _file_stem(name: str) -> str:
     return "".join(c if c.isalnum() or c in "._-" else "_" for c in name).lstrip(".") or "output"
 
 
-def _write_trace(session: Session, file: Path) -> None:
-    from landbridge.vm.trace import chrome_trace
+def _write_trace(
+    executable: Executable, device: str, inputs: dict[str, Tensor], threads: int | None, file: Path
+) -> None:
+    from landbridge.vm.trace import chrome_trace, trace_run
 
-    file.write_text(chrome_trace(session), encoding="utf-8")
+    events = trace_run(executable, device, inputs, threads)
+    file.write_text(chrome_trace(events, process=executable.metadata.get("model", "model")), encoding="utf-8")
     message(f"wrote {file}; open it in chrome://tracing or ui.perfetto.dev")
 
 

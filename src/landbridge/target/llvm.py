@@ -63,7 +63,6 @@ def _memory(options: Options) -> tuple[MemoryKind, ...]:
             coherent=True,
             alignment=STORAGE_ALIGNMENT,
             importable=True,
-            exportable=True,
             dlpack_device=(_DL_CPU, 0),
         ),
     )

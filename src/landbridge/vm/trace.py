@@ -1,6 +1,7 @@
 """Trace: one run taken record by record, with the time of each kernel and host step.
 
-Meant for finding where time goes: the run is the bound one, but every kernel pays one call from Python.
+Meant for finding where time goes: the memory and the kernels are those of a Session's run, but every kernel is
+a native call of its own, which costs some microseconds between them.
 """
 
 from __future__ import annotations
@@ -9,17 +10,26 @@ import ctypes
 import json
 import time
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any
 
+from landbridge.device.device import Device
 from landbridge.executable.abi import RECORD_BRANCH_IF_ZERO, RECORD_CALL, RECORD_WORDS
+from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import Call, If, Instruction
+from landbridge.tensor import Tensor
+from landbridge.vm.bind import bind_function
 from landbridge.vm.builtins import Builtin
+from landbridge.vm.code_image import LoadedImage, load_image
 from landbridge.vm.interpreter import RunNative, run_steps
 from landbridge.vm.program import BranchStep, CopyStep, HostStep, NativeStep, Program, Step
+from landbridge.vm.program_memory import ProgramMemory, bind_devices
+from landbridge.vm.thread_pool import default_threads, pool_address, runtime_address
 
 _WORD = 8  # bytes
+_RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 
 
 @dataclass(frozen=True)
@@ -34,13 +44,28 @@ class TraceEvent:
 
 
 def trace_run(
-    program: Program, words: array[int], run_native: RunNative, instructions: Sequence[Instruction]
+    executable: Executable, device: Device | str, inputs: Mapping[str, Tensor], num_threads: int | None = None
 ) -> list[TraceEvent]:
-    """Run the bound ``program`` once and return what it did, in order.
+    """Run ``executable`` twice on ``inputs``, by reference, and return what the second, warm run did, in order.
 
-    ``words`` are its instantiated and bound words, ``instructions`` those it was bound from.
+    ``inputs`` has a Tensor for every input, of its shape and dtype. Raises BindError as a Session does.
     """
-    return _Tracer(program, words, run_native, instructions).run()
+    memory = ProgramMemory(executable, bind_devices(executable.vdevices, device, None))
+    images = [load_image(module.image) for module in executable.modules]
+    function = executable.main
+    program = bind_function(function, executable.vdevices, images, memory)
+    words = program.instantiate()
+    tensors = [inputs[spec.name] for spec in function.inputs]
+    tensors += [memory.tensor(spec.shape, spec.dtype) for spec in function.outputs]
+    for tensor, places in zip(tensors, program.places, strict=True):
+        for word, offset in places:
+            words[word] = (tensor.data_address or 0) + offset
+    lock = Lock()
+    run_native = _native(images, num_threads or default_threads(), lock)
+    tracer = _Tracer(program, words, run_native, function.instructions)
+    with lock:
+        tracer.run()
+        return tracer.run()
 
 
 def chrome_trace(events: Sequence[TraceEvent], process: str) -> str:
@@ -62,6 +87,15 @@ def chrome_trace(events: Sequence[TraceEvent], process: str) -> str:
     return json.dumps({"traceEvents": [named, *complete], "displayTimeUnit": "ms"}, indent=1)
 
 
+def _native(images: Sequence[LoadedImage], threads: int, user: Lock) -> RunNative:
+    """A function that runs records on ``threads`` threads; a program without code never calls it."""
+    if not images:
+        return lambda address, count: None
+    run = _RUN(runtime_address(images[0]))
+    pool = pool_address(images[0], threads, user)
+    return lambda address, count: run(pool, address, count)
+
+
 class _Tracer:
     def __init__(
         self, program: Program, words: array[int], run_native: RunNative, instructions: Sequence[Instruction]
@@ -75,6 +109,7 @@ class _Tracer:
         self._began = 0
 
     def run(self) -> list[TraceEvent]:
+        self._events = []
         steps = [self._traced(step) for step in self._program.steps]
         self._began = time.perf_counter_ns()
         run_steps(steps, self._words, self._run_records)
