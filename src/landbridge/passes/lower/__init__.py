@@ -54,9 +54,7 @@ def lower_prim(function: func.FuncOp, machine: Machine) -> func.FuncOp:
         tasks = _several(code, prim, nests, machine, buffers, begin, end)
     block.add_op(func.ReturnOp())
     code.finish()
-    lowered = func.FuncOp(
-        function.sym_name.data, FunctionType.from_lists(list(block.arg_types), []), Region(block)
-    )
+    lowered = func.FuncOp(function.sym_name.data, FunctionType.from_lists(list(block.arg_types), []), Region(block))
     lowered.attributes["lb.tasks"] = IntegerAttr(tasks, i64)
     if "lb.in_place" in function.attributes:
         lowered.attributes["lb.in_place"] = UnitAttr()
@@ -160,8 +158,8 @@ def _several(
         if t in used:
             ty = t.type
             assert isinstance(ty, MemRefType)
-            small: MemRefType = MemRefType(ty.element_type, [element_count(shape_of(ty)) // count])  # type: ignore[type-arg]
-            buffers[t] = code.add_op(memref.AllocaOp.get(small, alignment=64))
+            elements = element_count(shape_of(ty)) // count
+            buffers[t] = code.add_op(memref.AllocaOp.get(ty.element_type, alignment=64, shape=[elements]))
     prepared: list[tuple[Nest, Schedule]] = []
     work = 0
     for n in nests:

@@ -129,7 +129,9 @@ def rename(x: Linear, dims: Mapping[int, Linear]) -> Linear:
 
 def scale(x: Linear, factor: int) -> Linear:
     """``factor * x``."""
-    return Linear(x.const * factor, {d: c * factor for d, c in x.coeffs.items()}, tuple((s * factor, e) for s, e in x.rest))
+    return Linear(
+        x.const * factor, {d: c * factor for d, c in x.coeffs.items()}, tuple((s * factor, e) for s, e in x.rest)
+    )
 
 
 def expression(x: Linear) -> AffineExpr:

@@ -41,7 +41,9 @@ class Code:
         self.block.add_op(op)
         return op.results[0]
 
-    def emit(self, cls: type[Operation], operands: Sequence[SSAValue], result: Attribute, **properties: Any) -> SSAValue:
+    def emit(
+        self, cls: type[Operation], operands: Sequence[SSAValue], result: Attribute, **properties: Any
+    ) -> SSAValue:
         """Append an operation with one result."""
         return self.add_op(cls.create(operands=operands, result_types=[result], properties=properties))
 
@@ -156,9 +158,7 @@ class Code:
         self.block.add_op(op)
         return list(op.results)
 
-    def choose(
-        self, condition: SSAValue, then: Callable[[], SSAValue], orelse: Callable[[], SSAValue]
-    ) -> SSAValue:
+    def choose(self, condition: SSAValue, then: Callable[[], SSAValue], orelse: Callable[[], SSAValue]) -> SSAValue:
         """The value of one of two pieces of code, only one of which runs."""
         outside, regions = self.block, []
         for build in (then, orelse):

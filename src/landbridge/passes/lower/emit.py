@@ -79,7 +79,9 @@ class NestEmitter:
         low, high = span
         result: list[tuple[Run, bool]] = []
         for run in runs:
-            inside = [run.start + k * run.tile >= low and run.start + (k + 1) * run.tile <= high for k in range(run.count)]
+            inside = [
+                run.start + k * run.tile >= low and run.start + (k + 1) * run.tile <= high for k in range(run.count)
+            ]
             k = 0
             while k < run.count:
                 end = k + 1
@@ -175,9 +177,7 @@ class NestEmitter:
                     registers[(m, n, r.stage, r.output)] if isinstance(r, Register) else self._read(r, t, m, n)
                     for r in stage.reads
                 ]
-                values = emit_body(
-                    self.code, stage, inputs, lanes, self._index_of(stage, t, m, n), self.buffers
-                )
+                values = emit_body(self.code, stage, inputs, lanes, self._index_of(stage, t, m, n), self.buffers)
                 for o, v in enumerate(values):
                     registers[(m, n, number, o)] = v
             for o, (w, stored) in enumerate(zip(stage.writes, stage.stored, strict=True)):
@@ -375,7 +375,8 @@ class NestEmitter:
     def _row_inside(self, t: Tile, m: int, d: int, i: int) -> bool:
         assert isinstance(t.row, int) and self.sched.rows is not None
         return all(
-            r != d or 0 <= g.index.const + g.index.coeff(self.sched.rows) * (t.row + m) + g.index.coeff(d) * i < g.extent
+            r != d
+            or 0 <= g.index.const + g.index.coeff(self.sched.rows) * (t.row + m) + g.index.coeff(d) * i < g.extent
             for g, r in self._row_guards()
         )
 
@@ -424,9 +425,7 @@ class NestEmitter:
             return 0, 0
         return self.env[d], 0
 
-    def _linear(
-        self, x: Linear, t: Tile, m: int, n: int, shift: tuple[int, int] | None = None
-    ) -> Index:
+    def _linear(self, x: Linear, t: Tile, m: int, n: int, shift: tuple[int, int] | None = None) -> Index:
         code = self.code
         base: Index = 0
         constant = x.const
@@ -449,7 +448,7 @@ class NestEmitter:
         """Lanes kept of the vector at (m, n); 0 = all."""
         if self.sched.lane is not None and self.sched.lane == self.sched.rows and m == t.rows - 1:
             return t.row_mask
-        if self.sched.lane is not None and self.sched.lane == self.sched.columns and n == t.columns - 1:
+        if n == t.columns - 1:
             return t.column_mask
         return 0
 
@@ -471,15 +470,11 @@ class NestEmitter:
     def _guards_use(a: Access, d: int | None) -> bool:
         return d is not None and any(g.index.uses(d) for g in a.guards)
 
-    def _load(
-        self, a: Access, t: Tile, m: int, n: int, shift: tuple[int, int] | None, in_loop: bool
-    ) -> SSAValue:
+    def _load(self, a: Access, t: Tile, m: int, n: int, shift: tuple[int, int] | None, in_loop: bool) -> SSAValue:
         def plain() -> SSAValue:
             where = self._linear(a.index, t, m, n, shift)
             if self.sched.lane is not None and a.index.coeff(self.sched.lane):
-                return self.code.load_vector(
-                    self.buffers[a.buffer], where, a.element, self._lanes, self._kept(t, m, n)
-                )
+                return self.code.load_vector(self.buffers[a.buffer], where, a.element, self._lanes, self._kept(t, m, n))
             return self.code.load(self.buffers[a.buffer], where, a.element)
 
         checks = [g for g in a.guards if not (in_loop and self._settled(g, t))]
@@ -547,9 +542,14 @@ def _skips_padding(stage: Stage) -> bool:
     arguments = {a: r for a, r in zip(stage.body.args, stage.reads, strict=False)}
     if other in arguments:
         factors = [other]
-    elif combine in ("arith.addf", "arith.addi") and other.owner in stage.body.ops and other.owner.name in (  # type: ignore[union-attr]
-        "arith.mulf",
-        "arith.muli",
+    elif (
+        combine in ("arith.addf", "arith.addi")
+        and other.owner in stage.body.ops
+        and other.owner.name
+        in (  # type: ignore[union-attr]
+            "arith.mulf",
+            "arith.muli",
+        )
     ):
         factors = list(other.owner.operands)  # type: ignore[union-attr]
     else:

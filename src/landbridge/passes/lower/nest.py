@@ -162,9 +162,7 @@ class _Group:
         for i, (o, m) in enumerate(zip(g.outs, out_maps, strict=True)):
             writes.append(_access(o.buffer, m, {}))
             self._written[o.buffer] = (Register(n, i), m)
-        self.stages.append(
-            Stage(g.body, reads, tuple(writes), (True,) * len(writes), inits, dims, g.reduces)
-        )
+        self.stages.append(Stage(g.body, reads, tuple(writes), (True,) * len(writes), inits, dims, g.reduces))
 
     def join(self, g: Generic, pads: Mapping[SSAValue, _Pad]) -> bool:
         """Append ``g`` when it runs over the points this nest writes, reading them in place."""
@@ -199,7 +197,9 @@ class _Group:
         """The finished nest; a temporary that nobody reads from memory is not stored."""
         assert callable(visible)
         stages = [
-            Stage(s.body, s.reads, s.writes, tuple(bool(visible(w.buffer)) for w in s.writes), s.inits, s.dims, s.reduces)
+            Stage(
+                s.body, s.reads, s.writes, tuple(bool(visible(w.buffer)) for w in s.writes), s.inits, s.dims, s.reduces
+            )
             for s in self.stages
         ]
         return Nest(self.dims, stages, self.bounds)
@@ -210,5 +210,3 @@ def scalar_attr(attr: Attribute) -> float | int:
     if isinstance(attr, FloatAttr | IntegerAttr):
         return attr.value.data
     raise CodegenError(f"{attr} is no scalar constant")
-
-

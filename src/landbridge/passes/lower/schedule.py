@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from xdsl.dialects import linalg, memref
 from xdsl.ir import SSAValue
 
+from landbridge.ir.types import element_count, shape_of
 from landbridge.passes.lower.access import Access
 from landbridge.passes.lower.nest import Nest, Stage
+from landbridge.passes.lower.simplify import index_range
 
 #: Scalar operations a task should be worth, so that handing it to a thread is cheap beside it.
 TASK_WORK = 1 << 19
@@ -84,19 +86,13 @@ def schedule(nest: Nest, machine: Machine, prefix: int = 0) -> Schedule:
     else:
         row_tile, column_tile = _unroll(nest, row_extent), 1
     row_runs = _runs(row_extent, row_tile, nest.dims[rows].extent % lanes if rows == lane and rows is not None else 0)
-    column_runs = _runs(
-        column_extent,
-        column_tile,
-        nest.dims[columns].extent % lanes if columns == lane and columns is not None else 0,
-    )
+    column_runs = _runs(column_extent, column_tile, _column_mask(nest, columns, lane, lanes))
     taken = {rows, columns, lane}
     outer = tuple(d for d in parallel if d not in taken)
     work = _body_size(nest)
     for d in reductions:
         work *= nest.dims[d].extent
-    return Schedule(
-        lane, lanes, horizontal, rows, row_runs, columns, column_runs, outer, reductions, work
-    )
+    return Schedule(lane, lanes, horizontal, rows, row_runs, columns, column_runs, outer, reductions, work)
 
 
 def _element_bytes(nest: Nest) -> int:
@@ -111,9 +107,7 @@ def _scalar_only(stage: Stage) -> bool:
     return any(isinstance(o, memref.LoadOp | linalg.ops.IndexOp) for o in stage.body.ops)
 
 
-def _choose_lane(
-    nest: Nest, parallel: list[int], reductions: tuple[int, ...], lanes: int
-) -> tuple[int | None, bool]:
+def _choose_lane(nest: Nest, parallel: list[int], reductions: tuple[int, ...], lanes: int) -> tuple[int | None, bool]:
     if lanes < 2 or any(_scalar_only(s) for s in nest.stages):
         return None, False
     accesses = nest.accesses()
@@ -121,16 +115,12 @@ def _choose_lane(
 
     def legal(d: int) -> bool:
         return not any(
-            a.index.coeff(d) not in (0, 1)
-            or a.index.nonlinear_in(d)
-            or any(g.index.uses(d) for g in a.guards)
+            a.index.coeff(d) not in (0, 1) or a.index.nonlinear_in(d) or any(g.index.uses(d) for g in a.guards)
             for a in accesses
         )
 
     candidates = [
-        d
-        for d in parallel
-        if nest.dims[d].extent > 1 and all(w.index.coeff(d) == 1 for w in writes) and legal(d)
+        d for d in parallel if nest.dims[d].extent > 1 and all(w.index.coeff(d) == 1 for w in writes) and legal(d)
     ]
     if candidates:
         return max(candidates, key=lambda d: nest.dims[d].extent), False
@@ -224,6 +214,25 @@ def _pieces(extent: int, tile: int) -> list[tuple[int, int]]:
     if extent % tile:
         pieces.append((extent % tile, 1))
     return pieces
+
+
+def _column_mask(nest: Nest, columns: int | None, lane: int | None, lanes: int) -> int:
+    """Lanes of the last column vector that are written; 0 when all may be.
+
+    Columns of panels past the logical extent are computed, and dropped when the result has no room for them.
+    """
+    if columns is None or lane is None:
+        return 0
+    if columns == lane:
+        return nest.dims[lane].extent % lanes
+    for b in nest.bounds:
+        if (b.outer, b.inner) == (columns, lane):
+            for s in nest.stages:
+                for w, kept in zip(s.writes, s.stored, strict=True):
+                    span = index_range(w.index, nest.dims)
+                    if kept and (span is None or span[1] >= element_count(shape_of(w.buffer.type))):
+                        return b.extent % b.tile
+    return 0
 
 
 def _unroll(nest: Nest, tiles: int) -> int:

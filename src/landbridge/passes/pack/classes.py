@@ -1,0 +1,115 @@
+"""Axis classes of a PrimFunc: which axes of which buffers must be blocked together.
+
+A loop that indexes an axis by itself ties that axis to every other axis the loop indexes so. Cutting one into
+tiles cuts them all; a loop that also stands inside a larger index expression cannot be cut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects import linalg, memref
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineDimExpr, AffineExpr
+
+from landbridge.ir.graph_ops import ints
+from landbridge.ir.prim_ops import PadOp
+from landbridge.ir.stages import PrimView, view_generic
+from landbridge.ir.types import shape_of
+
+Axis = tuple[SSAValue, int]
+Loop = tuple[linalg.ops.GenericOp, int]
+
+
+@dataclass
+class AxisClass:
+    """Axes and loops of one extent that are cut together, or not at all."""
+
+    extent: int
+    axes: set[Axis] = field(default_factory=set)
+    loops: set[Loop] = field(default_factory=set)
+    reduces: bool = False
+    fixed: bool = False
+
+    def axis_of(self, buffer: SSAValue) -> int | None:
+        """The axis of ``buffer`` in this class, if one is."""
+        return next((a for b, a in self.axes if b is buffer), None)
+
+
+def axis_classes(prim: PrimView) -> list[AxisClass]:
+    """The classes of a PrimFunc; a ``fixed`` one cannot be cut."""
+    union = _Union()
+    fixed: list[Axis | Loop] = []
+    extents: dict[Axis | Loop, int] = {}
+    reducing: set[Loop] = set()
+    for buffer in (*prim.function.body.block.args, *prim.temporaries):
+        for axis, extent in enumerate(shape_of(buffer.type)):
+            extents[(buffer, axis)] = extent
+    for op in prim.stages:
+        if isinstance(op, PadOp):
+            shapes = shape_of(op.source.type), shape_of(op.destination.type)
+            for axis, low in enumerate(ints(op.low)):
+                ends = (op.source, axis), (op.destination, axis)
+                if low or shapes[0][axis] != shapes[1][axis]:
+                    fixed += ends
+                else:
+                    union.join(*ends)
+        if not isinstance(op, linalg.ops.GenericOp):
+            continue
+        g = view_generic(op)
+        for d, (extent, kind) in enumerate(zip(g.extents, g.iterators, strict=True)):
+            extents[(op, d)] = extent
+            if kind == "r":
+                reducing.add((op, d))
+        for o in (*g.ins, *g.outs):
+            for axis, e in enumerate(o.map.results):
+                if isinstance(e, AffineDimExpr):
+                    union.join((o.buffer, axis), (op, e.position))
+                else:
+                    fixed += [(op, d) for d in _dims(e)]
+                    fixed.append((o.buffer, axis))
+        for inner in op.body.block.ops:
+            if isinstance(inner, linalg.ops.IndexOp):
+                fixed.append((op, inner.dim.value.data))
+            if isinstance(inner, memref.LoadOp):
+                fixed += [(inner.memref, a) for a in range(len(shape_of(inner.memref.type)))]
+    classes: dict[object, AxisClass] = {}
+    for node, extent in extents.items():
+        c = classes.setdefault(union.find(node), AxisClass(extent))
+        c.fixed |= c.extent != extent
+        if isinstance(node[0], linalg.ops.GenericOp):
+            c.loops.add(node)  # type: ignore[arg-type]
+            c.reduces |= node in reducing
+        else:
+            c.axes.add(node)  # type: ignore[arg-type]
+    for node in fixed:
+        classes[union.find(node)].fixed = True
+    return list(classes.values())
+
+
+def class_of(classes: list[AxisClass], buffer: SSAValue, axis: int) -> AxisClass | None:
+    """The class of one axis, if it can be cut."""
+    return next((c for c in classes if (buffer, axis) in c.axes and not c.fixed), None)
+
+
+class _Union:
+    """Disjoint sets."""
+
+    def __init__(self) -> None:
+        self._parent: dict[object, object] = {}
+
+    def find(self, x: object) -> object:
+        while (p := self._parent.get(x, x)) is not x:
+            x = p
+        return x
+
+    def join(self, a: object, b: object) -> None:
+        self._parent[self.find(a)] = self.find(b)
+
+
+def _dims(e: AffineExpr) -> set[int]:
+    if isinstance(e, AffineDimExpr):
+        return {e.position}
+    if isinstance(e, AffineBinaryOpExpr):
+        return _dims(e.lhs) | _dims(e.rhs)
+    return set()
