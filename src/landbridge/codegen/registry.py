@@ -9,38 +9,28 @@ is the target kind; one is imported when its kind is first asked for.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from xdsl.dialects.builtin import ModuleOp
 
 from landbridge.errors import CodegenError
 from landbridge.executable.executable import ModuleImage
 
+if TYPE_CHECKING:
+    from landbridge.target.target import Target
+
 ENTRY_POINT_GROUP = "landbridge.codegens"
-
-
-class CodegenTarget(Protocol):
-    """What a code generator may ask of a Target; it never asks a device."""
-
-    @property
-    def kind(self) -> Any:
-        """The target kind; ``str(kind)`` is its name."""
-
-    @property
-    def attrs(self) -> Mapping[str, Any]:
-        """The options in force, such as ``mcpu``, ``mattr``, ``num_cores`` and ``vector_bits``."""
-
-    def to_json(self) -> Any:
-        """The Target's JSON form."""
 
 
 class Codegen(Protocol):
     """Turns lowered functions into the code of one target; raises CodegenError."""
 
-    def __call__(self, module: ModuleOp, target: Any, /) -> ModuleImage: ...
+    def __call__(self, module: ModuleOp, target: Target, /) -> ModuleImage: ...
 
+
+# The generators of this package, again: a source tree that is not installed has no entry points.
+_BUILT_IN = (EntryPoint("llvm", "landbridge.codegen.llvm:generate", ENTRY_POINT_GROUP),)
 
 _registered: dict[str, Codegen] = {}
 _lock = threading.Lock()
@@ -92,7 +82,7 @@ def codegen_kinds() -> tuple[str, ...]:
 
 def _entry_points() -> dict[str, EntryPoint]:
     points: dict[str, EntryPoint] = {}
-    for point in entry_points(group=ENTRY_POINT_GROUP):
+    for point in (*_BUILT_IN, *entry_points(group=ENTRY_POINT_GROUP)):
         other = points.setdefault(point.name, point)
         if other.value != point.value:
             raise CodegenError(

@@ -18,6 +18,6 @@ def generate(module: ModuleOp, target: Target) -> ModuleImage:
     Public functions become kernels of ``landbridge.executable.abi`` under their names; private ones are inlined
     or called inside. Raises CodegenError for a function that has no LLVM form or a CPU that is not x86-64.
     """
-    from landbridge.codegen.llvm.generate import generate_image
+    from landbridge.codegen.llvm.image import generate_image
 
     return ModuleImage(target.to_json(), generate_image(module, target))

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+
+from landbridge.codegen.llvm.compile import Machine, compile_ir, compile_to_assembly
+from landbridge.codegen.llvm.image import machine_of
+from landbridge.errors import CodegenError
+from landbridge.target.target import Target
+
+MACHINE = Machine("x86_64-unknown-linux-gnu", "x86-64-v3", "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "this is no IR",
+        "define void @f() { ret i32 0 }",
+        "define i32 @f() { %x = add i32 %y, 1 ret i32 %x }",
+        "define void @f(i1 %c) { br i1 %c, label %a, label %b\na: %x = add i32 1, 1\n br label %b\n"
+        "b: %y = add i32 %x, 1\n ret void }",
+    ],
+)
+def test_bad_ir_is_an_error_and_not_the_end(text: str) -> None:
+    with pytest.raises(CodegenError, match="LLVM rejects"):
+        compile_ir(text, MACHINE)
+
+
+def test_an_unknown_triple_is_an_error() -> None:
+    with pytest.raises(CodegenError, match="cannot compile"):
+        compile_ir("define void @f() { ret void }", Machine("nocpu-none-none", "generic", ""))
+
+
+def test_features_reach_the_code() -> None:
+    text = (
+        "declare <8 x float> @llvm.fma.v8f32(<8 x float>, <8 x float>, <8 x float>)\n"
+        "define <8 x float> @f(<8 x float> %x) { %y = call <8 x float> @llvm.fma.v8f32(<8 x float> %x, <8 x float> %x, "
+        "<8 x float> %x) ret <8 x float> %y }"
+    )
+    assert "vfmadd" in compile_to_assembly(text, MACHINE)
+    assert "vfmadd" not in compile_to_assembly(text, Machine(MACHINE.triple, MACHINE.cpu, "-fma"))
+
+
+def test_only_x86_64_can_be_linked() -> None:
+    with pytest.raises(CodegenError, match="x86_64 only"):
+        machine_of(Target({"kind": "llvm", "mtriple": "aarch64-unknown-linux-gnu", "mcpu": "generic"}))
