@@ -19,6 +19,7 @@ from landbridge.ir.types import dtype_of, shape_of, tensor_type, vdevice_of
 from landbridge.passes.fold import pack_array
 from landbridge.passes.pack.classes import AxisClass, axis_classes, class_of
 from landbridge.passes.pack.split import Layout, layout_of, split_prim
+from landbridge.passes.pack.unshare import unshare
 from landbridge.passes.registry import register_pass
 
 
@@ -91,7 +92,10 @@ class _Packer:
     ) -> None:
         arguments = prim.function.body.block.args
         lanes = self._output_class(arguments[len(op.inputs) :], classes)
-        if lanes is None or lanes.extent < self._tile // 2 or lanes.reduces:
+        if lanes is not None and lanes.reduces:
+            self._unshared(op, blocked)
+            return
+        if lanes is None or lanes.extent < self._tile // 2:
             return
         cut = [lanes]
         channel = next(
@@ -114,6 +118,26 @@ class _Packer:
             if data in blocked or channel.extent >= self._tile:
                 cut = [channel, lanes]
         self._rewrite(op, blocked, prim, cut, lanes)
+
+    def _unshared(self, op: CallOp, blocked: dict[SSAValue, SSAValue]) -> None:
+        """Try again with an argument of its own for each stage."""
+        name = op.callee.root_reference.data
+        self._module.prim_count += 1
+        found = unshare(self._prims[name], len(op.inputs), f"{name}_u{self._module.prim_count}")
+        block = op.parent
+        if found is None or block is None:
+            return
+        function, repeated = found
+        self._module.op.body.block.add_op(function)
+        self._prims[function.sym_name.data] = function
+        inputs = [*op.inputs, *(op.inputs[i] for i in repeated)]
+        node = op.node.data if op.node is not None else ""
+        new = CallOp(function.sym_name.data, inputs, list(op.destinations), [r.type for r in op.res], node)
+        block.insert_op_before(new, op)
+        for old, result in zip(op.res, new.res, strict=True):
+            old.replace_all_uses_with(result)
+        Rewriter.erase_op(op)
+        self._call(new, blocked)
 
     @staticmethod
     def _data_axis(op: CallOp, c: AxisClass, arguments: tuple[SSAValue, ...]) -> int | None:
