@@ -18,8 +18,9 @@ from landbridge.codegen.registry import codegen_for
 from landbridge.errors import CompileError, TargetError
 from landbridge.executable.executable import Executable, ModuleImage, VDevice
 from landbridge.ir.module import IRModule
+from landbridge.passes.assign_targets import target_number
 from landbridge.passes.lower import lower_module
-from landbridge.passes.place import place_nodes, target_number
+from landbridge.passes.place import place_nodes
 from landbridge.passes.registry import run_pipeline
 from landbridge.target import Target
 
@@ -34,8 +35,21 @@ Targets: TypeAlias = str | Target | Mapping[str, Any]
 
 #: The passes a model goes through, in order, before PrimFuncs are lowered.
 PIPELINE = (
-    "dedup", "fold", "fuse", "fold", "place", "dedup", "bufferize", "inplace", "moves", "dedup", "plan"
-)  # fmt: skip
+    "place",
+    "dedup",
+    "fold",
+    "fold_scale",
+    "fuse",
+    "pack",
+    "fold",
+    "assign_targets",
+    "dedup",
+    "bufferize",
+    "inplace",
+    "moves",
+    "dedup",
+    "plan",
+)
 
 
 def compile(

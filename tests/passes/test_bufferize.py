@@ -17,7 +17,7 @@ from landbridge.ir.module import IRModule
 from landbridge.passes.lower import lower_module
 from landbridge.passes.registry import run_pipeline
 
-MEMORY = ("place", "dedup", "bufferize", "inplace", "moves", "dedup", "plan")
+MEMORY = ("place", "assign_targets", "dedup", "bufferize", "inplace", "moves", "dedup", "plan")
 WITHOUT_REUSE = tuple(p for p in MEMORY if p != "inplace")
 
 

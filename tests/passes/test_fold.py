@@ -128,7 +128,7 @@ def test_moves_marks_what_only_moves():
 
 
 def test_passes_have_names_and_documentation():
-    assert {"fold", "dedup", "place", "bufferize", "inplace", "moves", "plan", "fuse"} <= set(registry.names())
+    assert {"fold", "dedup", "place", "bufferize", "inplace", "moves", "plan"} <= set(registry.names())
     assert all(registry.get(name).doc for name in registry.names())
     with pytest.raises(CompileError, match=r"no pass 'fould'; legal: .*fold"):
         run_pipeline(graph([((4,), "float32")], lambda g, x: [relu(g, x)]), ["fould"])

@@ -34,9 +34,9 @@ from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, IfOp, ViewOp
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import dtype_of, item_bytes, shape_of
+from landbridge.passes.assign_targets import target_number
 from landbridge.passes.bufferize import io_names, placed_on
 from landbridge.passes.moves import MOVES
-from landbridge.passes.place import target_number
 from landbridge.passes.plan import LOWER_BOUND, PROVED_OPTIMAL
 
 

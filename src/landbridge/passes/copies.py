@@ -13,7 +13,7 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import VDeviceAttr, tensor_type, vdevice_of
-from landbridge.passes.place import TARGET
+from landbridge.passes.assign_targets import TARGET
 
 
 class CopyPrims:
@@ -34,7 +34,7 @@ class CopyPrims:
         return self._make("copy", ("flat", count, dtype, place), ty, ty, build)
 
     def columns(self, rows: int, width: int, total: int, first: int, dtype: str, place: VDeviceAttr) -> str:
-        """``[rows, width]`` into columns ``first ..`` of ``rows`` rows of ``total``, which is flat: ``[rows * total]``."""
+        """``[rows, width]`` into columns ``first ..`` of rows of ``total`` elements; the destination is flat."""
 
         def build(p: PrimBuilder) -> None:
             p.generic(

@@ -1,4 +1,4 @@
-"""Place: where every tensor is, and which target each PrimFunc is compiled for.
+"""Place: where every tensor is.
 
 Tensors start on vdevice 0. ``place_nodes`` records which nodes go elsewhere as the attribute ``lb.place`` of @main;
 the pass moves their results there and puts ``lb.to_vdevice`` where a tensor crosses.
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from xdsl.dialects import bufferization, func
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr, SymbolRefAttr, TensorType, i64
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr, TensorType, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -20,8 +20,6 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, vdevice_of
 from landbridge.passes.registry import register_pass
 
-#: Integer attribute of a PrimFunc: the number of the target it is compiled for; 0 when absent.
-TARGET = "lb.target"
 #: Dictionary attribute of @main: node name patterns to numbers of vdevices.
 PLACE = "lb.place"
 
@@ -46,11 +44,10 @@ def place_nodes(module: IRModule, wanted: Mapping[str, str]) -> None:
 
 @register_pass("place")
 def place(module: IRModule) -> None:
-    """Move the nodes that ``lb.place`` names, and give each PrimFunc the target of its callers' vdevice."""
+    """Move the nodes that ``lb.place`` names to their vdevices, with ``lb.to_vdevice`` at every crossing."""
     wanted = module.main.attributes.pop(PLACE, None)
     if isinstance(wanted, DictionaryAttr):
         _Mover(module, wanted).run()
-    _give_targets(module)
 
 
 class _Mover:
@@ -105,41 +102,6 @@ class _Mover:
             self.block.insert_op_before(op, before)
             self.crossings[value, index] = op.results[0]
         return self.crossings[value, index]
-
-
-def _give_targets(module: IRModule) -> None:
-    """State each PrimFunc's target; one that serves two targets is cloned."""
-    prims = module.prims()
-    placed: dict[tuple[str, int], str] = {}
-    served: set[str] = set()
-    for op in module.main.walk():
-        if not isinstance(op, CallOp):
-            continue
-        callee = op.callee.root_reference.data
-        target = module.vdevices[vdevice_of(op.destinations[0].type).index.data].target
-        name = placed.get((callee, target))
-        if name is None:
-            function = prims[callee]
-            if callee in served:
-                function = _clone(module, function, target)
-            served.add(callee)
-            function.attributes[TARGET] = IntegerAttr(target, i64)
-            name = placed[callee, target] = function.sym_name.data
-        if name != callee:
-            op.attributes["callee"] = SymbolRefAttr(name)
-
-
-def _clone(module: IRModule, function: func.FuncOp, target: int) -> func.FuncOp:
-    copy = function.clone()
-    copy.properties["sym_name"] = StringAttr(f"{function.sym_name.data}_t{target}")
-    module.op.body.block.insert_op_after(copy, function)
-    return copy
-
-
-def target_number(function: func.FuncOp) -> int:
-    """The number of the target that ``function`` is compiled for."""
-    number = function.attributes.get(TARGET)
-    return number.value.data if isinstance(number, IntegerAttr) else 0
 
 
 def _retype(value: SSAValue, index: int) -> None:

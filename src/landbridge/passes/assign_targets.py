@@ -1,0 +1,50 @@
+"""Which target each PrimFunc is compiled for."""
+
+from __future__ import annotations
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, SymbolRefAttr, i64
+
+from landbridge.ir.graph_ops import CallOp
+from landbridge.ir.module import IRModule
+from landbridge.ir.types import vdevice_of
+from landbridge.passes.registry import register_pass
+
+#: Integer attribute of a PrimFunc: the number of the target it is compiled for; 0 when absent.
+TARGET = "lb.target"
+
+
+@register_pass("assign_targets")
+def assign_targets(module: IRModule) -> None:
+    """State the target of each PrimFunc: that of its callers' vdevice; one that serves two targets is cloned."""
+    prims = module.prims()
+    placed: dict[tuple[str, int], str] = {}
+    served: set[str] = set()
+    for op in module.main.walk():
+        if not isinstance(op, CallOp):
+            continue
+        callee = op.callee.root_reference.data
+        target = module.vdevices[vdevice_of(op.destinations[0].type).index.data].target
+        name = placed.get((callee, target))
+        if name is None:
+            function = prims[callee]
+            if callee in served:
+                function = _clone(module, function, target)
+            served.add(callee)
+            function.attributes[TARGET] = IntegerAttr(target, i64)
+            name = placed[callee, target] = function.sym_name.data
+        if name != callee:
+            op.attributes["callee"] = SymbolRefAttr(name)
+
+
+def _clone(module: IRModule, function: func.FuncOp, target: int) -> func.FuncOp:
+    copy = function.clone()
+    copy.properties["sym_name"] = StringAttr(f"{function.sym_name.data}_t{target}")
+    module.op.body.block.insert_op_after(copy, function)
+    return copy
+
+
+def target_number(function: func.FuncOp) -> int:
+    """The number of the target that ``function`` is compiled for."""
+    number = function.attributes.get(TARGET)
+    return number.value.data if isinstance(number, IntegerAttr) else 0
