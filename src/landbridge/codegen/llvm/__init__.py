@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import ModuleOp
-
 from landbridge.executable.executable import ModuleImage
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
     from landbridge.target.target import Target
 
 

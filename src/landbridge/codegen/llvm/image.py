@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from landbridge.codegen.llvm.compile import Machine, compile_ir
 from landbridge.codegen.llvm.isa import required_flags
 from landbridge.codegen.llvm.link import link_objects
+from landbridge.codegen.llvm.parallel import Job, compile_all
 from landbridge.codegen.llvm.print_ir import callees, is_kernel, print_functions, uses_vectors
 from landbridge.codegen.llvm.runtime_ir import runtime_ir
 from landbridge.errors import CodegenError
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
 def generate_image(module: ModuleOp, target: Target) -> CodeImage:
     """The linked image of all functions of ``module`` and of the runtime; raises CodegenError."""
     machine = machine_of(target)
-    objects = [_runtime(machine)]
-    for group in call_groups(module):
-        text = print_functions(group, target.vector_bits)
-        objects.append(compile_ir(text, machine, vectorize=not any(map(uses_vectors, group))))
+    jobs = [
+        Job(print_functions(group, target.vector_bits), vectorize=not any(map(uses_vectors, group)))
+        for group in call_groups(module)
+    ]
+    objects = [_runtime(machine), *compile_all(jobs, machine)]
     linked = link_objects(objects)
     return CodeImage(
         isa="x86_64",

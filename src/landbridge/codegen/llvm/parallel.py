@@ -1,0 +1,119 @@
+"""Compiling many LLVM modules at once.
+
+llvmlite lets one thread of a process into LLVM at a time, so other cores are reached through helper processes:
+each reads modules from its standard input and writes objects to its standard output. A helper that LLVM ends
+(its assertions abort) costs an error and not the caller's process.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import IO
+
+from landbridge.codegen.llvm.compile import Machine, compile_ir
+from landbridge.errors import CodegenError
+
+#: Characters of IR below which a helper, which takes 0.15 s to start, is not worth it: about 0.3 s of LLVM.
+_WORTH_A_HELPER = 250_000
+_MOST_HELPERS = 7
+
+
+@dataclass(frozen=True)
+class Job:
+    """One LLVM module to compile; see ``compile_ir`` for ``vectorize``."""
+
+    text: str
+    vectorize: bool
+
+
+def compile_all(jobs: Sequence[Job], machine: Machine, processes: int | None = None) -> list[bytes]:
+    """The objects of ``jobs``, in order, compiled on at most ``processes`` (None: all) cores of this machine.
+
+    Raises CodegenError for the first job, in order, that LLVM rejects.
+    """
+    if processes is None:
+        size = sum(len(job.text) for job in jobs)
+        processes = min(len(os.sched_getaffinity(0)), 1 + _MOST_HELPERS, 1 + size // _WORTH_A_HELPER)
+    # Longest first: the last one to finish decides.
+    waiting = deque(sorted(range(len(jobs)), key=lambda i: -len(jobs[i].text)))
+    results: list[bytes | CodegenError] = [b""] * len(jobs)
+    helpers = [_Helper(machine) for _ in range(min(processes, len(jobs)) - 1)]
+    threads = [threading.Thread(target=helper.work, args=(jobs, waiting, results)) for helper in helpers]
+    for thread in threads:
+        thread.start()
+    while (i := _take(waiting)) is not None:
+        results[i] = _compile(jobs[i], machine)
+    for thread in threads:
+        thread.join()
+    objects = []
+    for result in results:
+        if isinstance(result, CodegenError):
+            raise result
+        objects.append(result)
+    return objects
+
+
+def _take(waiting: deque[int]) -> int | None:
+    try:
+        return waiting.popleft()
+    except IndexError:
+        return None
+
+
+def _compile(job: Job, machine: Machine) -> bytes | CodegenError:
+    try:
+        return compile_ir(job.text, machine, vectorize=job.vectorize)
+    except CodegenError as error:
+        return error
+
+
+class _Helper:
+    """A process that compiles; it ends when its standard input does."""
+
+    def __init__(self, machine: Machine) -> None:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        command = [sys.executable, "-m", "landbridge.codegen.llvm.parallel"]
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment)
+        self._machine = machine
+
+    def work(self, jobs: Sequence[Job], waiting: deque[int], results: list[bytes | CodegenError]) -> None:
+        """Compile jobs until none waits, then end the process."""
+        with self._process as process:
+            assert process.stdin is not None and process.stdout is not None
+            while (i := _take(waiting)) is not None:
+                try:
+                    _send(process.stdin, (jobs[i], self._machine))
+                    results[i] = pickle.load(process.stdout)
+                except (OSError, EOFError, pickle.UnpicklingError):
+                    results[i] = CodegenError(
+                        f"LLVM ended its process with status {process.wait()} over a module of {len(jobs[i].text)} "
+                        "characters; compile with fewer fused operations or for another CPU (-mcpu)"
+                    )
+                    return
+
+
+def _send(stream: IO[bytes], value: object) -> None:
+    pickle.dump(value, stream)
+    stream.flush()
+
+
+def _serve() -> None:
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    while True:
+        try:
+            job, machine = pickle.load(source)
+        except EOFError:
+            return
+        _send(sink, _compile(job, machine))
+
+
+if __name__ == "__main__":
+    _serve()
