@@ -58,6 +58,17 @@ def row_sums(g: GraphBuilder, x: SSAValue) -> SSAValue:
     return g.call("row_sums", [x], [((m,), "float32")], build)[0]
 
 
+def mirror(g: GraphBuilder, x: SSAValue) -> SSAValue:
+    """``x[:, ::-1]`` of ``[m, n]``."""
+    m, n = shape_of(x.type)
+
+    def build(p):  # type: ignore[no-untyped-def]
+        ins = [(p.inputs[0], lambda i, j: (i, j * -1 + (n - 1)))]
+        p.generic("pp", [m, n], ins, [(p.outputs[0], AffineMap.identity(2))], lambda s, a: a)
+
+    return g.call("mirror", [x], [((m, n), "float32")], build)[0]
+
+
 def pack(g: GraphBuilder, x: SSAValue, axes: Sequence[int], tiles: Sequence[int]) -> SSAValue:
     op = PackOp(x, axes, tiles)
     x_block(g).add_op(op)

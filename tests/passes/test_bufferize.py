@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from graphs import Build, add, double, graph, pack, relu, row_sums, unpack
+from graphs import Build, add, double, graph, mirror, pack, relu, row_sums, unpack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from native import NativeRun
@@ -179,7 +179,7 @@ def test_equal_kernels_are_generated_once():
     assert len(names) == 3  # relu, double, and relu written onto its input
 
 
-STEPS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 99), st.integers(0, 99)), min_size=1, max_size=9)
+STEPS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 99), st.integers(0, 99)), min_size=1, max_size=9)
 
 
 @settings(max_examples=12, deadline=None)
@@ -199,6 +199,10 @@ def test_random_graphs_give_what_numpy_gives(steps, returned):
                 values.append(add(g, a, b))
             elif kind == 3:
                 values.append(g.concat([a, b], 0))
+            elif kind == 5:
+                values.append(mirror(g, a))
+            elif kind == 6:
+                values.append(add(g, a, g.reshape(b, [1, 6])))
             else:
                 rows = a.type.get_shape()[0]
                 values.append(g.reshape(a, [rows - rows // 2, 6], offset=rows // 2 * 6))
@@ -216,6 +220,10 @@ def test_random_graphs_give_what_numpy_gives(steps, returned):
                 values.append(a + b)
             elif kind == 3:
                 values.append(np.concatenate([a, b]))
+            elif kind == 5:
+                values.append(a[:, ::-1])
+            elif kind == 6:
+                values.append(a + b[:1])
             else:
                 values.append(a[a.shape[0] // 2 :])
         return [values[i % len(values)] for i in returned]
