@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from landbridge.device.attr import DeviceAttr
-from landbridge.errors import PlacementError
+from landbridge.errors import InputError
 from landbridge.memory_kind import MemoryKind, normalize_scope
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ class Device:
         return self._kinds
 
     def memory_kind(self, scope: str = "global") -> MemoryKind:
-        """The MemoryKind of ``scope``; raises PlacementError naming the legal scopes."""
+        """The MemoryKind of ``scope``; raises InputError naming the legal scopes."""
         kind = self.memory_kinds.get(normalize_scope(scope))
         if kind is None:
-            raise PlacementError(
+            raise InputError(
                 f"device {self} has no memory scope {scope!r}; legal: {', '.join(sorted(self.memory_kinds))}"
             )
         return kind

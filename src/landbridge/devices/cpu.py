@@ -17,7 +17,7 @@ from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode, Event
 from landbridge.device.space import HostPointer, ImportSource, Region, Space
 from landbridge.device.stream import Stream
-from landbridge.errors import OutOfMemoryError, PlacementError, ZeroCopyError
+from landbridge.errors import OutOfMemoryError, InputError, ZeroCopyError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 
@@ -68,7 +68,7 @@ class CpuDeviceAPI(DeviceAPI):
     ) -> Space:
         """Map ``nbytes`` bytes of zeros; alignments above a page are met by mapping more."""
         if scope not in self._kinds:
-            raise PlacementError(f"device cpu:{index} has no memory scope {scope!r}; legal: {GLOBAL_SCOPE}")
+            raise InputError(f"device cpu:{index} has no memory scope {scope!r}; legal: {GLOBAL_SCOPE}")
         align = max(alignment, _HUGE_PAGE_BYTES if nbytes >= _HUGE_PAGE_BYTES else mmap.PAGESIZE)
         slack = align - mmap.PAGESIZE
         try:

@@ -1,0 +1,53 @@
+"""The allocator each scope uses unless a caller brings another, and what happens when memory runs out."""
+
+from __future__ import annotations
+
+from threading import Lock
+
+from landbridge.device.device import Device
+from landbridge.errors import OutOfMemoryError
+from landbridge.memory.allocators.base import Allocator, Block
+from landbridge.memory.allocators.naive import NaiveAllocator
+from landbridge.memory.allocators.pooled import PooledAllocator
+from landbridge.memory_kind import normalize_scope
+
+_allocators: dict[tuple[Device, str], Allocator] = {}
+_lock = Lock()
+
+
+def default_allocator(device: Device, scope: str = "global") -> Allocator:
+    """The process's allocator of ``scope``: pooled where the kind prefers that, else naive."""
+    key = (device, normalize_scope(scope))
+    found = _allocators.get(key)
+    if found is None:
+        kind = device.memory_kind(scope)
+        made: Allocator = NaiveAllocator(device, scope)
+        if kind.allocators[0] == "pooled" and kind.ndim == 1:
+            made = PooledAllocator(
+                made, granule=max(64, kind.alignment, kind.offset_alignment, kind.coherence_granule)
+            )
+        with _lock:
+            found = _allocators.setdefault(key, made)
+    return found
+
+
+def trim(device: Device) -> int:
+    """Give what the pools of ``device`` hold unused back to it; returns the bytes given back."""
+    with _lock:
+        pools = [a for (owner, _), a in _allocators.items() if owner == device]
+    return sum(pool.trim() for pool in pools if isinstance(pool, PooledAllocator))
+
+
+def allocate_or_trim(allocator: Allocator, nbytes: int, alignment: int) -> Block:
+    """A block of ``allocator``; when there is none, the device's pools are trimmed and it is asked once more."""
+    try:
+        return allocator.allocate(nbytes, alignment)
+    except OutOfMemoryError:
+        given_back = trim(allocator.device)
+        try:
+            return allocator.allocate(nbytes, alignment)
+        except OutOfMemoryError as error:
+            raise OutOfMemoryError(
+                f"{allocator.device} {allocator.scope}: {nbytes} bytes asked; {given_back} unused bytes of its pools "
+                f"were given back first, and still: {error}; free tensors or ask for less"
+            ) from error

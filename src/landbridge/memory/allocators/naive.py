@@ -1,0 +1,29 @@
+"""NaiveAllocator: every block is an allocation of the device's own."""
+
+from __future__ import annotations
+
+from landbridge.device.device import Device
+from landbridge.device.space import Region
+from landbridge.memory.allocators.base import Block, round_up
+from landbridge.memory_kind import normalize_scope
+
+
+class NaiveAllocator:
+    """Asks the device for each block and gives each back at once."""
+
+    def __init__(self, device: Device, scope: str = "global") -> None:
+        self.device = device
+        self.scope = normalize_scope(scope)
+        self._kind = device.memory_kind(scope)
+
+    def allocate(self, nbytes: int, alignment: int) -> Block:
+        """A Space of its own, of a size rounded up to the kind's multiple."""
+        size = round_up(max(nbytes, 1), self._kind.size_multiple)
+        space = self.device.api.alloc_data_space(
+            self.device.index, size, max(alignment, self._kind.alignment), self.scope, None
+        )
+        return Block(Region(space), size)
+
+    def deallocate(self, block: Block) -> None:
+        """Free the Space of ``block``."""
+        self.device.api.free_data_space(block.region.space)

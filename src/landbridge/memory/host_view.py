@@ -1,0 +1,156 @@
+"""HostView: a numpy array over a device's own bytes, with the waits and barriers that make it true."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+
+from landbridge.device.protocols import AccessMode, HostBarriers
+from landbridge.device.space import Region
+from landbridge.errors import HostAccessError, HostViewError, UseAfterFreeError
+from landbridge.memory.export import export_array
+from landbridge.memory.storage import Access, Storage
+
+if TYPE_CHECKING:
+    from landbridge.tensor import Tensor
+
+
+class HostView:
+    """The host's view of a Tensor. In a ``with`` it is an ndarray and the barriers are placed for you::
+
+        with t.host_view("rw") as a:
+            a += 1
+
+    ``r`` waits for pending writers of the bytes, ``w`` and ``rw`` for readers too. ``w`` discards the whole range:
+    bytes that are not written are undefined. Outside a ``with`` it lasts until ``close()``: ``.tensor`` is on
+    ``cpu:0``, and ``invalidate()`` before reading and ``flush()`` after writing are yours to call.
+    """
+
+    def __init__(self, tensor: Tensor, mode: AccessMode) -> None:
+        """Raises HostViewError when the scope or the Tensor does not allow ``mode``."""
+        if mode not in get_args(AccessMode):
+            raise HostViewError(f"host view mode {mode!r} is unknown; legal: r, w, rw")
+        storage = tensor.storage
+        storage.live_region  # noqa: B018  raises when freed
+        _check_mode(tensor, storage, mode)
+        self.mode: AccessMode = mode
+        self._source: Tensor | None = tensor
+        self._storage = storage
+        self._start, self._stop = tensor.byte_range
+        self._access = Access(self._start, self._stop, mode != "r", f"host view {mode!r} of {tensor!r}")
+        self._entered = False
+
+    @property
+    def _live(self) -> Tensor:
+        if self._source is None:
+            raise UseAfterFreeError("this host view was closed; ask the tensor for another one")
+        return self._source
+
+    def __enter__(self) -> np.ndarray[Any, Any]:
+        tensor = self._live
+        if self._entered:
+            raise HostAccessError("this host view is open already; ask the tensor for another one")
+        self._storage.open_view(self._access)
+        try:
+            self._begin(self.mode)
+            array = self._array(tensor)
+        except BaseException:
+            self._storage.close_view(self._access)
+            raise
+        self._entered = True
+        return array
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._entered = False
+        self._storage.close_view(self._access)
+        self._end(self.mode)
+
+    @property
+    def tensor(self) -> Tensor:
+        """The same bytes as a Tensor on ``cpu:0``, read-only unless the mode writes."""
+        from landbridge.tensor import Tensor
+
+        return Tensor.from_numpy_view(self._array(self._live))
+
+    def flush(self) -> None:
+        """Make what the host wrote visible to the device."""
+        self._live  # noqa: B018
+        if self.mode == "r":
+            raise HostAccessError("a view of mode 'r' has nothing to flush; ask for mode 'w' or 'rw'")
+        self._end("w")
+
+    def invalidate(self) -> None:
+        """Make what the device wrote visible to the host; waits for its pending writers."""
+        self._live  # noqa: B018
+        self._begin("r")
+
+    def close(self) -> None:
+        """End a lasting view: later calls raise. Arrays taken from it keep the bytes, but no barriers."""
+        self._source = None
+
+    def __dlpack__(self, **request: Any) -> object:
+        """A DLPack capsule over the bytes, as ``.tensor`` gives it."""
+        return self.tensor.__dlpack__(**request)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """``(kDLCPU, 0)``."""
+        return self.tensor.__dlpack_device__()
+
+    def _array(self, tensor: Tensor) -> np.ndarray[Any, Any]:
+        return export_array(
+            self._storage,
+            tensor.dtype,
+            tensor.shape,
+            tensor.strides,
+            tensor.byte_offset,
+            readonly=self.mode == "r",
+            what=self._access.holder,
+        )
+
+    def _begin(self, mode: AccessMode) -> None:
+        self._storage.wait(self._start, self._stop, writes=mode != "r")
+        api = self._storage.device.api
+        if isinstance(api, HostBarriers):
+            region, nbytes = self._granules()
+            api.begin_host_access(region, nbytes, mode)
+
+    def _end(self, mode: AccessMode) -> None:
+        api = self._storage.device.api
+        if isinstance(api, HostBarriers):
+            region, nbytes = self._granules()
+            api.end_host_access(region, nbytes, mode)
+
+    def _granules(self) -> tuple[Region, int]:
+        """The bytes of the view, rounded outwards to whole granules of the Space."""
+        region = self._storage.live_region
+        granule = self._storage.kind.coherence_granule
+        start = (region.byte_offset + self._start) // granule * granule
+        stop = -(-(region.byte_offset + self._stop) // granule) * granule
+        return Region(region.space, start), stop - start
+
+
+def _check_mode(tensor: Tensor, storage: Storage, mode: AccessMode) -> None:
+    kind = storage.kind
+    reads, writes = mode != "w", mode != "r"
+    if (reads and not kind.host_readable) or (writes and not kind.host_writable):
+        raise HostViewError(
+            f"host view {mode!r} of {tensor!r}: the host has access {kind.host_access!r} to scope {kind.scope!r} of "
+            f"{storage.device}; copy the tensor to the host with t.to_device('cpu')"
+        )
+    if writes and tensor.readonly:
+        raise HostViewError(f"host view {mode!r} of {tensor!r}: it is read-only; ask for 'r', or copy it first")
+    if not kind.coherent and not isinstance(storage.device.api, HostBarriers):
+        raise HostViewError(
+            f"host view of {tensor!r}: scope {kind.scope!r} of {storage.device} is not coherent and the device has no "
+            "begin_host_access and end_host_access; copy the tensor with t.to_device('cpu')"
+        )
+    start, stop = tensor.byte_range
+    if mode == "w" and stop - start != tensor.nbytes:
+        raise HostViewError(
+            f"host view 'w' of {tensor!r} would discard the {stop - start - tensor.nbytes} bytes between its elements; "
+            "ask for 'rw'"
+        )

@@ -1,0 +1,220 @@
+"""Storage: the bytes of one allocation, or borrowed ones, and who still looks at them.
+
+A Storage frees its bytes when nothing refers to it any more; every exported view refers to it. ``free()`` does so
+now, or says who holds on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+from weakref import ref
+
+from landbridge.device.device import Device
+from landbridge.device.protocols import Event, HostMemory
+from landbridge.device.registry import device as find_device
+from landbridge.device.space import Region, Space
+from landbridge.errors import HostAccessError, HostViewError, StorageInUseError, UseAfterFreeError
+from landbridge.memory.allocators.base import Allocator
+from landbridge.memory.allocators.default import allocate_or_trim, default_allocator
+from landbridge.memory_kind import MemoryKind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Access:
+    """A use of the bytes ``start <= b < stop`` of a Storage; ``holder`` says by whom, for messages."""
+
+    start: int
+    stop: int
+    writes: bool
+    holder: str
+
+    def conflicts(self, start: int, stop: int, writes: bool) -> bool:
+        """Whether another access of that range may not happen at the same time."""
+        return (self.writes or writes) and self.start < stop and start < self.stop
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Queued:
+    """An access that the device does later; ``keep_alive`` are the owners it needs until ``event`` completes."""
+
+    access: Access
+    event: Event
+    keep_alive: object
+
+
+# How many views are open in the process; a list so that readers need no attribute of a module that changes.
+_open_views = [0]
+
+
+def any_view_open() -> bool:
+    """Whether any host view is open inside a ``with``; while none is, no access can conflict with one."""
+    return _open_views[0] > 0
+
+
+class Storage:
+    """``nbytes`` bytes from ``region`` on, of memory ``kind``; ``owner`` is kept alive for borrowed bytes."""
+
+    __slots__ = (
+        "__weakref__",
+        "_address",
+        "_exports",
+        "_queued",
+        "_release",
+        "_views",
+        "kind",
+        "nbytes",
+        "owner",
+        "readonly",
+        "region",
+    )
+
+    def __init__(
+        self,
+        region: Region,
+        kind: MemoryKind,
+        nbytes: int,
+        *,
+        readonly: bool = False,
+        owner: object = None,
+        release: Callable[[], None] | None = None,
+    ) -> None:
+        self.region: Region | None = region
+        self.kind = kind
+        self.nbytes = nbytes
+        self.readonly = readonly
+        self.owner = owner
+        self._release = release
+        self._address: int | None = None
+        self._exports: set[ref[Any]] | None = None
+        self._views: list[Access] | None = None
+        self._queued: list[_Queued] | None = None
+
+    @property
+    def live_region(self) -> Region:
+        """Where the bytes are; raises UseAfterFreeError once they were freed."""
+        if self.region is None:
+            raise UseAfterFreeError("this storage was freed; allocate another one with lb.empty")
+        return self.region
+
+    @property
+    def device(self) -> Device:
+        """The device whose memory this is."""
+        return self.live_region.space.device
+
+    @property
+    def address(self) -> int:
+        """The host address of the first byte; raises HostViewError for memory the host cannot address."""
+        if self._address is None:
+            region = self.live_region
+            api = region.space.device.api
+            if self.kind.host_access == "none" or not isinstance(api, HostMemory):
+                raise HostViewError(
+                    f"the host cannot address scope {region.space.scope!r} of {region.space.device} (host access "
+                    f"{self.kind.host_access!r}); copy the tensor to the host with t.to_device('cpu')"
+                )
+            self._address = api.host_pointer(region.space) + region.byte_offset
+        elif self.region is None:
+            self.live_region  # noqa: B018  raises
+        return self._address
+
+    def free(self) -> None:
+        """Free the bytes now; raises StorageInUseError naming the holders of exported views. Twice is once."""
+        if self.region is None:
+            return
+        holders = [export() for export in self._exports or ()]
+        names = [str(holder) for holder in holders if holder is not None]
+        names += [view.holder for view in self._views or ()]
+        if names:
+            raise StorageInUseError(
+                f"{self.nbytes} bytes on {self.device} are still in use by {', '.join(sorted(names))}; "
+                "drop those first, or let the storage go out of scope instead of freeing it"
+            )
+        self._free()
+
+    def _free(self) -> None:
+        self.wait(0, self.nbytes, writes=True)
+        release, self._release = self._release, None
+        self.region = self.owner = None
+        if release is not None:
+            release()
+
+    def __del__(self) -> None:
+        if getattr(self, "region", None) is not None and (self._release or self._queued):
+            self._free()
+
+    def add_export(self, holder: object) -> None:
+        """Count ``holder``, whose ``str`` names it, as a user of the bytes for as long as it lives."""
+        if self._exports is None:
+            self._exports = set()
+        self._exports.add(ref(holder, self._exports.discard))
+
+    def queue(self, event: Event, access: Access, keep_alive: object) -> None:
+        """Note an access that completes with ``event``; it holds ``keep_alive`` until then."""
+        live = [q for q in self._queued or () if not q.event.query()]
+        self._queued = [*live, _Queued(access, event, keep_alive)]
+
+    def wait(self, start: int, stop: int, *, writes: bool) -> None:
+        """Wait for the queued accesses that an access of ``start <= b < stop`` must come after."""
+        if self._queued:
+            for queued in self._queued:
+                if queued.access.conflicts(start, stop, writes):
+                    queued.event.synchronize()
+            self._queued = [q for q in self._queued if not q.event.query()]
+
+    def check_access(self, start: int, stop: int, *, writes: bool, what: str) -> None:
+        """Raise HostAccessError when an open view conflicts with ``what``, which uses ``start <= b < stop``."""
+        for view in self._views or ():
+            if view.conflicts(start, stop, writes):
+                raise HostAccessError(
+                    f"{what} {'writes' if writes else 'reads'} bytes {start} to {stop} while {view.holder} is open; "
+                    "leave its `with` block first"
+                )
+
+    def open_view(self, access: Access) -> None:
+        """Enter a host view; raises HostAccessError when it conflicts with one that is open."""
+        self.check_access(access.start, access.stop, writes=access.writes, what=access.holder)
+        self._views = [*(self._views or ()), access]
+        _open_views[0] += 1
+
+    def close_view(self, access: Access) -> None:
+        """Leave a host view."""
+        self._views = [view for view in self._views or () if view is not access]
+        _open_views[0] -= 1
+
+
+def allocate(
+    device: Device, nbytes: int, *, scope: str = "global", alignment: int = 1, allocator: Allocator | None = None
+) -> Storage:
+    """A Storage of ``nbytes`` bytes, undefined, of ``scope``; raises OutOfMemoryError."""
+    kind = device.memory_kind(scope)
+    source = allocator or default_allocator(device, scope)
+    block = allocate_or_trim(source, nbytes, max(alignment, kind.alignment))
+    return Storage(block.region, kind, nbytes, release=lambda: source.deallocate(block))
+
+
+@cache
+def host_device() -> Device:
+    """The device that ordinary memory of this process belongs to."""
+    return find_device("cpu")
+
+
+@cache
+def borrowed_host_kind() -> MemoryKind:
+    """The kind of host memory that others allocated: nothing is known of its alignment."""
+    return replace(host_device().memory_kind(), alignment=1)
+
+
+def borrow_host(address: int, nbytes: int, owner: object, *, readonly: bool) -> Storage:
+    """A Storage over ``nbytes`` bytes of this process that ``owner`` keeps alive."""
+    storage = Storage(
+        Region(Space(host_device(), "global", address)),
+        borrowed_host_kind(),
+        nbytes,
+        readonly=readonly,
+        owner=owner,
+    )
+    storage._address = address
+    return storage

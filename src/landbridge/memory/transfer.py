@@ -1,0 +1,145 @@
+"""Copies between Tensors of any two devices: in place of the host, by a device that can, or staged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import TYPE_CHECKING
+
+from landbridge.device.api import DeviceAPI
+from landbridge.device.protocols import AccessMode, HostMemory, PeerCopy
+from landbridge.device.space import Region, Space
+from landbridge.device.stream import Stream, current_stream
+from landbridge.errors import InputError
+from landbridge.memory import ledger
+from landbridge.memory.storage import Access, Storage, any_view_open, host_device
+
+if TYPE_CHECKING:
+    from landbridge.tensor import Tensor
+
+
+def copy_tensor(dst: Tensor, src: Tensor, *, cause: str, stream: Stream | None = None) -> None:
+    """Copy the elements of ``src`` to ``dst``, of the same shape and dtype.
+
+    The device that can do it does; else the host does, through its views; else the bytes are staged in host
+    memory, which the ledger shows as two moves. Strided copies become one for each dense run.
+    """
+    if dst.shape != src.shape or dst.dtype != src.dtype:
+        raise InputError(
+            f"{cause}: {src!r} cannot be copied to {dst!r}; give a destination of its shape and dtype"
+        )
+    if dst.readonly:
+        raise InputError(f"{cause}: {dst!r} is read-only; give a destination that may be written")
+    if src.nbytes == 0:
+        return
+    _check_views(dst, src, cause)
+    if _host_sees(src, "r") and _host_sees(dst, "w"):
+        with src.host_view("r") as source, dst.host_view(_writing_mode(dst)) as target:
+            ledger.copy_array(
+                target,
+                source,
+                cause=cause,
+                tensor=repr(src),
+                source=str(src.device),
+                destination=str(dst.device),
+            )
+        return
+    copier = _copier(src.storage.live_region.space, dst.storage.live_region.space)
+    if copier is not None:
+        _copy_by(copier, dst, src, cause, stream)
+        return
+    from landbridge.tensor import empty
+
+    if src.device == host_device() or dst.device == host_device():
+        raise InputError(
+            f"{cause}: neither {src.device} nor {dst.device} can copy between them and the host cannot view the "
+            "memory; the device needs can_copy or host_pointer"
+        )
+    staging = empty(src.shape, dtype=src.dtype, device=host_device())
+    copy_tensor(staging, src, cause=f"{cause}:staged", stream=stream)
+    copy_tensor(dst, staging, cause=f"{cause}:staged", stream=stream)
+
+
+def _copy_by(copier: DeviceAPI, dst: Tensor, src: Tensor, cause: str, stream: Stream | None) -> None:
+    source, target = src.storage, dst.storage
+    ledger.announce(
+        src.nbytes, cause=cause, tensor=repr(src), source=str(src.device), destination=str(dst.device)
+    )
+    (src_start, src_stop), (dst_start, dst_stop) = src.byte_range, dst.byte_range
+    source.wait(src_start, src_stop, writes=False)
+    target.wait(dst_start, dst_stop, writes=True)
+    if stream is None:
+        device = dst.device if dst.device.api is copier else src.device
+        stream = current_stream(device)
+    from_region, to_region = source.live_region, target.live_region
+    _check_overlap(dst, src, cause)
+    for src_offset, dst_offset, nbytes in _runs(src, dst):
+        event = copier.copy_data_from_to(
+            Region(from_region.space, from_region.byte_offset + src_offset),
+            Region(to_region.space, to_region.byte_offset + dst_offset),
+            nbytes,
+            stream,
+            (source, target),
+        )
+        if event is None:
+            continue
+        if source.owner is not None:
+            event.synchronize()  # borrowed: its owner may overwrite it as soon as this returns
+            continue
+        source.queue(event, Access(src_start, src_stop, False, cause), target)
+        target.queue(event, Access(dst_start, dst_stop, True, cause), source)
+
+
+def _runs(src: Tensor, dst: Tensor) -> Iterator[tuple[int, int, int]]:
+    """(source offset, destination offset, bytes) of each run that is dense at both ends."""
+    run, outer = src.itemsize, src.ndim
+    while outer:
+        axis = outer - 1
+        if src.shape[axis] != 1 and not (src.strides[axis] * src.itemsize == run == dst.strides[axis] * src.itemsize):
+            break
+        run *= src.shape[axis]
+        outer = axis
+    for index in product(*(range(extent) for extent in src.shape[:outer])):
+        yield (
+            src.byte_offset + sum(i * s for i, s in zip(index, src.strides, strict=False)) * src.itemsize,
+            dst.byte_offset + sum(i * s for i, s in zip(index, dst.strides, strict=False)) * src.itemsize,
+            run,
+        )
+
+
+def _check_overlap(dst: Tensor, src: Tensor, cause: str) -> None:
+    a, b = src.storage.live_region, dst.storage.live_region
+    if a.space != b.space:
+        return
+    (src_start, src_stop), (dst_start, dst_stop) = src.byte_range, dst.byte_range
+    shift = a.byte_offset - b.byte_offset
+    if src_start + shift < dst_stop and dst_start < src_stop + shift:
+        raise InputError(f"{cause}: {src!r} and {dst!r} overlap; give memory that is apart from the source")
+
+
+def _check_views(dst: Tensor, src: Tensor, cause: str) -> None:
+    if any_view_open():
+        src.storage.check_access(*src.byte_range, writes=False, what=cause)
+        dst.storage.check_access(*dst.byte_range, writes=True, what=cause)
+
+
+def _copier(src: Space, dst: Space) -> DeviceAPI | None:
+    """The API that copies from ``src`` to ``dst``: the one they share, or one that reaches over."""
+    if src.device == dst.device:
+        return src.device.api
+    for api in (dst.device.api, src.device.api):
+        if isinstance(api, PeerCopy) and api.can_copy(src, dst):
+            return api
+    return None
+
+
+def _host_sees(tensor: Tensor, mode: str) -> bool:
+    storage: Storage = tensor.storage
+    kind = storage.kind
+    readable = kind.host_readable if mode == "r" else kind.host_writable
+    return readable and isinstance(storage.device.api, HostMemory)
+
+
+def _writing_mode(tensor: Tensor) -> AccessMode:
+    start, stop = tensor.byte_range
+    return "w" if stop - start == tensor.nbytes else "rw"
