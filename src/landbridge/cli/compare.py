@@ -74,12 +74,12 @@ def _run(
     seed: int,
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """Inputs and outputs by name of one run here, as arrays of their own."""
-    import landbridge
     from landbridge.cli.inputs import make_inputs
     from landbridge.cli.models import open_model
+    from landbridge.session import Session
 
     executable = open_model(path, target, shapes).executable
-    session = landbridge.Session(executable, device=device, num_threads=threads)
+    session = Session(executable, device=device, num_threads=threads)
     feeds = {}
     for name, tensor in make_inputs(executable, files, device, seed).items():
         session.set_input_zero_copy(name, tensor)

@@ -24,7 +24,7 @@ def make_inputs(executable: Executable, files: Mapping[str, Path], device: str, 
 
     Raises InputError for a name the model does not have and for a file that does not fit its input.
     """
-    import landbridge
+    from landbridge.tensor import empty
 
     specs = {spec.name: spec for spec in executable.main.inputs}
     unknown = set(files) - set(specs)
@@ -34,7 +34,7 @@ def make_inputs(executable: Executable, files: Mapping[str, Path], device: str, 
     tensors = {}
     for name, spec in specs.items():
         source = _read(name, files[name], spec) if name in files else _random(rng, spec)
-        tensor = landbridge.empty(spec.shape, dtype=spec.dtype, device=device)
+        tensor = empty(spec.shape, dtype=spec.dtype, device=device)
         with tensor.host_view("w") as view:
             view[...] = source
         tensors[name] = tensor

@@ -28,18 +28,19 @@ def open_model(
     model: Path, target: str | None, shapes: Mapping[str, tuple[int, ...]], extra_outputs: Sequence[str] = ()
 ) -> Opened:
     """The Executable of ``model``. An ``.lbx`` is what it is: a target or a shape for it is wrong usage."""
-    import landbridge
-
     if model.suffix == ".lbx":
         if target is not None or shapes:
             raise typer.BadParameter(
                 f"{model} is compiled already; --target and --shape are for the .onnx it came from"
             )
-        return Opened(landbridge.load(model), 0.0)
-    options = {"extra_outputs": list(extra_outputs)} if extra_outputs else {}
+        from landbridge.loader import load
+
+        return Opened(load(model), 0.0)
     began = time.perf_counter()
     with progress(f"compiling {model.name}"):
-        executable = landbridge.compile(model, target=target or "llvm", shapes=dict(shapes), **options)
+        from landbridge.compiler import compile
+
+        executable = compile(model, target or "llvm", shapes=shapes, extra_outputs=extra_outputs)
     return Opened(executable, time.perf_counter() - began)
 
 

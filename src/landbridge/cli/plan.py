@@ -54,12 +54,12 @@ def _of_csv(file: Path, capacity: int | None, budget: float) -> dict[str, Any]:
 def _of_executable(file: Path) -> dict[str, Any]:
     from math import prod
 
-    import landbridge
     from landbridge.cli.models import describe_memory
     from landbridge.dtypes import dtype
     from landbridge.executable.instructions import AllocTensor
+    from landbridge.loader import load
 
-    executable = landbridge.load(file)
+    executable = load(file)
     entries = [
         {
             "name": step.name or f"%{step.dst}",

@@ -14,6 +14,7 @@ from landbridge.cli.output import emit, message, progress, table
 
 if TYPE_CHECKING:
     from landbridge.executable.executable import Executable
+    from landbridge.memory.ledger import Move
     from landbridge.session import Session
     from landbridge.tensor import Tensor
 
@@ -36,20 +37,21 @@ def run(
     json: args.Json = False,
 ) -> None:
     """Run MODEL on a device. Input files are read into the device's memory; latency covers runs alone."""
-    import landbridge
     from landbridge.cli.inputs import make_inputs
     from landbridge.cli.models import describe_memory, open_model
+    from landbridge.memory.ledger import ledger
+    from landbridge.session import Session
 
     files, shapes = args.parse_inputs(input), args.parse_shapes(shape)
     opened = open_model(model, target, shapes)
-    session = landbridge.Session(opened.executable, device=device, num_threads=threads)
+    session = Session(opened.executable, device=device, num_threads=threads)
     tensors = make_inputs(opened.executable, files, device, seed)
     for name, tensor in tensors.items():
         session.set_input_zero_copy(name, tensor)
     with progress(f"running {model.name}"):
         session.run()
         milliseconds = [_timed_run(session) for _ in range(repeat)]
-    with landbridge.ledger() as moves:
+    with ledger() as moves:
         session.run()
     outputs = _outputs(opened.executable, session, output_dir)
     if trace is not None:
@@ -61,7 +63,8 @@ def run(
         "latency_ms": {"min": min(milliseconds), "median": statistics.median(milliseconds)},
         "repeat": repeat,
         "compile_s": opened.compile_s,
-        "copies": [{"nbytes": m.nbytes, "cause": m.cause, "tensor": m.tensor} for m in moves],
+        "copies": [_describe_move(move) for move in moves if not move.is_kernel],
+        "reorders": [_describe_move(move) for move in moves if move.is_kernel],
         "memory": describe_memory(opened.executable),
     }
     if json:
@@ -76,17 +79,26 @@ def _timed_run(session: Session) -> float:
     return (time.perf_counter_ns() - began) / 1e6
 
 
+def _describe_move(move: Move) -> dict[str, object]:
+    return {"nbytes": move.nbytes, "cause": move.cause, "tensor": move.tensor}
+
+
 def _outputs(executable: Executable, session: Session, directory: Path | None) -> list[dict[str, object]]:
     import numpy as np
 
     from landbridge.cli.models import describe_tensor
 
     described = []
+    stems: set[str] = set()
     for number, spec in enumerate(executable.main.outputs):
         entry = describe_tensor(spec)
         if directory is not None:
             directory.mkdir(parents=True, exist_ok=True)
-            file = directory / f"{_file_stem(spec.name)}.npy"
+            stem = _file_stem(spec.name)
+            if stem in stems:
+                stem = f"{stem}.{number}"
+            stems.add(stem)
+            file = directory / f"{stem}.npy"
             with session.get_output(number).host_view("r") as view:
                 np.save(file, view)
             entry["file"] = str(file)
@@ -135,7 +147,8 @@ def _print(result: dict[str, Any]) -> None:
             for m in result["memory"]
         ],
     )
-    copies = [(c["nbytes"], c["cause"], c["tensor"]) for c in result["copies"]]
-    table("copies in one run", ("bytes", "cause", "tensor"), copies)
-    if not copies:
+    for title, key in (("copies in one run", "copies"), ("kernels that only move data", "reorders")):
+        moves = [(move["nbytes"], move["cause"], move["tensor"]) for move in result[key]]
+        table(title, ("bytes", "cause", "tensor"), moves)
+    if not result["copies"]:
         typer.echo("copies in one run: none")

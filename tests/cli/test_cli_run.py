@@ -1,0 +1,154 @@
+"""``landbridge run`` and ``plan`` on compiled files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from landbridge.cli.app import app
+from tests.vm import programs
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """y = 2 (a + b), on 64 floats."""
+    file = tmp_path / "two_stages.lbx"
+    programs.two_stages().save(file)
+    return file
+
+
+def _save(path: Path, array: np.ndarray) -> Path:
+    np.save(path, array)
+    return path
+
+
+def test_files_in_files_out_and_one_json_object(model: Path, tmp_path: Path) -> None:
+    a = np.arange(64, dtype=np.float32)
+    file_a, file_b = _save(tmp_path / "a.npy", a), _save(tmp_path / "b.npy", 10 * a)
+    out = tmp_path / "out"
+    done = runner.invoke(
+        app,
+        ["run", str(model), "--input", f"a={file_a}", "--input", f"b={file_b}",
+         "--output-dir", str(out), "--repeat", "3", "--threads", "1", "--json"],
+    )  # fmt: skip
+    assert (done.exit_code, done.stderr) == (0, "")
+    result = json.loads(done.stdout)
+    [output] = result["outputs"]
+    assert (output["name"], output["shape"], output["dtype"]) == ("y", [64], "float32")
+    np.testing.assert_array_equal(np.load(output["file"]), 22 * a)
+    assert Path(output["file"]).parent == out
+    assert 0 < result["latency_ms"]["min"] <= result["latency_ms"]["median"]
+    assert result["copies"] == []
+    assert result["compile_s"] == 0
+    assert result["memory"] == [
+        {
+            "device": "main",
+            "scope": "global",
+            "planned_bytes": 256,
+            "lower_bound_bytes": 256,
+            "proved_optimal": True,
+        }
+    ]
+
+
+def test_inputs_not_given_are_seeded(model: Path, tmp_path: Path) -> None:
+    def outputs(seed: int, name: str) -> bytes:
+        directory = tmp_path / name
+        arguments = ["run", str(model), "--seed", str(seed), "--output-dir", str(directory), "--repeat", "1"]
+        assert runner.invoke(app, arguments).exit_code == 0
+        return (directory / "y.npy").read_bytes()
+
+    first = outputs(1, "first")
+    assert first == outputs(1, "again")
+    assert first != outputs(2, "other")
+
+
+def test_kernels_that_move_data_are_listed_apart(tmp_path: Path) -> None:
+    file = tmp_path / "moves.lbx"
+    programs.moves_data().save(file)
+    result = json.loads(runner.invoke(app, ["run", str(file), "--json"]).stdout)
+    assert result["copies"] == []
+    assert result["reorders"] == [{"nbytes": 256, "cause": "kernel:reorder", "tensor": "reorder_x"}]
+
+
+def test_a_trace_is_written(model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    done = runner.invoke(app, ["run", str(model), "--trace", str(file), "--json"])
+    assert json.loads(done.stdout)["outputs"]
+    assert str(file) in done.stderr
+    names = [event["name"] for event in json.loads(file.read_text())["traceEvents"] if event["ph"] == "X"]
+    assert names == ["add", "double", "double"]
+
+
+def test_text_output_names_what_matters(model: Path) -> None:
+    done = runner.invoke(app, ["run", str(model)], env={"COLUMNS": "120", "NO_COLOR": "1"})
+    assert done.exit_code == 0
+    for word in ("float32", "median ms", "planned bytes", "copies in one run: none"):
+        assert word in done.stdout
+
+
+def test_outputs_whose_names_are_no_file_names_get_files_of_their_own(tmp_path: Path) -> None:
+    file, n = tmp_path / "odd.lbx", 4
+    program = (programs.Call(0, "double", (0, 1), n), programs.Call(0, "copy", (0, 2), n))
+    programs.executable({"x": (n,)}, {"y/1": (n,), "y:1": (n,)}, program).save(file)
+    done = runner.invoke(app, ["run", str(file), "--output-dir", str(tmp_path / "out"), "--json"])
+    files = [Path(output["file"]).name for output in json.loads(done.stdout)["outputs"]]
+    assert files == ["y_1.npy", "y_1.1.npy"]
+
+
+@pytest.mark.parametrize(
+    ("array", "says"),
+    [
+        (np.zeros(64), "float64"),
+        (np.zeros((1, 64), np.float32), "(1, 64)"),
+        (np.array([{}], dtype=object), "not a .npy file of plain values"),
+    ],
+)
+def test_files_that_do_not_fit_an_input(model: Path, tmp_path: Path, array: np.ndarray, says: str) -> None:
+    file = tmp_path / "a.npy"
+    np.save(file, array, allow_pickle=True)
+    done = runner.invoke(app, ["run", str(model), "--input", f"a={file}", "--json"])
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert says in done.stderr
+
+
+def test_errors_of_names_files_and_devices(model: Path, tmp_path: Path) -> None:
+    file = _save(tmp_path / "a.npy", np.zeros(64, np.float32))
+    unknown = runner.invoke(app, ["run", str(model), "--input", f"c={file}"])
+    assert (unknown.exit_code, "its inputs are a, b" in unknown.stderr) == (1, True)
+    device = runner.invoke(app, ["run", str(model), "--device", "cpv"])
+    assert (device.exit_code, "cpu" in device.stderr) == (1, True)
+    truncated = tmp_path / "truncated.lbx"
+    truncated.write_bytes(model.read_bytes()[:200])
+    broken = runner.invoke(app, ["run", str(truncated)])
+    assert (broken.exit_code, "Traceback" in broken.stderr) == (1, False)
+    assert broken.stderr
+
+
+def test_a_compiled_file_takes_no_target_and_no_shape(model: Path) -> None:
+    for arguments in (["run", str(model), "--target", "llvm"], ["run", str(model), "--shape", "a=64"]):
+        done = runner.invoke(app, arguments, env={"COLUMNS": "200"})
+        assert (done.exit_code, "compiled already" in done.stderr) == (2, True)
+    for command in ("compile", "compare"):
+        assert runner.invoke(app, [command, str(model)]).exit_code == 2
+
+
+def test_plan_shows_what_was_planned(model: Path) -> None:
+    result = json.loads(runner.invoke(app, ["plan", str(model), "--json"]).stdout)
+    assert result["buffers"] == [{"name": "sum", "offset": 64, "size": 256}]
+    assert result["memory"][0]["planned_bytes"] == 256
+
+
+def test_devices_lists_the_cpu_with_its_memory() -> None:
+    listed = json.loads(runner.invoke(app, ["devices", "--json"]).stdout)
+    cpu = next(entry for entry in listed["devices"] if entry["name"] == "cpu:0")
+    assert cpu["memory"][0]["scope"] == "global"
+    assert cpu["attrs"]["compute_units"] >= 1
+    shown = runner.invoke(app, ["devices"])
+    assert (shown.exit_code, "cpu:0" in shown.stdout) == (0, True)

@@ -1,0 +1,50 @@
+"""The trace takes a run record by record: same results, every kernel once, in order."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+
+from landbridge.executable.executable import Executable
+from landbridge.tensor import Tensor, empty
+from landbridge.vm.trace import TraceEvent, chrome_trace, trace_run
+from tests.vm import programs
+
+
+def _tensor(values: list[float]) -> Tensor:
+    tensor = empty((len(values),), dtype="float32")
+    with tensor.host_view("w") as view:
+        view[...] = values
+    return tensor
+
+
+def _names(executable: Executable, inputs: dict[str, Tensor], threads: int = 1) -> list[str]:
+    return [event.name for event in trace_run(executable, "cpu", inputs, threads)]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_kernels_are_listed_in_order_with_times(threads: int) -> None:
+    inputs = {name: _tensor([1.0] * 64) for name in ("a", "b")}
+    events = trace_run(programs.two_stages(), "cpu", inputs, threads)
+    assert [(event.name, event.tasks) for event in events] == [("add", 64), ("double", 32), ("double", 32)]
+    assert all(event.category == "kernel" and event.duration_us > 0 for event in events)
+    for before, after in pairwise(events):
+        assert before.start_us + before.duration_us <= after.start_us + 1e-3  # rounding
+
+
+def test_branches_trace_the_side_taken() -> None:
+    x = _tensor([1.0] * 8)
+    taken = _names(programs.branches(), {"x": x, "c": _tensor([1.0])})
+    not_taken = _names(programs.branches(), {"x": x, "c": _tensor([-1.0])})
+    assert taken == ["is_positive", "double", "double"]
+    assert not_taken == ["is_positive", "copy", "double"]
+
+
+def test_chrome_json() -> None:
+    text = chrome_trace([TraceEvent("conv", "kernel", 1.5, 20.0, tasks=4)], process="model")
+    named, event = json.loads(text)["traceEvents"]
+    assert named["args"] == {"name": "model"}
+    assert (event["name"], event["ph"], event["ts"], event["dur"]) == ("conv", "X", 1.5, 20.0)
+    assert event["args"] == {"tasks": 4}
