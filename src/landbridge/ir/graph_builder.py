@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.builder import Builder, InsertPoint
+from xdsl.builder import Builder
 from xdsl.dialects import bufferization
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.rewriter import InsertPoint
 
 from landbridge.dtypes import dtype_name
 from landbridge.errors import ShapeError
@@ -71,7 +72,7 @@ class GraphBuilder:
         return list(op.res)
 
     def elementwise(self, name: str, inputs: Sequence[SSAValue], body: Body, dtype: str | None = None) -> SSAValue:
-        """``body(s, *values)`` on every element, with numpy broadcasting; ``dtype`` of the result (else the first's)."""
+        """``body(s, *values)`` on every element, numpy broadcasting; ``dtype`` of the result (else the first's)."""
         shapes = [shape_of(v.type) for v in inputs]
         try:
             shape = np.broadcast_shapes(*shapes)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math as pymath
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, linalg, math, memref
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, IntegerType
+from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from landbridge.errors import CompileError
@@ -21,7 +22,7 @@ from landbridge.ir.types import compute_type, element_type
 Number: TypeAlias = "Value | int | float | bool"
 
 _CMPF = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
-_FMF = arith.FastMathFlagsAttr([arith.FastMathFlag.ALLOW_CONTRACT])
+_FMF = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
 
 
 def arith_type(dtype: str) -> Attribute:
@@ -99,7 +100,7 @@ class Value:
         return self.b.binary("xor", self, o)
 
 
-_FLOAT_BINARY: dict[str, type[Operation]] = {
+_FLOAT_BINARY: dict[str, Callable[..., Operation]] = {
     "add": arith.AddfOp,
     "sub": arith.SubfOp,
     "mul": arith.MulfOp,
@@ -107,7 +108,7 @@ _FLOAT_BINARY: dict[str, type[Operation]] = {
     "max": arith.MaximumfOp,
     "min": arith.MinimumfOp,
 }
-_INT_BINARY: dict[str, tuple[type[Operation], type[Operation]]] = {
+_INT_BINARY: dict[str, tuple[Callable[..., Operation], Callable[..., Operation]]] = {
     "add": (arith.AddiOp, arith.AddiOp),
     "sub": (arith.SubiOp, arith.SubiOp),
     "mul": (arith.MuliOp, arith.MuliOp),
@@ -122,7 +123,7 @@ _INT_BINARY: dict[str, tuple[type[Operation], type[Operation]]] = {
     "shl": (arith.ShLIOp, arith.ShLIOp),
     "shr": (arith.ShRSIOp, arith.ShRUIOp),
 }
-_MATH: dict[str, type[Operation]] = {
+_MATH: dict[str, Callable[..., Operation]] = {
     "abs": math.AbsFOp, "acos": math.AcosOp, "acosh": math.AcoshOp, "asin": math.AsinOp,
     "asinh": math.AsinhOp, "atan": math.AtanOp, "atanh": math.AtanhOp, "ceil": math.CeilOp,
     "cos": math.CosOp, "cosh": math.CoshOp, "erf": math.ErfOp, "exp": math.ExpOp, "floor": math.FloorOp,
@@ -150,7 +151,7 @@ class ScalarBuilder:
         ty = arith_type(dtype)
         if is_float(dtype):
             assert isinstance(ty, AnyFloat)
-            attr: Attribute = FloatAttr(float(value), ty)
+            attr: FloatAttr[Any] | IntegerAttr[Any] = FloatAttr(float(value), ty)
         else:
             assert isinstance(ty, IntegerType | IndexType)
             number = int(value)
@@ -183,10 +184,10 @@ class ScalarBuilder:
             if kind not in _FLOAT_BINARY:
                 raise CompileError(f"no float operation {kind!r}")
             op = _FLOAT_BINARY[kind]
-            return self._add(op(x.ssa, y.ssa, flags=_FMF), dtype)  # type: ignore[call-arg]
+            return self._add(op(x.ssa, y.ssa, flags=_FMF), dtype)
         signed, unsigned = _INT_BINARY[kind]
         chosen = unsigned if dtype.startswith("uint") or dtype == "bool" else signed
-        return self._add(chosen(x.ssa, y.ssa), dtype)  # type: ignore[call-arg]
+        return self._add(chosen(x.ssa, y.ssa), dtype)
 
     def maximum(self, a: Number, b: Number) -> Value:
         """The larger; NaN when either is NaN."""
@@ -223,7 +224,7 @@ class ScalarBuilder:
         """A unary function of the math dialect, by its short name ("exp", "tanh", ...)."""
         if name not in _MATH or not is_float(a.dtype):
             raise CompileError(f"no scalar function {name!r} on {a.dtype}")
-        return self._add(_MATH[name](a.ssa), a.dtype)  # type: ignore[call-arg]
+        return self._add(_MATH[name](a.ssa), a.dtype)
 
     def exp(self, a: Value) -> Value:
         """e to the ``a``."""
@@ -273,7 +274,7 @@ def _bits(dtype: str) -> int:
     return int(dtype.lstrip("abcdefghijklmnopqrstuvwxyz"))
 
 
-def _cast_op(src: str, dst: str) -> Callable[[SSAValue, Attribute], Operation] | None:
+def _cast_op(src: str, dst: str) -> Callable[..., Operation] | None:
     """The arith operation that casts; None when the bits stay."""
     unsigned = src.startswith("uint") or src == "bool"
     if "index" in (src, dst):

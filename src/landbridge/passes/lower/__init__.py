@@ -7,6 +7,7 @@ attribute ``lb.tasks`` states.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import FunctionType, IntegerAttr, MemRefType, ModuleOp, UnitAttr, i64
@@ -61,7 +62,7 @@ def lower_prim(function: func.FuncOp, machine: Machine) -> func.FuncOp:
     return lowered
 
 
-def _flat(a: SSAValue) -> MemRefType:  # type: ignore[type-arg]
+def _flat(a: SSAValue) -> MemRefType[Any]:
     ty = a.type
     assert isinstance(ty, MemRefType)
     return MemRefType(ty.element_type, [element_count(shape_of(ty))], memory_space=ty.memory_space)
@@ -203,7 +204,7 @@ def _nested(code: Code, nest: Nest, sched: Schedule, emitter: NestEmitter, outer
         else:
 
             def column(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
-                at(i)  # noqa: B023
+                at(i)
                 return []
 
             code.loop(0, columns.count, 1, [], column)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, linalg, memref
 from xdsl.dialects.builtin import VectorType
+from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import SSAValue
 
 from landbridge.ir.types import shape_of
@@ -17,9 +18,7 @@ from landbridge.passes.lower.nest import Stage
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-REASSOCIATE = arith.FastMathFlagsAttr(
-    [arith.FastMathFlag.REASSOC, arith.FastMathFlag.NO_SIGNED_ZEROS, arith.FastMathFlag.ALLOW_CONTRACT]
-)
+REASSOCIATE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC, FastMathFlag.NO_SIGNED_ZEROS, FastMathFlag.ALLOW_CONTRACT])
 
 
 def emit_body(

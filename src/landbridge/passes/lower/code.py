@@ -202,7 +202,7 @@ class Code:
         """A constant in every lane."""
         ty: Any = VectorType(element, [lanes])
         assert isinstance(attr, FloatAttr | IntegerAttr)
-        return self.constant(DenseIntOrFPElementsAttr.from_list(ty, [attr.value.data]), ty)  # type: ignore[list-item]
+        return self.constant(DenseIntOrFPElementsAttr.from_list(ty, [attr.value.data]), ty)
 
     def broadcast(self, value: SSAValue, lanes: int) -> SSAValue:
         """A scalar in every lane."""
@@ -212,8 +212,8 @@ class Code:
         return self.emit(vector.BroadcastOp, [value], VectorType(value.type, [lanes]))
 
 
-def zero(element: Attribute) -> Attribute:
+def zero(element: Any) -> Attribute:
     """The constant 0 of an element type."""
     if isinstance(element, IntegerType | IndexType):
         return IntegerAttr(0, element)
-    return FloatAttr(0.0, element)  # type: ignore[arg-type]
+    return FloatAttr(0.0, element)

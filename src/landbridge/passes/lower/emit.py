@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from xdsl.dialects import arith, vector
-from xdsl.dialects.builtin import FloatAttr, IntegerType, VectorType
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, VectorType
 from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
 from xdsl.ir import Attribute, SSAValue
 
@@ -190,7 +190,7 @@ class NestEmitter:
     # ---- reduction --------------------------------------------------------------------------------------------
 
     def _reduce(self, main: Stage, t: Tile) -> Slots:
-        code, sched = self.code, self.sched
+        sched = self.sched
         horizontal, copies = sched.horizontal, self._copies(t)
         combine = combiner(main)
         slots: Slots = {}
@@ -458,7 +458,7 @@ class NestEmitter:
         sched = self.sched
         key = (
             id(a),
-            m if sched.rows is not None and a.uses(sched.rows) or self._guards_use(a, sched.rows) else 0,
+            m if (sched.rows is not None and a.uses(sched.rows)) or self._guards_use(a, sched.rows) else 0,
             n if sched.columns is not None and a.uses(sched.columns) else 0,
             shift[1] if shift and a.uses(shift[0]) else 0,
         )
@@ -512,10 +512,8 @@ class NestEmitter:
             self.code.store(value, self.buffers[a.buffer], where)
 
 
-def identity(combine: str, element: Attribute) -> Attribute:
+def identity(combine: str, element: Any) -> Attribute:
     """The value that ``combine`` leaves as it is."""
-    from xdsl.dialects.builtin import IntegerAttr
-
     if isinstance(element, IntegerType):
         w = element.width.data
         number = {
@@ -524,7 +522,7 @@ def identity(combine: str, element: Attribute) -> Attribute:
         }[combine]  # fmt: skip
         return IntegerAttr(number, element)
     value = {"arith.addf": 0.0, "arith.mulf": 1.0, "arith.maximumf": -math.inf, "arith.minimumf": math.inf}[combine]
-    return FloatAttr(value, element)  # type: ignore[arg-type]
+    return FloatAttr(value, element)
 
 
 def _skips_padding(stage: Stage) -> bool:
@@ -539,19 +537,19 @@ def _skips_padding(stage: Stage) -> bool:
     accumulator = stage.body.args[len(stage.reads)]
     op = next(iter(accumulator.uses)).operation
     other = op.operands[1] if op.operands[0] is accumulator else op.operands[0]
-    arguments = {a: r for a, r in zip(stage.body.args, stage.reads, strict=False)}
+    arguments = dict(zip(stage.body.args, stage.reads, strict=False))
     if other in arguments:
         factors = [other]
     elif (
         combine in ("arith.addf", "arith.addi")
         and other.owner in stage.body.ops
         and other.owner.name
-        in (  # type: ignore[union-attr]
+        in (
             "arith.mulf",
             "arith.muli",
         )
     ):
-        factors = list(other.owner.operands)  # type: ignore[union-attr]
+        factors = list(other.owner.operands)
     else:
         return False
     if any(f not in arguments for f in factors):

@@ -8,6 +8,8 @@ Graph inputs and outputs stay plain.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import bufferization
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
@@ -164,7 +166,7 @@ class _Packer:
         blocked: dict[SSAValue, SSAValue],
         prim: PrimView,
         classes: list[AxisClass],
-        inputs: list[tuple[SSAValue, SSAValue]],
+        inputs: Sequence[tuple[SSAValue, SSAValue]],
         outputs: list[SSAValue],
     ) -> None:
         """Stay in the blocked layout of an operand when the channel is a parallel loop of every stage."""

@@ -78,10 +78,10 @@ def axis_classes(prim: PrimView) -> list[AxisClass]:
         c = classes.setdefault(union.find(node), AxisClass(extent))
         c.fixed |= c.extent != extent
         if isinstance(node[0], linalg.ops.GenericOp):
-            c.loops.add(node)  # type: ignore[arg-type]
+            c.loops.add(node)
             c.reduces |= node in reducing
         else:
-            c.axes.add(node)  # type: ignore[arg-type]
+            c.axes.add(node)
     for node in fixed:
         classes[union.find(node)].fixed = True
     return list(classes.values())

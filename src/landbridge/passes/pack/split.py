@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from xdsl.dialects import arith, func, linalg, memref
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, FunctionType, IntegerAttr, MemRefType, UnitAttr, i64
@@ -70,7 +71,7 @@ def split_prim(
     return function
 
 
-def _type(buffer: SSAValue, layout: Layout | None) -> MemRefType:  # type: ignore[type-arg]
+def _type(buffer: SSAValue, layout: Layout | None) -> MemRefType[Any]:
     ty = buffer.type
     assert isinstance(ty, MemRefType)
     if layout is None:
