@@ -174,8 +174,7 @@ class Tensor:
             return self._array.flags.c_contiguous
         dense = row_major(self.shape)
         return self.size == 0 or all(
-            extent == 1 or stride == want
-            for extent, stride, want in zip(self.shape, self.strides, dense, strict=True)
+            extent == 1 or stride == want for extent, stride, want in zip(self.shape, self.strides, dense, strict=True)
         )
 
     @property
@@ -358,9 +357,7 @@ def empty(
     return Tensor(allocate(where, nbytes, scope=scope, alignment=alignment or 1), name, extents)
 
 
-def asarray(
-    obj: Any, /, *, dtype: Any = None, device: Device | str | None = None, copy: bool | None = None
-) -> Tensor:
+def asarray(obj: Any, /, *, dtype: Any = None, device: Device | str | None = None, copy: bool | None = None) -> Tensor:
     """``obj`` as a Tensor: a Tensor, an array, anything with DLPack or the buffer protocol, or nested sequences.
 
     ``copy=None`` copies only when another ``dtype`` or ``device`` needs it, True always, False never: it raises

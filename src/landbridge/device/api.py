@@ -46,9 +46,7 @@ class DeviceAPI(ABC):
         """The MemoryKind of each scope; ``"global"`` is always one of them."""
 
     @abstractmethod
-    def alloc_data_space(
-        self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None
-    ) -> Space:
+    def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
         """Allocate ``nbytes`` bytes of ``scope``, owned by the caller until ``free_data_space``.
 
         The effective alignment is the larger of ``alignment`` (a power of two) and the kind's. ``type_hint`` is

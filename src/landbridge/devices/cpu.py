@@ -63,9 +63,7 @@ class CpuDeviceAPI(DeviceAPI):
         """``"global"``: coherent host memory, used in place whoever allocated it."""
         return self._kinds
 
-    def alloc_data_space(
-        self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None
-    ) -> Space:
+    def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
         """Map ``nbytes`` bytes of zeros; alignments above a page are met by mapping more."""
         if scope not in self._kinds:
             raise InputError(f"device cpu:{index} has no memory scope {scope!r}; legal: {GLOBAL_SCOPE}")

@@ -25,9 +25,7 @@ def copy_tensor(dst: Tensor, src: Tensor, *, cause: str, stream: Stream | None =
     memory, which the ledger shows as two moves. Strided copies become one for each dense run.
     """
     if dst.shape != src.shape or dst.dtype != src.dtype:
-        raise InputError(
-            f"{cause}: {src!r} cannot be copied to {dst!r}; give a destination of its shape and dtype"
-        )
+        raise InputError(f"{cause}: {src!r} cannot be copied to {dst!r}; give a destination of its shape and dtype")
     if dst.readonly:
         raise InputError(f"{cause}: {dst!r} is read-only; give a destination that may be written")
     if src.nbytes == 0:
@@ -62,9 +60,7 @@ def copy_tensor(dst: Tensor, src: Tensor, *, cause: str, stream: Stream | None =
 
 def _copy_by(copier: DeviceAPI, dst: Tensor, src: Tensor, cause: str, stream: Stream | None) -> None:
     source, target = src.storage, dst.storage
-    ledger.announce(
-        src.nbytes, cause=cause, tensor=repr(src), source=str(src.device), destination=str(dst.device)
-    )
+    ledger.announce(src.nbytes, cause=cause, tensor=repr(src), source=str(src.device), destination=str(dst.device))
     (src_start, src_stop), (dst_start, dst_stop) = src.byte_range, dst.byte_range
     source.wait(src_start, src_stop, writes=False)
     target.wait(dst_start, dst_stop, writes=True)

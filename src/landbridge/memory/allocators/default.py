@@ -23,9 +23,7 @@ def default_allocator(device: Device, scope: str = "global") -> Allocator:
         kind = device.memory_kind(scope)
         made: Allocator = NaiveAllocator(device, scope)
         if kind.allocators[0] == "pooled" and kind.ndim == 1:
-            made = PooledAllocator(
-                made, granule=max(64, kind.alignment, kind.offset_alignment, kind.coherence_granule)
-            )
+            made = PooledAllocator(made, granule=max(64, kind.alignment, kind.offset_alignment, kind.coherence_granule))
         with _lock:
             found = _allocators.setdefault(key, made)
     return found
