@@ -9,7 +9,6 @@ own, so that the ledger shows it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects import bufferization, func, memref
@@ -43,27 +42,18 @@ from landbridge.ir.types import (
     shape_of,
     vdevice_of,
 )
+from landbridge.passes.claims import Claim, Claims, parts
 from landbridge.passes.copies import CopyPrims
 from landbridge.passes.registry import register_pass
 
 #: Attribute of memory-level ``memref.alloc`` and ``lb.constant``: the vdevice the bytes are on.
 VDEVICE = "lb.vdevice"
 
-_PRODUCERS = (CallOp, HostCallOp, IfOp, ConcatOp, PackOp, UnpackOp, ToVDeviceOp)
-
 
 @register_pass("bufferize")
 def bufferize(module: IRModule) -> None:
     """Give every tensor of @main a place in memory and make results be written there."""
     _Bufferizer(module).run()
-
-
-@dataclass(frozen=True)
-class _Claim:
-    """A produced value is part of ``whole`` (an output's memref, or another produced value), from element ``first``."""
-
-    whole: SSAValue
-    first: int
 
 
 def io_names(main: func.FuncOp) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -83,7 +73,6 @@ class _Bufferizer:
     def __init__(self, module: IRModule) -> None:
         self.module = module
         self.copies = CopyPrims(module)
-        self.claims: dict[SSAValue, _Claim] = {}
         self.places: dict[SSAValue, SSAValue] = {}  # produced tensor -> its memref
         self.values: dict[SSAValue, SSAValue] = {}  # any tensor -> the memref to read it from
         self.constants: dict[tuple[str, Attribute], SSAValue] = {}
@@ -99,14 +88,11 @@ class _Bufferizer:
         new = Block(arg_types=types)
         self.values.update(zip(block.args, new.args, strict=False))
         destinations = list(new.args[len(block.args) :])
-        claimed = [
-            self.claim(value, block, _Claim(place, 0)) for value, place in zip(returned, destinations, strict=True)
-        ]
-        self.claim_parts(block)
+        self.claims = Claims(block, returned, destinations)
         self.lower_block(block)
-        for i, value in enumerate(returned):
-            if not claimed[i]:
-                self.copy(self.values[value], destinations[i], 0, value.type, f"output {outputs[i]!r}")
+        for value, destination, name in zip(returned, destinations, outputs, strict=True):
+            if not self.claims.holds(value, Claim(destination, 0)):
+                self.copy(self.values[value], destination, 0, value.type, f"output {name!r}")
         new.add_ops([*self.head, *self.body, func.ReturnOp()])
         main = func.FuncOp("main", FunctionType.from_lists(types, []), Region(new))
         main.attributes.update(old.attributes)
@@ -115,34 +101,11 @@ class _Bufferizer:
         self.module.op.body.block.insert_op_before(main, old)
         Rewriter.erase_op(old, safe_erase=False)
 
-    # Who writes where -------------------------------------------------------------------------------
-
-    def claim_parts(self, block: Block) -> None:
-        """Let the inputs of concatenations, and what branches yield, be produced in their place."""
-        for op in block.ops:
-            if isinstance(op, IfOp):
-                for region in (op.then_region, op.else_region):
-                    for value, result in zip(cast(YieldOp, region.block.last_op).values, op.res, strict=True):
-                        self.claim(value, region.block, _Claim(result, 0))
-                    self.claim_parts(region.block)
-            elif isinstance(op, ConcatOp):
-                for value, first, contiguous in _parts(op):
-                    if contiguous:
-                        self.claim(value, block, _Claim(op.result, first))
-
-    def claim(self, value: SSAValue, block: Block, claim: _Claim) -> bool:
-        """Produce ``value`` at ``claim`` if it is produced in ``block`` and has no other place yet."""
-        root = _produced(value)
-        if root is None or root.owner.parent is not block or root in self.claims:
-            return False
-        self.claims[root] = claim
-        return True
-
     def place(self, value: OpResult) -> SSAValue:
         """The memref that ``value`` is produced in."""
         if value not in self.places:
             ty = buffer_type(cast(AnyTensor, value.type))
-            claim = self.claims.get(value)
+            claim = self.claims.of(value)
             if claim is None:
                 alloc = memref.AllocOp([], [], ty)
                 alloc.attributes[VDEVICE] = vdevice_of(value.type)
@@ -215,11 +178,11 @@ class _Bufferizer:
         inner = element_count(shape[axis + 1 :])
         rows, total = element_count(shape[:axis]), shape[axis] * inner
         dtype, place = dtype_of(op.result.type), vdevice_of(op.result.type)
-        for value, first, contiguous in _parts(op):
-            root = _produced(value)
-            if root is not None and self.claims.get(root) == _Claim(op.result, first) and contiguous:
+        for part in parts(op):
+            value, first = part.value, part.first
+            if self.claims.holds(value, Claim(op.result, first)):
                 continue
-            if contiguous:
+            if part.contiguous:
                 self.copy(self.values[value], whole, first, value.type, _node(op))
                 continue
             width = shape_of(value.type)[axis] * inner
@@ -250,8 +213,7 @@ class _Bufferizer:
         outer, self.body = self.body, []
         self.lower_block(old)
         for value, result, place in zip(cast(YieldOp, old.last_op).values, results, places, strict=True):
-            root = _produced(value)
-            if root is None or self.claims.get(root) != _Claim(result, 0):
+            if not self.claims.holds(value, Claim(result, 0)):
                 self.copy(self.values[value], place, 0, value.type, "branch")
         block = Block()
         block.add_ops([*self.body, YieldOp([])])
@@ -267,28 +229,6 @@ class _Bufferizer:
         prim = self.copies.flat(count, dtype, place)
         source, target = self.view(source, line, 0, self.body), self.view(target, line, first, self.body)
         self.body.append(CallOp(prim, [source], [target], [], node))
-
-
-def _produced(value: SSAValue) -> OpResult | None:
-    """The produced value that ``value`` is, through views of all of it; None for anything else."""
-    while isinstance(value.owner, ViewOp):
-        source = value.owner.source
-        if element_count(shape_of(source.type)) != element_count(shape_of(value.type)):
-            return None
-        value = source
-    return value if isinstance(value, OpResult) and isinstance(value.owner, _PRODUCERS) else None
-
-
-def _parts(op: ConcatOp) -> list[tuple[SSAValue, int, bool]]:
-    """Each input with its first element (in a row of the result) and whether its part is contiguous."""
-    axis, shape = op.axis.value.data, shape_of(op.result.type)
-    inner = element_count(shape[axis + 1 :])
-    contiguous = element_count(shape[:axis]) == 1
-    parts, first = [], 0
-    for value in op.inputs:
-        parts.append((value, first, contiguous))
-        first += shape_of(value.type)[axis] * inner
-    return parts
 
 
 def _node(op: Operation | Block) -> str:
