@@ -90,7 +90,7 @@ def test_saving_replaces_only_when_complete(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         sample().save(path)
     assert path.read_bytes() == good
-    assert os.listdir(tmp_path) == ["model.lbx"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model.lbx"]
 
 
 def test_saving_over_the_file_the_constants_are_mapped_from(tmp_path):
@@ -110,7 +110,7 @@ def test_not_an_lbx(tmp_path):
     path = tmp_path / "x.lbx"
     for content in (b"", b"\x89LB", b"PK\x03\x04" + bytes(200), bytes(200)):
         path.write_bytes(content)
-        with pytest.raises(ExecutableError, match="not an .lbx file"):
+        with pytest.raises(ExecutableError, match=r"not an \.lbx file"):
             read_executable(path)
 
 
@@ -119,7 +119,7 @@ def test_other_version(tmp_path, saved):
     struct.pack_into("<I", content, 8, 77)
     path = tmp_path / "x.lbx"
     path.write_bytes(content)
-    with pytest.raises(ExecutableError, match="format version 77.*compile the model again"):
+    with pytest.raises(ExecutableError, match=r"format version 77.*compile the model again"):
         read_executable(path)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from landbridge.dtypes import dtype
 from landbridge.errors import BindError
@@ -16,13 +17,14 @@ from landbridge.vm.code_image import LoadedImage
 from landbridge.vm.program import BranchStep, CopyStep, HostStep, HostTensor, KernelMove, NativeStep, Program, Step
 
 
-@dataclass(frozen=True)
-class Memory:
-    """Where a program's own memory is: the address of each AllocStorage and of each constant on a vdevice."""
+class Memory(Protocol):
+    """Where a program's own memory is."""
 
-    storage: Callable[[ins.AllocStorage], int]
-    constant: Callable[[ins.LoadConstant], tuple[int, int]]
-    """The address and size in bytes."""
+    def storage(self, instruction: ins.AllocStorage) -> int:
+        """The address of a new storage."""
+
+    def constant(self, instruction: ins.LoadConstant) -> tuple[int, int]:
+        """Address and size in bytes of a constant."""
 
 
 @dataclass(frozen=True)

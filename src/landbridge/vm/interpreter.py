@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from landbridge.dtypes import dtype, numpy_dtype
-from landbridge.memory import ledger
+from landbridge.memory.ledger import copy_array
 from landbridge.vm.program import BranchStep, CopyStep, HostStep, HostTensor, NativeStep, Step
 
 #: Runs ``count`` records from an address.
@@ -28,7 +28,7 @@ def run_steps(steps: Sequence[Step], words: array[int], run_native: RunNative) -
             case HostStep(function, args, attributes):
                 function([_array(arg, words) for arg in args], attributes)
             case CopyStep(src, dst, name, source, destination):
-                ledger.copy_array(
+                copy_array(
                     _array(dst, words),
                     _array(src, words),
                     cause="to_vdevice",

@@ -1,0 +1,292 @@
+"""Session: a compiled program bound to devices, ready to run again and again.
+
+Everything a run needs is decided when the Session is made: a run is one native call over bound memory. Inputs
+and outputs bound by reference are used in place and kept alive while bound.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from landbridge.device.device import Device
+from landbridge.errors import ForkedDeviceError, InputError, SessionBusyError
+from landbridge.executable.executable import Executable, TensorSpec
+from landbridge.memory import ledger
+from landbridge.memory.storage import any_view_open
+from landbridge.tensor import Tensor
+from landbridge.vm.argument import as_array, borrow, quick_address
+from landbridge.vm.bound_program import BoundProgram, slot_tensor
+from landbridge.vm.program_memory import bind_devices
+from landbridge.vm.slot import Slot
+from landbridge.vm.thread_pool import default_threads
+
+
+class Session:
+    """``executable`` bound to ``device`` (or ``devices``, by vdevice name) and to ``num_threads`` threads.
+
+    ``num_threads`` None takes every processor this process may use. One thread at a time may use a Session,
+    another gets SessionBusyError; Sessions share the constants of their Executable. Raises BindError or
+    ExecutableError when the program does not fit the devices or this machine.
+    """
+
+    def __init__(
+        self,
+        executable: Executable,
+        device: Device | str = "cpu",
+        *,
+        devices: Mapping[str, Device | str] | None = None,
+        num_threads: int | None = None,
+    ) -> None:
+        threads = default_threads() if num_threads is None else num_threads
+        if type(threads) is not int or threads < 1:
+            raise InputError(f"num_threads is {num_threads!r}; legal: None, or a number from 1")
+        lock = threading.Lock()
+        self._acquire, self._release = lock.acquire, lock.release
+        self._executable = executable
+        found = bind_devices(executable.vdevices, device, devices)
+        self._program = program = BoundProgram(executable, found, threads, lock)
+        self._inputs = _by_name_and_index(program.inputs)
+        self._outputs = _by_name_and_index(program.outputs)
+        # The runs' own view of the program, read on every call.
+        self._execute, self._execute_call = program.execute, program.execute_call
+        self._words, self._output_slots = program.words, program.outputs
+        self._has_moves, self._has_states = bool(program.moves), False
+        self._complete = False
+        self._forked = False
+        _sessions.add(self)
+
+    @property
+    def executable(self) -> Executable:
+        """What the Session runs."""
+        return self._executable
+
+    @property
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """Name, shape and dtype of each input, in order."""
+        return self._executable.main.inputs
+
+    @property
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """Name, shape and dtype of each output, in order."""
+        return self._executable.main.outputs
+
+    def __repr__(self) -> str:
+        inputs, outputs = (", ".join(spec.name for spec in specs) for specs in (self.inputs, self.outputs))
+        return f"Session({inputs} -> {outputs})"
+
+    def set_input(self, name: str | int, value: Any) -> None:
+        """Give input ``name`` (or index) the values of ``value`` now; later writes to ``value`` have no effect.
+
+        ``value`` is an array of any strides, a Tensor, a DLPack producer, a number or a nested list, of the
+        input's shape and dtype; else InputError. The ledger shows the copy, cause ``set_input``.
+        """
+        if not self._acquire(False):
+            self._refuse()
+        try:
+            slot = _find("input", name, self._inputs)
+            self._program.copy_in(slot, as_array(slot, value), "set_input")
+        finally:
+            self._release()
+
+    def set_input_zero_copy(self, name: str | int, value: Any) -> None:
+        """Bind input ``name`` (or index) to the memory of ``value``: the next run reads what is there then.
+
+        ``value`` is a C-contiguous array, Tensor or DLPack producer of the input's shape and dtype; it is kept
+        alive while bound. Raises InputError when it does not fit or overlaps an output, ZeroCopyError when its
+        memory cannot be used in place; what was bound then stays bound.
+        """
+        if not self._acquire(False):
+            self._refuse()
+        try:
+            try:
+                slot = self._inputs[name]
+            except (KeyError, TypeError):
+                raise _unknown("input", name, self._inputs) from None
+            owner: object = value
+            address = quick_address(slot, value)
+            if not address:
+                address, owner = borrow(slot, value)
+            end = address + slot.nbytes
+            for other in self._output_slots:
+                if address < other.end and other.address < end:
+                    slot.check_no_overlap(address, other, other.address)
+            if slot.partner is not None:
+                raise InputError(f"{slot} is a recurrent state, whose memory swaps at each run; use set_input")
+            slot.bind(self._words, address, owner)
+        finally:
+            self._release()
+
+    def get_input(self, name: str | int) -> Tensor:
+        """The memory bound to input ``name`` (or index); writable through its host view unless lent read-only.
+
+        An input with nothing bound gets memory of the Session, zeroed.
+        """
+        if not self._acquire(False):
+            self._refuse()
+        try:
+            slot = _find("input", name, self._inputs)
+            return self._program.bind_own(slot) if slot.owner is None else slot_tensor(slot)
+        finally:
+            self._release()
+
+    def set_output_zero_copy(self, index: int | str, out: Any) -> None:
+        """Bind output ``index`` (or name) to the memory of ``out``: the next runs write their results there.
+
+        Conditions and errors as for ``set_input_zero_copy``; ``out`` must be writable and overlap nothing bound.
+        """
+        if not self._acquire(False):
+            self._refuse()
+        try:
+            slot = _find("output", index, self._outputs)
+            address, owner = borrow(slot, out)
+            if slot.partner is not None:
+                raise InputError(f"{slot} is a recurrent state, whose memory swaps at each run; use get_output")
+            for other in (*self._program.inputs, *self._program.outputs):
+                if other is not slot and other.owner is not None:
+                    slot.check_no_overlap(address, other, other.address)
+            slot.bind(self._words, address, owner)
+        finally:
+            self._release()
+
+    def get_output(self, index: int | str, out: Any = None) -> Any:
+        """Output ``index`` (or name) of the last ``run`` as a Tensor over its own memory, valid until the next run.
+
+        With ``out``, an array or Tensor of the output's shape and dtype, the result is copied there and ``out``
+        is returned; the ledger shows the copy, cause ``get_output``.
+        """
+        if not self._acquire(False):
+            self._refuse()
+        try:
+            slot = _find("output", index, self._outputs)
+            # a state's last value lies where the next run reads it
+            holder = slot.partner or slot
+            if holder.owner is None:
+                raise InputError(f"{slot} has no memory yet; call run(), or bind some with set_output_zero_copy")
+            result = slot_tensor(holder)
+            if out is not None:
+                self._program.copy_out(slot, result, out)
+            return result if out is None else out
+        finally:
+            self._release()
+
+    def run(self) -> None:
+        """Run on what is bound. Outputs with nothing bound get memory of the Session at the first run.
+
+        Raises InputError naming the inputs that nothing is bound to.
+        """
+        if not self._acquire(False):
+            self._refuse()
+        try:
+            if not self._complete:
+                self._program.complete()
+                self._complete = True
+            if any_view_open():
+                slots = (*self._program.inputs, *self._program.outputs)
+                self._program.check_views(slots, (slot.owner for slot in slots))
+            if self._has_moves and ledger.is_active():
+                self._program.record_moves()
+            self._execute()
+            if self._has_states:
+                self._program.swap_states()
+        finally:
+            self._release()
+
+    def __call__(self, *arrays: Any, out: Sequence[Any] | None = None) -> list[Any]:
+        """Run on ``arrays``, by reference for this call; the outputs: new Tensors, or what ``out`` lists.
+
+        One array for each input and one of ``out`` for each output, in order, recurrent states left out. Tensors
+        returned are never overwritten by later runs; what ``run`` has bound stays bound. Conditions and errors
+        are those of ``set_input_zero_copy`` and ``set_output_zero_copy``.
+        """
+        if not self._acquire(False):
+            self._refuse()
+        try:
+            program = self._program
+            addresses, owners = program.bind_call_inputs(arrays)
+            results: list[Any]
+            if out is None:
+                results = program.new_call_outputs()
+                written: list[int] = []
+            else:
+                results = list(out)
+                written, borrowed = program.bind_call_outputs(results)
+                owners += borrowed
+            if written or self._has_states:
+                program.check_call_overlap(addresses, written)
+            if any_view_open():
+                program.check_views((*program.call_inputs, *program.call_outputs), (*arrays, *results))
+            if self._has_moves and ledger.is_active():
+                program.record_moves()
+            self._execute_call()
+            if self._has_states:
+                program.swap_states()
+            return results
+        finally:
+            self._release()
+
+    def bind_state(self, output: str | int, input: str | int) -> None:
+        """Make ``output`` of each run the ``input`` of the next: two buffers that swap, no copy.
+
+        The state starts with the input's value if it has one, else with zeros; ``set_input`` sets it,
+        ``get_output`` reads it. Raises InputError when shapes or dtypes differ or one of them is a state already.
+        """
+        if not self._acquire(False):
+            self._refuse()
+        try:
+            source = _find("output", output, self._outputs)
+            target = _find("input", input, self._inputs)
+            for slot in (source, target):
+                if slot.partner is not None:
+                    raise InputError(f"{slot} is a recurrent state already, with {slot.partner}")
+            if (source.shape, source.dtype) != (target.shape, target.dtype):
+                raise InputError(
+                    f"{source} is {source.spec.dtype}{source.shape}, {target} is {target.spec.dtype}{target.shape}; "
+                    "the two halves of a state must be equal"
+                )
+            self._program.bind_state(source, target)
+            self._has_states = True
+        finally:
+            self._release()
+
+    def _refuse(self) -> NoReturn:
+        """Say why the Session cannot be entered now."""
+        if self._forked:
+            raise ForkedDeviceError("this Session is of the parent process; make a new one in the child")
+        raise SessionBusyError("this Session is used by another thread; give each thread a Session of its own")
+
+
+def _by_name_and_index(slots: Sequence[Slot]) -> dict[str | int, Slot]:
+    table: dict[str | int, Slot] = dict(enumerate(slots))
+    return table | {slot.spec.name: slot for slot in slots}
+
+
+def _find(what: str, name: str | int, slots: Mapping[str | int, Slot]) -> Slot:
+    try:
+        return slots[name]
+    except (KeyError, TypeError):
+        raise _unknown(what, name, slots) from None
+
+
+def _unknown(what: str, name: object, slots: Mapping[str | int, Slot]) -> InputError:
+    names = [known for known in slots if isinstance(known, str)]
+    near = get_close_matches(str(name), names, 1)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    return InputError(f"no {what} {name!r}{hint}; legal: {', '.join(names) or 'none'}, or an index from 0")
+
+
+_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
+
+
+def _close_after_fork() -> None:
+    """In a child: the Sessions are the parent's, and every method refuses at its first line."""
+    for session in list(_sessions):
+        session._forked = True
+        session._acquire = lambda *_: False
+
+
+os.register_at_fork(after_in_child=_close_after_fork)

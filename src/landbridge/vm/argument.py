@@ -1,0 +1,116 @@
+"""Arguments: what a caller gives for an input or output becomes an address, or the reason why it cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from landbridge.dtypes import dtype_name
+from landbridge.errors import HostViewError, InputError, LandbridgeError, ZeroCopyError
+from landbridge.memory.host_array import address_of
+from landbridge.tensor import Tensor, from_dlpack
+from landbridge.vm.slot import Slot
+
+Array = np.ndarray[Any, Any]
+
+_ndarray = np.ndarray
+
+
+def quick_address(slot: Slot, value: Any) -> int:
+    """The address of ``value`` if it is a plain writable array that fits ``slot``; 0 if ``borrow`` must look."""
+    if (
+        type(value) is _ndarray
+        and value.dtype == slot.dtype
+        and value.shape == slot.shape
+        and value.flags.carray  # contiguous, aligned to its elements, writable
+    ):
+        return address_of(value)
+    return 0
+
+
+def borrow(slot: Slot, value: Any) -> tuple[int, object]:
+    """The address of ``value``'s own memory and what keeps it alive; an output's must be writable.
+
+    Raises InputError when ``value`` does not fit ``slot``, ZeroCopyError when its memory cannot be used in place.
+    """
+    if isinstance(value, np.ndarray):
+        if value.dtype != slot.dtype or value.shape != slot.shape:
+            _check_fit(slot, value.shape, _name_of(slot, value.dtype))
+            _check_native(slot, value.dtype)
+        return _in_place(slot, address_of(value), value.flags.c_contiguous, not value.flags.writeable), value
+    tensor = value if isinstance(value, Tensor) else _from_producer(slot, value)
+    _check_fit(slot, tensor.shape, tensor.dtype)
+    try:
+        address = tensor.data_address
+    except HostViewError as error:
+        raise ZeroCopyError(f"{slot}: {error}") from error
+    return _in_place(slot, address, tensor.is_contiguous, tensor.readonly), tensor
+
+
+def as_array(slot: Slot, value: Any) -> Array:
+    """``value`` (an array, Tensor, DLPack producer, number or nested list) as an array that fits ``slot``.
+
+    Any strides; its memory may be ``value``'s own. Raises InputError when shape or dtype differ.
+    """
+    if isinstance(value, np.ndarray):
+        array = value
+    elif isinstance(value, Tensor) or hasattr(value, "__dlpack__"):
+        array = np.asarray(value if isinstance(value, Tensor) else _from_producer(slot, value))
+    else:
+        array = np.asarray(value)
+    _check_fit(slot, array.shape, _name_of(slot, array.dtype))
+    return array
+
+
+def _in_place(slot: Slot, address: int, contiguous: bool, readonly: bool) -> int:
+    way_out = "pass np.ascontiguousarray(...)" if slot.is_input else "pass a new array"
+    if slot.is_input:
+        way_out += ", or let set_input copy it"
+    if not contiguous and slot.nbytes:
+        raise ZeroCopyError(f"{slot}: the memory is not C-contiguous; {way_out}")
+    if readonly and not slot.is_input:
+        raise ZeroCopyError(f"{slot}: the memory is read-only, the run would write it; {way_out}")
+    if address & slot.mask:
+        raise ZeroCopyError(
+            f"{slot}: address {address:#x} is not aligned to the {slot.mask + 1} bytes of {slot.spec.dtype}; {way_out}"
+        )
+    return address
+
+
+def _from_producer(slot: Slot, value: Any) -> Tensor:
+    if not hasattr(value, "__dlpack__"):
+        raise InputError(
+            f"{slot}: a {type(value).__name__} cannot be bound by reference; pass a numpy array, a Tensor or "
+            "another object with __dlpack__, or let set_input copy it"
+        )
+    try:
+        return from_dlpack(value, copy=False)
+    except LandbridgeError:
+        raise
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise ZeroCopyError(f"{slot}: its producer does not export it ({error}); pass a numpy array") from error
+
+
+def _name_of(slot: Slot, dtype: np.dtype[Any]) -> str:
+    try:
+        return dtype_name(dtype)
+    except (InputError, TypeError):
+        raise InputError(f"{slot}: dtype {dtype} is none of a tensor's; it takes {slot.spec.dtype}") from None
+
+
+def _check_native(slot: Slot, dtype: np.dtype[Any]) -> None:
+    if not dtype.isnative:
+        raise ZeroCopyError(f"{slot}: the bytes are in the other order; pass array.astype({slot.spec.dtype!r})")
+
+
+def _check_fit(slot: Slot, shape: tuple[int, ...], dtype: str) -> None:
+    if len(shape) != len(slot.shape):
+        raise InputError(f"{slot}: rank {len(shape)} (shape {shape}), it takes rank {len(slot.shape)}, {slot.shape}")
+    if tuple(shape) != slot.shape:
+        raise InputError(f"{slot}: shape {shape}, it takes {slot.shape}; compile with other shapes= for another one")
+    if dtype != slot.spec.dtype:
+        raise InputError(
+            f"{slot}: dtype {dtype}, it takes {slot.spec.dtype}; nothing is cast silently, "
+            f"pass array.astype({slot.spec.dtype!r})"
+        )

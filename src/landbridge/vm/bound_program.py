@@ -1,0 +1,226 @@
+"""BoundProgram: a Program with its memory, its slots and two sets of words, ready to execute.
+
+One set of words serves ``Session.run`` and keeps what is bound; the other serves calls, whose arguments are bound
+for that call alone. Nothing here locks: a Session lets one thread in at a time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import combinations
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from landbridge.device.device import Device
+from landbridge.errors import InputError
+from landbridge.executable.executable import Executable
+from landbridge.memory import ledger
+from landbridge.tensor import Tensor
+from landbridge.vm.argument import as_array, borrow, quick_address
+from landbridge.vm.bind import bind_function
+from landbridge.vm.code_image import load_image
+from landbridge.vm.interpreter import run_steps
+from landbridge.vm.program import NativeStep, Program
+from landbridge.vm.program_memory import ProgramMemory
+from landbridge.vm.slot import Slot
+from landbridge.vm.thread_pool import pool_address, runtime_address
+
+_RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+
+
+class BoundProgram:
+    """The main function of ``executable`` on ``devices`` (one for each vdevice) and ``threads`` threads.
+
+    ``lock`` is the one held during every execution. Raises BindError or ExecutableError when it cannot be bound.
+    """
+
+    def __init__(self, executable: Executable, devices: tuple[Device, ...], threads: int, lock: Lock) -> None:
+        function = executable.main
+        self.memory = ProgramMemory(executable, devices)
+        images = [load_image(module.image) for module in executable.modules]
+        program = bind_function(function, executable.vdevices, images, self.memory)
+        runtime, pool = 0, 0
+        if images:
+            runtime, pool = runtime_address(images[0]), pool_address(images[0], threads, lock)
+        self._images = images
+        self._device = str(devices[0]) if devices else "cpu:0"
+        self.moves = program.moves
+        self.words, self.call_words = program.instantiate(), program.instantiate()
+        self.execute = _executor(program, self.words, runtime, pool)
+        self.execute_call = _executor(program, self.call_words, runtime, pool)
+        inputs = len(function.inputs)
+        specs = (*function.inputs, *function.outputs)
+        slots = [Slot(spec, i < inputs, program.places[i]) for i, spec in enumerate(specs)]
+        self.inputs, self.outputs = tuple(slots[:inputs]), tuple(slots[inputs:])
+        self.states: tuple[tuple[Slot, Slot], ...] = ()
+        #: The slots that a call's arguments are for: all but recurrent states.
+        self.call_inputs, self.call_outputs = self.inputs, self.outputs
+
+    def bind_own(self, slot: Slot) -> Tensor:
+        """Bind ``slot`` to memory of the program's own, zeroed when new."""
+        if slot.own is None:
+            slot.own = self.memory.tensor(slot.shape, slot.spec.dtype)
+            np.asarray(slot.own).fill(0)
+        if slot.owner is not slot.own:
+            slot.bind(self.words, slot.own.data_address, slot.own)
+        return slot.own
+
+    def copy_in(self, slot: Slot, source: np.ndarray[Any, Any], cause: str) -> None:
+        """Copy ``source`` to memory of the program's own and bind ``slot`` to it."""
+        if slot.own is None:
+            slot.own = self.memory.tensor(slot.shape, slot.spec.dtype)
+        ledger.copy_array(
+            np.asarray(slot.own),
+            source,
+            cause=cause,
+            tensor=slot.spec.name,
+            source=self._device,
+            destination=self._device,
+            casting="no" if source.dtype.isnative else "unsafe",  # the dtype is right, only the byte order differs
+        )
+        self.bind_own(slot)
+
+    def copy_out(self, slot: Slot, result: Tensor, out: Any) -> None:
+        """Copy ``result``, a value of ``slot``, to the array, Tensor or DLPack producer ``out``."""
+        if not isinstance(out, np.ndarray | Tensor) and not hasattr(out, "__dlpack__"):
+            raise InputError(f"{slot}: a {type(out).__name__} cannot be written; pass an array or a Tensor")
+        ledger.copy_array(
+            as_array(slot, out),
+            np.asarray(result),
+            cause="get_output",
+            tensor=slot.spec.name,
+            source=self._device,
+            destination=self._device,
+        )
+
+    def complete(self) -> None:
+        """Give every output without memory some; raises InputError naming inputs that have none."""
+        missing = [repr(slot.spec.name) for slot in self.inputs if slot.owner is None]
+        if missing:
+            raise InputError(f"nothing is bound to input {', '.join(missing)}; call set_input or set_input_zero_copy")
+        for slot in self.outputs:
+            if slot.owner is None:
+                self.bind_own(slot)
+
+    def bind_call_inputs(self, arrays: Sequence[Any]) -> tuple[list[int], list[object]]:
+        """Bind ``arrays`` for a call; their addresses and, where they are not plain arrays, their owners."""
+        if len(arrays) != len(self.call_inputs):
+            raise _wrong_number("input", len(arrays), self.call_inputs)
+        words = self.call_words
+        addresses: list[int] = []
+        owners: list[object] = []
+        for slot, value in zip(self.call_inputs, arrays):  # noqa: B905 - lengths are checked, strict costs time
+            address = quick_address(slot, value)
+            if not address:
+                address, owner = borrow(slot, value)
+                owners.append(owner)
+            addresses.append(address)
+            for word, offset in slot.places:
+                words[word] = address + offset
+        return addresses, owners
+
+    def new_call_outputs(self) -> list[Tensor]:
+        """New Tensors bound as a call's outputs."""
+        words = self.call_words
+        results = []
+        for slot in self.call_outputs:
+            tensor, address = self.memory.result(slot)
+            for word, offset in slot.places:
+                words[word] = address + offset
+            results.append(tensor)
+        return results
+
+    def bind_call_outputs(self, out: Sequence[Any]) -> tuple[list[int], list[object]]:
+        """Bind ``out`` as a call's outputs; their addresses and owners."""
+        if len(out) != len(self.call_outputs):
+            raise _wrong_number("output", len(out), self.call_outputs)
+        addresses: list[int] = []
+        owners: list[object] = []
+        for slot, value in zip(self.call_outputs, out, strict=True):
+            address, owner = quick_address(slot, value), value
+            if not address:
+                address, owner = borrow(slot, value)
+            addresses.append(address)
+            owners.append(owner)
+            for word, offset in slot.places:
+                self.call_words[word] = address + offset
+        return addresses, owners
+
+    def check_call_overlap(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        """Raise InputError when an output of a call shares bytes with another argument or with a state."""
+        read = list(zip(self.call_inputs, inputs, strict=True))
+        written = list(zip(self.call_outputs, outputs, strict=False))
+        for source, target in self.states:
+            read.append((target, target.address))
+            written.append((source, source.address))
+        for slot, address in written:
+            for other, start in read:
+                slot.check_no_overlap(address, other, start)
+        for (slot, address), (other, start) in combinations(written, 2):
+            slot.check_no_overlap(address, other, start)
+
+    def bind_state(self, source: Slot, target: Slot) -> None:
+        """Make output ``source`` of each execution the input ``target`` of the next."""
+        if target.owner is not None and target.owner is not target.own:
+            self.copy_in(target, np.asarray(slot_tensor(target)), "bind_state")
+        self.bind_own(target)
+        self.bind_own(source)
+        source.partner, target.partner = target, source
+        self.states = (*self.states, (source, target))
+        self._point_call_at(source, target)
+        self.call_inputs = tuple(slot for slot in self.inputs if slot.partner is None)
+        self.call_outputs = tuple(slot for slot in self.outputs if slot.partner is None)
+
+    def swap_states(self) -> None:
+        """After an execution: what it wrote is what the next reads."""
+        for source, target in self.states:
+            source.own, target.own = target.own, source.own
+            self.bind_own(source)
+            self.bind_own(target)
+            self._point_call_at(source, target)
+
+    def _point_call_at(self, *slots: Slot) -> None:
+        for slot in slots:
+            for word, offset in slot.places:
+                self.call_words[word] = slot.address + offset
+
+    def check_views(self, slots: Sequence[Slot], owners: Iterable[object]) -> None:
+        """Raise HostAccessError when an open host view conflicts with an execution on ``owners``, one a slot."""
+        for slot, owner in zip(slots, owners, strict=True):
+            if isinstance(owner, Tensor):
+                start, stop = owner.byte_range
+                owner.storage.check_access(start, stop, writes=not slot.is_input, what=f"the run, as {slot},")
+
+    def record_moves(self) -> None:
+        """Tell the ledger of the kernels that only move data."""
+        for move in self.moves:
+            ledger.record_kernel_moves(move.nbytes, tensor=move.name, device=self._device)
+
+
+def slot_tensor(slot: Slot) -> Tensor:
+    """A Tensor over the memory bound to ``slot``."""
+    owner = slot.owner
+    return owner if isinstance(owner, Tensor) else Tensor.from_numpy_view(owner)
+
+
+def _executor(program: Program, words: array[int], runtime: int, pool: int) -> Callable[[], object]:
+    """What executes ``program`` on ``words``: for compiled code alone, the foreign function itself."""
+    if not runtime:
+        return partial(run_steps, program.steps, words, lambda address, count: None)
+    function = _RUN(runtime)
+    match program.steps:
+        case (NativeStep(first, count),):
+            address = words.buffer_info()[0] + first * words.itemsize
+            return partial(function, ctypes.c_void_p(pool), ctypes.c_void_p(address), ctypes.c_int64(count))
+        case steps:
+            return partial(run_steps, steps, words, partial(function, pool))
+
+
+def _wrong_number(what: str, given: int, slots: Sequence[Slot]) -> InputError:
+    names = ", ".join(slot.spec.name for slot in slots) or "none"
+    return InputError(f"{given} {what}s given, the program takes {len(slots)}: {names}")

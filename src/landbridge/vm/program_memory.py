@@ -1,0 +1,86 @@
+"""The memory of a bound program: storages on their devices, constants where the Executable has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+
+import numpy as np
+
+from landbridge.device.device import Device
+from landbridge.device.registry import device as find_device
+from landbridge.errors import BindError
+from landbridge.executable.executable import Executable, VDevice
+from landbridge.executable.instructions import AllocStorage, LoadConstant
+from landbridge.memory.host_array import address_of
+from landbridge.memory.storage import host_device
+from landbridge.tensor import Tensor, empty
+from landbridge.vm.slot import Slot
+
+#: Above it the C library would map fresh pages each time; a device's pool keeps them.
+_SMALL_BYTES = 1 << 16
+
+
+def bind_devices(
+    vdevices: tuple[VDevice, ...], device: Device | str, devices: Mapping[str, Device | str] | None
+) -> tuple[Device, ...]:
+    """The Device of each vdevice: ``devices`` by name where given, else ``device``.
+
+    Raises BindError for a name the program does not have, and for memory that code of this processor cannot
+    address directly.
+    """
+    asked = dict(devices or {})
+    names = [vdevice.name for vdevice in vdevices]
+    for name in asked:
+        if name not in names:
+            near = get_close_matches(name, names, 1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise BindError(f"the program has no vdevice {name!r}{hint}; legal: {', '.join(names)}")
+    found = tuple(find_device(asked.get(name, device)) for name in names)
+    for vdevice, dev in zip(vdevices, found, strict=True):
+        kind = dev.memory_kind(vdevice.scope)
+        if kind.host_access != "read_write" or not kind.coherent:
+            raise BindError(
+                f"vdevice {vdevice.name!r}: the program was compiled for this processor, which cannot use memory "
+                f"{kind.scope!r} of {dev} in place; bind it to cpu"
+            )
+    return found
+
+
+class ProgramMemory:
+    """Allocates what a program's instructions ask for and keeps it; the constants are used where they are."""
+
+    def __init__(self, executable: Executable, devices: tuple[Device, ...]) -> None:
+        self._executable = executable
+        self._devices = devices
+        self._storages: list[Tensor] = []
+        self._is_host = devices[:1] == (host_device(),)
+
+    def storage(self, instruction: AllocStorage) -> int:
+        """The address of a new storage, which lives as long as this object."""
+        tensor = self._allocate((instruction.nbytes,), "uint8", instruction.vdevice, instruction.alignment)
+        self._storages.append(tensor)
+        return tensor.data_address
+
+    def constant(self, instruction: LoadConstant) -> tuple[int, int]:
+        """Address and size in bytes of a constant: in the mapped file, no copy."""
+        array = self._executable.constants.get(instruction.name)
+        if array is None:
+            raise BindError(f"the program uses constant {instruction.name!r}, which the file lacks; compile it again")
+        return address_of(array), array.nbytes
+
+    def tensor(self, shape: tuple[int, ...], dtype: str) -> Tensor:
+        """A new Tensor for an input or output, on the program's first vdevice."""
+        return self._allocate(shape, dtype, 0, None)
+
+    def result(self, slot: Slot) -> tuple[Tensor, int]:
+        """A new Tensor for what a call returns, and its address; small ones come from numpy's faster allocator."""
+        if self._is_host and slot.nbytes <= _SMALL_BYTES:
+            array = np.empty(slot.shape, slot.dtype)
+            return Tensor.from_numpy_view(array), address_of(array)
+        tensor = self.tensor(slot.shape, slot.spec.dtype)
+        return tensor, tensor.data_address
+
+    def _allocate(self, shape: tuple[int, ...], dtype: str, vdevice: int, alignment: int | None) -> Tensor:
+        scope = self._executable.vdevices[vdevice].scope
+        return empty(shape, dtype=dtype, device=self._devices[vdevice], scope=scope, alignment=alignment)
