@@ -168,8 +168,12 @@ def _drop_multiplication(graph: Graph, reader: CallOp, value: SSAValue) -> None:
     graph.own(reader)
     factor = _factor(graph, reader, value)
     assert factor is not None  # the PrimFunc is the one that had it, or its copy
+    factors = [v.owner for v in factor.multiplication.operands]
     factor.multiplication.result.replace_all_uses_with(factor.argument)
     erase(factor.multiplication)
+    for op in factors:
+        if isinstance(op, arith.ConstantOp) and op.result.first_use is None:
+            erase(op)
     stage = pointwise_stage(graph.function(reader))
     assert stage is not None  # still the same stage
     if is_copy(stage) and reader.res[0].type == value.type:

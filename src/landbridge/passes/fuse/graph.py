@@ -50,6 +50,17 @@ def source_of(value: SSAValue) -> SSAValue:
     return value
 
 
+def erase_dead_views(value: SSAValue) -> None:
+    """Erase the reshapes of ``value`` that nothing uses."""
+    for use in list(value.uses):
+        op = use.operation
+        if is_reshape(op):
+            result = op.results[0]
+            erase_dead_views(result)
+            if result.first_use is None:
+                erase(op)
+
+
 class Graph:
     """The functions of a module by name, with the number of calls of each. Fusion changes it as it goes."""
 
@@ -108,6 +119,8 @@ class Graph:
     def forget(self, call: CallOp) -> None:
         """Erase a call without users and its destinations; another call has taken over its PrimFunc."""
         destinations = list(call.destinations)
+        for result in call.res:
+            erase_dead_views(result)
         erase(call)
         for value in destinations:
             if isinstance(value.owner, bufferization.AllocTensorOp) and value.first_use is None:

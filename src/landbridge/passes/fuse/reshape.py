@@ -12,8 +12,8 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from landbridge.ir.graph_ops import CallOp, ViewOp
 from landbridge.ir.stages import Generic, is_identity, view_generic
 from landbridge.ir.types import dtype_of, shape_of, tensor_type, vdevice_of
-from landbridge.passes.fuse.accesses import erase, pointwise_stage, reads_of
-from landbridge.passes.fuse.graph import Graph, is_reshape, source_of
+from landbridge.passes.fuse.accesses import pointwise_stage, reads_of
+from landbridge.passes.fuse.graph import Graph, erase_dead_views, source_of
 from landbridge.passes.fuse.inline import rebuild
 
 Shape = tuple[int, ...]
@@ -69,17 +69,6 @@ def cross(graph: Graph, call: CallOp, value: SSAValue) -> CallOp:
     )
     erase_dead_views(source)
     return crossed
-
-
-def erase_dead_views(value: SSAValue) -> None:
-    """Erase the reshapes of ``value`` that nothing uses."""
-    for use in list(value.uses):
-        op = use.operation
-        if is_reshape(op):
-            result = op.results[0]
-            erase_dead_views(result)
-            if result.first_use is None:
-                erase(op)
 
 
 @dataclass(frozen=True)
