@@ -93,7 +93,7 @@ def _single(
     """A PrimFunc of one nest: its tasks are its outer loops, its column tiles and chunks of its rows."""
     sched = schedule(nest, machine)
     emitter = NestEmitter(code, nest, sched, buffers, {})
-    rows = emitter.row_tiles()
+    rows = emitter.row_tiles
     outer = [nest.dims[d].extent for d in sched.outer]
     tile_work = sched.work * sched.lanes
     split = len(outer) == 0 or math.prod(outer) * sum(r.count for r in sched.column_runs) < 64
@@ -118,7 +118,7 @@ def _single(
 
         def task(t: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
             column, *rest = _unflatten(code, t, [columns.count, *outer, chunks])  # noqa: B023
-            emitter.env = dict(zip(sched.outer, rest, strict=False))
+            emitter.env.update(zip(sched.outer, rest, strict=False))
             at = code.add(code.mul(column, columns.tile), columns.start)  # noqa: B023
             if chunk:  # noqa: B023
                 (run, edge) = runs[0]  # noqa: B023
@@ -193,7 +193,7 @@ def _nested(code: Code, nest: Nest, sched: Schedule, emitter: NestEmitter, outer
 
         code.loop(0, nest.dims[outer[0]].extent, 1, [], body)
         return
-    rows = emitter.row_tiles()
+    rows = emitter.row_tiles
     for columns in sched.column_runs:
 
         def at(i: Index) -> None:

@@ -1,0 +1,141 @@
+"""Operands of a register tile: element indices, loads that are shared, stores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import SSAValue
+
+from landbridge.passes.lower.access import Access, Linear
+from landbridge.passes.lower.code import Code, Index
+from landbridge.passes.lower.padding import Padding
+from landbridge.passes.lower.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A register tile: first row and column (in iterations, columns of a lane in vectors), sizes, lanes kept in
+    the last vector (0 = all), and whether its rows touch padding, so that each is decided at compile time."""
+
+    row: Index
+    rows: int
+    column: Index
+    columns: int
+    row_mask: int = 0
+    column_mask: int = 0
+    edge: bool = False
+
+
+class Operands:
+    """Reads and writes elements of tiles. ``env`` holds the indices of the loops that are open."""
+
+    def __init__(
+        self,
+        code: Code,
+        sched: Schedule,
+        padding: Padding,
+        buffers: Mapping[SSAValue, SSAValue],
+        env: dict[int, Index],
+    ) -> None:
+        self.code, self.sched, self.padding, self.buffers, self.env = code, sched, padding, buffers, env
+        self.lanes = sched.lanes if sched.lane is not None else 1
+        self._loads: dict[tuple[object, ...], SSAValue] = {}
+
+    def forget(self) -> None:
+        """Start a new block: loads of other blocks are not visible in it."""
+        self._loads = {}
+
+    def _dim(self, d: int, t: Tile, m: int, n: int) -> tuple[Index, int]:
+        """Loop ``d`` at element (m, n) of the tile, as a base and a constant."""
+        lanes = self.lanes
+        if d == self.sched.rows:
+            if d == self.sched.lane:
+                return self.code.mul(t.row, lanes), m * lanes
+            return t.row, m
+        if d == self.sched.columns:
+            if d == self.sched.lane:
+                return self.code.mul(t.column, lanes), n * lanes
+            return t.column, n
+        if d == self.sched.lane and d not in self.env:
+            return 0, 0
+        return self.env[d], 0
+
+    def index(self, x: Linear, t: Tile, m: int, n: int, shift: tuple[int, int] | None = None) -> Index:
+        code = self.code
+        base: Index = 0
+        constant = x.const
+        for d, c in x.coeffs.items():
+            start, offset = self._dim(d, t, m, n)
+            base = code.add(base, code.mul(start, c))
+            constant += c * offset
+            if shift and shift[0] == d:
+                constant += c * shift[1]
+
+        def dim(d: int) -> Index:
+            start, offset = self._dim(d, t, m, n)
+            return code.add(start, offset + (shift[1] if shift and shift[0] == d else 0))
+
+        for s, e in x.rest:
+            base = code.add(base, code.mul(code.affine(e, dim), s))
+        return code.add(base, constant)
+
+    def _kept(self, t: Tile, m: int, n: int) -> int:
+        """Lanes kept of the vector at (m, n); 0 = all."""
+        if self.sched.lane is not None and self.sched.lane == self.sched.rows and m == t.rows - 1:
+            return t.row_mask
+        if n == t.columns - 1:
+            return t.column_mask
+        return 0
+
+    def read(
+        self, a: Access, t: Tile, m: int, n: int, shift: tuple[int, int] | None = None, in_loop: bool = False
+    ) -> SSAValue:
+        sched = self.sched
+        key = (
+            id(a),
+            m if sched.rows is not None and (a.uses(sched.rows) or self._guards_use(a, sched.rows)) else 0,
+            n if sched.columns is not None and a.uses(sched.columns) else 0,
+            shift[1] if shift and a.uses(shift[0]) else 0,
+        )
+        if (found := self._loads.get(key)) is None:
+            found = self._loads[key] = self._load(a, t, m, n, shift, in_loop)
+        return found
+
+    @staticmethod
+    def _guards_use(a: Access, d: int | None) -> bool:
+        return d is not None and any(g.index.uses(d) for g in a.guards)
+
+    def _load(self, a: Access, t: Tile, m: int, n: int, shift: tuple[int, int] | None, in_loop: bool) -> SSAValue:
+        def plain() -> SSAValue:
+            where = self.index(a.index, t, m, n, shift)
+            if self.sched.lane is not None and a.index.coeff(self.sched.lane):
+                return self.code.load_vector(self.buffers[a.buffer], where, a.element, self.lanes, self._kept(t, m, n))
+            return self.code.load(self.buffers[a.buffer], where, a.element)
+
+        checks = [g for g in a.guards if not (in_loop and self.padding.settled(g))]
+        if not checks:
+            return plain()
+        inside: SSAValue | None = None
+        for g in checks:
+            test = self.code.inside(self.index(g.index, t, m, n, shift), g.extent)
+            inside = test if inside is None else self.code.emit(arith.AndIOp, [inside, test], test.type)
+        assert inside is not None and a.fill is not None
+        fill = a.fill
+        vectors = self.sched.lane is not None and a.index.coeff(self.sched.lane) != 0
+        return self.code.choose(
+            inside,
+            plain,
+            lambda: self.code.splat(fill, a.element, self.lanes) if vectors else self.code.constant(fill, a.element),
+        )
+
+    def write(self, a: Access, value: SSAValue, t: Tile, m: int, n: int) -> None:
+        where = self.index(a.index, t, m, n)
+        if self.sched.lane is not None and not self.sched.horizontal and a.index.coeff(self.sched.lane):
+            if not isinstance(value.type, VectorType):
+                value = self.code.broadcast(value, self.lanes)
+            self.code.store_vector(value, self.buffers[a.buffer], where, self.lanes, self._kept(t, m, n))
+        else:
+            self.code.store(value, self.buffers[a.buffer], where)

@@ -1,0 +1,161 @@
+"""Padding at compile time: which reads of a nest leave their buffer, and which loops and tiles avoid them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType
+from xdsl.ir import Attribute
+
+from landbridge.passes.lower.access import Access, Guard
+from landbridge.passes.lower.nest import Nest, Stage, scalar_attr
+from landbridge.passes.lower.schedule import Run, Schedule, combiner
+
+#: Edge tiles emitted one by one; beyond, padded reads test their bounds at run time.
+MAX_EDGE_TILES = 6
+
+
+class Padding:
+    """What is known of the padded reads of a scheduled nest.
+
+    ``skips``: leaving out padded iterations of the reduction changes nothing, so loops are clipped to the buffer.
+    ``rows``: the rows whose every read is inside, when row tiles at the edge are decided one by one; else None.
+    """
+
+    def __init__(self, nest: Nest, sched: Schedule) -> None:
+        self._nest, self._sched = nest, sched
+        self.skips = nest.reduction is not None and _skips_padding(nest.reduction)
+        self.row_guards = self._find_row_guards()
+        self.rows = self._inner_rows()
+
+    def row_tiles(self) -> list[tuple[Run, bool]]:
+        """Runs of row tiles, and whether each is an edge tile."""
+        runs = list(self._sched.row_runs)
+        span = self.rows
+        if span is None:
+            return [(r, False) for r in runs]
+        low, high = span
+        result: list[tuple[Run, bool]] = []
+        for run in runs:
+            inside = [
+                run.start + k * run.tile >= low and run.start + (k + 1) * run.tile <= high for k in range(run.count)
+            ]
+            k = 0
+            while k < run.count:
+                end = k + 1
+                while inside[k] and end < run.count and inside[end]:
+                    end += 1
+                result.append((Run(run.start + k * run.tile, end - k, run.tile, run.mask), not inside[k]))
+                k = end
+        return result
+
+    def _find_row_guards(self) -> list[tuple[Guard, int]]:
+        """Guards that tie the row dim to one reduction dim, with that dim; empty when they are not of that form."""
+        rows, main = self._sched.rows, self._nest.reduction
+        if rows is None or main is None or not self.skips or rows == self._sched.lane:
+            return []
+        found = []
+        for r in main.reads:
+            for g in r.guards if isinstance(r, Access) else ():
+                if g.index.coeff(rows):
+                    others = [d for d in g.index.coeffs if d != rows]
+                    if len(others) != 1 or g.index.rest or not self._nest.dims[others[0]].reduction:
+                        return []
+                    found.append((g, others[0]))
+        return found
+
+    def _inner_rows(self) -> tuple[int, int] | None:
+        """The rows whose every read is inside; None when there is nothing to split or too much."""
+        guards = self.row_guards
+        rows = self._sched.rows
+        if not guards or rows is None:
+            return None
+        extent = self._nest.dims[rows].extent
+
+        def inside(m: int) -> bool:
+            for g, r in guards:
+                first = g.index.const + g.index.coeff(rows) * m
+                last = first + g.index.coeff(r) * (self._nest.dims[r].extent - 1)
+                if min(first, last) < 0 or max(first, last) >= g.extent:
+                    return False
+            return True
+
+        good = [m for m in range(extent) if inside(m)]
+        low, high = (good[0], good[-1] + 1) if good else (extent, extent)
+        edges = sum(
+            not (low <= run.start + k * run.tile and run.start + (k + 1) * run.tile <= high)
+            for run in self._sched.row_runs
+            for k in range(run.count)
+        )
+        return (low, high) if edges <= MAX_EDGE_TILES else None
+
+    def row_inside(self, row: int, d: int, i: int) -> bool:
+        """Whether turn ``i`` of reduction loop ``d`` reads inside the buffers at ``row``."""
+        rows = self._sched.rows
+        return rows is not None and all(
+            r != d or 0 <= g.index.const + g.index.coeff(rows) * row + g.index.coeff(d) * i < g.extent
+            for g, r in self.row_guards
+        )
+
+    def at_edges(self, d: int) -> bool:
+        """Whether edge tiles decide reduction loop ``d`` turn by turn."""
+        return any(r == d for _, r in self.row_guards)
+
+    def settled(self, g: Guard) -> bool:
+        """Whether loop bounds or edge tiles already keep this guard true."""
+        if not self.skips:
+            return False
+        rows = self._sched.rows
+        if rows is not None and g.index.uses(rows):
+            return any(g is x for x, _ in self.row_guards) and self.rows is not None
+        return any(self._nest.dims[d].reduction and c > 0 for d, c in g.index.coeffs.items()) and not g.index.rest
+
+
+def identity(combine: str, element: Any) -> Attribute:
+    """The value that ``combine`` leaves as it is."""
+    if isinstance(element, IntegerType):
+        w = element.width.data
+        number = {
+            "arith.addi": 0, "arith.muli": 1, "arith.ori": 0, "arith.andi": -1, "arith.maxui": 0,
+            "arith.minui": -1, "arith.maxsi": -(1 << (w - 1)), "arith.minsi": (1 << (w - 1)) - 1,
+        }[combine]  # fmt: skip
+        return IntegerAttr(number, element)
+    value = {"arith.addf": 0.0, "arith.mulf": 1.0, "arith.maximumf": -math.inf, "arith.minimumf": math.inf}[combine]
+    return FloatAttr(value, element)
+
+
+def _skips_padding(stage: Stage) -> bool:
+    """Whether leaving out padded iterations gives the same result as computing them.
+
+    True for ``acc + x``, ``acc + x * w`` with padding 0, and for max and min padded with their identity.
+    """
+    combine = combiner(stage)
+    padded = [r for r in stage.reads if isinstance(r, Access) and r.guards]
+    if combine is None or not padded:
+        return combine is not None
+    accumulator = stage.body.args[len(stage.reads)]
+    op = next(iter(accumulator.uses)).operation
+    other = op.operands[1] if op.operands[0] is accumulator else op.operands[0]
+    arguments = dict(zip(stage.body.args, stage.reads, strict=False))
+    if other in arguments:
+        factors = [other]
+    elif (
+        combine in ("arith.addf", "arith.addi")
+        and other.owner in stage.body.ops
+        and other.owner.name
+        in (
+            "arith.mulf",
+            "arith.muli",
+        )
+    ):
+        factors = list(other.owner.operands)
+    else:
+        return False
+    if any(f not in arguments for f in factors):
+        return False
+    for r in padded:
+        assert r.fill is not None
+        if scalar_attr(r.fill) != scalar_attr(identity(combine, r.element)):
+            return False
+    return True

@@ -1,0 +1,265 @@
+"""The reduction of a register tile: accumulators carried through loops, partial sums, sums across lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+from xdsl.dialects import vector
+from xdsl.dialects.builtin import VectorType
+from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
+from xdsl.ir import Attribute, SSAValue
+
+from landbridge.errors import CodegenError
+from landbridge.passes.lower.access import Access
+from landbridge.passes.lower.body import REASSOCIATE, emit_body
+from landbridge.passes.lower.code import Code, Index
+from landbridge.passes.lower.nest import Nest, Stage
+from landbridge.passes.lower.operands import Operands, Tile
+from landbridge.passes.lower.padding import identity
+from landbridge.passes.lower.schedule import Schedule, combiner
+
+#: Row, column and partial-sum copy of an accumulator, and the output it belongs to.
+Slot: TypeAlias = tuple[int, int, int, int]
+Slots: TypeAlias = dict[Slot, SSAValue]
+
+_COMBINING = {
+    "arith.addf": CombiningKindFlag.ADD,
+    "arith.addi": CombiningKindFlag.ADD,
+    "arith.mulf": CombiningKindFlag.MUL,
+    "arith.muli": CombiningKindFlag.MUL,
+    "arith.maximumf": CombiningKindFlag.MAXIMUMF,
+    "arith.minimumf": CombiningKindFlag.MINIMUMF,
+    "arith.maxsi": CombiningKindFlag.MAXSI,
+    "arith.minsi": CombiningKindFlag.MINSI,
+    "arith.maxui": CombiningKindFlag.MAXUI,
+    "arith.minui": CombiningKindFlag.MINUI,
+    "arith.andi": CombiningKindFlag.AND,
+    "arith.ori": CombiningKindFlag.OR,
+}
+
+
+class Reduction:
+    """Emits the reduction stage of a nest for one tile."""
+
+    def __init__(self, code: Code, nest: Nest, sched: Schedule, operands: Operands) -> None:
+        main = nest.reduction
+        if main is None:
+            raise CodegenError("a nest without a reduction has nothing to reduce")
+        self.code, self.nest, self.sched, self.operands, self.main = code, nest, sched, operands, main
+        self.padding, self.env, self._lanes = operands.padding, operands.env, operands.lanes
+
+    def emit(self, t: Tile) -> Slots:
+        """The reduced values of every row and column of ``t``."""
+        main = self.main
+        sched = self.sched
+        horizontal, copies = sched.horizontal, self._copies(t)
+        combine = combiner(main)
+        slots: Slots = {}
+        for m in range(t.rows):
+            for n in range(t.columns):
+                for u in range(copies):
+                    for o, w in enumerate(main.writes):
+                        attr = main.inits[o]
+                        if attr is None:
+                            raise CodegenError("a reduction without linalg.fill before it")
+                        if horizontal or u:
+                            assert combine is not None
+                            attr = identity(combine, w.element)
+                        slots[(m, n, u, o)] = self._splat(attr, w.element)
+        slots = self._loops(main, t, list(sched.inner), slots, copies)
+        if copies > 1:
+            assert combine is not None
+            slots = self._merge_copies(main, slots, t, copies)
+        if horizontal:
+            slots = self._across_lanes(main, t, slots)
+        return slots
+
+    def _splat(self, attr: Attribute, element: Attribute) -> SSAValue:
+        if self.sched.lane is None:
+            return self.code.constant(attr, element)
+        return self.code.splat(attr, element, self._lanes)
+
+    def _copies(self, t: Tile) -> int:
+        """Partial sums that hide the latency of the combining operation when the tile alone cannot."""
+        main, sched = self.main, self.sched
+        if not sched.inner or combiner(main) is None or len(main.writes) != 1:
+            return 1
+        last = sched.lane if sched.horizontal and sched.lane is not None else sched.inner[-1]
+        if self._guarded(last) or any(last in (b.outer, b.inner) for b in self.nest.bounds):
+            return 1
+        steps = self.nest.dims[last].extent // self._lane_step(last)
+        wanted = 4 if t.rows * t.columns <= 2 else 2 if t.rows * t.columns <= 4 else 1
+        return wanted if steps >= 4 * wanted and self._lanes > 1 else 1
+
+    def _lane_step(self, d: int) -> int:
+        return self._lanes if self.sched.horizontal and d == self.sched.lane else 1
+
+    def _guarded(self, d: int) -> bool:
+        return any(g.index.uses(d) for r in self.main.reads if isinstance(r, Access) for g in r.guards)
+
+    def _combine(self, main: Stage, a: SSAValue, b: SSAValue) -> SSAValue:
+        op = next(iter(main.body.args[len(main.reads)].uses)).operation
+        properties = dict(op.properties)
+        return self.code.add_op(type(op).create(operands=[a, b], result_types=[a.type], properties=properties))
+
+    def _merge_copies(self, main: Stage, slots: Slots, t: Tile, copies: int) -> Slots:
+        merged: Slots = {}
+        for m in range(t.rows):
+            for n in range(t.columns):
+                parts = [slots[(m, n, u, 0)] for u in range(copies)]
+                while len(parts) > 1:
+                    parts = [self._combine(main, a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+                merged[(m, n, 0, 0)] = parts[0]
+        return merged
+
+    def _across_lanes(self, main: Stage, t: Tile, slots: Slots) -> Slots:
+        """Sum the lanes, fold in the start value, and finish the iterations that fill no vector."""
+        combine = combiner(main)
+        lane = self.sched.lane
+        assert combine is not None and lane is not None and main.inits[0] is not None
+        element = main.writes[0].element
+        start = self.code.constant(main.inits[0], element)
+        sums: Slots = {}
+        for key, value in slots.items():
+            kind = CombiningKindAttr(_COMBINING[combine])
+            properties = {"kind": kind, "fastmath": REASSOCIATE}
+            total = self.code.emit(vector.ReductionOp, [value], element, **properties)
+            sums[key] = self._combine(main, start, total)
+        extent = self.nest.dims[lane].extent
+        if extent % self._lanes == 0:
+            return sums
+        scalar = replace(self.sched, lane=None, horizontal=False)
+        operands = Operands(self.code, scalar, self.padding, self.operands.buffers, self.env)
+        tail = Reduction(self.code, self.nest, scalar, operands)
+        return tail._loops(main, t, list(self.sched.inner), sums, 1, {lane: extent - extent % self._lanes})
+
+    def _loops(
+        self,
+        main: Stage,
+        t: Tile,
+        dims: list[int],
+        slots: Slots,
+        copies: int,
+        lows: Mapping[int, int] | None = None,
+    ) -> Slots:
+        """The reduction loops ``dims`` around the body, carrying ``slots``."""
+        if not dims:
+            return self._step(main, t, slots, copies)
+        d, rest = dims[0], dims[1:]
+        if self.sched.horizontal and d == self.sched.lane and rest:
+            return self._loops(main, t, [*rest, d], slots, copies, lows)
+        low, high = self._range(d, t, lows or {})
+        if t.edge and self.padding.at_edges(d):
+            assert isinstance(low, int) and isinstance(high, int) and isinstance(t.row, int)
+            for i in range(low, high):
+                self.env[d] = i
+                active = {m for m in range(t.rows) if self.padding.row_inside(t.row + m, d, i)}
+                part = {k: v for k, v in slots.items() if k[0] in active}
+                if part:
+                    slots = {**slots, **self._loops(main, t, rest, part, copies, lows)}
+            del self.env[d]
+            return slots
+        lane_step = self._lane_step(d)
+        step = lane_step * (copies if not rest else 1)
+        keys = list(slots)
+        if not rest and (copies > 1 or lane_step > 1):
+            assert isinstance(low, int) and isinstance(high, int)
+            main_high = low + (high - low) // step * step
+            values = self._loop(main, t, d, rest, low, main_high, step, keys, list(slots.values()), copies, lows)
+            slots = dict(zip(keys, values, strict=True))
+            whole_high = low + (high - low) // lane_step * lane_step
+            if copies > 1 and main_high < whole_high:
+                first = [k for k in keys if k[2] == 0]
+                start = [slots[k] for k in first]
+                values = self._loop(main, t, d, rest, main_high, whole_high, lane_step, first, start, 1, lows)
+                slots.update(zip(first, values, strict=True))
+            return slots
+        values = self._loop(main, t, d, rest, low, high, step, keys, list(slots.values()), copies, lows)
+        return dict(zip(keys, values, strict=True))
+
+    def _loop(
+        self,
+        main: Stage,
+        t: Tile,
+        d: int,
+        rest: list[int],
+        low: Index,
+        high: Index,
+        step: int,
+        keys: list[Slot],
+        values: list[SSAValue],
+        copies: int,
+        lows: Mapping[int, int] | None,
+    ) -> list[SSAValue]:
+        def body(i: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
+            self.env[d] = i
+            result = self._loops(main, t, rest, dict(zip(keys, carried, strict=True)), copies, lows)
+            return [result[k] for k in keys]
+
+        results = self.code.loop(low, high, step, values, body)
+        del self.env[d]
+        return results
+
+    def _range(self, d: int, t: Tile, lows: Mapping[int, int]) -> tuple[Index, Index]:
+        """The bounds of reduction loop ``d``: clipped by padded tiles and, outside register rows, by padding."""
+        code = self.code
+        low: Index = lows.get(d, 0)
+        high: Index = self.nest.dims[d].extent
+        for b in self.nest.bounds:
+            if b.inner == d and b.extent % b.tile:
+                outer = self.env.get(b.outer)
+                if outer is not None:
+                    left = code.add(b.extent, code.mul(outer, -b.tile))
+                    high = code.minimum(high, left)
+        if not self.padding.skips:
+            return low, high
+        rows = self.sched.rows
+        for r in self.main.reads:
+            for g in r.guards if isinstance(r, Access) else ():
+                c = g.index.coeff(d)
+                if c <= 0 or (rows is not None and g.index.uses(rows)):
+                    continue
+                others = [x for x in g.index.coeffs if x != d]
+                if any(x not in self.env for x in others):
+                    continue
+                base: Index = g.index.const
+                for x in others:
+                    base = code.add(base, code.mul(self.env[x], g.index.coeff(x)))
+                # first i with base + c*i >= 0, first i with base + c*i >= extent
+                low = code.maximum(low, code.floordiv(code.add(code.mul(base, -1), c - 1), c))
+                last = code.add(code.mul(base, -1), g.extent - 1 + c)
+                high = code.minimum(high, code.floordiv(last, c))
+        return low, high
+
+    def _step(self, main: Stage, t: Tile, slots: Slots, copies: int) -> Slots:
+        """One turn of the innermost loop."""
+        self.operands.forget()
+        result: Slots = {}
+        outputs = len(main.writes)
+        last = self.sched.lane if self.sched.horizontal else self.sched.inner[-1] if self.sched.inner else None
+        for m, n, u, o in slots:
+            if o:
+                continue
+            shift = (last, u * self._lane_step(last)) if last is not None and u else None
+            reads = [self.operands.read(r, t, m, n, shift, in_loop=True) for r in main.reads if isinstance(r, Access)]
+            accumulators = [slots[(m, n, u, x)] for x in range(outputs)]
+            values = emit_body(
+                self.code,
+                main,
+                [*reads, *accumulators],
+                self._lanes,
+                self._index_of(t, m, n),
+                self.operands.buffers,
+                reassociate=self.sched.lane is None,
+            )
+            for x, v in enumerate(values):
+                if self.sched.lane is not None and not isinstance(v.type, VectorType):
+                    v = self.code.broadcast(v, self._lanes)
+                result[(m, n, u, x)] = v
+        self.operands.forget()
+        return result
+
+    def _index_of(self, t: Tile, m: int, n: int) -> Callable[[int], Index]:
+        return lambda d: self.operands.index(self.main.dims[d], t, m, n)
