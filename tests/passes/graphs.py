@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.ir import Block, Region, SSAValue
@@ -56,6 +57,25 @@ def row_sums(g: GraphBuilder, x: SSAValue) -> SSAValue:
         p.generic("pr", [m, n], ins, outs, lambda s, acc, a: acc + a, init=0.0)
 
     return g.call("row_sums", [x], [((m,), "float32")], build)[0]
+
+
+def conv3x3(g: GraphBuilder, x: SSAValue, weights: np.ndarray) -> SSAValue:
+    """A convolution of ``[n, c, h, w]`` with constant ``[o, c, 3, 3]``, padded by one."""
+    n, c, h, w = shape_of(x.type)
+    o = weights.shape[0]
+    g.node = "conv"
+
+    def build(p):  # type: ignore[no-untyped-def]
+        padded = p.pad(p.inputs[0], [0, 0, 1, 1], [0, 0, 1, 1], 0.0)
+        ins = [
+            (padded, lambda b, f, y, z, i, u, v: (b, i, y + u, z + v)),
+            (p.inputs[1], lambda b, f, y, z, i, u, v: (f, i, u, v)),
+        ]
+        outs = [(p.outputs[0], lambda b, f, y, z, i, u, v: (b, f, y, z))]
+        extents = [n, o, h, w, c, 3, 3]
+        p.generic("pppprrr", extents, ins, outs, lambda s, acc, a, k: acc + a * k, init=0.0)
+
+    return g.call("conv", [x, g.constant(weights, "w")], [((n, o, h, w), "float32")], build)[0]
 
 
 def mirror(g: GraphBuilder, x: SSAValue) -> SSAValue:
