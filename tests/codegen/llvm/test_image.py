@@ -129,3 +129,31 @@ def test_operands_are_noalias_unless_in_place() -> None:
     assert isinstance(plain, func.FuncOp) and isinstance(shared, func.FuncOp)
     assert print_functions([plain], 256).count("noalias") == 3
     assert "noalias" not in print_functions([shared], 256)
+
+
+@pytest.mark.parametrize(("trips", "unrolled"), [(1, 0), (3, 1), (1000, 0)])
+def test_short_loops_of_known_length_are_unrolled(trips: int, unrolled: int) -> None:
+    text = ADD.replace("%begin to %end", "%c0 to %n").replace(
+        "%c1 = arith.constant 1 : index",
+        f"%c0 = arith.constant 0 : index %c1 = arith.constant 1 : index %n = arith.constant {trips} : index",
+    )
+    (function,) = parse(text).body.block.ops
+    assert isinstance(function, func.FuncOp)
+    assert print_functions([function], 256).count(", !llvm.loop ") == unrolled
+
+
+def test_equal_address_arithmetic_is_emitted_once_a_region() -> None:
+    (function,) = parse("""
+      func.func @f(%a: memref<8x8xf32>, %i: index, %j: index) {
+        %c1 = arith.constant 1 : index
+        %k = arith.addi %i, %c1 : index
+        %x = memref.load %a[%i, %j] : memref<8x8xf32>
+        memref.store %x, %a[%k, %j] : memref<8x8xf32>
+        memref.store %x, %a[%i, %i] : memref<8x8xf32>
+        func.return
+      }
+    """).body.block.ops
+    assert isinstance(function, func.FuncOp)
+    body = print_functions([function], 256).split("define void")[0]
+    assert body.count("mul nsw i64") == 1
+    assert body.count("i64 8\n") == 1, "the constant part of an index becomes a displacement"

@@ -85,12 +85,14 @@ def _overflowing(opcode: str) -> Printer:
         is_index = isinstance(a.type, IndexType)
         if is_index and _fold_index(e, op, opcode, x, y):
             return
+        if is_index:
+            name = e.names[result] = e.once(f"{opcode} nsw {kind} {x}, {y}")
+            e.depths[name] = max(e.depths.get(x, 0), e.depths.get(y, 0))
+            _record_offset(e, name, opcode, x, y)
+            return
         flags = op.properties.get("overflowFlags")
         text = "".join(f"{flag.value} " for flag in getattr(flags, "data", ()))
-        e.set(result, f"{opcode} {'nsw ' if is_index else text}{kind} {x}, {y}")
-        if is_index:
-            e.depths[e.names[result]] = max(e.depths.get(x, 0), e.depths.get(y, 0))
-            _record_offset(e, e.names[result], opcode, x, y)
+        e.set(result, f"{opcode} {text}{kind} {x}, {y}")
 
     return emit
 

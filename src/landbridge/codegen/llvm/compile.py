@@ -40,7 +40,7 @@ def _target_machine(machine: Machine) -> Any:
 def compile_ir(text: str, machine: Machine, *, vectorize: bool = True) -> bytes:
     """The relocatable object of the LLVM module ``text``, optimized.
 
-    ``vectorize`` lets LLVM vectorize loops; it only costs time where the code is vectors already. Raises
+    ``vectorize`` lets LLVM vectorize and unroll loops; it only costs time where the code is vectors already. Raises
     CodegenError, with LLVM's message, when the text does not parse or does not verify.
     """
     with _lock:
@@ -68,6 +68,7 @@ def _optimized(text: str, machine: Machine, vectorize: bool) -> tuple[Any, Any]:
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = vectorize
     options.slp_vectorization = vectorize
+    options.loop_unrolling = vectorize
     builder = llvm.create_pass_builder(target_machine, options)
     builder.getModulePassManager().run(module, builder)
     return module, target_machine

@@ -11,6 +11,9 @@ from xdsl.ir import Block, Operation, SSAValue
 from landbridge.codegen.llvm.emitter import Emitter, Printer
 from landbridge.errors import CodegenError
 
+#: Instructions up to which a loop of known length is unrolled; loops already lowered to vectors get no other unrolling.
+_UNROLLED_LINES = 160
+
 
 def _for(e: Emitter, op: Operation) -> None:
     lower, upper, step, *initial = op.operands
@@ -32,7 +35,9 @@ def _for(e: Emitter, op: Operation) -> None:
     e.start_block(body)
     yielded = _block(e, block)
     following = e.emit(f"add nsw {kind} {name}, {e.names[step]}")
-    e.line(f"br label %{head}")
+    trips = _trips(e.names[lower], e.names[upper], e.names[step])
+    unroll = trips > 1 and trips * (len(e.lines) - phis) <= _UNROLLED_LINES
+    e.line(f"br label %{head}{e.module.unrolled_loop() if unroll else ''}")
     lines = [f"  {name} = phi {kind} [ {e.names[lower]}, %{before} ], [ {following}, %{e.block} ]"]
     lines += _phis(e, carried, initial, before, yielded)
     e.lines[phis] = "\n".join(lines)
@@ -40,6 +45,13 @@ def _for(e: Emitter, op: Operation) -> None:
     e.start_block(done)
     for result, value in zip(op.results, carried, strict=True):
         e.names[result] = e.names[value]
+
+
+def _trips(lower: str, upper: str, step: str) -> int:
+    """How often a loop runs, if its bounds are constants; else 0."""
+    if "%" in lower + upper + step or int(step) < 1:
+        return 0
+    return max(0, -(-(int(upper) - int(lower)) // int(step)))
 
 
 def _if(e: Emitter, op: Operation) -> None:

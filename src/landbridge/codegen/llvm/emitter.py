@@ -20,6 +20,7 @@ class ModuleState:
     def __init__(self) -> None:
         self.declarations: dict[str, str] = {}
         self.helpers: dict[str, str] = {}
+        self.metadata: list[str] = ['!0 = !{!"llvm.loop.unroll.full"}']
         # By identity: hashing a vector type walks it, and types are shared objects in practice. The type
         # itself is kept, so that no other object can take its id.
         self._types: dict[int, tuple[Attribute, str]] = {}
@@ -30,6 +31,12 @@ class ModuleState:
         if known is None:
             known = self._types[id(attr)] = (attr, type_text(attr))
         return known[1]
+
+    def unrolled_loop(self) -> str:
+        """The metadata, for the branch that closes a loop, that has it unrolled in full."""
+        number = len(self.metadata)
+        self.metadata.append(f"!{number} = distinct !{{!{number}, !0}}")
+        return f", !llvm.loop !{number}"
 
     def declare(self, symbol: str, result: str, params: Sequence[str]) -> None:
         """Declare an external function or intrinsic once."""
@@ -55,8 +62,8 @@ class Emitter:
         self.depth = 0
         #: How memref types are addressed, by the identity of the type, kept alive beside it.
         self.views: dict[int, tuple[Attribute, View]] = {}
-        #: Address arithmetic already emitted, one scope per open region.
-        self.scopes: list[dict[tuple[str, ...], str]] = [{}]
+        #: Instructions that ``once`` emitted, one scope per open region.
+        self.scopes: list[dict[str, str]] = [{}]
         self._count = 0
 
     # names ---------------------------------------------------------------------------------------------
@@ -103,6 +110,15 @@ class Emitter:
         self.lines.append(f"{label}:")
         self.block = label
 
+    def once(self, text: str) -> str:
+        """The name of a side-effect-free instruction, emitted unless an enclosing or this region has it already."""
+        for scope in reversed(self.scopes):
+            known = scope.get(text)
+            if known is not None:
+                return known
+        name = self.scopes[-1][text] = self.emit(text)
+        return name
+
     def intrinsic(self, stem: str, text: str, operands: Sequence[str], flags: str = "") -> str:
         """The call of ``llvm.<stem>`` overloaded on, and taking and giving, type ``text``."""
         symbol = f"llvm.{stem}.{suffix(text)}"
@@ -121,7 +137,7 @@ class Emitter:
         printer(self, op)
 
     def region(self, ops: Iterable[Operation]) -> None:
-        """Print the operations of a nested block; address arithmetic inside it is not reused after it."""
+        """Print the operations of a nested block; what it emits ``once`` is not visible after it."""
         self.scopes.append({})
         for op in ops:
             printer = self.printers.get(type(op))
@@ -130,14 +146,6 @@ class Emitter:
             else:
                 printer(self, op)
         self.scopes.pop()
-
-    def reuse(self, key: tuple[str, ...]) -> str | None:
-        """The name that already holds the address computation ``key``, if it is visible here."""
-        for scope in reversed(self.scopes):
-            known = scope.get(key)
-            if known is not None:
-                return known
-        return None
 
 
 Printer = Callable[[Emitter, Operation], None]

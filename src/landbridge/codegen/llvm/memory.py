@@ -62,25 +62,17 @@ def address(e: Emitter, ref: SSAValue, indices: Sequence[SSAValue], in_bounds: b
     terms.sort(key=lambda t: t[0])
     total = ""
     for _, base, stride in terms:
-        term = base if stride == 1 else _arithmetic(e, "mul nsw i64", base, str(stride))
-        total = term if not total else _arithmetic(e, "add nsw i64", total, term)
+        term = base if stride == 1 else e.once(f"mul nsw i64 {base}, {stride}")
+        total = term if not total else e.once(f"add nsw i64 {total}, {term}")
     # Nothing is known of an index under a mask, nor of the pointer before a constant is added: no inbounds.
     inside = "inbounds " if in_bounds and not (total and constant) else ""
     opcode = f"getelementptr {inside}{view.element}, ptr"
     pointer = e.names[ref]
     if total:
-        pointer = _arithmetic(e, opcode, pointer, f"i64 {total}")
+        pointer = e.once(f"{opcode} {pointer}, i64 {total}")
     if constant:
-        pointer = _arithmetic(e, opcode, pointer, f"i64 {constant}")
+        pointer = e.once(f"{opcode} {pointer}, i64 {constant}")
     return pointer, view
-
-
-def _arithmetic(e: Emitter, opcode: str, a: str, b: str) -> str:
-    key = (opcode, a, b)
-    known = e.reuse(key)
-    if known is None:
-        known = e.scopes[-1][key] = e.emit(f"{opcode} {a}, {b}")
-    return known
 
 
 def _load(e: Emitter, op: Operation) -> None:

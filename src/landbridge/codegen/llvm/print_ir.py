@@ -41,7 +41,7 @@ def print_functions(functions: Sequence[func.FuncOp], vector_bits: int) -> str:
     state = ModuleState()
     texts = [_function(state, f) for f in functions]
     attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{vector_bits}" }}'
-    return "\n".join([*state.declarations.values(), *state.helpers.values(), *texts, attributes, ""])
+    return "\n".join([*state.declarations.values(), *state.helpers.values(), *texts, attributes, *state.metadata, ""])
 
 
 def is_kernel(function: func.FuncOp) -> bool:

@@ -42,9 +42,9 @@ def _broadcast(e: Emitter, op: Operation) -> None:
     if name[0] != "%":
         e.names[result] = f"splat ({element} {name})"
         return
-    one = e.emit(f"insertelement {kind} poison, {element} {name}, i64 0")
+    one = e.once(f"insertelement {kind} poison, {element} {name}, i64 0")
     lanes = lanes_of(kind)
-    e.set(result, f"shufflevector {kind} {one}, {kind} poison, <{lanes} x i32> zeroinitializer")
+    e.names[result] = e.once(f"shufflevector {kind} {one}, {kind} poison, <{lanes} x i32> zeroinitializer")
 
 
 def _fma(e: Emitter, op: Operation) -> None:
