@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -44,20 +45,28 @@ def compile_all(jobs: Sequence[Job], machine: Machine, processes: int | None = N
     # Longest first: the last one to finish decides.
     waiting = deque(sorted(range(len(jobs)), key=lambda i: -len(jobs[i].text)))
     results: list[bytes | CodegenError] = [b""] * len(jobs)
-    helpers = [_Helper(machine) for _ in range(min(processes, len(jobs)) - 1)]
+    helpers = [_Helper(machine) for _ in range(min(processes, len(jobs)) - 1)] if _has_interpreter() else []
     threads = [threading.Thread(target=helper.work, args=(jobs, waiting, results)) for helper in helpers]
     for thread in threads:
         thread.start()
-    while (i := _take(waiting)) is not None:
-        results[i] = _compile(jobs[i], machine)
-    for thread in threads:
-        thread.join()
+    try:
+        while (i := _take(waiting)) is not None:
+            results[i] = _compile(jobs[i], machine)
+    finally:
+        waiting.clear()
+        for thread in threads:
+            thread.join()
     objects = []
     for result in results:
         if isinstance(result, CodegenError):
             raise result
         objects.append(result)
     return objects
+
+
+def _has_interpreter() -> bool:
+    """Whether ``sys.executable`` is Python: in a frozen or embedding program it is that program, or nothing."""
+    return bool(sys.executable) and not getattr(sys, "frozen", False)
 
 
 def _take(waiting: deque[int]) -> int | None:
@@ -95,7 +104,7 @@ class _Helper:
                 except (OSError, EOFError, pickle.UnpicklingError):
                     results[i] = CodegenError(
                         f"LLVM ended its process with status {process.wait()} over a module of {len(jobs[i].text)} "
-                        "characters; compile with fewer fused operations or for another CPU (-mcpu)"
+                        "characters, for which it has no rule; compile for another CPU (-mcpu, -mattr) and report it"
                     )
                     return
 
@@ -106,6 +115,8 @@ def _send(stream: IO[bytes], value: object) -> None:
 
 
 def _serve() -> None:
+    # Ctrl-C goes to the whole group: the parent decides, and closes the pipe.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     while True:
         try:
