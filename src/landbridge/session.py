@@ -13,17 +13,22 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
+import numpy as np
+
 from landbridge.device.device import Device
 from landbridge.errors import ForkedDeviceError, InputError, SessionBusyError
 from landbridge.executable.executable import Executable, TensorSpec
 from landbridge.memory import ledger
+from landbridge.memory.host_array import address_of
 from landbridge.memory.storage import any_view_open
 from landbridge.tensor import Tensor
-from landbridge.vm.argument import as_array, borrow, quick_address
+from landbridge.vm.argument import as_array, borrow
 from landbridge.vm.bound_program import BoundProgram, slot_tensor
 from landbridge.vm.program_memory import bind_devices
 from landbridge.vm.slot import Slot
 from landbridge.vm.thread_pool import default_threads
+
+_ndarray = np.ndarray
 
 
 class Session:
@@ -108,8 +113,14 @@ class Session:
             except (KeyError, TypeError):
                 raise _unknown("input", name, self._inputs) from None
             owner: object = value
-            address = quick_address(slot, value)
-            if not address:
+            if (
+                type(value) is _ndarray
+                and value.dtype == slot.dtype
+                and value.shape == slot.shape
+                and value.flags.carray
+            ):
+                address = address_of(value)
+            else:
                 address, owner = borrow(slot, value)
             end = address + slot.nbytes
             for other in self._output_slots:
@@ -117,7 +128,10 @@ class Session:
                     slot.check_no_overlap(address, other, other.address)
             if slot.partner is not None:
                 raise InputError(f"{slot} is a recurrent state, whose memory swaps at each run; use set_input")
-            slot.bind(self._words, address, owner)
+            words = self._words
+            for word, offset in slot.places:
+                words[word] = address + offset
+            slot.address, slot.end, slot.owner = address, end, owner
         finally:
             self._release()
 
@@ -207,17 +221,14 @@ class Session:
             self._refuse()
         try:
             program = self._program
-            addresses, owners = program.bind_call_inputs(arrays)
-            results: list[Any]
+            keep = program.bind_call_inputs(arrays)
             if out is None:
-                results = program.new_call_outputs()
-                written: list[int] = []
+                results: list[Any] = program.new_call_outputs()
             else:
                 results = list(out)
-                written, borrowed = program.bind_call_outputs(results)
-                owners += borrowed
-            if written or self._has_states:
-                program.check_call_overlap(addresses, written)
+                keep = (*keep, *program.bind_call_outputs(results))
+            if self._has_states:
+                program.check_call_states()
             if any_view_open():
                 program.check_views((*program.call_inputs, *program.call_outputs), (*arrays, *results))
             if self._has_moves and ledger.is_active():
@@ -225,6 +236,7 @@ class Session:
             self._execute_call()
             if self._has_states:
                 program.swap_states()
+            del keep  # alive until here
             return results
         finally:
             self._release()

@@ -10,7 +10,6 @@ import ctypes
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import combinations
 from threading import Lock
 from typing import Any
 
@@ -20,8 +19,10 @@ from landbridge.device.device import Device
 from landbridge.errors import InputError
 from landbridge.executable.executable import Executable
 from landbridge.memory import ledger
+from landbridge.memory.host_array import address_of
+from landbridge.memory.storage import host_device
 from landbridge.tensor import Tensor
-from landbridge.vm.argument import as_array, borrow, quick_address
+from landbridge.vm.argument import as_array, borrow
 from landbridge.vm.bind import bind_function
 from landbridge.vm.code_image import load_image
 from landbridge.vm.interpreter import run_steps
@@ -30,7 +31,12 @@ from landbridge.vm.program_memory import ProgramMemory
 from landbridge.vm.slot import Slot
 from landbridge.vm.thread_pool import pool_address, runtime_address
 
+_ndarray, _empty, _view = np.ndarray, np.empty, Tensor.from_numpy_view
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+
+
+#: Up to here numpy's allocator is the fastest; above, the C library maps fresh pages where a device's pool keeps them.
+_SMALL_BYTES = 1 << 16
 
 
 class BoundProgram:
@@ -56,6 +62,8 @@ class BoundProgram:
         inputs = len(function.inputs)
         specs = (*function.inputs, *function.outputs)
         slots = [Slot(spec, i < inputs, program.places[i]) for i, spec in enumerate(specs)]
+        for slot in slots:
+            slot.is_small = devices[0] == host_device() and slot.nbytes <= _SMALL_BYTES
         self.inputs, self.outputs = tuple(slots[:inputs]), tuple(slots[inputs:])
         self.states: tuple[tuple[Slot, Slot], ...] = ()
         #: The slots that a call's arguments are for: all but recurrent states.
@@ -107,62 +115,64 @@ class BoundProgram:
             if slot.owner is None:
                 self.bind_own(slot)
 
-    def bind_call_inputs(self, arrays: Sequence[Any]) -> tuple[list[int], list[object]]:
-        """Bind ``arrays`` for a call; their addresses and, where they are not plain arrays, their owners."""
+    def bind_call_inputs(self, arrays: Sequence[Any]) -> Sequence[object]:
+        """Bind ``arrays`` for a call; what has to be kept alive during it besides them."""
         if len(arrays) != len(self.call_inputs):
             raise _wrong_number("input", len(arrays), self.call_inputs)
         words = self.call_words
-        addresses: list[int] = []
-        owners: list[object] = []
+        keep: tuple[object, ...] = ()
         for slot, value in zip(self.call_inputs, arrays):  # noqa: B905 - lengths are checked, strict costs time
-            address = quick_address(slot, value)
-            if not address:
+            if (
+                type(value) is _ndarray
+                and value.dtype == slot.dtype
+                and value.shape == slot.shape
+                and value.flags.carray
+            ):
+                address = address_of(value)
+            else:
                 address, owner = borrow(slot, value)
-                owners.append(owner)
-            addresses.append(address)
+                keep = (*keep, owner)
+            slot.call_address = address
             for word, offset in slot.places:
                 words[word] = address + offset
-        return addresses, owners
+        return keep
 
     def new_call_outputs(self) -> list[Tensor]:
         """New Tensors bound as a call's outputs."""
         words = self.call_words
         results = []
         for slot in self.call_outputs:
-            tensor, address = self.memory.result(slot)
+            if slot.is_small:
+                array = _empty(slot.shape, slot.dtype)
+                tensor, address = _view(array), address_of(array)
+            else:
+                tensor = self.memory.tensor(slot.shape, slot.spec.dtype)
+                address = tensor.data_address
             for word, offset in slot.places:
                 words[word] = address + offset
             results.append(tensor)
         return results
 
-    def bind_call_outputs(self, out: Sequence[Any]) -> tuple[list[int], list[object]]:
-        """Bind ``out`` as a call's outputs; their addresses and owners."""
+    def bind_call_outputs(self, out: Sequence[Any]) -> Sequence[object]:
+        """Bind ``out`` as a call's outputs; their owners. Raises InputError where they overlap other arguments."""
         if len(out) != len(self.call_outputs):
             raise _wrong_number("output", len(out), self.call_outputs)
-        addresses: list[int] = []
-        owners: list[object] = []
-        for slot, value in zip(self.call_outputs, out, strict=True):
-            address, owner = quick_address(slot, value), value
-            if not address:
-                address, owner = borrow(slot, value)
-            addresses.append(address)
-            owners.append(owner)
+        borrowed = [borrow(slot, value) for slot, value in zip(self.call_outputs, out, strict=True)]
+        for slot, (address, _) in zip(self.call_outputs, borrowed, strict=True):
+            slot.call_address = address
             for word, offset in slot.places:
                 self.call_words[word] = address + offset
-        return addresses, owners
+        for slot in self.call_outputs:
+            for other in (*self.inputs, *self.outputs):
+                if other is not slot:
+                    slot.check_no_overlap(slot.call_address, other, other.call_address)
+        return [owner for _, owner in borrowed]
 
-    def check_call_overlap(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
-        """Raise InputError when an output of a call shares bytes with another argument or with a state."""
-        read = list(zip(self.call_inputs, inputs, strict=True))
-        written = list(zip(self.call_outputs, outputs, strict=False))
-        for source, target in self.states:
-            read.append((target, target.address))
-            written.append((source, source.address))
-        for slot, address in written:
-            for other, start in read:
-                slot.check_no_overlap(address, other, start)
-        for (slot, address), (other, start) in combinations(written, 2):
-            slot.check_no_overlap(address, other, start)
+    def check_call_states(self) -> None:
+        """Raise InputError when a call's input lies in the memory that a recurrent state is about to write."""
+        for source, _ in self.states:
+            for other in self.call_inputs:
+                source.check_no_overlap(source.address, other, other.call_address)
 
     def bind_state(self, source: Slot, target: Slot) -> None:
         """Make output ``source`` of each execution the input ``target`` of the next."""
@@ -186,6 +196,7 @@ class BoundProgram:
 
     def _point_call_at(self, *slots: Slot) -> None:
         for slot in slots:
+            slot.call_address = slot.address
             for word, offset in slot.places:
                 self.call_words[word] = slot.address + offset
 

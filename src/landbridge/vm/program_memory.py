@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-import numpy as np
-
 from landbridge.device.device import Device
 from landbridge.device.registry import device as find_device
 from landbridge.errors import BindError
 from landbridge.executable.executable import Executable, VDevice
 from landbridge.executable.instructions import AllocStorage, LoadConstant
 from landbridge.memory.host_array import address_of
-from landbridge.memory.storage import host_device
 from landbridge.tensor import Tensor, empty
-from landbridge.vm.slot import Slot
-
-#: Above it the C library would map fresh pages each time; a device's pool keeps them.
-_SMALL_BYTES = 1 << 16
 
 
 def bind_devices(
@@ -54,7 +47,6 @@ class ProgramMemory:
         self._executable = executable
         self._devices = devices
         self._storages: list[Tensor] = []
-        self._is_host = devices[:1] == (host_device(),)
 
     def storage(self, instruction: AllocStorage) -> int:
         """The address of a new storage, which lives as long as this object."""
@@ -72,14 +64,6 @@ class ProgramMemory:
     def tensor(self, shape: tuple[int, ...], dtype: str) -> Tensor:
         """A new Tensor for an input or output, on the program's first vdevice."""
         return self._allocate(shape, dtype, 0, None)
-
-    def result(self, slot: Slot) -> tuple[Tensor, int]:
-        """A new Tensor for what a call returns, and its address; small ones come from numpy's faster allocator."""
-        if self._is_host and slot.nbytes <= _SMALL_BYTES:
-            array = np.empty(slot.shape, slot.dtype)
-            return Tensor.from_numpy_view(array), address_of(array)
-        tensor = self.tensor(slot.shape, slot.spec.dtype)
-        return tensor, tensor.data_address
 
     def _allocate(self, shape: tuple[int, ...], dtype: str, vdevice: int, alignment: int | None) -> Tensor:
         scope = self._executable.vdevices[vdevice].scope

@@ -23,9 +23,11 @@ class Slot:
 
     __slots__ = (
         "address",
+        "call_address",
         "dtype",
         "end",
         "is_input",
+        "is_small",
         "mask",
         "nbytes",
         "own",
@@ -47,6 +49,10 @@ class Slot:
         self.owner: Any = None
         self.address = 0
         self.end = 0
+        #: The address in the call that is under way.
+        self.call_address = 0
+        #: Whether a call's new output is better taken from numpy than from the device's allocator.
+        self.is_small = False
         #: The Session's memory for it, once it was needed.
         self.own: Tensor | None = None
         self.partner: Slot | None = None
