@@ -1,0 +1,40 @@
+"""Attributes and element types of ONNX as Python values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx_ir as ir
+
+from landbridge.errors import CompileError
+
+_RENAMED = {"double": "float64", "float": "float32", "string": "", "undefined": ""}
+
+
+def dtype_of_onnx(code: int | ir.DataType) -> str:
+    """The dtype name of an ONNX element type; CompileError for one without (strings, complex, ...)."""
+    kind = ir.DataType(int(code))
+    try:
+        name = kind.numpy().name
+    except (TypeError, KeyError, ValueError):
+        name = ""
+    if not name or name.startswith(("complex", "object", "str")):
+        raise CompileError(f"ONNX element type {kind.name} cannot be compiled; numbers and booleans can")
+    return name
+
+
+def attribute_values(node: ir.Node) -> dict[str, Any]:
+    """Python values by name: int, float, str, lists, ndarray for tensors, onnx_ir Graphs; ``to`` is a dtype name."""
+    values: dict[str, Any] = {}
+    for name, attribute in node.attributes.items():
+        value: Any = attribute.value
+        if attribute.type == ir.AttributeType.TENSOR:
+            value = value.numpy()
+        elif isinstance(value, bytes):
+            value = value.decode()
+        elif isinstance(value, list | tuple):
+            value = [v.decode() if isinstance(v, bytes) else v for v in value]
+        if name in ("to", "output_dtype") and isinstance(value, int) and value:
+            value = dtype_of_onnx(value)
+        values[name] = value
+    return values

@@ -1,0 +1,70 @@
+"""Nodes whose inputs are all constants, evaluated by onnx's reference implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from onnx.reference import ReferenceEvaluator
+
+Array = np.ndarray[Any, Any]
+
+_RANDOM = {
+    "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli",
+}  # fmt: skip
+
+
+def foldable(node: ir.Node) -> bool:
+    """Whether a node with constant inputs may be replaced by its result."""
+    graphs = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
+    return (
+        node.domain in ("", "ai.onnx")
+        and node.op_type not in _RANDOM
+        and not any(a.type in graphs for a in node.attributes.values())
+    )
+
+
+def evaluate(node: ir.Node, inputs: Sequence[Array | None], opset: int) -> list[Array] | None:
+    """The outputs of one node, in the dtypes the operator's schema gives; None when it cannot be evaluated."""
+    proto = ir.serde.serialize_node(node)
+    names = [n if array is not None else "" for n, array in zip(proto.input, inputs, strict=True)]
+    feeds = {n: array for n, array in zip(names, inputs, strict=True) if array is not None}
+    types = {
+        n: onnx.helper.make_tensor_type_proto(onnx.helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+        for n, a in feeds.items()
+    }
+    del proto.input[:]
+    proto.input.extend(names)
+    graph = onnx.helper.make_graph(
+        [proto],
+        "node",
+        [onnx.ValueInfoProto(name=n, type=t) for n, t in types.items()],
+        [onnx.ValueInfoProto(name=n) for n in proto.output if n],
+    )
+    try:
+        with np.errstate(all="ignore"):
+            results = ReferenceEvaluator(graph, opsets={"": opset}).run(None, feeds)
+        schema = onnx.defs.get_schema(node.op_type, opset, "")
+        inferred = onnx.shape_inference.infer_node_outputs(
+            schema, proto, types, opset_imports=[onnx.helper.make_opsetid("", opset)]
+        )
+    except Exception:
+        # Whatever the reference cannot do is left to the handler, which states the reason if it cannot either.
+        return None
+    by_name = dict(zip((n for n in proto.output if n), results, strict=True))
+    outputs = []
+    for name in proto.output:
+        if not name:
+            outputs.append(np.zeros(0, np.float32))
+            continue
+        if not isinstance(by_name[name], np.ndarray | np.generic):
+            return None
+        array = np.asarray(by_name[name])
+        kind = inferred[name].tensor_type.elem_type if name in inferred else 0
+        if kind:
+            array = array.astype(onnx.helper.tensor_dtype_to_np_dtype(kind), copy=False)
+        outputs.append(array)
+    return outputs

@@ -1,0 +1,78 @@
+"""Operators that ONNX itself defines by other operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from xdsl.ir import SSAValue
+
+from landbridge.dtypes import numpy_dtype
+from landbridge.ir.types import dtype_of, shape_of
+
+
+def _type_proto(x: Any) -> onnx.TypeProto:
+    if isinstance(x, np.ndarray):
+        dtype, shape = x.dtype, x.shape
+    elif isinstance(x, SSAValue):
+        dtype, shape = numpy_dtype(dtype_of(x.type)), shape_of(x.type)
+    else:
+        return onnx.TypeProto()
+    return onnx.helper.make_tensor_type_proto(onnx.helper.np_dtype_to_tensor_dtype(dtype), shape)
+
+
+def function_body(node: ir.Node, opset: int, inputs: Sequence[Any]) -> ir.Function | None:
+    """The operator's definition for this node, its attributes filled in; None when ONNX gives none."""
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    try:
+        schema = onnx.defs.get_schema(node.op_type, opset, domain)
+    except onnx.defs.SchemaError:
+        return None
+    proto = ir.serde.serialize_node(node)
+    data = b""
+    if schema.has_function:
+        versions = [v for v in schema.function_opset_versions if v <= opset]
+        if versions:
+            data = schema.get_function_with_opset_version(max(versions))
+    elif schema.has_context_dependent_function:
+        versions = [v for v in schema.context_dependent_function_opset_versions if v <= opset]
+        types = [_type_proto(x).SerializeToString() for x in inputs]
+        if versions:
+            data = schema.get_context_dependent_function_with_opset_version(
+                max(versions), proto.SerializeToString(), types
+            )
+    if not data:
+        return None
+    function = onnx.FunctionProto()
+    function.ParseFromString(data)
+    if not function.node:
+        return None
+    return _specialized(function, proto, schema)
+
+
+def _specialized(
+    function: onnx.FunctionProto, node: onnx.NodeProto, schema: onnx.defs.OpSchema
+) -> ir.Function:
+    """The function with the node's attributes, or their defaults, in place of references to them."""
+    given = {a.name: a for a in node.attribute}
+    for inner in function.node:
+        kept = []
+        for attribute in inner.attribute:
+            if not attribute.ref_attr_name:
+                kept.append(attribute)
+                continue
+            source = given.get(attribute.ref_attr_name)
+            if source is None and attribute.ref_attr_name in schema.attributes:
+                default = schema.attributes[attribute.ref_attr_name].default_value
+                source = default if default.name else None
+            if source is not None:
+                copy = onnx.AttributeProto()
+                copy.CopyFrom(source)
+                copy.name = attribute.name
+                kept.append(copy)
+        del inner.attribute[:]
+        inner.attribute.extend(kept)
+    return ir.serde.deserialize_function(function)

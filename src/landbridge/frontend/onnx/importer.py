@@ -1,0 +1,224 @@
+"""import_onnx: one forward walk in which every value is an ndarray, a value of the graph, or unknown.
+
+What is known while the walk goes on is evaluated at once, so shapes computed by the model disappear. A node that cannot
+be compiled makes its outputs unknown and the walk goes on, so one error lists everything there is to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import onnx_ir as ir
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp, StringAttr
+from xdsl.ir import Block, BlockArgument, Region, SSAValue
+
+from landbridge.errors import CompileError, ImportModelError, InputError, UnsupportedOperatorError
+from landbridge.executable.executable import VDevice
+from landbridge.frontend.onnx.attributes import attribute_values, dtype_of_onnx
+from landbridge.frontend.onnx.branches import import_if
+from landbridge.frontend.onnx.evaluate import evaluate, foldable
+from landbridge.frontend.onnx.functions import function_body
+from landbridge.frontend.onnx.load import load_model
+from landbridge.frontend.onnx.shapes import input_shapes
+from landbridge.ir.graph_builder import GraphBuilder
+from landbridge.ir.graph_ops import ViewOp
+from landbridge.ir.module import IRModule
+from landbridge.ir.types import tensor_type
+from landbridge.ops.context import Operand, OpContext
+from landbridge.ops.registry import handler_for
+from landbridge.target import Target
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+
+class Unknown:
+    """The value of a node that could not be imported."""
+
+
+UNKNOWN: Final = Unknown()
+Known = Operand | Unknown
+
+
+def import_onnx(
+    model: str | Path | bytes | ModelProto,
+    shapes: Mapping[str, Sequence[int]] | None,
+    targets: tuple[Target, ...],
+    vdevices: tuple[VDevice, ...] = (VDevice("cpu", 0),),
+    extra_outputs: Sequence[str] = (),
+) -> IRModule:
+    """The IRModule of an ONNX model, with ``func.func @main(inputs) -> outputs`` and their names as attributes.
+
+    ``shapes``: static shapes of inputs by name, needed where the file leaves dimensions open. ``extra_outputs``:
+    names of inner values to return after the model's outputs.
+
+    Raises ImportModelError (no valid model), InputError (unknown names), ShapeError (shapes that contradict each
+    other) and UnsupportedOperatorError, which lists every operator and dimension that cannot be compiled.
+    """
+    loaded = load_model(model)
+    graph = loaded.graph
+    inputs = [v for v in graph.inputs if v.name not in graph.initializers]
+    known, advice = input_shapes(inputs, shapes or {})
+    block = Block(
+        arg_types=[
+            tensor_type(known.get(str(v.name), ()), _input_dtype(v)) for v in inputs
+        ]
+    )
+    module = IRModule(ModuleOp([]), targets, vdevices)
+    importer = Importer(GraphBuilder(module, block), loaded.opset_imports)
+    for value, argument in zip(inputs, block.args, strict=True):
+        argument.name_hint = None
+        importer.values[value] = argument if str(value.name) in known else UNKNOWN
+    importer.run_graph(graph)
+    wanted = [*graph.outputs, *_find(importer, graph, extra_outputs)]
+    problems = [*advice, *importer.problems]
+    if problems:
+        listed = "\n".join(f"  - {p}" for p in problems)
+        raise UnsupportedOperatorError(f"the model cannot be compiled as it is; {len(problems)} to settle:\n{listed}")
+    returned = importer.own_outputs([importer.values[v] for v in wanted])
+    block.add_op(func.ReturnOp(*returned))
+    types = FunctionType.from_lists([a.type for a in block.args], [v.type for v in returned])
+    main = func.FuncOp("main", types, Region(block))
+    main.attributes["lb.input_names"] = ArrayAttr([StringAttr(str(v.name)) for v in inputs])
+    main.attributes["lb.output_names"] = ArrayAttr([StringAttr(str(v.name)) for v in wanted])
+    first = module.op.body.block.first_op
+    if first is None:
+        module.op.body.block.add_op(main)
+    else:
+        module.op.body.block.insert_op_before(main, first)
+    return module
+
+
+def _input_dtype(value: ir.Value) -> str:
+    if not isinstance(value.type, ir.TensorType):
+        raise UnsupportedOperatorError(
+            f"input {value.name!r} is no tensor ({value.type}); sequences, optionals and maps cannot be compiled"
+        )
+    return dtype_of_onnx(value.type.dtype)
+
+
+def _find(importer: Importer, graph: ir.Graph, names: Sequence[str]) -> list[ir.Value]:
+    """Values of the main graph by name."""
+    by_name = {v.name: v for v in importer.values if v.graph is graph or v.is_initializer()}
+    by_name.update((v.name, v) for node in graph for v in node.outputs)
+    missing = [n for n in names if by_name.get(n) not in importer.values]
+    if missing:
+        raise InputError(
+            f"extra_outputs: no value {', '.join(map(repr, missing))} in the main graph; values inside a branch "
+            "cannot be returned"
+        )
+    return [by_name[n] for n in names]
+
+
+class Importer:
+    """Walks graphs into ``g``; nested importers share values and problems with the one around them."""
+
+    def __init__(self, g: GraphBuilder, opsets: Mapping[str, int]) -> None:
+        self.g = g
+        self.opsets = opsets
+        self.values: dict[ir.Value, Known] = {}
+        self.problems: list[str] = []
+
+    def nested(self, g: GraphBuilder) -> Importer:
+        """An importer into a block inside this one's; it sees these values and adds none to them."""
+        inner = Importer(g, self.opsets)
+        inner.values = dict(self.values)
+        inner.problems = self.problems
+        return inner
+
+    def run_graph(self, graph: ir.Graph | ir.Function) -> None:
+        """Import every node in order."""
+        if isinstance(graph, ir.Graph):
+            for value in graph.initializers.values():
+                if value.const_value is None:
+                    raise ImportModelError(f"initializer {value.name!r} has no data")
+                self.values[value] = np.asarray(value.const_value.numpy())
+        for node in graph:
+            self.run_node(node)
+
+    def run_node(self, node: ir.Node) -> None:
+        """Import one node; what it cannot do becomes a problem and unknown outputs."""
+        name = node.name or next((str(v.name) for v in node.outputs if v.name), node.op_type)
+        outer, self.g.node = self.g.node, name
+        try:
+            results = self._results(node)
+        except UnsupportedOperatorError as error:
+            self.problems.append(str(error))
+            results = [UNKNOWN] * len(node.outputs)
+        finally:
+            self.g.node = outer
+        for value, result in zip(node.outputs, results, strict=False):
+            self.values[value] = result
+
+    def opset_of(self, node: ir.Node) -> int:
+        """The opset version that ``node`` is written for."""
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        return node.version or self.opsets.get(domain, 1)
+
+    def _results(self, node: ir.Node) -> Sequence[Known]:
+        opset = self.opset_of(node)
+        inputs = [None if v is None else self.values.get(v, UNKNOWN) for v in node.inputs]
+        if node.op_type == "If" and node.domain in ("", "ai.onnx"):
+            return import_if(self, node, inputs)
+        handler = handler_for(node.domain, node.op_type, opset)
+        constants = [x for x in inputs if x is None or isinstance(x, np.ndarray)]
+        if len(constants) == len(inputs) and node.op_type != "Constant" and foldable(node):
+            folded = evaluate(node, constants, opset)
+            if folded is not None:
+                return folded
+        if handler is None:
+            body = function_body(node, opset, inputs)
+            if body is None:
+                raise UnsupportedOperatorError(
+                    f"operator {node.domain or 'ai.onnx'}.{node.op_type} (opset {opset}) of node {self.g.node!r} has "
+                    "no handler: register one with landbridge.ops.registry.operator, or rewrite the model without it"
+                )
+            return self._run_function(body, node, inputs)
+        if any(isinstance(x, Unknown) for x in inputs):
+            return [UNKNOWN] * len(node.outputs)
+        used = max((i + 1 for i, v in enumerate(node.outputs) if v.name), default=0)
+        context = OpContext(self.g, node.op_type, opset, attribute_values(node), used)
+        try:
+            result = handler(context, *inputs)
+        except CompileError as error:
+            if self.g.node in str(error):
+                raise
+            raise type(error)(f"{node.op_type} node {self.g.node!r}: {error}") from error
+        return [result] if isinstance(result, np.ndarray | SSAValue) else list(result)
+
+    def _run_function(self, body: ir.Function, node: ir.Node, inputs: Sequence[Known | None]) -> list[Known]:
+        """Import the definition of an operator by other operators."""
+        inner = Importer(self.g, body.opset_imports)
+        inner.problems = self.problems
+        for formal, value in zip(body.inputs, inputs, strict=False):
+            if value is not None:
+                inner.values[formal] = value
+        inner.run_graph(body)
+        return [inner.values[v] for v in body.outputs]
+
+    def own_outputs(self, values: Sequence[Known]) -> list[SSAValue]:
+        """Values to return: each computed here and in a buffer of its own, so an input or constant is copied."""
+        owned: list[SSAValue] = []
+        taken: set[SSAValue] = set()
+        for value in values:
+            result = self.g.constant(value) if isinstance(value, np.ndarray) else value
+            if isinstance(result, Unknown):
+                raise CompileError("an output is unknown although nothing was reported")
+            root = _root(result)
+            if isinstance(root, BlockArgument) or isinstance(value, np.ndarray) or root in taken:
+                result = self.g.elementwise("copy", [result], lambda s, v: v)
+                root = result
+            taken.add(root)
+            owned.append(result)
+        return owned
+
+
+def _root(value: SSAValue) -> Any:
+    """What a chain of views looks at."""
+    while isinstance(value.owner, ViewOp):
+        value = value.owner.source
+    return value

@@ -1,0 +1,214 @@
+"""Activations: functions of one element with parameters, each one PrimFunc."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from landbridge.ir.scalars import Number, ScalarBuilder, Value, float_limits, is_float
+from landbridge.ops.context import Operand, OpContext
+from landbridge.ops.registry import operator
+
+
+@operator("Relu")
+def relu(c: OpContext, x: Operand) -> Operand:
+    """``max(x, 0)``."""
+    return c.elementwise("relu", [x], lambda s, v: s.maximum(v, 0))
+
+
+@operator("Sigmoid")
+def sigmoid(c: OpContext, x: Operand) -> Operand:
+    """``1 / (1 + exp(-x))``."""
+    return c.elementwise("sigmoid", [x], lambda s, v: s.sigmoid(v))
+
+
+@operator("LeakyRelu")
+def leaky_relu(c: OpContext, x: Operand) -> Operand:
+    """``x``, times ``alpha`` below 0."""
+    alpha = c.attribute("alpha", 0.01)
+    return c.elementwise("leaky_relu", [x], lambda s, v: s.select(v < 0, v * alpha, v))
+
+
+@operator("PRelu")
+def prelu(c: OpContext, x: Operand, slope: Operand) -> Operand:
+    """``x``, times ``slope`` below 0."""
+    return c.elementwise("prelu", [x, slope], lambda s, v, a: s.select(v < 0, v * a, v))
+
+
+@operator("ThresholdedRelu")
+def thresholded_relu(c: OpContext, x: Operand) -> Operand:
+    """``x`` above ``alpha``, else 0."""
+    alpha = c.attribute("alpha", 1.0)
+    return c.elementwise("thresholded_relu", [x], lambda s, v: s.select(v > alpha, v, 0))
+
+
+def _expm1(s: ScalarBuilder, v: Value) -> Value:
+    return s.exp(v) - 1.0
+
+
+@operator("Elu")
+def elu(c: OpContext, x: Operand) -> Operand:
+    """``alpha * (exp(x) - 1)`` below 0."""
+    alpha = c.attribute("alpha", 1.0)
+    return c.elementwise("elu", [x], lambda s, v: s.select(v < 0, _expm1(s, v) * alpha, v))
+
+
+@operator("Selu")
+def selu(c: OpContext, x: Operand) -> Operand:
+    """Scaled Elu."""
+    alpha = c.attribute("alpha", 1.67326319217681884765625)
+    gamma = c.attribute("gamma", 1.05070102214813232421875)
+    return c.elementwise("selu", [x], lambda s, v: s.select(v > 0, v, _expm1(s, v) * alpha) * gamma)
+
+
+@operator("Celu")
+def celu(c: OpContext, x: Operand) -> Operand:
+    """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``."""
+    alpha = c.attribute("alpha", 1.0)
+    return c.elementwise(
+        "celu",
+        [x],
+        lambda s, v: s.maximum(v, 0.0) + s.minimum(_expm1(s, v * (1 / alpha)) * alpha, 0.0),
+    )
+
+
+@operator("HardSigmoid")
+def hard_sigmoid(c: OpContext, x: Operand) -> Operand:
+    """``alpha * x + beta`` within 0 and 1."""
+    alpha, beta = c.attribute("alpha", 0.2), c.attribute("beta", 0.5)
+    return c.elementwise(
+        "hard_sigmoid", [x], lambda s, v: s.minimum(s.maximum(v * alpha + beta, 0.0), 1.0)
+    )
+
+
+@operator("HardSwish")
+def hard_swish(c: OpContext, x: Operand) -> Operand:
+    """``x * min(max(x / 6 + 1/2, 0), 1)``."""
+    return c.elementwise(
+        "hard_swish", [x], lambda s, v: v * s.minimum(s.maximum(v * (1 / 6) + 0.5, 0.0), 1.0)
+    )
+
+
+@operator("Swish")
+def swish(c: OpContext, x: Operand) -> Operand:
+    """``x * sigmoid(alpha * x)``."""
+    alpha = c.attribute("alpha", 1.0)
+    return c.elementwise("swish", [x], lambda s, v: v * s.sigmoid(v * alpha))
+
+
+def softplus_of(s: ScalarBuilder, v: Value) -> Value:
+    """``log(1 + exp(v))`` without overflow."""
+    return s.maximum(v, 0.0) + s.math("log1p", s.exp(-s.math("abs", v)))
+
+
+@operator("Softplus")
+def softplus(c: OpContext, x: Operand) -> Operand:
+    """``log(1 + exp(x))``."""
+    return c.elementwise("softplus", [x], softplus_of)
+
+
+@operator("Mish")
+def mish(c: OpContext, x: Operand) -> Operand:
+    """``x * tanh(softplus(x))``."""
+    return c.elementwise("mish", [x], lambda s, v: v * s.math("tanh", softplus_of(s, v)))
+
+
+@operator("Softsign")
+def softsign(c: OpContext, x: Operand) -> Operand:
+    """``x / (1 + |x|)``."""
+    return c.elementwise("softsign", [x], lambda s, v: v / (s.math("abs", v) + 1.0))
+
+
+@operator("Gelu")
+def gelu(c: OpContext, x: Operand) -> Operand:
+    """``x`` times the normal distribution's integral, or its tanh approximation."""
+    if c.attribute("approximate", "none") == "tanh":
+        k = math.sqrt(2 / math.pi)
+        return c.elementwise(
+            "gelu", [x], lambda s, v: v * 0.5 * (s.math("tanh", (v + v * v * v * 0.044715) * k) + 1.0)
+        )
+    return c.elementwise("gelu", [x], lambda s, v: v * 0.5 * (s.math("erf", v * math.sqrt(0.5)) + 1.0))
+
+
+@operator("Shrink")
+def shrink(c: OpContext, x: Operand) -> Operand:
+    """``x + bias`` below ``-lambd``, ``x - bias`` above ``lambd``, else 0."""
+    bias, lambd = c.attribute("bias", 0.0), c.attribute("lambd", 0.5)
+    dtype = c.dtype(x)
+
+    def body(s: ScalarBuilder, v: Value) -> Value:
+        w = v if is_float(dtype) else s.cast(v, "float32")
+        return s.cast(s.select(w < -lambd, w + bias, s.select(w > lambd, w - bias, 0.0)), dtype)
+
+    return c.elementwise("shrink", [x], body)
+
+
+@operator("Clip")
+def clip(c: OpContext, x: Operand, low: Operand | None = None, high: Operand | None = None) -> Operand:
+    """``x`` within bounds: attributes before opset 11, optional scalar inputs since."""
+    dtype = c.dtype(x)
+    bounds: list[Operand | None] = [low, high]
+    if c.opset < 11:
+        given = [c.attribute("min"), c.attribute("max")]
+        bounds = [None if v is None else np.asarray(v, np.float32) for v in given]
+    operands: list[Operand] = [x]
+    for bound in bounds:
+        if bound is not None:
+            operands.append(c.cast(c.reshape(bound, ()), dtype))
+
+    def body(s: ScalarBuilder, v: Value, *limits: Number) -> Value:
+        left = iter(limits)
+        if bounds[0] is not None:
+            v = s.maximum(v, next(left))
+        return v if bounds[1] is None else s.minimum(v, next(left))
+
+    return x if len(operands) == 1 else c.elementwise("clip", operands, body)
+
+
+@operator("Hardmax", since=13)
+def hardmax(c: OpContext, x: Operand) -> Operand:
+    """1 at the first maximum along ``axis``, else 0."""
+    axis = c.axis(c.attribute("axis", -1), c.rank(x))
+    return first_maximum(c, x, axis)
+
+
+def first_maximum(c: OpContext, x: Operand, axis: int) -> Operand:
+    """1 where an element is the first of the largest along ``axis``, else 0."""
+    shape = c.shape(x)
+    others = [a for a in range(len(shape)) if a != axis]
+    loops = [shape[a] for a in others]
+    place = [others.index(a) if a != axis else len(others) for a in range(len(shape))]
+    dtype = c.dtype(x)
+    from landbridge.ir.prim_builder import PrimBuilder
+
+    def build(p: PrimBuilder) -> None:
+        best, where = p.temp(loops, dtype), p.temp(loops, "int64")
+        n = len(loops)
+        p.generic(
+            "p" * n + "r",
+            [*loops, shape[axis]],
+            [(p.inputs[0], lambda *d: [d[i] for i in place])],
+            [(best, lambda *d: d[:n])],
+            lambda s, acc, v: s.maximum(acc, v),
+            init=float_limits(dtype)[0],
+        )
+        p.generic(
+            "p" * n + "r",
+            [*loops, shape[axis]],
+            [(p.inputs[0], lambda *d: [d[i] for i in place]), (best, lambda *d: d[:n])],
+            [(where, lambda *d: d[:n])],
+            lambda s, acc, v, m: s.minimum(
+                acc, s.select(v.eq(m), s.cast(s.index(n), "int64"), s.const(shape[axis], "int64"))
+            ),
+            init=shape[axis],
+        )
+        p.generic(
+            "p" * (n + 1),
+            [*loops, shape[axis]],
+            [(where, lambda *d: d[:n])],
+            [(p.outputs[0], lambda *d: [d[i] for i in place])],
+            lambda s, w: s.select(w.eq(s.cast(s.index(n), "int64")), s.const(1, dtype), 0),
+        )
+
+    return c.g.call("hardmax", [c.value(x)], [(shape, dtype)], build)[0]

@@ -1,0 +1,45 @@
+"""Comparisons, selection and casts."""
+
+from __future__ import annotations
+
+from landbridge.ir.scalars import ScalarBuilder, Value, float_limits, is_float
+from landbridge.ops.context import Operand, OpContext
+from landbridge.ops.registry import operator
+
+
+def _comparison(op_type: str, kind: str) -> None:
+    @operator(op_type)
+    def handler(c: OpContext, a: Operand, b: Operand) -> Operand:
+        return c.elementwise(kind, [a, b], lambda s, x, y: s.compare(kind, x, y), "bool")
+
+
+for _type, _kind in {
+    "Equal": "eq", "Less": "lt", "LessOrEqual": "le", "Greater": "gt", "GreaterOrEqual": "ge",
+}.items():  # fmt: skip
+    _comparison(_type, _kind)
+
+
+@operator("Where")
+def where(c: OpContext, condition: Operand, a: Operand, b: Operand) -> Operand:
+    """``a`` where the condition holds, else ``b``."""
+    return c.elementwise("where", [condition, a, b], lambda s, q, x, y: s.select(q, x, y), c.dtype(a))
+
+
+@operator("Cast")
+def cast(c: OpContext, x: Operand) -> Operand:
+    """Convert to the dtype ``to`` as C does."""
+    return c.cast(x, c.attribute("to"))
+
+
+@operator("CastLike")
+def cast_like(c: OpContext, x: Operand, like: Operand) -> Operand:
+    """Convert to the dtype of ``like``."""
+    return c.cast(x, c.dtype(like))
+
+
+def saturate(s: ScalarBuilder, v: Value, dtype: str) -> Value:
+    """A float within the range of an integer dtype, converted."""
+    low, high = float_limits(dtype)
+    if is_float(dtype):
+        return s.cast(v, dtype)
+    return s.cast(s.minimum(s.maximum(v, low), high), dtype)

@@ -1,0 +1,190 @@
+"""OpContext: what a handler knows about its node, and the forms most operators are written in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from landbridge.dtypes import dtype_name, numpy_dtype
+from landbridge.errors import ShapeError, UnsupportedOperatorError
+from landbridge.ir.graph_builder import GraphBuilder
+from landbridge.ir.prim_builder import Body, PrimBuilder
+from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ir.types import dtype_of, shape_of
+
+Array: TypeAlias = np.ndarray[Any, Any]
+#: A value of the model: known now (an ndarray) or computed by the graph.
+Operand: TypeAlias = SSAValue | Array
+
+
+class OpContext:
+    """One node while it is imported: a GraphBuilder, the operator's name, opset and attributes."""
+
+    def __init__(
+        self, g: GraphBuilder, op_type: str, opset: int, attributes: Mapping[str, Any], outputs: int = 1
+    ) -> None:
+        self.g = g
+        self.op_type = op_type
+        self.opset = opset
+        self.attributes = attributes
+        #: How many outputs the node uses, up to the last one with a name.
+        self.outputs = outputs
+
+    # What operands are.
+
+    def shape(self, x: Operand) -> tuple[int, ...]:
+        """The shape of an operand."""
+        return x.shape if isinstance(x, np.ndarray) else shape_of(x.type)
+
+    def rank(self, x: Operand) -> int:
+        """The number of dimensions of an operand."""
+        return len(self.shape(x))
+
+    def dtype(self, x: Operand) -> str:
+        """The dtype name of an operand."""
+        return dtype_name(x.dtype) if isinstance(x, np.ndarray) else dtype_of(x.type)
+
+    def value(self, x: Operand) -> SSAValue:
+        """The operand as a value of the graph; a constant goes into the constant table."""
+        return self.g.constant(x, self.g.node or "c") if isinstance(x, np.ndarray) else x
+
+    def constant(self, x: Operand | None, what: str) -> Array:
+        """The operand as an ndarray; UnsupportedOperatorError when it is only known when the model runs."""
+        if isinstance(x, np.ndarray):
+            return x
+        raise self.unsupported(
+            f"its {what} is computed when the model runs; make it a constant, or fix the shapes it comes from"
+        )
+
+    def axis(self, axis: int, rank: int) -> int:
+        """``axis`` counted from the front; raises ShapeError when it is out of range."""
+        if not -rank <= axis < max(rank, 1):
+            raise ShapeError(f"{self.g.node}: axis {axis} of {self.op_type} is not in -{rank}..{rank - 1}")
+        return axis % rank if rank else 0
+
+    # What attributes are.
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """An attribute: int, float, str, list of those, or ndarray."""
+        return self.attributes.get(name, default)
+
+    def ints(self, name: str, operand: Operand | None = None) -> list[int] | None:
+        """Integers given by an input in newer opsets and by an attribute in older ones."""
+        if operand is not None:
+            return [int(v) for v in self.constant(operand, name).reshape(-1)]
+        value = self.attributes.get(name)
+        return None if value is None else [int(v) for v in value] if not isinstance(value, int) else [value]
+
+    def unsupported(self, reason: str) -> UnsupportedOperatorError:
+        """The error that this node cannot be compiled, and why."""
+        return UnsupportedOperatorError(f"{self.op_type} node {self.g.node!r}: {reason}")
+
+    # Forms of operators.
+
+    def elementwise(
+        self, name: str, operands: Sequence[Operand], body: Body, dtype: str | None = None
+    ) -> Operand:
+        """``body(s, *values)`` on every element with numpy broadcasting, as one PrimFunc.
+
+        Constants of one element become scalars of the body. ``dtype`` of the result, else the first operand's.
+        """
+        shapes = [self.shape(x) for x in operands]
+        try:
+            shape = np.broadcast_shapes(*shapes)
+        except ValueError as error:
+            raise ShapeError(
+                f"{self.g.node}: {self.op_type} of shapes {', '.join(map(str, shapes))} does not broadcast"
+            ) from error
+        dtypes = [self.dtype(x) for x in operands]
+        scalar = [isinstance(x, np.ndarray) and x.size == 1 for x in operands]
+        if all(scalar):
+            scalar[0] = False
+        inputs = [self.value(x) for x, s in zip(operands, scalar, strict=True) if not s]
+
+        def baked(s: ScalarBuilder, *values: Value) -> Value | Sequence[Value]:
+            given = iter(values)
+            return body(
+                s,
+                *(
+                    s.const(x.reshape(-1)[0].item(), t) if isinstance(x, np.ndarray) and fixed else next(given)
+                    for x, t, fixed in zip(operands, dtypes, scalar, strict=True)
+                ),
+            )
+
+        return self.g.reshape(self.g.elementwise(name, inputs, baked, dtype or dtypes[0]), shape)
+
+    def gather(
+        self,
+        name: str,
+        x: Operand,
+        shape: Sequence[int],
+        access: Callable[..., Sequence[Any]],
+    ) -> SSAValue:
+        """A tensor of ``shape`` whose element at (d0, d1, ...) is ``x`` at the affine ``access(d0, d1, ...)``."""
+        rank = len(shape)
+
+        def build(p: PrimBuilder) -> None:
+            p.generic("p" * rank, shape, [(p.inputs[0], access)], [(p.outputs[0], lambda *d: d)], lambda s, v: v)
+
+        return self.g.call(name, [self.value(x)], [(shape, self.dtype(x))], build)[0]
+
+    def compute(
+        self,
+        name: str,
+        operands: Sequence[Operand],
+        shape: Sequence[int],
+        body: Callable[..., Value],
+        dtype: str,
+    ) -> SSAValue:
+        """A tensor of ``shape``, each element from ``body(s, buffers, indices)``, which loads what it needs."""
+        rank = len(shape)
+
+        def build(p: PrimBuilder) -> None:
+            buffers = [Buffer(b, p.dtype(b)) for b in p.inputs]
+
+            def at_point(s: ScalarBuilder, *_: Value) -> Value:
+                return body(s, buffers, [s.index(d) for d in range(rank)])
+
+            p.generic("p" * rank, shape, [], [(p.outputs[0], lambda *d: d)], at_point)
+
+        return self.g.call(name, [self.value(x) for x in operands], [(shape, dtype)], build)[0]
+
+    def reshape(self, x: Operand, shape: Sequence[int]) -> Operand:
+        """The operand with another shape of as many elements."""
+        return x.reshape(shape) if isinstance(x, np.ndarray) else self.g.reshape(x, shape)
+
+    def transpose(self, x: Operand, order: Sequence[int]) -> Operand:
+        """The operand with its axes in ``order``; a view when only axes of extent 1 move."""
+        if isinstance(x, np.ndarray):
+            return np.ascontiguousarray(x.transpose(order))
+        old = self.shape(x)
+        shape = [old[a] for a in order]
+        moving = [a for a in order if old[a] != 1]
+        if moving == sorted(moving):
+            return self.g.reshape(x, shape)
+        where = {a: i for i, a in enumerate(order)}
+        return self.gather("transpose", x, shape, lambda *d: [d[where[a]] for a in range(len(old))])
+
+    def cast(self, x: Operand, dtype: str) -> Operand:
+        """The operand converted as C does; itself when it has that dtype."""
+        if self.dtype(x) == dtype:
+            return x
+        if isinstance(x, np.ndarray):
+            return x.astype(numpy_dtype(dtype))
+        return self.elementwise("cast", [x], lambda s, v: s.cast(v, dtype), dtype)
+
+
+class Buffer:
+    """A memref that a body loads from."""
+
+    __slots__ = ("_dtype", "_memref")
+
+    def __init__(self, memref: SSAValue, dtype: str) -> None:
+        self._memref, self._dtype = memref, dtype
+
+    def load(self, s: ScalarBuilder, indices: Sequence[Value | int]) -> Value:
+        """The element at computed indices, which must be in bounds."""
+        return s.load(self._memref, indices, self._dtype)

@@ -1,0 +1,110 @@
+"""Convolutions: one PrimFunc "conv" of [pad,] fill and a single generic; the bias is a call of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from landbridge.errors import ShapeError
+from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ops.context import Operand, OpContext
+from landbridge.ops.registry import operator
+from landbridge.ops.windows import Windows, windows
+
+
+@operator("Conv")
+def conv(c: OpContext, x: Operand, w: Operand, bias: Operand | None = None) -> Operand:
+    """1-, 2- or 3-D convolution with groups, dilations, strides and padding."""
+    x_shape, w_shape = c.shape(x), c.shape(w)
+    group = c.attribute("group", 1)
+    if len(x_shape) < 3 or len(w_shape) != len(x_shape):
+        raise ShapeError(f"{c.g.node}: Conv of input {x_shape} and weights {w_shape}; both need rank 3 or more")
+    if x_shape[1] != w_shape[1] * group or w_shape[0] % group:
+        raise ShapeError(
+            f"{c.g.node}: Conv of {x_shape[1]} channels with weights {w_shape} in {group} groups; weights must be "
+            "[outputs, channels / groups, ...] and outputs a multiple of groups"
+        )
+    shape = windows(c, x_shape[2:], c.ints("kernel_shape") or w_shape[2:])
+    if shape.kernel != w_shape[2:]:
+        raise ShapeError(f"{c.g.node}: kernel_shape {shape.kernel} contradicts weights {w_shape}")
+    return add_bias(c, convolve(c, x, w, shape, group), bias)
+
+
+def add_bias(c: OpContext, y: Operand, bias: Operand | None) -> Operand:
+    """``y`` plus a bias for each channel (axis 1)."""
+    if bias is None:
+        return y
+    column = c.reshape(bias, (c.shape(bias)[0],) + (1,) * (c.rank(y) - 2))
+    return c.elementwise("add", [y, column], lambda s, v, b: v + b)
+
+
+def convolve(c: OpContext, x: Operand, w: Operand, shape: Windows, group: int) -> Operand:
+    """The convolution alone, accumulated in the dtype of ``x``; 1-D runs as 2-D of height 1."""
+    if len(shape.kernel) == 1:
+        (n, channels, length), (outputs, inner, taps) = c.shape(x), c.shape(w)
+        flat = Windows(*((f, *v) for f, v in zip((1, 1, 1, 0, 0, 0, 1), _fields(shape), strict=True)))
+        y = convolve(
+            c,
+            c.reshape(x, (n, channels, 1, length)),
+            c.reshape(w, (outputs, inner, 1, taps)),
+            flat,
+            group,
+        )
+        return c.reshape(y, (n, outputs, shape.output[0]))
+    n, channels = c.shape(x)[:2]
+    outputs, inner = c.shape(w)[:2]
+    rank = len(shape.kernel)
+
+    def build(p: PrimBuilder) -> None:
+        source = p.inputs[0]
+        if shape.padded:
+            source = p.pad(source, (0, 0, *shape.low), (0, 0, *shape.high), 0)
+        weights, target = p.inputs[1], p.outputs[0]
+
+        def taken(out: Sequence[Any], taps: Sequence[Any]) -> list[Any]:
+            return [
+                o * s + k * d for o, s, k, d in zip(out, shape.stride, taps, shape.dilation, strict=True)
+            ]
+
+        if group == 1:
+
+            def maps(n: Any, oc: Any, *r: Any) -> tuple[list[Any], list[Any], list[Any]]:
+                out, ic, taps = r[:rank], r[rank], r[rank + 1 :]
+                return [n, ic, *taken(out, taps)], [oc, ic, *taps], [n, oc, *out]
+
+            kinds, lead, tail = "pp", (n, outputs), (inner, *shape.kernel)
+        elif inner == 1 and outputs == channels:
+
+            def maps(n: Any, oc: Any, *r: Any) -> tuple[list[Any], list[Any], list[Any]]:
+                out, taps = r[:rank], r[rank:]
+                return [n, oc, *taken(out, taps)], [oc, 0, *taps], [n, oc, *out]
+
+            kinds, lead, tail = "pp", (n, channels), shape.kernel
+        else:
+            per_group = outputs // group
+
+            def maps(n: Any, g: Any, *r: Any) -> tuple[list[Any], list[Any], list[Any]]:
+                oc, out, ic, taps = r[0], r[1 : rank + 1], r[rank + 1], r[rank + 2 :]
+                return (
+                    [n, g * inner + ic, *taken(out, taps)],
+                    [g * per_group + oc, ic, *taps],
+                    [n, g * per_group + oc, *out],
+                )
+
+            kinds, lead, tail = "ppp", (n, group, per_group), (inner, *shape.kernel)
+        p.generic(
+            kinds + "p" * rank + "r" * len(tail),
+            (*lead, *shape.output, *tail),
+            [(source, lambda *d: maps(*d)[0]), (weights, lambda *d: maps(*d)[1])],
+            [(target, lambda *d: maps(*d)[2])],
+            lambda s, acc, a, b: acc + a * b,
+            init=0,
+        )
+
+    return c.g.call("conv", [c.value(x), c.value(w)], [((n, outputs, *shape.output), c.dtype(x))], build)[0]
+
+
+def _fields(shape: Windows) -> tuple[tuple[int, ...], ...]:
+    return (
+        shape.kernel, shape.stride, shape.dilation, shape.low, shape.high, shape.declared_high, shape.output
+    )  # fmt: skip

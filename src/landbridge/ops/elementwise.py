@@ -1,0 +1,197 @@
+"""Arithmetic and functions of single elements."""
+
+from __future__ import annotations
+
+import math
+
+from landbridge.ir.scalars import ScalarBuilder, Value, is_float
+from landbridge.ops.context import Operand, OpContext
+from landbridge.ops.registry import Handler, operator
+
+
+def _binary(op_type: str, kind: str) -> None:
+    @operator(op_type)
+    def handler(c: OpContext, a: Operand, b: Operand) -> Operand:
+        return c.elementwise(kind, [a, b], lambda s, x, y: s.binary(kind, x, y))
+
+
+for _type, _kind in {"Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div"}.items():
+    _binary(_type, _kind)
+
+
+def _variadic(op_type: str, kind: str) -> None:
+    @operator(op_type)
+    def handler(c: OpContext, *operands: Operand) -> Operand:
+        def body(s: ScalarBuilder, first: Value, *rest: Value) -> Value:
+            for value in rest:
+                first = s.binary(kind, first, value)
+            return first
+
+        return operands[0] if len(operands) == 1 else c.elementwise(kind, operands, body)
+
+
+for _type, _kind in {"Sum": "add", "Max": "max", "Min": "min"}.items():
+    _variadic(_type, _kind)
+
+
+@operator("Mean")
+def mean(c: OpContext, *operands: Operand) -> Operand:
+    """The mean of the inputs."""
+
+    def body(s: ScalarBuilder, first: Value, *rest: Value) -> Value:
+        for value in rest:
+            first = first + value
+        return first * (1.0 / len(operands))
+
+    return c.elementwise("mean", operands, body)
+
+
+def _unary(op_type: str, function: str) -> None:
+    @operator(op_type)
+    def handler(c: OpContext, x: Operand) -> Operand:
+        if not is_float(c.dtype(x)):
+            return x  # rounding an integer changes nothing; the others take floats only
+        return c.elementwise(function, [x], lambda s, v: s.math(function, v))
+
+
+for _type, _function in {
+    "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh", "Atan": "atan", "Atanh": "atanh",
+    "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Erf": "erf", "Exp": "exp", "Floor": "floor", "Log": "log",
+    "Round": "round_even", "Sin": "sin", "Sinh": "sinh", "Sqrt": "sqrt", "Tan": "tan", "Tanh": "tanh",
+}.items():  # fmt: skip
+    _unary(_type, _function)
+
+
+@operator("Abs")
+def absolute(c: OpContext, x: Operand) -> Operand:
+    """``|x|``."""
+    dtype = c.dtype(x)
+    if is_float(dtype):
+        return c.elementwise("abs", [x], lambda s, v: s.math("abs", v))
+    if dtype.startswith("uint"):
+        return x
+    return c.elementwise("abs", [x], lambda s, v: s.select(v < 0, -v, v))
+
+
+@operator("Neg")
+def negative(c: OpContext, x: Operand) -> Operand:
+    """``-x``."""
+    return c.elementwise("neg", [x], lambda s, v: -v)
+
+
+@operator("Reciprocal")
+def reciprocal(c: OpContext, x: Operand) -> Operand:
+    """``1 / x``."""
+    return c.elementwise("reciprocal", [x], lambda s, v: 1.0 / v)
+
+
+@operator("Sign")
+def sign(c: OpContext, x: Operand) -> Operand:
+    """-1, 0 or 1; NaN stays."""
+
+    def body(s: ScalarBuilder, v: Value) -> Value:
+        dtype = v.dtype
+        negative = s.const(0 if dtype.startswith("uint") else -1, dtype)
+        small = s.select(v < 0, negative, v)
+        return s.select(v > 0, s.const(1, dtype), small)
+
+    return c.elementwise("sign", [x], body)
+
+
+@operator("IsNaN")
+def is_nan(c: OpContext, x: Operand) -> Operand:
+    """Whether an element is NaN."""
+    return c.elementwise("isnan", [x], lambda s, v: v.ne(v), "bool")
+
+
+@operator("IsInf")
+def is_inf(c: OpContext, x: Operand) -> Operand:
+    """Whether an element is infinite, of the signs asked for."""
+    positive, negative = c.attribute("detect_positive", 1), c.attribute("detect_negative", 1)
+
+    def body(s: ScalarBuilder, v: Value) -> Value:
+        if positive and negative:
+            return s.math("abs", v).eq(math.inf)
+        if positive or negative:
+            return v.eq(math.inf if positive else -math.inf)
+        return s.const(False, "bool")
+
+    return c.elementwise("isinf", [x], body, "bool")
+
+
+@operator("Pow")
+def power(c: OpContext, base: Operand, exponent: Operand) -> Operand:
+    """``base ** exponent`` in the base's dtype; squares and roots by multiplication."""
+    dtype = c.dtype(base)
+
+    def body(s: ScalarBuilder, x: Value, e: Value) -> Value:
+        if is_float(dtype):
+            return s.pow(x, s.cast(e, dtype))
+        wide = s.pow(s.cast(x, "float64"), s.cast(e, "float64"))
+        return s.cast(wide, dtype)
+
+    return _simple_power(c, base, exponent) or c.elementwise("pow", [base, exponent], body)
+
+
+def _simple_power(c: OpContext, base: Operand, exponent: Operand) -> Operand | None:
+    """A power with a constant scalar exponent that needs no ``pow``; else None."""
+    import numpy as np
+
+    if not isinstance(exponent, np.ndarray) or exponent.size != 1 or exponent.ndim > c.rank(base):
+        return None
+    e = exponent.item()
+    if e == 1:
+        return base
+    if e in (2, 3):
+        return c.elementwise("pow", [base], lambda s, x: x * x if e == 2 else x * x * x)
+    if e == 0.5 and is_float(c.dtype(base)):
+        return c.elementwise("sqrt", [base], lambda s, x: s.sqrt(x))
+    return None
+
+
+@operator("Mod")
+def modulo(c: OpContext, a: Operand, b: Operand) -> Operand:
+    """The remainder: with the divisor's sign, or the dividend's when ``fmod`` is set."""
+    fmod = c.attribute("fmod", 0)
+
+    def body(s: ScalarBuilder, x: Value, y: Value) -> Value:
+        if is_float(x.dtype):
+            return x - y * s.math("trunc", x / y)
+        rest = s.binary("rem", x, y)
+        if fmod or x.dtype.startswith("uint"):
+            return rest
+        wrong = rest.ne(0) & ((rest < 0).ne(y < 0))
+        return s.select(wrong, rest + y, rest)
+
+    return c.elementwise("mod", [a, b], body)
+
+
+@operator("BitShift")
+def bit_shift(c: OpContext, a: Operand, b: Operand) -> Operand:
+    """``a`` shifted by ``b`` bits in ``direction``."""
+    kind = "shl" if c.attribute("direction") == "LEFT" else "shr"
+    return c.elementwise(kind, [a, b], lambda s, x, y: s.binary(kind, x, y))
+
+
+@operator("BitwiseNot")
+def bitwise_not(c: OpContext, x: Operand) -> Operand:
+    """``~x``."""
+    return c.elementwise("not", [x], lambda s, v: v ^ -1)
+
+
+def _bitwise(kind: str) -> Handler:
+    def handler(c: OpContext, a: Operand, b: Operand) -> Operand:
+        return c.elementwise(kind, [a, b], lambda s, x, y: s.binary(kind, x, y))
+
+    return handler
+
+
+for _type, _kind in {"And": "and", "Or": "or", "Xor": "xor"}.items():
+    operator(_type)(_bitwise(_kind))
+    operator(f"Bitwise{_type}")(_bitwise(_kind))
+
+
+@operator("Not")
+def logical_not(c: OpContext, x: Operand) -> Operand:
+    """``not x``."""
+    return c.elementwise("not", [x], lambda s, v: s.logical_not(v))

@@ -1,0 +1,113 @@
+"""Matrix products: one generic (m, n, k) or (batches, m, n, k); everything else is a call of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from landbridge.errors import ShapeError
+from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.types import element_count
+from landbridge.ops.context import Operand, OpContext
+from landbridge.ops.registry import operator
+
+
+def matrix_product(
+    c: OpContext, a: Operand, b: Operand, trans_a: bool = False, trans_b: bool = False
+) -> Operand:
+    """``a @ b`` of matrices, [M, K] x [K, N]; a constant that is transposed is turned over here."""
+    if trans_a and isinstance(a, np.ndarray):
+        a, trans_a = np.ascontiguousarray(a.T), False
+    if trans_b and isinstance(b, np.ndarray):
+        b, trans_b = np.ascontiguousarray(b.T), False
+    (m, k), (k_b, n) = _turned(c.shape(a), trans_a), _turned(c.shape(b), trans_b)
+    if k != k_b:
+        raise ShapeError(f"{c.g.node}: {c.op_type} of {(m, k)} and {(k_b, n)}; the inner extents must be equal")
+
+    def build(p: PrimBuilder) -> None:
+        p.generic(
+            "ppr",
+            (m, n, k),
+            [
+                (p.inputs[0], lambda m, n, k: [k, m] if trans_a else [m, k]),
+                (p.inputs[1], lambda m, n, k: [n, k] if trans_b else [k, n]),
+            ],
+            [(p.outputs[0], lambda m, n, k: [m, n])],
+            lambda s, acc, x, y: acc + x * y,
+            init=0,
+        )
+
+    return c.g.call("matmul", [c.value(a), c.value(b)], [((m, n), c.dtype(a))], build)[0]
+
+
+def _turned(shape: tuple[int, ...], turn: bool) -> tuple[int, ...]:
+    return shape[::-1] if turn else shape
+
+
+def _batched(c: OpContext, a: Operand, b: Operand, batch: Sequence[int]) -> Operand:
+    """``a @ b`` over broadcast leading dimensions."""
+    (*lead_a, m, k), (*lead_b, _, n) = c.shape(a), c.shape(b)
+    rank = len(batch)
+
+    def leading(lead: Sequence[int], d: Sequence[Any]) -> list[Any]:
+        skipped = rank - len(lead)
+        return [d[skipped + i] if e == batch[skipped + i] else 0 for i, e in enumerate(lead)]
+
+    def build(p: PrimBuilder) -> None:
+        p.generic(
+            "p" * (rank + 2) + "r",
+            (*batch, m, n, k),
+            [
+                (p.inputs[0], lambda *d: [*leading(lead_a, d), d[rank], d[rank + 2]]),
+                (p.inputs[1], lambda *d: [*leading(lead_b, d), d[rank + 2], d[rank + 1]]),
+            ],
+            [(p.outputs[0], lambda *d: d[: rank + 2])],
+            lambda s, acc, x, y: acc + x * y,
+            init=0,
+        )
+
+    return c.g.call("matmul", [c.value(a), c.value(b)], [((*batch, m, n), c.dtype(a))], build)[0]
+
+
+@operator("MatMul")
+def matmul(c: OpContext, a: Operand, b: Operand) -> Operand:
+    """numpy's matmul: vectors are promoted, leading dimensions broadcast."""
+    shape_a, shape_b = c.shape(a), c.shape(b)
+    if not shape_a or not shape_b:
+        raise ShapeError(f"{c.g.node}: MatMul of a scalar; both operands need a rank of 1 or more")
+    left = shape_a if len(shape_a) > 1 else (1, *shape_a)
+    right = shape_b if len(shape_b) > 1 else (*shape_b, 1)
+    try:
+        batch = np.broadcast_shapes(left[:-2], right[:-2])
+    except ValueError as error:
+        raise ShapeError(f"{c.g.node}: MatMul of {shape_a} and {shape_b} does not broadcast") from error
+    if left[-1] != right[-2]:
+        raise ShapeError(f"{c.g.node}: MatMul of {shape_a} and {shape_b}; the inner extents must be equal")
+    (m, k), n = left[-2:], right[-1]
+    count = element_count(batch)
+    a, b = c.reshape(a, left), c.reshape(b, right)
+    if element_count(right[:-2]) == 1:
+        y = matrix_product(c, c.reshape(a, (count * m, k)), c.reshape(b, (k, n)))
+    elif left[:-2] == right[:-2]:
+        y = _batched(c, c.reshape(a, (count, m, k)), c.reshape(b, (count, k, n)), (count,))
+    else:
+        y = _batched(c, a, b, batch)
+    return c.reshape(y, (*batch, *shape_a[-2:-1], *(shape_b[-1:] if len(shape_b) > 1 else ())))
+
+
+@operator("Gemm")
+def gemm(c: OpContext, a: Operand, b: Operand, bias: Operand | None = None) -> Operand:
+    """``alpha * a' @ b' + beta * bias`` with optional transposes."""
+    y = matrix_product(c, a, b, bool(c.attribute("transA", 0)), bool(c.attribute("transB", 0)))
+    alpha, beta = c.attribute("alpha", 1.0), c.attribute("beta", 1.0)
+    if isinstance(bias, np.ndarray) and beta != 1.0:
+        bias, beta = (bias * beta).astype(bias.dtype), 1.0
+    if bias is None or beta == 0.0:
+        return y if alpha == 1.0 else c.elementwise("scale", [y], lambda s, v: v * alpha)
+    return c.elementwise(
+        "add",
+        [y, bias],
+        lambda s, v, z: (v if alpha == 1.0 else v * alpha) + (z if beta == 1.0 else z * beta),
+    )

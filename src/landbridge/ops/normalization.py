@@ -1,0 +1,208 @@
+"""Normalizations: batch, layer, RMS, instance, group, Lp, local response, mean-variance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from landbridge.dtypes import numpy_dtype
+from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ir.types import element_count
+from landbridge.ops.context import Operand, OpContext
+from landbridge.ops.reduce import reduce
+from landbridge.ops.registry import operator
+
+
+@operator("BatchNormalization")
+def batch_normalization(
+    c: OpContext, x: Operand, scale: Operand, bias: Operand, mean: Operand, var: Operand
+) -> Operand:
+    """``x * a + b`` for each channel, with constant parameters folded into a and b."""
+    if c.attribute("training_mode", 0):
+        raise c.unsupported("training_mode=1 computes statistics; export the model for inference")
+    epsilon = c.attribute("epsilon", 1e-5)
+    column = (-1,) + (1,) * max(c.rank(x) - 2, 0)
+    p = [scale, bias, mean, var]
+    if all(isinstance(v, np.ndarray) for v in p):
+        s, b, m, v = (np.asarray(v, np.float64) for v in p)
+        factor = s / np.sqrt(v + epsilon)
+        dtype = numpy_dtype(c.dtype(x))
+        a, shift = factor.astype(dtype), (b - m * factor).astype(dtype)
+        return c.elementwise(
+            "batch_norm", [x, a.reshape(column), shift.reshape(column)], lambda s, v, k, t: v * k + t
+        )
+    columns = [c.reshape(v, (c.shape(v)[0], *column[1:])) for v in p]
+
+    def body(s: ScalarBuilder, v: Value, k: Value, t: Value, m: Value, w: Value) -> Value:
+        return (v - m) / s.sqrt(w + epsilon) * k + t
+
+    return c.elementwise("batch_norm", [x, *columns], body)
+
+
+def normalize_rows(
+    c: OpContext,
+    x: Operand,
+    rows: int,
+    epsilon: float,
+    scale: tuple[Operand, Sequence[int]] | None,
+    bias: tuple[Operand, Sequence[int]] | None,
+    centered: bool = True,
+) -> list[Any]:
+    """Normalize each group of trailing dimensions after the first ``rows``.
+
+    ``scale`` and ``bias`` come with the loops that index them. ``centered``: subtract the mean (else RMS).
+    Results: the normalized tensor, the mean and the reciprocal deviation of each row.
+    """
+    shape, dtype = c.shape(x), c.dtype(x)
+    rank, count = len(shape), element_count(shape[rows:])
+    extra = [e for e in (scale, bias) if e is not None]
+    stats = shape[:rows]
+
+    def build(p: PrimBuilder) -> None:
+        source, (target, mean, inverse) = p.inputs[0], p.outputs
+        total, square = p.temp(stats, dtype), p.temp(stats, dtype)
+        whole, row = (lambda *d: d), (lambda *d: d[:rows])
+        kinds = "p" * rows + "r" * (rank - rows)
+
+        def run(kinds: str, loops: Sequence[int], ins: list[Any], out: Any, body: Any, init: Any = None) -> None:
+            p.generic(kinds, loops, ins, [out], body, init)
+
+        if centered:
+            run(kinds, shape, [(source, whole)], (total, row), lambda s, acc, v: acc + v, 0)
+            run("p" * rows, stats, [(total, row)], (mean, row), lambda s, v: v * (1.0 / count))
+        else:
+            run("p" * rows, stats, [], (mean, row), lambda s: s.const(0, dtype))
+
+        def deviation(s: ScalarBuilder, acc: Value, v: Value, m: Value) -> Value:
+            d = v - m if centered else v
+            return acc + d * d
+
+        run(kinds, shape, [(source, whole), (mean, row)], (square, row), deviation, 0)
+        run(
+            "p" * rows,
+            stats,
+            [(square, row)],
+            (inverse, row),
+            lambda s, v: 1.0 / s.sqrt(v * (1.0 / count) + epsilon),
+        )
+
+        def result(s: ScalarBuilder, v: Value, m: Value, i: Value, *parameters: Value) -> Value:
+            y, left = (v - m if centered else v) * i, list(parameters)
+            if scale is not None:
+                y = y * left.pop(0)
+            return y + left.pop(0) if bias is not None else y
+
+        def along(loops: Sequence[int]) -> Any:
+            return lambda *d: [d[i] if shape[i] > 1 else 0 for i in loops]
+
+        ins = [(source, whole), (mean, row), (inverse, row)]
+        for buffer, (_, loops) in zip(p.inputs[1:], extra, strict=True):
+            ins.append((buffer, along(loops)))
+        run("p" * rank, shape, ins, (target, whole), result)
+
+    inputs = [c.value(x), *(c.value(v) for v, _ in extra)]
+    return c.g.call(
+        "normalize", inputs, [(shape, dtype), (stats, dtype), (stats, dtype)], build
+    )
+
+
+@operator("LayerNormalization")
+def layer_normalization(
+    c: OpContext, x: Operand, scale: Operand, bias: Operand | None = None
+) -> Sequence[Operand]:
+    """Over all axes from ``axis`` on; the other outputs are mean and reciprocal deviation."""
+    shape = c.shape(x)
+    axis = c.axis(c.attribute("axis", -1), len(shape))
+    parameters = [_spread(c, v, shape, axis) for v in (scale, bias)]
+    y, mean, inverse = normalize_rows(c, x, axis, c.attribute("epsilon", 1e-5), *parameters)
+    stats = (*shape[:axis], *(1,) * (len(shape) - axis))
+    return [y, c.reshape(mean, stats), c.reshape(inverse, stats)]
+
+
+@operator("RMSNormalization")
+def rms_normalization(c: OpContext, x: Operand, scale: Operand) -> Operand:
+    """Layer normalization without the mean."""
+    shape = c.shape(x)
+    axis = c.axis(c.attribute("axis", -1), len(shape))
+    parameter = _spread(c, scale, shape, axis)
+    return normalize_rows(c, x, axis, c.attribute("epsilon", 1e-5), parameter, None, centered=False)[0]
+
+
+def _spread(
+    c: OpContext, v: Operand | None, shape: Sequence[int], axis: int
+) -> tuple[Operand, Sequence[int]] | None:
+    """A parameter that broadcasts against the normalized axes, made full, with its loops."""
+    if v is None:
+        return None
+    wanted = tuple(shape[axis:])
+    if c.shape(v) != wanted:
+        if not isinstance(v, np.ndarray):
+            raise c.unsupported(f"a parameter of shape {c.shape(v)} for normalized axes {wanted} must be constant")
+        v = np.ascontiguousarray(np.broadcast_to(v, wanted))
+    return v, range(axis, len(shape))
+
+
+@operator("InstanceNormalization")
+def instance_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand) -> Operand:
+    """Each channel of each image on its own."""
+    epsilon = c.attribute("epsilon", 1e-5)
+    return normalize_rows(c, x, 2, epsilon, (scale, [1]), (bias, [1]))[0]
+
+
+@operator("GroupNormalization", since=21)
+def group_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand) -> Operand:
+    """Groups of channels; scale and bias for each channel."""
+    groups = c.attribute("num_groups")
+    n, channels, *spatial = c.shape(x)
+    shape = (n, groups, channels // groups, element_count(spatial))
+    parameters = [(c.reshape(v, (groups, channels // groups)), [1, 2]) for v in (scale, bias)]
+    y = normalize_rows(c, c.reshape(x, shape), 2, c.attribute("epsilon", 1e-5), *parameters)[0]
+    return c.reshape(y, (n, channels, *spatial))
+
+
+@operator("LpNormalization")
+def lp_normalization(c: OpContext, x: Operand) -> Operand:
+    """``x`` over its ``p``-norm along ``axis``."""
+    axis = c.axis(c.attribute("axis", -1), c.rank(x))
+    norm = reduce(c, "l1" if c.attribute("p", 2) == 1 else "l2", x, [axis], keepdims=True)
+    return c.elementwise("divide", [x, norm], lambda s, v, n: s.select(n.eq(0), 0.0, v / n))
+
+
+@operator("MeanVarianceNormalization")
+def mean_variance_normalization(c: OpContext, x: Operand) -> Operand:
+    """``(x - mean) / deviation`` over ``axes``."""
+    axes = sorted(c.axis(a, c.rank(x)) for a in c.ints("axes") or [0, 2, 3])
+    mean = reduce(c, "mean", x, axes, keepdims=True)
+    centered = c.elementwise("center", [x, mean], lambda s, v, m: v - m)
+    square = reduce(c, "sum_square", centered, axes, keepdims=True)
+    count = element_count([c.shape(x)[a] for a in axes])
+    return c.elementwise(
+        "divide", [centered, square], lambda s, v, q: v / (s.sqrt(q * (1.0 / count)) + 1e-9)
+    )
+
+
+@operator("LRN")
+def local_response_normalization(c: OpContext, x: Operand) -> Operand:
+    """``x / (bias + alpha / size * sum of squares of near channels) ** beta``."""
+    size, shape = c.attribute("size"), c.shape(x)
+    alpha, beta, bias = c.attribute("alpha", 1e-4), c.attribute("beta", 0.75), c.attribute("bias", 1.0)
+    before, rank, dtype = (size - 1) // 2, len(shape), c.dtype(x)
+    low = [before if a == 1 else 0 for a in range(rank)]
+    high = [size - 1 - before if a == 1 else 0 for a in range(rank)]
+
+    def build(p: PrimBuilder) -> None:
+        padded = p.pad(p.inputs[0], low, high, 0)
+        p.generic(
+            "p" * rank + "r",
+            (*shape, size),
+            [(padded, lambda *d: [d[a] + d[rank] if a == 1 else d[a] for a in range(rank)])],
+            [(p.outputs[0], lambda *d: d[:rank])],
+            lambda s, acc, v: acc + v * v,
+            init=0,
+        )
+
+    total = c.g.call("square_sum", [c.value(x)], [(shape, dtype)], build)[0]
+    return c.elementwise("lrn", [x, total], lambda s, v, t: v / s.pow(t * (alpha / size) + bias, beta))

@@ -1,0 +1,113 @@
+"""Pools over windows and over whole images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from landbridge.ir.prim_builder import Body, PrimBuilder
+from landbridge.ir.scalars import float_limits
+from landbridge.ops.context import Array, Operand, OpContext
+from landbridge.ops.reduce import reduce
+from landbridge.ops.registry import operator
+from landbridge.ops.windows import Windows, windows
+
+
+def _pool(c: OpContext, name: str, x: Operand, w: Windows, body: Body, identity: float | int) -> Operand:
+    """``body`` over each window; the padding holds ``identity``."""
+    n, channels = c.shape(x)[:2]
+    rank = len(w.kernel)
+
+    def build(p: PrimBuilder) -> None:
+        source = p.inputs[0]
+        if w.padded:
+            source = p.pad(source, (0, 0, *w.low), (0, 0, *w.high), identity)
+
+        def access(n: Any, ch: Any, *r: Any) -> Sequence[Any]:
+            taps = zip(r[:rank], w.stride, r[rank:], w.dilation, strict=True)
+            return [n, ch, *(o * s + k * d for o, s, k, d in taps)]
+
+        p.generic(
+            "pp" + "p" * rank + "r" * rank,
+            (n, channels, *w.output, *w.kernel),
+            [(source, access)],
+            [(p.outputs[0], lambda *d: d[: rank + 2])],
+            body,
+            init=identity,
+        )
+
+    return c.g.call(name, [c.value(x)], [((n, channels, *w.output), c.dtype(x))], build)[0]
+
+
+def _windows(c: OpContext, x: Operand) -> Windows:
+    return windows(c, c.shape(x)[2:], c.ints("kernel_shape") or [], bool(c.attribute("ceil_mode", 0)))
+
+
+@operator("MaxPool")
+def max_pool(c: OpContext, x: Operand) -> Operand:
+    """The largest element of each window."""
+    if c.outputs > 1:
+        raise c.unsupported("the indices of the maxima cannot be returned; drop the second output")
+    low = float_limits(c.dtype(x))[0]
+    return _pool(c, "max_pool", x, _windows(c, x), lambda s, acc, v: s.maximum(acc, v), low)
+
+
+def _counts(c: OpContext, x: Operand, w: Windows, include_pad: bool) -> Array:
+    """How many elements each window averages, as an array over output positions."""
+    total = np.ones((), np.int64)
+    for i, extent in enumerate(c.shape(x)[2:]):
+        start = np.arange(w.output[i])[:, None] * w.stride[i] - w.low[i]
+        at = start + np.arange(w.kernel[i]) * w.dilation[i]
+        first, last = (-w.low[i], extent + w.declared_high[i]) if include_pad else (0, extent)
+        total = total[..., None] * ((at >= first) & (at < last)).sum(1)
+    return total
+
+
+@operator("AveragePool")
+def average_pool(c: OpContext, x: Operand) -> Operand:
+    """The mean of each window."""
+    w = _windows(c, x)
+    total = _pool(c, "sum_pool", x, w, lambda s, acc, v: acc + v, 0)
+    counts = _counts(c, x, w, bool(c.attribute("count_include_pad", 0)))
+    scale = (1.0 / counts).astype(_array_dtype(c, x))
+    if (counts == counts.flat[0]).all():
+        scale = scale.reshape(-1)[0].reshape(())
+    return c.elementwise("scale", [total, scale], lambda s, v, k: v * k)
+
+
+def _array_dtype(c: OpContext, x: Operand) -> Any:
+    from landbridge.dtypes import numpy_dtype
+
+    return numpy_dtype(c.dtype(x))
+
+
+@operator("LpPool")
+def lp_pool(c: OpContext, x: Operand) -> Operand:
+    """The ``p``-norm of each window."""
+    p = float(c.attribute("p", 2))
+    powered = c.elementwise("lp", [x], lambda s, v: v * v if p == 2 else s.pow(s.math("abs", v), p))
+    total = _pool(c, "sum_pool", powered, _windows(c, x), lambda s, acc, v: acc + v, 0)
+    return c.elementwise("root", [total], lambda s, v: s.sqrt(v) if p == 2 else s.pow(v, 1 / p))
+
+
+def _global(c: OpContext, x: Operand, kind: str) -> Operand:
+    return reduce(c, kind, x, list(range(2, c.rank(x))), keepdims=True)
+
+
+def _register(op_type: str, pool: Callable[[OpContext, Operand], Operand]) -> None:
+    operator(op_type)(pool)
+
+
+_register("GlobalMaxPool", lambda c, x: _global(c, x, "max"))
+_register("GlobalAveragePool", lambda c, x: _global(c, x, "mean"))
+
+
+@operator("GlobalLpPool")
+def global_lp_pool(c: OpContext, x: Operand) -> Operand:
+    """The ``p``-norm of each channel."""
+    p = float(c.attribute("p", 2))
+    powered = c.elementwise("lp", [x], lambda s, v: v * v if p == 2 else s.pow(s.math("abs", v), p))
+    total = _global(c, powered, "sum")
+    return c.elementwise("root", [total], lambda s, v: s.sqrt(v) if p == 2 else s.pow(v, 1 / p))

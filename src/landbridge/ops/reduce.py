@@ -1,0 +1,186 @@
+"""Reductions over axes, and positions of extremes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from landbridge.errors import ShapeError
+from landbridge.ir.prim_builder import Body, PrimBuilder
+from landbridge.ir.scalars import ScalarBuilder, Value, float_limits, is_float
+from landbridge.ops.context import Operand, OpContext
+from landbridge.ops.registry import operator
+
+Finish = Callable[[ScalarBuilder, Value, float], Value]
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """``body(s, acc, v)`` from ``identity``, then ``finish(s, total, element count)``."""
+
+    body: Body
+    identity: float | int | str = 0
+    finish: Finish | None = None
+
+
+def _mean(s: ScalarBuilder, total: Value, count: float) -> Value:
+    if is_float(total.dtype):
+        return total * (1.0 / count)
+    return total / s.const(int(count), total.dtype)
+
+
+def _absolute(s: ScalarBuilder, v: Value) -> Value:
+    return s.math("abs", v) if is_float(v.dtype) else s.select(v < 0, s.neg(v), v)
+
+
+def _root(s: ScalarBuilder, total: Value, count: float) -> Value:
+    if is_float(total.dtype):
+        return s.sqrt(total)
+    return s.cast(s.sqrt(s.cast(total, "float64")), total.dtype)
+
+
+def _log(s: ScalarBuilder, total: Value, count: float) -> Value:
+    if is_float(total.dtype):
+        return s.math("log", total)
+    return s.cast(s.math("log", s.cast(total, "float64")), total.dtype)
+
+
+_KINDS = {
+    "sum": _Kind(lambda s, acc, v: acc + v),
+    "mean": _Kind(lambda s, acc, v: acc + v, 0, _mean),
+    "prod": _Kind(lambda s, acc, v: acc * v, 1),
+    "max": _Kind(lambda s, acc, v: s.maximum(acc, v), "lowest"),
+    "min": _Kind(lambda s, acc, v: s.minimum(acc, v), "highest"),
+    "l1": _Kind(lambda s, acc, v: acc + _absolute(s, v)),
+    "sum_square": _Kind(lambda s, acc, v: acc + v * v),
+    "l2": _Kind(lambda s, acc, v: acc + v * v, 0, _root),
+    "log_sum": _Kind(lambda s, acc, v: acc + v, 0, _log),
+}
+
+
+def reduced_access(shape: Sequence[int], axes: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Loops of a reduction, kept axes first: (which axis each loop runs over, which loop runs over each axis)."""
+    order = [a for a in range(len(shape)) if a not in axes] + sorted(axes)
+    return order, [order.index(a) for a in range(len(shape))]
+
+
+def reduce(c: OpContext, kind: str, x: Operand, axes: Sequence[int], keepdims: bool) -> Operand:
+    """Reduce ``x`` over ``axes``; finishing arithmetic (the mean's division, a root) is a call of its own."""
+    shape, dtype = c.shape(x), c.dtype(x)
+    k = _KINDS[kind]
+    identity: float | int = 0
+    if isinstance(k.identity, str):
+        identity = float_limits(dtype)[0 if k.identity == "lowest" else 1]
+    else:
+        identity = k.identity
+    order, loop = reduced_access(shape, axes)
+    kept = len(shape) - len(axes)
+    result = [1 if a in axes else e for a, e in enumerate(shape) if keepdims or a not in axes]
+
+    def target(*d: Any) -> list[Any]:
+        if keepdims:
+            return [0 if a in axes else d[loop[a]] for a in range(len(shape))]
+        return list(d[:kept])
+
+    def build(p: PrimBuilder) -> None:
+        p.generic(
+            "p" * kept + "r" * len(axes),
+            [shape[a] for a in order],
+            [(p.inputs[0], lambda *d: [d[i] for i in loop])],
+            [(p.outputs[0], target)],
+            k.body,
+            init=identity,
+        )
+
+    total: Operand = x
+    if axes:
+        total = c.g.call(f"reduce_{kind}", [c.value(x)], [(result, dtype)], build)[0]
+    elif kind in ("l1", "sum_square", "l2"):
+        total = c.elementwise(kind, [x], lambda s, v: k.body(s, s.const(0, dtype), v))
+    if k.finish is None:
+        return total
+    finish, count = k.finish, 1
+    for a in axes:
+        count *= shape[a]
+    return c.elementwise(f"finish_{kind}", [total], lambda s, v: finish(s, v, count))
+
+
+def _axes(c: OpContext, x: Operand, operand: Operand | None) -> list[int]:
+    """The axes to reduce: given, or all of them unless ``noop_with_empty_axes``."""
+    rank = c.rank(x)
+    axes = c.ints("axes", operand)
+    if not axes:
+        return [] if c.attribute("noop_with_empty_axes", 0) else list(range(rank))
+    return sorted({c.axis(a, rank) for a in axes})
+
+
+def _register(op_type: str, kind: str) -> None:
+    @operator(op_type)
+    def handler(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
+        return reduce(c, kind, x, _axes(c, x, axes), bool(c.attribute("keepdims", 1)))
+
+
+for _type, _kind in {
+    "ReduceSum": "sum", "ReduceMean": "mean", "ReduceProd": "prod", "ReduceMax": "max", "ReduceMin": "min",
+    "ReduceL1": "l1", "ReduceL2": "l2", "ReduceSumSquare": "sum_square", "ReduceLogSum": "log_sum",
+}.items():  # fmt: skip
+    _register(_type, _kind)
+
+
+@operator("ReduceLogSumExp")
+def reduce_log_sum_exp(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
+    """``log(sum(exp(x)))``, the maximum taken out first."""
+    over = _axes(c, x, axes)
+    top = reduce(c, "max", x, over, keepdims=True)
+    shifted = c.elementwise("exp", [x, top], lambda s, v, m: s.exp(v - m))
+    total = reduce(c, "sum", shifted, over, keepdims=True)
+    result = c.elementwise("log", [total, top], lambda s, v, m: s.math("log", v) + m)
+    if c.attribute("keepdims", 1):
+        return result
+    return c.reshape(result, [e for a, e in enumerate(c.shape(x)) if a not in over])
+
+
+@operator("ArgMax", "ArgMin")
+def arg_extreme(c: OpContext, x: Operand) -> Operand:
+    """The position of the largest or smallest element along ``axis``."""
+    shape, dtype = c.shape(x), c.dtype(x)
+    axis = c.axis(c.attribute("axis", 0), len(shape))
+    if not shape[axis]:
+        raise ShapeError(f"{c.g.node}: {c.op_type} over an axis of extent 0")
+    largest, last = c.op_type == "ArgMax", bool(c.attribute("select_last_index", 0))
+    order, loop = reduced_access(shape, [axis])
+    loops, n = [shape[a] for a in order], len(shape) - 1
+    result = [1 if a == axis else e for a, e in enumerate(shape)]
+    where_to = [0 if a == axis else loop[a] for a in range(len(shape))]
+
+    def build(p: PrimBuilder) -> None:
+        best = p.temp(loops[:n], dtype)
+        x_access = (p.inputs[0], lambda *d: [d[i] for i in loop])
+        p.generic(
+            "p" * n + "r",
+            loops,
+            [x_access],
+            [(best, lambda *d: d[:n])],
+            lambda s, acc, v: s.maximum(acc, v) if largest else s.minimum(acc, v),
+            init=float_limits(dtype)[0 if largest else 1],
+        )
+
+        def position(s: ScalarBuilder, acc: Value, v: Value, m: Value) -> Value:
+            here = s.cast(s.index(n), "int64")
+            found = s.select(v.eq(m), here, s.const(-1 if last else shape[axis] - 1, "int64"))
+            return s.maximum(acc, found) if last else s.minimum(acc, found)
+
+        p.generic(
+            "p" * n + "r",
+            loops,
+            [x_access, (best, lambda *d: d[:n])],
+            [(p.outputs[0], lambda *d: [0 if a == axis else d[w] for a, w in enumerate(where_to)])],
+            position,
+            init=0 if last else shape[axis] - 1,
+        )
+
+    found = c.g.call(c.op_type.lower(), [c.value(x)], [(result, "int64")], build)[0]
+    if c.attribute("keepdims", 1):
+        return found
+    return c.reshape(found, [e for a, e in enumerate(shape) if a != axis])

@@ -1,0 +1,69 @@
+"""Operators by (domain, type, version): a handler is registered beside its family and found by opset.
+
+A handler takes an OpContext and one Operand (or None) for each input of the node, and returns one Operand, or a
+sequence of them, for its outputs::
+
+    @operator("Relu")
+    def relu(c: OpContext, x: Operand) -> Operand: ...
+
+    @operator("Softmax", since=13)   # another handler serves older opsets
+    def softmax(c: OpContext, x: Operand) -> Operand: ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any, TypeAlias
+
+from landbridge.errors import CompileError
+
+#: ``handler(context, *inputs) -> output or outputs``.
+Handler: TypeAlias = Callable[..., Any]
+
+_HANDLERS: dict[tuple[str, str], dict[int, Handler]] = {}
+
+
+def operator(*op_types: str, since: int = 1, domain: str = "") -> Callable[[Handler], Handler]:
+    """Register a handler for ``op_types`` of ``domain`` from opset ``since`` on, until a later one.
+
+    Raises CompileError when an operator already has a handler of that version.
+    """
+
+    def register(handler: Handler) -> Handler:
+        for op_type in op_types:
+            versions = _HANDLERS.setdefault((domain, op_type), {})
+            if since in versions:
+                raise CompileError(
+                    f"two handlers for {op_type} since opset {since}: {versions[since].__module__} "
+                    f"and {handler.__module__}; give one of them another `since`"
+                )
+            versions[since] = handler
+        return handler
+
+    return register
+
+
+def handler_for(domain: str, op_type: str, opset: int) -> Handler | None:
+    """The newest handler not newer than ``opset``; None when there is none."""
+    _load_families()
+    domain = "" if domain == "ai.onnx" else domain
+    versions = _HANDLERS.get((domain, op_type), {})
+    known = [v for v in versions if v <= opset]
+    return versions[max(known)] if known else None
+
+
+def operators() -> list[tuple[str, str]]:
+    """(domain, type) of every operator that has a handler, sorted."""
+    _load_families()
+    return sorted(_HANDLERS)
+
+
+@cache
+def _load_families() -> None:
+    """Import every file of this package, so that its handlers register."""
+    package = __name__.rpartition(".")[0]
+    for info in iter_modules(import_module(package).__path__):
+        import_module(f"{package}.{info.name}")

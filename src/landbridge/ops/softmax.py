@@ -1,0 +1,67 @@
+"""Softmax and LogSoftmax: maximum, exponential, sum and division in one PrimFunc."""
+
+from __future__ import annotations
+
+from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.scalars import ScalarBuilder, Value, float_limits
+from landbridge.ir.types import element_count
+from landbridge.ops.activation import first_maximum
+from landbridge.ops.context import Operand, OpContext
+from landbridge.ops.reduce import reduced_access
+from landbridge.ops.registry import operator
+
+
+def softmax_along(c: OpContext, x: Operand, axis: int, log: bool) -> Operand:
+    """The (log of the) softmax along one axis."""
+    shape, dtype = c.shape(x), c.dtype(x)
+    order, loop = reduced_access(shape, [axis])
+    loops, n = [shape[a] for a in order], len(shape) - 1
+
+    def build(p: PrimBuilder) -> None:
+        top, total = p.temp(loops[:n], dtype), p.temp(loops[:n], dtype)
+
+        def whole(*d: object) -> list[object]:
+            return [d[i] for i in loop]
+
+        def row(*d: object) -> tuple[object, ...]:
+            return d[:n]
+
+        def stage(kind: str, ins: list[object], out: object, body: object, init: float | None = None) -> None:
+            p.generic("p" * n + kind, loops, ins, [out], body, init)  # type: ignore[arg-type, list-item]
+
+        source, target = (p.inputs[0], whole), (p.outputs[0], whole)
+
+        def largest(s: ScalarBuilder, acc: Value, v: Value) -> Value:
+            return s.maximum(acc, v)
+
+        stage("r", [source], (top, row), largest, float_limits(dtype)[0])
+        if log:
+            stage("r", [source, (top, row)], (total, row), lambda s, acc, v, m: acc + s.exp(v - m), 0)
+            stage(
+                "p", [source, (top, row), (total, row)], target, lambda s, v, m, t: v - m - s.math("log", t)
+            )
+            return
+        stage("p", [source, (top, row)], target, lambda s, v, m: s.exp(v - m))
+        stage("r", [target], (total, row), lambda s, acc, v: acc + v, 0)
+        stage("p", [target, (total, row)], target, lambda s, v, t: v / t)
+
+    name = "log_softmax" if log else "softmax"
+    return c.g.call(name, [c.value(x)], [(shape, dtype)], build)[0]
+
+
+@operator("Softmax", "LogSoftmax", since=13)
+def softmax(c: OpContext, x: Operand) -> Operand:
+    """Along ``axis``."""
+    axis = c.axis(c.attribute("axis", -1), c.rank(x))
+    return softmax_along(c, x, axis, c.op_type == "LogSoftmax")
+
+
+@operator("Softmax", "LogSoftmax", "Hardmax")
+def softmax_flattened(c: OpContext, x: Operand) -> Operand:
+    """Before opset 13: over all elements from ``axis`` on."""
+    shape = c.shape(x)
+    axis = c.axis(c.attribute("axis", 1), len(shape) + 1)
+    flat = c.reshape(x, (element_count(shape[:axis]), element_count(shape[axis:])))
+    if c.op_type == "Hardmax":
+        return c.reshape(first_maximum(c, flat, 1), shape)
+    return c.reshape(softmax_along(c, flat, 1, c.op_type == "LogSoftmax"), shape)

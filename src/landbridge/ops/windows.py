@@ -1,0 +1,71 @@
+"""Geometry of sliding windows, shared by convolutions and pools."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from landbridge.errors import ShapeError
+from landbridge.ops.context import OpContext
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Per spatial axis: kernel extent, stride, dilation, padding before and after, and output extent.
+
+    ``high`` is enough that every window lies inside the padded input; ``declared_high`` is what the model says.
+    """
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    declared_high: tuple[int, ...]
+    output: tuple[int, ...]
+
+    @property
+    def padded(self) -> bool:
+        """Whether any padding is needed."""
+        return any(self.low) or any(self.high)
+
+
+def windows(
+    c: OpContext, spatial: Sequence[int], kernel: Sequence[int], ceil_mode: bool = False
+) -> Windows:
+    """The windows of the node over ``spatial``, from strides, dilations, pads, auto_pad and ceil_mode."""
+    rank = len(spatial)
+    stride = c.ints("strides") or [1] * rank
+    dilation = c.ints("dilations") or [1] * rank
+    auto = c.attribute("auto_pad", "NOTSET") or "NOTSET"
+    pads = c.ints("pads") or [0] * (2 * rank)
+    if len(kernel) != rank or len(stride) != rank or len(dilation) != rank or len(pads) != 2 * rank:
+        raise ShapeError(
+            f"{c.g.node}: {c.op_type} over {rank} spatial dimensions has kernel {list(kernel)}, strides {stride}, "
+            f"dilations {dilation}, pads {pads}"
+        )
+    low, high, declared, output = [], [], [], []
+    for i, extent in enumerate(spatial):
+        reach = (kernel[i] - 1) * dilation[i] + 1
+        before, after = pads[i], pads[rank + i]
+        if auto == "VALID":
+            before = after = 0
+        elif auto in ("SAME_UPPER", "SAME_LOWER"):
+            total = max((-(-extent // stride[i]) - 1) * stride[i] + reach - extent, 0)
+            before = total // 2 if auto == "SAME_UPPER" else total - total // 2
+            after = total - before
+        room = extent + before + after - reach
+        count = (-(-room // stride[i]) if ceil_mode else room // stride[i]) + 1
+        if ceil_mode and (count - 1) * stride[i] >= extent + before:
+            count -= 1  # a window must begin inside the input or the padding before it
+        if count < 1:
+            raise ShapeError(
+                f"{c.g.node}: a {c.op_type} window of {reach} does not fit {extent} + {before} + {after} elements"
+            )
+        low.append(before)
+        declared.append(after)
+        high.append(max((count - 1) * stride[i] + reach - extent - before, 0))
+        output.append(count)
+    return Windows(
+        tuple(kernel), tuple(stride), tuple(dilation), tuple(low), tuple(high), tuple(declared), tuple(output)
+    )
