@@ -37,7 +37,7 @@ from landbridge.passes.fuse.accesses import (
     work,
     writers_of,
 )
-from landbridge.passes.fuse.vectors import computes_addresses, keeps_vectors
+from landbridge.passes.fuse.vectors import composed, computes_addresses, keeps_vectors
 
 
 def can_inline(producer: Generic, reads: list[Read]) -> bool:
@@ -52,8 +52,11 @@ def can_inline(producer: Generic, reads: list[Read]) -> bool:
         return False
     if stage.reduces:
         # A contraction is a pattern that the kernel generator knows; only plain reductions take a prologue.
-        plain = len(stage.ins) == 1 and reads_each_once(reads[0].operand.map, stage.extents)
-        return plain and not computes_addresses(producer)
+        at = reads[0].operand.map
+        if len(stage.ins) != 1 or not reads_each_once(at, stage.extents) or computes_addresses(producer):
+            return False
+        # Loops are known by the operands that they index as they are; an offset or stride would hide them.
+        return any(reads_each_once(composed(p.map, at), stage.extents) for p in producer.ins)
     if not is_copy(producer) and len(maps) * iterations(stage) > iterations(producer):
         return False
     return keeps_vectors(producer, stage, [r.operand for r in reads])
@@ -125,11 +128,11 @@ def substitute(producer: Generic, consumer: Generic, buffer: SSAValue) -> None:
         if at not in results:
             mapping: dict[SSAValue, SSAValue] = {}
             for source in producer.ins:
-                composed = source.map.replace_dims_and_symbols(operand.map.results, (), len(consumer.extents), 0)
-                key = (source.buffer, canonical(composed, consumer.extents))
+                access = composed(source.map, operand.map)
+                key = (source.buffer, canonical(access, consumer.extents))
                 if key not in scalars:
                     scalars[key] = block.insert_arg(source.scalar.type, count + len(added))
-                    added.append((source.buffer, composed))
+                    added.append((source.buffer, access))
                 mapping[source.scalar] = scalars[key]
             results[at] = _copy_body(producer, operand.map, mapping, start)
         operand.scalar.replace_all_uses_with(results[at])
