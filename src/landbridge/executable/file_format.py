@@ -98,11 +98,11 @@ def read_executable(path: Path, *, verify: bool = False) -> Executable:
 def _read(file: IO[bytes], verify: bool) -> Executable:
     header = unpack_header(file.read(HEADER_BYTES), os.fstat(file.fileno()).st_size)
     manifest_section, instructions_section, code_section, constants_section = header.sections
-    body = file.read(constants_section.offset - HEADER_BYTES)
+    body = memoryview(file.read(constants_section.offset - HEADER_BYTES))
     if len(body) != constants_section.offset - HEADER_BYTES or header.digest([body]) != header.sha256:
         raise ExecutableError("corrupt: its SHA-256 does not match its contents; save it again")
-    manifest = from_json(Manifest, json.loads(_cut(body, manifest_section)))
-    programs = json.loads(_cut(body, instructions_section))
+    manifest = from_json(Manifest, json.loads(bytes(_cut(body, manifest_section))))
+    programs = json.loads(bytes(_cut(body, instructions_section)))
     if type(programs) is not list or len(programs) != len(manifest.functions):
         raise ExecutableError("corrupt: functions and instructions differ in number; save it again")
     pool = _map_constants(file, constants_section)
@@ -112,7 +112,7 @@ def _read(file: IO[bytes], verify: bool) -> Executable:
         entry.name: Function(entry.name, entry.inputs, entry.outputs, instruction_list(program))
         for entry, program in zip(manifest.functions, programs, strict=True)
     }
-    code = memoryview(_cut(body, code_section))
+    code = _cut(body, code_section)
     return Executable(
         functions=functions,
         vdevices=manifest.vdevices,
@@ -123,7 +123,7 @@ def _read(file: IO[bytes], verify: bool) -> Executable:
     )
 
 
-def _cut(body: bytes, section: Section) -> bytes:
+def _cut(body: memoryview, section: Section) -> memoryview:
     return body[section.offset - HEADER_BYTES : section.end - HEADER_BYTES]
 
 

@@ -90,13 +90,20 @@ def _plain(cls: type[Any]) -> Reader:
 
 def _read_instruction(value: Any) -> Any:
     items = _read_list(value)
-    cls: Any = _OPCODES.get(items[0]) if items and type(items[0]) is str else None
-    if cls is None:
+    opcode = items[0] if items and type(items[0]) is str else None
+    if opcode not in _OPCODES:
         raise _wrong(f"an instruction ({', '.join(_OPCODES)})", items[:1])
-    readers = _field_readers(cls)
-    if len(items) != len(readers) + 1:
-        raise _wrong(f"{len(readers)} operands of {items[0]}", items[1:])
-    return cls(*[read(item) for read, item in zip(readers.values(), items[1:], strict=True)])
+    cls, readers = _instruction_readers(opcode)
+    operands = items[1:]
+    if len(operands) != len(readers):
+        raise _wrong(f"{len(readers)} operands of {opcode}", operands)
+    return cls(*[read(operand) for read, operand in zip(readers, operands)])  # noqa: B905 - lengths are checked
+
+
+@cache
+def _instruction_readers(opcode: str) -> tuple[type[Any], tuple[Reader, ...]]:
+    cls: Any = _OPCODES[opcode]
+    return cls, tuple(_field_readers(cls).values())
 
 
 @cache
