@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from xdsl.builder import Builder
 from xdsl.dialects import bufferization
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 
@@ -46,6 +46,10 @@ class GraphBuilder:
     def nested(self, block: Block) -> GraphBuilder:
         """A builder for a block of a region of this graph."""
         return GraphBuilder(self.module, block, self.vdevice)
+
+    def made(self, value: SSAValue) -> bool:
+        """Whether an operation of this builder's block computes ``value`` (no argument, no value from outside)."""
+        return isinstance(value.owner, Operation) and value.owner.parent_block() is self._block
 
     def constant(self, array: np.ndarray[Any, Any], hint: str = "c") -> SSAValue:
         """A value of the constant table."""

@@ -73,7 +73,7 @@ def average_pool(c: OpContext, x: Operand) -> Operand:
     counts = _counts(c, x, w, bool(c.attribute("count_include_pad", 0)))
     scale = (1.0 / counts).astype(_array_dtype(c, x))
     if (counts == counts.flat[0]).all():
-        scale = scale.reshape(-1)[0].reshape(())
+        scale = scale.reshape(-1)[:1].reshape(())
     return c.elementwise("scale", [total, scale], lambda s, v, k: v * k)
 
 

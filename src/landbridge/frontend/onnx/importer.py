@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp, StringAttr
-from xdsl.ir import Block, BlockArgument, Region, SSAValue
+from xdsl.ir import Block, Region, SSAValue
 
 from landbridge.errors import CompileError, ImportModelError, InputError, UnsupportedOperatorError
 from landbridge.executable.executable import VDevice
@@ -209,7 +209,7 @@ class Importer:
             if isinstance(result, Unknown):
                 raise CompileError("an output is unknown although nothing was reported")
             root = _root(result)
-            if isinstance(root, BlockArgument) or isinstance(value, np.ndarray) or root in taken:
+            if not self.g.made(root) or isinstance(value, np.ndarray) or root in taken:
                 result = self.g.elementwise("copy", [result], lambda s, v: v)
                 root = result
             taken.add(root)

@@ -1,0 +1,170 @@
+"""Shapes: operators that only rename elements, and those whose result is known from shapes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from landbridge.dtypes import numpy_dtype
+from landbridge.errors import ShapeError
+from landbridge.ir.types import element_count
+from landbridge.ops.context import Array, Operand, OpContext
+from landbridge.ops.registry import operator
+
+
+@operator("Constant")
+def constant(c: OpContext) -> Array:
+    """The value of whichever attribute is given."""
+    if c.attribute("value") is not None:
+        return np.asarray(c.attribute("value"))
+    kinds = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
+    for name, kind in kinds.items():
+        if c.attribute(name) is not None:
+            return np.asarray(c.attribute(name), kind)
+    raise c.unsupported("its value is a string or a sparse tensor; numbers and booleans can be compiled")
+
+
+@operator("Shape")
+def shape_of_value(c: OpContext, x: Operand) -> Array:
+    """The shape, which is static, from ``start`` to ``end``."""
+    return np.asarray(c.shape(x)[c.attribute("start", 0) : c.attribute("end")], np.int64)
+
+
+@operator("Size")
+def size(c: OpContext, x: Operand) -> Array:
+    """The number of elements."""
+    return np.asarray(element_count(c.shape(x)), np.int64)
+
+
+@operator("Identity")
+def identity(c: OpContext, x: Operand) -> Operand:
+    """The same value."""
+    return x
+
+
+@operator("Dropout")
+def dropout(
+    c: OpContext, x: Operand, ratio: Operand | None = None, training: Operand | None = None
+) -> Sequence[Operand]:
+    """Inference: the same value; the mask is all true."""
+    if training is not None and bool(c.constant(training, "training_mode").reshape(-1)[0]):
+        raise c.unsupported("training_mode is true; export the model for inference")
+    mask = np.ones(c.shape(x) if c.outputs > 1 else (), numpy_dtype("bool" if c.opset >= 10 else c.dtype(x)))
+    return [x, mask]
+
+
+@operator("Reshape")
+def reshape(c: OpContext, x: Operand, shape: Operand) -> Operand:
+    """Another shape; 0 keeps an extent (unless ``allowzero``), one -1 takes the rest."""
+    old, new = c.shape(x), c.ints("shape", shape) or []
+    if not c.attribute("allowzero", 0):
+        new = [old[i] if e == 0 and i < len(old) else e for i, e in enumerate(new)]
+    if -1 in new:
+        rest = element_count([e for e in new if e != -1])
+        new[new.index(-1)] = element_count(old) // rest if rest else 0
+    if element_count(new) != element_count(old) or min(new, default=0) < 0:
+        raise ShapeError(f"{c.g.node}: Reshape of {old} to {new}; the number of elements must stay")
+    return c.reshape(x, new)
+
+
+@operator("Flatten")
+def flatten(c: OpContext, x: Operand) -> Operand:
+    """A matrix: the axes before ``axis``, and the others."""
+    shape = c.shape(x)
+    axis = c.attribute("axis", 1)
+    axis += len(shape) if axis < 0 else 0
+    return c.reshape(x, (element_count(shape[:axis]), element_count(shape[axis:])))
+
+
+@operator("Squeeze")
+def squeeze(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
+    """Without the axes given, or all axes of extent 1."""
+    shape = c.shape(x)
+    given = c.ints("axes", axes)
+    chosen = (
+        {a for a, e in enumerate(shape) if e == 1}
+        if given is None
+        else {c.axis(a, len(shape)) for a in given}
+    )
+    for a in chosen:
+        if shape[a] != 1:
+            raise ShapeError(f"{c.g.node}: Squeeze of axis {a} of {shape}, whose extent is {shape[a]} and not 1")
+    return c.reshape(x, [e for a, e in enumerate(shape) if a not in chosen])
+
+
+@operator("Unsqueeze")
+def unsqueeze(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
+    """With axes of extent 1 put in."""
+    given = c.ints("axes", axes) or []
+    rank = c.rank(x) + len(given)
+    chosen = {c.axis(a, rank) for a in given}
+    rest = iter(c.shape(x))
+    return c.reshape(x, [1 if a in chosen else next(rest) for a in range(rank)])
+
+
+@operator("Transpose")
+def transpose(c: OpContext, x: Operand) -> Operand:
+    """Axes in the order ``perm``, reversed by default."""
+    return c.transpose(x, c.ints("perm") or list(reversed(range(c.rank(x)))))
+
+
+@operator("Expand")
+def expand(c: OpContext, x: Operand, shape: Operand) -> Operand:
+    """Broadcast with ``shape``, both ways."""
+    wanted = c.ints("shape", shape) or []
+    try:
+        result = np.broadcast_shapes(c.shape(x), tuple(wanted))
+    except ValueError as error:
+        raise ShapeError(f"{c.g.node}: Expand of {c.shape(x)} to {wanted} does not broadcast") from error
+    return broadcast(c, x, result)
+
+
+def broadcast(c: OpContext, x: Operand, shape: Sequence[int]) -> Operand:
+    """``x`` broadcast to ``shape``; a view when only axes of extent 1 appear."""
+    old = c.shape(x)
+    if element_count(old) == element_count(shape):
+        return c.reshape(x, shape)
+    lead = len(shape) - len(old)
+    return c.gather(
+        "expand", x, shape, lambda *d: [d[lead + a] if e == shape[lead + a] else 0 for a, e in enumerate(old)]
+    )
+
+
+@operator("Tile")
+def tile(c: OpContext, x: Operand, repeats: Operand) -> Operand:
+    """The tensor repeated along each axis."""
+    counts, shape = c.ints("repeats", repeats) or [], c.shape(x)
+    result = [e * r for e, r in zip(shape, counts, strict=True)]
+    if element_count(result) == element_count(shape):
+        return x
+    return c.gather(
+        "tile",
+        x,
+        result,
+        lambda *d: [
+            0 if shape[a] == 1 else d[a] if r == 1 else d[a] % shape[a] for a, r in enumerate(counts)
+        ],
+    )
+
+
+@operator("DepthToSpace")
+def depth_to_space(c: OpContext, x: Operand) -> Operand:
+    """Blocks of channels become blocks of pixels."""
+    b = c.attribute("blocksize")
+    n, channels, h, w = c.shape(x)
+    inner = channels // (b * b)
+    if c.attribute("mode", "DCR") == "DCR":
+        split = c.transpose(c.reshape(x, (n, b, b, inner, h, w)), (0, 3, 4, 1, 5, 2))
+    else:
+        split = c.transpose(c.reshape(x, (n, inner, b, b, h, w)), (0, 1, 4, 2, 5, 3))
+    return c.reshape(split, (n, inner, h * b, w * b))
+
+
+@operator("SpaceToDepth")
+def space_to_depth(c: OpContext, x: Operand) -> Operand:
+    """Blocks of pixels become blocks of channels."""
+    b = c.attribute("blocksize")
+    n, channels, h, w = c.shape(x)
+    split = c.transpose(c.reshape(x, (n, channels, h // b, b, w // b, b)), (0, 3, 5, 1, 2, 4))
+    return c.reshape(split, (n, channels * b * b, h // b, w // b))

@@ -1,0 +1,199 @@
+"""Parts of tensors, and tensors of parts: Slice, Split, Concat, Pad."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from landbridge.dtypes import numpy_dtype
+from landbridge.errors import ShapeError
+from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ir.types import element_count
+from landbridge.ops.context import Buffer, Operand, OpContext
+from landbridge.ops.registry import operator
+
+
+def part(c: OpContext, x: Operand, start: Sequence[int], step: Sequence[int], shape: Sequence[int]) -> Operand:
+    """The elements at ``start + i * step`` for i within ``shape``; a view when they are contiguous."""
+    if isinstance(x, np.ndarray):
+        index = np.ix_(*(a + s * np.arange(e) for a, s, e in zip(start, step, shape, strict=True)))
+        return np.ascontiguousarray(x[index]) if shape else x
+    old = c.shape(x)
+    cut = [a for a, e in enumerate(shape) if e != old[a] or (step[a] != 1 and e > 1)]
+    if not cut:
+        return x
+    first = cut[-1]
+    contiguous = all(e == 1 for e in shape[:first]) and (step[first] == 1 or shape[first] == 1)
+    if contiguous:
+        strides = [element_count(old[a + 1 :]) for a in range(len(old))]
+        return c.g.reshape(x, shape, sum(a * s for a, s in zip(start, strides, strict=True)))
+    return c.gather(
+        "slice", x, shape, lambda *d: [_at(d[a], start[a], step[a], shape[a]) for a in range(len(old))]
+    )
+
+
+def _at(index: Any, start: int, step: int, extent: int) -> Any:
+    if extent == 1:
+        return start
+    return index * step + start if start else index * step if step != 1 else index
+
+
+@operator("Slice")
+def slice_value(
+    c: OpContext,
+    x: Operand,
+    starts: Operand | None = None,
+    ends: Operand | None = None,
+    axes: Operand | None = None,
+    steps: Operand | None = None,
+) -> Operand:
+    """Python's slices along ``axes``; attributes before opset 10, inputs since."""
+    shape = c.shape(x)
+    first, last = c.ints("starts", starts) or [], c.ints("ends", ends) or []
+    along = c.ints("axes", axes) or list(range(len(first)))
+    by = c.ints("steps", steps) or [1] * len(first)
+    ranges = [range(e) for e in shape]
+    for a, b, axis, s in zip(first, last, along, by, strict=True):
+        axis = c.axis(axis, len(shape))
+        if not s:
+            raise ShapeError(f"{c.g.node}: Slice with step 0 along axis {axis}")
+        ranges[axis] = range(shape[axis])[a:b:s]
+    result = [len(r) for r in ranges]
+    return part(c, x, [r.start for r in ranges], [r.step for r in ranges], result)
+
+
+@operator("Split")
+def split(c: OpContext, x: Operand, sizes: Operand | None = None) -> Sequence[Operand]:
+    """Consecutive parts along ``axis``: of given sizes, or as equal as ``num_outputs`` allows."""
+    shape = list(c.shape(x))
+    axis = c.axis(c.attribute("axis", 0), len(shape))
+    extents = c.ints("split", sizes)
+    if extents is None:
+        count = c.attribute("num_outputs", c.outputs)
+        chunk = -(-shape[axis] // count)
+        extents = [min(chunk, shape[axis] - i * chunk) for i in range(count)]
+    if sum(extents) != shape[axis]:
+        raise ShapeError(f"{c.g.node}: Split of {shape[axis]} elements of axis {axis} into {extents}")
+    parts, at = [], 0
+    for extent in extents:
+        start = [at if a == axis else 0 for a in range(len(shape))]
+        wanted = [extent if a == axis else e for a, e in enumerate(shape)]
+        parts.append(part(c, x, start, [1] * len(shape), wanted))
+        at += extent
+    return parts
+
+
+@operator("Concat")
+def concat(c: OpContext, *operands: Operand) -> Operand:
+    """The operands one after another along ``axis``; empty ones count for nothing."""
+    rank = c.rank(operands[0])
+    axis = c.axis(c.attribute("axis", 1), rank)
+    for x in operands[1:]:
+        other, first = list(c.shape(x)), list(c.shape(operands[0]))
+        if len(other) != rank or other[:axis] + other[axis + 1 :] != first[:axis] + first[axis + 1 :]:
+            raise ShapeError(
+                f"{c.g.node}: Concat along axis {axis} of {', '.join(str(c.shape(v)) for v in operands)}; "
+                "the other extents must be equal"
+            )
+    full = [x for x in operands if c.shape(x)[axis]] or [operands[0]]
+    return full[0] if len(full) == 1 else c.g.concat([c.value(x) for x in full], axis)
+
+
+@operator("Pad")
+def pad(
+    c: OpContext,
+    x: Operand,
+    pads: Operand | None = None,
+    value: Operand | None = None,
+    axes: Operand | None = None,
+) -> Operand:
+    """Elements before and after each axis (negative: cut off): constant, edge, reflect or wrap."""
+    shape, dtype = c.shape(x), c.dtype(x)
+    rank = len(shape)
+    amounts = c.ints("pads", pads) or []
+    along = [c.axis(a, rank) for a in c.ints("axes", axes) or range(rank)]
+    low, high = [0] * rank, [0] * rank
+    for i, a in enumerate(along):
+        low[a], high[a] = amounts[i], amounts[len(along) + i]
+    result = [e + a + b for e, a, b in zip(shape, low, high, strict=True)]
+    if min(result, default=0) < 0:
+        raise ShapeError(f"{c.g.node}: Pad of {shape} by {low} and {high} leaves a negative extent")
+    if not any(low) and not any(high):
+        return x
+    mode = c.attribute("mode", "constant")
+    if mode == "constant" and min(low + high) >= 0:
+        return _constant_pad(c, x, low, result, value)
+    tables = [_source_index(c, mode, shape[a], low[a], result[a]) for a in range(rank)]
+    padded = [a for a in range(rank) if low[a] or high[a]]
+    fill = 0.0 if value is None or c.shape(value) == (0,) else c.constant(value, "constant_value").reshape(-1)[0]
+
+    def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
+        where, outside = list(at), None
+        for table, a in zip(buffers[1:], padded, strict=True):
+            index = table.load(s, [at[a]])
+            missing = index < 0
+            outside = missing if outside is None else outside | missing
+            where[a] = s.cast(s.maximum(index, 0), "index")
+        loaded = buffers[0].load(s, where)
+        if mode != "constant" or outside is None:
+            return loaded
+        return s.select(outside, s.const(np.asarray(fill).item(), dtype), loaded)
+
+    return c.compute("pad", [x, *(tables[a] for a in padded)], result, body, dtype)
+
+
+def _source_index(c: OpContext, mode: str, extent: int, low: int, result: int) -> np.ndarray[Any, Any]:
+    """Where each padded element comes from; -1 is outside."""
+    at = np.arange(result) - low
+    if mode == "constant":
+        at = np.where((at < 0) | (at >= extent), -1, at)
+    elif mode == "edge":
+        at = np.clip(at, 0, extent - 1)
+    elif mode == "reflect":
+        period = max(2 * (extent - 1), 1)
+        at = np.abs((at + extent - 1) % period - (extent - 1)) if extent > 1 else np.zeros_like(at)
+    elif mode == "wrap":
+        at = at % extent
+    else:
+        raise c.unsupported(f"mode {mode!r}; constant, edge, reflect and wrap are known")
+    return at.astype(np.int64)
+
+
+def _constant_pad(
+    c: OpContext, x: Operand, low: Sequence[int], shape: Sequence[int], value: Operand | None
+) -> Operand:
+    """Padding with one value: a read of the input where it is, the value elsewhere."""
+    old, dtype = c.shape(x), c.dtype(x)
+    given: Any = c.attribute("value", 0.0)
+    if value is not None and c.shape(value) != (0,):
+        given = value
+    fill = np.asarray(given, numpy_dtype(dtype)).item() if not _is_runtime(given) else None
+
+    def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
+        inside: Value | None = None
+        where: list[Value] = []
+        for a, i in enumerate(at):
+            if old[a] == shape[a]:
+                where.append(i)
+                continue
+            j = s.binary("sub", i, low[a]) if low[a] else i
+            tests = ([j >= 0] if low[a] else []) + ([j < old[a]] if low[a] + old[a] < shape[a] else [])
+            for test in tests:
+                inside = test if inside is None else inside & test
+            where.append(s.minimum(s.maximum(j, 0), old[a] - 1))
+        loaded = buffers[0].load(s, where)
+        filler = s.const(fill, dtype) if fill is not None else buffers[1].load(s, [])
+        return loaded if inside is None else s.select(inside, loaded, filler)
+
+    if 0 in old:
+        return np.full(shape, 0 if fill is None else fill, numpy_dtype(dtype))
+    operands = [x] if fill is not None else [x, c.reshape(given, ())]
+    return c.compute("pad", operands, shape, body, dtype)
+
+
+def _is_runtime(value: Any) -> bool:
+    from xdsl.ir import SSAValue
+
+    return isinstance(value, SSAValue)
