@@ -1,0 +1,149 @@
+"""Transposed convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from landbridge.errors import ShapeError
+from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ops.context import Buffer, Operand, OpContext
+from landbridge.ops.conv import add_bias, convolve
+from landbridge.ops.registry import operator
+from landbridge.ops.slicing import part
+from landbridge.ops.windows import Windows
+
+
+@operator("ConvTranspose")
+def conv_transpose(c: OpContext, x: Operand, w: Operand, bias: Operand | None = None) -> Operand:
+    """Disjoint windows are written in place; otherwise a convolution over the input with zeros between elements."""
+    (n, channels, *spatial), (w_in, per_group, *kernel) = c.shape(x), c.shape(w)
+    group, rank = c.attribute("group", 1), len(spatial)
+    if w_in != channels or channels % group:
+        raise ShapeError(f"{c.g.node}: ConvTranspose of {channels} channels with weights {c.shape(w)}")
+    stride = c.ints("strides") or [1] * rank
+    dilation = c.ints("dilations") or [1] * rank
+    low, output = _extents(c, spatial, kernel, stride, dilation)
+    disjoint = kernel == stride and dilation == [1] * rank and not any(low) and group == 1
+    if disjoint and output == [e * s for e, s in zip(spatial, stride, strict=True)]:
+        return add_bias(c, _disjoint(c, x, w, stride), bias)
+    stuffed = _stuff(c, x, stride)
+    flipped = _flipped(c, w, group)
+    before = [(k - 1) * d - a for k, d, a in zip(kernel, dilation, low, strict=True)]
+    extents = c.shape(stuffed)[2:]
+    after = [
+        o - 1 + (k - 1) * d + 1 - e - b
+        for o, k, d, e, b in zip(output, kernel, dilation, extents, before, strict=True)
+    ]
+    stuffed = _cut(c, stuffed, before, after)
+    before, after = [max(v, 0) for v in before], [max(v, 0) for v in after]
+    ones = (1,) * rank
+    windows = Windows(
+        tuple(kernel), ones, tuple(dilation), tuple(before), tuple(after), tuple(after), tuple(output)
+    )
+    return add_bias(c, convolve(c, stuffed, flipped, windows, group), bias)
+
+
+def _extents(
+    c: OpContext, spatial: Sequence[int], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """(cut off before, output extent) of each axis."""
+    rank = len(spatial)
+    extra = c.ints("output_padding") or [0] * rank
+    pads = c.ints("pads") or [0] * (2 * rank)
+    wanted = c.ints("output_shape")
+    auto = c.attribute("auto_pad", "NOTSET") or "NOTSET"
+    low, output = [], []
+    for i, extent in enumerate(spatial):
+        full = (extent - 1) * stride[i] + extra[i] + (kernel[i] - 1) * dilation[i] + 1
+        if wanted or auto.startswith("SAME"):
+            target = wanted[-rank:][i] if wanted else extent * stride[i]
+            total = full - target
+            half = total // 2
+            low.append(total - half if auto == "SAME_LOWER" or (auto != "SAME_UPPER" and wanted) else half)
+            if auto == "NOTSET":
+                low[-1] = half
+            output.append(target)
+        else:
+            low.append(pads[i])
+            output.append(full - pads[i] - pads[rank + i])
+    return low, output
+
+
+def _disjoint(c: OpContext, x: Operand, w: Operand, stride: Sequence[int]) -> Operand:
+    """kernel == stride: every output element belongs to one input pixel."""
+    (n, channels, *spatial), outputs = c.shape(x), c.shape(w)[1]
+    rank = len(spatial)
+    result = (n, outputs, *(e * s for e, s in zip(spatial, stride, strict=True)))
+
+    def split(d: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Any]:
+        return d[2 : 2 + rank], d[2 + rank : 2 + 2 * rank], d[2 + 2 * rank]
+
+    def target(*d: Any) -> list[Any]:
+        pixel, tap, _ = split(d)
+        return [d[0], d[1], *(i * s + k for i, s, k in zip(pixel, stride, tap, strict=True))]
+
+    def build(p: PrimBuilder) -> None:
+        p.generic(
+            "pp" + "p" * (2 * rank) + "r",
+            (n, outputs, *spatial, *stride, channels),
+            [
+                (p.inputs[0], lambda *d: [d[0], split(d)[2], *split(d)[0]]),
+                (p.inputs[1], lambda *d: [split(d)[2], d[1], *split(d)[1]]),
+            ],
+            [(p.outputs[0], target)],
+            lambda s, acc, a, b: acc + a * b,
+            init=0,
+        )
+
+    return c.g.call("conv_transpose", [c.value(x), c.value(w)], [(result, c.dtype(x))], build)[0]
+
+
+def _stuff(c: OpContext, x: Operand, stride: Sequence[int]) -> Operand:
+    """``stride - 1`` zeros between the elements of each spatial axis."""
+    if all(s == 1 for s in stride):
+        return x
+    n, channels, *spatial = c.shape(x)
+    result = (n, channels, *((e - 1) * s + 1 for e, s in zip(spatial, stride, strict=True)))
+
+    def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
+        where, hit = list(at[:2]), s.const(True, "bool")
+        for i, by in zip(at[2:], stride, strict=True):
+            where.append(s.binary("div", i, by))
+            if by > 1:
+                hit = hit & s.binary("rem", i, by).eq(0)
+        return s.select(hit, buffers[0].load(s, where), 0)
+
+    return c.compute("stuff", [x], result, body, c.dtype(x))
+
+
+def _flipped(c: OpContext, w: Operand, group: int) -> Operand:
+    """Weights [C, OC/g, taps] as those of a convolution, [OC, C/g, taps reversed]."""
+    channels, per_group, *kernel = c.shape(w)
+    inner, rank = channels // group, len(kernel)
+    result = (group * per_group, inner, *kernel)
+    if isinstance(w, np.ndarray):
+        grouped = w.reshape(group, inner, per_group, *kernel).swapaxes(1, 2)
+        turned = np.flip(grouped, tuple(range(3, 3 + rank)))
+        return np.ascontiguousarray(turned).reshape(result)
+    split = (group, per_group, inner, *kernel)
+    grouped_value = c.g.reshape(w, (group, inner, per_group, *kernel))
+    turned_value = c.gather(
+        "flip",
+        grouped_value,
+        split,
+        lambda g, o, i, *t: [g, i, o, *(v * -1 + (k - 1) for v, k in zip(t, kernel, strict=True))],
+    )
+    return c.reshape(turned_value, result)
+
+
+def _cut(c: OpContext, x: Operand, before: Sequence[int], after: Sequence[int]) -> Operand:
+    """Without the elements that negative padding cuts off."""
+    shape = c.shape(x)
+    start = [0, 0, *(max(-b, 0) for b in before)]
+    end = [0, 0, *(max(-a, 0) for a in after)]
+    wanted = [e - s - t for e, s, t in zip(shape, start, end, strict=True)]
+    return part(c, x, start, [1] * len(shape), wanted)

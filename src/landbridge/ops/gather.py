@@ -1,0 +1,173 @@
+"""Elements picked by index: Gather, GatherElements, GatherND, and their scattering inverses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from landbridge.errors import ShapeError
+from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ops.context import Buffer, Operand, OpContext
+from landbridge.ops.registry import operator
+from landbridge.ops.slicing import part
+
+
+def as_index(s: ScalarBuilder, v: Value, extent: int) -> Value:
+    """A model's index as a loop index: negative ones count from the end, others are kept in bounds."""
+    i = s.cast(v, "int64")
+    i = s.select(i < 0, i + extent, i)
+    return s.cast(s.minimum(s.maximum(i, 0), max(extent - 1, 0)), "index")
+
+
+@operator("Gather")
+def gather(c: OpContext, x: Operand, indices: Operand) -> Operand:
+    """Slices of ``x`` along ``axis``; a view or an affine read when the indices are constant and regular."""
+    shape = c.shape(x)
+    axis = c.axis(c.attribute("axis", 0), len(shape))
+    picked = c.shape(indices)
+    result = (*shape[:axis], *picked, *shape[axis + 1 :])
+    if isinstance(indices, np.ndarray):
+        regular = _regular(c, indices, shape[axis])
+        if regular is not None:
+            start, step, count = regular
+            first = [start if a == axis else 0 for a in range(len(shape))]
+            by = [step if a == axis else 1 for a in range(len(shape))]
+            wanted = [count if a == axis else e for a, e in enumerate(shape)]
+            return c.reshape(part(c, x, first, by, wanted), result)
+
+    def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
+        before, inner, after = at[:axis], at[axis : axis + len(picked)], at[axis + len(picked) :]
+        index = as_index(s, buffers[1].load(s, inner), shape[axis])
+        return buffers[0].load(s, [*before, index, *after])
+
+    return c.compute("gather", [x, indices], result, body, c.dtype(x))
+
+
+def _regular(c: OpContext, indices: np.ndarray[Any, Any], extent: int) -> tuple[int, int, int] | None:
+    """(first, step, count) of constant indices that form a progression, else None; out of bounds is an error."""
+    flat = indices.reshape(-1).astype(np.int64)
+    if flat.size and not (-extent <= flat.min() and flat.max() < extent):
+        raise ShapeError(f"{c.g.node}: {c.op_type} index {flat.min()}..{flat.max()} of an axis of {extent}")
+    flat = np.where(flat < 0, flat + extent, flat)
+    if not flat.size:
+        return 0, 1, 0
+    steps = np.unique(np.diff(flat))
+    if steps.size > 1 or (steps.size == 1 and steps[0] == 0):
+        return None
+    return int(flat[0]), int(steps[0]) if steps.size else 1, flat.size
+
+
+@operator("GatherElements")
+def gather_elements(c: OpContext, x: Operand, indices: Operand) -> Operand:
+    """``x`` with the index along ``axis`` replaced by ``indices``."""
+    shape = c.shape(x)
+    axis = c.axis(c.attribute("axis", 0), len(shape))
+
+    def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
+        where = list(at)
+        where[axis] = as_index(s, buffers[1].load(s, at), shape[axis])
+        return buffers[0].load(s, where)
+
+    return c.compute("gather_elements", [x, indices], c.shape(indices), body, c.dtype(x))
+
+
+@operator("GatherND")
+def gather_nd(c: OpContext, x: Operand, indices: Operand) -> Operand:
+    """``x`` at index tuples, after ``batch_dims`` shared axes."""
+    shape, (*outer, depth) = c.shape(x), c.shape(indices)
+    batch = c.attribute("batch_dims", 0)
+    result = (*outer, *shape[batch + depth :])
+
+    def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
+        tuple_at, rest = at[: len(outer)], at[len(outer) :]
+        where = [
+            as_index(s, buffers[1].load(s, [*tuple_at, i]), shape[batch + i]) for i in range(depth)
+        ]
+        return buffers[0].load(s, [*at[:batch], *where, *rest])
+
+    return c.compute("gather_nd", [x, indices], result, body, c.dtype(x))
+
+
+_COMBINE: dict[str, Callable[[ScalarBuilder, Value, Value], Value]] = {
+    "none": lambda s, old, new: new,
+    "add": lambda s, old, new: old + new,
+    "mul": lambda s, old, new: old * new,
+    "max": lambda s, old, new: s.maximum(old, new),
+    "min": lambda s, old, new: s.minimum(old, new),
+}
+
+
+def _scatter(
+    c: OpContext,
+    x: Operand,
+    indices: Operand,
+    updates: Operand,
+    loops: Sequence[int],
+    hit: Callable[[ScalarBuilder, Sequence[Buffer], Sequence[Value], Sequence[Value]], tuple[Value, Value]],
+) -> Operand:
+    """Each element of ``x`` searches the updates that hit it: no two writers meet, so it runs on any target.
+
+    ``hit(s, (indices, updates), element, update)`` gives whether the update lands there, and its value.
+    """
+    shape, dtype, rank = c.shape(x), c.dtype(x), c.rank(x)
+    combine = _COMBINE[c.attribute("reduction", "none")]
+
+    def build(p: PrimBuilder) -> None:
+        source, target = p.inputs[0], p.outputs[0]
+        buffers = [Buffer(b, p.dtype(b)) for b in p.inputs[1:]]
+        p.generic(
+            "p" * rank, shape, [(source, lambda *d: d)], [(target, lambda *d: d)], lambda s, v: v
+        )
+
+        def body(s: ScalarBuilder, acc: Value) -> Value:
+            at = [s.index(i) for i in range(rank)]
+            lands, value = hit(s, buffers, at, [s.index(rank + i) for i in range(len(loops))])
+            return s.select(lands, combine(s, acc, value), acc)
+
+        p.generic(
+            "p" * rank + "r" * len(loops), (*shape, *loops), [], [(target, lambda *d: d[:rank])], body
+        )
+
+    return c.g.call("scatter", [c.value(v) for v in (x, indices, updates)], [(shape, dtype)], build)[0]
+
+
+@operator("ScatterElements", "Scatter")
+def scatter_elements(c: OpContext, x: Operand, indices: Operand, updates: Operand) -> Operand:
+    """``updates`` put where ``indices`` says along ``axis``."""
+    shape, extents = c.shape(x), c.shape(indices)
+    axis = c.axis(c.attribute("axis", 0), len(shape))
+
+    def hit(
+        s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value], update: Sequence[Value]
+    ) -> tuple[Value, Value]:
+        where = list(at)
+        inside: Value | None = None
+        for a, extent in enumerate(extents):
+            if a != axis and extent < shape[a]:
+                test = at[a] < extent
+                inside = test if inside is None else inside & test
+                where[a] = s.minimum(at[a], extent - 1)
+        where[axis] = update[0]
+        lands = as_index(s, buffers[0].load(s, where), shape[axis]).eq(at[axis])
+        return lands if inside is None else lands & inside, buffers[1].load(s, where)
+
+    return _scatter(c, x, indices, updates, [extents[axis]], hit)
+
+
+@operator("ScatterND")
+def scatter_nd(c: OpContext, x: Operand, indices: Operand, updates: Operand) -> Operand:
+    """Slices of ``updates`` put at index tuples."""
+    shape, (*outer, depth) = c.shape(x), c.shape(indices)
+
+    def hit(
+        s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value], update: Sequence[Value]
+    ) -> tuple[Value, Value]:
+        lands = s.const(True, "bool")
+        for i in range(depth):
+            lands = lands & as_index(s, buffers[0].load(s, [*update, i]), shape[i]).eq(at[i])
+        return lands, buffers[1].load(s, [*update, *at[depth:]])
+
+    return _scatter(c, x, indices, updates, outer, hit)
