@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from landbridge.cli import arguments as args
 from landbridge.cli.output import emit, progress, table
 
+if TYPE_CHECKING:
+    from landbridge.ir.module import IRModule
+
 
 def opt(
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE.mlir", exists=True, dir_okay=False, help="IR text, as passes print it."),
+        typer.Argument(
+            metavar="FILE.mlir",
+            exists=True,
+            dir_okay=False,
+            help="IR text as passes print it, or an .onnx file to import.",
+        ),
     ] = None,
     passes: Annotated[
         str, typer.Option("--passes", "-p", metavar="PASS,PASS", help="The passes to run, in order.")
@@ -24,10 +32,15 @@ def opt(
         Path | None, typer.Option(file_okay=False, help="Write the IR after every pass into this directory.")
     ] = None,
     target: args.TargetText = None,
+    shape: args.Shapes = None,
     list_passes: Annotated[bool, typer.Option("--list", help="List the passes and stop.")] = False,
     json: args.Json = False,
 ) -> None:
-    """Run passes on FILE.mlir, verify after each, and print the IR; without passes it is parsed and printed."""
+    """Run passes on FILE.mlir, verify after each, and print the IR.
+
+    Without passes the file is read and printed. IR text names the constants and does not hold them: a pass that
+    needs their values wants the .onnx.
+    """
     from landbridge.passes import registry
 
     if list_passes:
@@ -39,12 +52,9 @@ def opt(
         return
     if file is None:
         raise typer.BadParameter("name the file to read, or ask for --list", param_hint="FILE.mlir")
-    from landbridge.ir.module import IRModule
-    from landbridge.target import Target
-
     names = [name.strip() for name in passes.split(",") if name.strip()]
     seconds: dict[str, float] = {}
-    module = IRModule.parse(file.read_text(encoding="utf-8"), targets=(Target(target or "llvm"),))
+    module = _read(file, target or "llvm", args.parse_shapes(shape))
     with progress(f"running {len(names)} passes"):
         text = registry.run_pipeline(module, names, dump=dump, seconds=seconds).print()
     if output is not None:
@@ -53,3 +63,18 @@ def opt(
         emit({"passes": names, "seconds": seconds, "ir": text})
     elif output is None:
         typer.echo(text, nl=False)
+
+
+def _read(file: Path, target: str, shapes: dict[str, tuple[int, ...]]) -> IRModule:
+    from landbridge.target import Target
+
+    targets = (Target(target),)
+    if file.suffix == ".onnx":
+        from landbridge.frontend.onnx import import_onnx
+
+        return import_onnx(file, shapes, targets)
+    if shapes:
+        raise typer.BadParameter("IR text states its shapes; --shape is for .onnx files", param_hint="--shape")
+    from landbridge.ir.module import IRModule
+
+    return IRModule.parse(file.read_text(encoding="utf-8"), targets)

@@ -84,4 +84,6 @@ def _plain(cell: object) -> str:
 
     if isinstance(cell, tuple | list):
         return "x".join(map(str, cell)) or "scalar"
+    if isinstance(cell, float):
+        return f"{cell:.3g}"
     return escape(f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else str(cell))
