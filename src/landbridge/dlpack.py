@@ -182,6 +182,7 @@ def export_capsule(
         managed.flags = (FLAG_READ_ONLY if tensor.readonly else 0) | (FLAG_IS_COPIED if copy else 0)
     else:
         managed = DLManagedTensor(deleter=_unversioned_deleter)
+    name, shape = tensor.dtype, tensor.shape  # not the tensor: the export would keep it alive
     key = managed.manager_ctx = next(_keys)
     described = managed.dl_tensor
     element = dtype(tensor.dtype)
@@ -194,7 +195,7 @@ def export_capsule(
     described.code, described.bits, described.lanes = element.dlpack_code, element.dlpack_bits, 1
     described.shape = ctypes.cast(extents, ctypes.POINTER(ctypes.c_int64))
     described.strides = ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64))
-    _exports[key] = (managed, extents, strides, Exporter(storage, f"DLPack capsule of {tensor!r}"))
+    _exports[key] = (managed, extents, strides, Exporter(storage, lambda: f"DLPack capsule {name}{list(shape)}"))
     return _capsule_new(ctypes.addressof(managed), _VERSIONED if versioned else _UNVERSIONED, _destructor)
 
 
@@ -270,7 +271,8 @@ def _tensor_over(described: DLTensor, owner: _Borrowed, *, readonly: bool) -> Te
         address = base + offset
         if address % itemsize:
             raise ZeroCopyError(
-                f"DLPack: elements of {itemsize} bytes at {address:#x} are not at a multiple of their size; copy them first"
+                f"DLPack: elements of {itemsize} bytes at {address:#x} are not at a multiple of their size; "
+                "copy them first"
             )
         storage = borrow_host(address + low, high - low, owner, readonly=readonly)
         return Tensor(storage, name, shape, strides, -low)

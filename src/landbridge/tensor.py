@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any, Self
 
@@ -80,6 +81,8 @@ class Tensor:
         self._address: int | None = None
         self.readonly = readonly or storage.readonly
         self.axis_separators = axis_separators
+        if strides is None and 0 <= byte_offset <= storage.nbytes - _dense_bytes(self._shape, dtype):
+            return
         if len(self._strides) != len(self._shape):
             raise InputError(f"strides {self._strides} do not match shape {self._shape}; give one for each dimension")
         start, stop = self.byte_range
@@ -155,7 +158,7 @@ class Tensor:
     @property
     def nbytes(self) -> int:
         """Bytes of all elements, gaps not counted."""
-        return self.size * self.itemsize
+        return _dense_bytes(self.shape, self.dtype)
 
     @property
     def device(self) -> Device:
@@ -208,7 +211,7 @@ class Tensor:
         return HostView(self, mode or ("r" if self.readonly else "rw"))
 
     def to_device(self, device: Device | str, /, *, stream: Stream | None = None) -> Tensor:
-        """This Tensor when it is on ``device`` already, else a copy of it there; the ledger's cause is ``to_device``."""
+        """This Tensor when it is on ``device`` already, else a copy there, which the ledger calls ``to_device``."""
         target = find_device(device)
         if target == self.device:
             return self
@@ -301,16 +304,17 @@ class Tensor:
                 f"{self!r} is not host-readable coherent memory; use `with t.host_view('r') as a`, or copy it with "
                 "t.to_device('cpu')"
             )
-        start, stop = self.byte_range
-        storage.wait(start, stop, writes=False)
+        if storage.has_queued:
+            storage.wait(*self.byte_range, writes=False)
+        shape, element = self.shape, self.dtype  # not self: the export would keep this Tensor alive
         return export_array(
             storage,
-            self.dtype,
-            self.shape,
-            self.strides,
+            element,
+            shape,
+            self._strides,
             self.byte_offset,
             readonly=self.readonly or not kind.host_writable,
-            what=f"{what} of {self!r}",
+            what=lambda: f"{what} {element}{list(shape)}",
         )
 
     def _copy(self, device: Device, cause: str, stream: Stream | None) -> Tensor:
@@ -335,7 +339,7 @@ def empty(
     ``alignment``: bytes, a power of two, None for the scope's own. ``host_access``: what the host must be able
     to do with the bytes in place. Raises InputError for what is not legal and OutOfMemoryError.
     """
-    name = dtype_name(dtype)
+    name = dtype_facts(dtype).name if type(dtype) is str else dtype_name(dtype)
     extents = check_shape((shape,) if isinstance(shape, int) else shape, name)
     where = current_device() if device is None else find_device(device)
     kind = where.memory_kind(scope)
@@ -346,9 +350,9 @@ def empty(
             raise InputError(f"host_access {host_access!r} is unknown; legal: {', '.join(HOST_ACCESSES)}")
         if host_access not in ("none", kind.host_access) and kind.host_access != "read_write":
             raise InputError(
-                f"host_access {host_access!r} asked of scope {kind.scope!r} of {where}, which gives {kind.host_access!r}"
+                f"host_access {host_access!r} asked of scope {kind.scope!r} of {where}; legal: {kind.host_access!r}"
             )
-    nbytes = prod(extents) * dtype_facts(name).itemsize
+    nbytes = _dense_bytes(extents, name)
     if kind.max_bytes is not None and nbytes > kind.max_bytes:
         raise InputError(
             f"{name}{list(extents)} has {nbytes} bytes; one allocation of scope {kind.scope!r} of {where} has at most "
@@ -365,9 +369,10 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Device | str | None = Non
     """
     tensor, fresh = _as_tensor(obj, copy)
     wanted = tensor.dtype if dtype is None else dtype_name(dtype)
-    target = tensor.device if device is None else find_device(device)
-    if wanted == tensor.dtype and target == tensor.device and (fresh or not copy):
+    stays = device is None or find_device(device) == tensor.device
+    if wanted == tensor.dtype and stays and (fresh or not copy):
         return tensor
+    target = tensor.device if device is None else find_device(device)
     if copy is False:
         raise ZeroCopyError(
             f"asarray(copy=False): {tensor!r} as {wanted} on {target} needs a copy; allow it with copy=None, or ask "
@@ -390,17 +395,25 @@ def from_dlpack(x: Any, /, *, device: Device | str | None = None, copy: bool | N
 def check_shape(shape: Sequence[int], dtype: str) -> tuple[int, ...]:
     """``shape`` as ints; raises InputError for a negative extent or a size no device could address."""
     try:
-        extents = tuple(operator.index(extent) for extent in shape)
+        extents = tuple(map(operator.index, shape))
     except TypeError:
         raise InputError(f"shape {shape!r} is not legal; give a sequence of integers") from None
-    if any(extent < 0 for extent in extents):
-        raise InputError(f"shape {extents} has a negative extent; give integers of at least 0")
-    if prod(max(extent, 1) for extent in extents) * dtype_facts(dtype).itemsize > _LARGEST:
-        raise InputError(f"{dtype}{list(extents)} has more bytes than any device can address ({_LARGEST})")
+    _dense_bytes(extents, dtype)
     return extents
 
 
-def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+@lru_cache(maxsize=4096)
+def _dense_bytes(extents: tuple[int, ...], dtype: str) -> int:
+    if any(extent < 0 for extent in extents):
+        raise InputError(f"shape {extents} has a negative extent; give integers of at least 0")
+    itemsize = dtype_facts(dtype).itemsize
+    if prod(max(extent, 1) for extent in extents) * itemsize > _LARGEST:
+        raise InputError(f"{dtype}{list(extents)} has more bytes than any device can address ({_LARGEST})")
+    return prod(extents) * itemsize
+
+
+@lru_cache(maxsize=4096)
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The strides, in elements, of dense row-major elements."""
     strides: list[int] = []
     step = 1

@@ -17,7 +17,7 @@ from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode, Event
 from landbridge.device.space import HostPointer, ImportSource, Region, Space
 from landbridge.device.stream import Stream
-from landbridge.errors import OutOfMemoryError, InputError, ZeroCopyError
+from landbridge.errors import InputError, OutOfMemoryError, ZeroCopyError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,22 @@ from landbridge.memory.storage import Storage
 
 
 class Exporter:
-    """The base of exported arrays: slices and memoryviews of them refer to it, and it refers to the Storage."""
+    """The base of exported arrays: slices and memoryviews of them refer to it, and it refers to the Storage.
+
+    ``str`` is ``what``, or where that is longer to build, what its call gives.
+    """
 
     __slots__ = ("__array_interface__", "__weakref__", "storage", "what")
 
-    def __init__(self, storage: Storage, what: str) -> None:
+    __array_interface__: dict[str, Any]
+
+    def __init__(self, storage: Storage, what: Callable[[], str] | str) -> None:
         self.storage = storage
         self.what = what
         storage.add_export(self)
 
     def __str__(self) -> str:
-        return self.what
+        return self.what if isinstance(self.what, str) else self.what()
 
 
 def export_array(
@@ -32,7 +38,7 @@ def export_array(
     byte_offset: int,
     *,
     readonly: bool,
-    what: str,
+    what: Callable[[], str] | str,
 ) -> np.ndarray[Any, Any]:
     """A numpy array over host-addressable bytes of ``storage``; ``strides`` in elements, None for row-major.
 
@@ -45,7 +51,7 @@ def export_array(
         "shape": shape,
         "typestr": _typestr(kind),
         "data": (storage.address + byte_offset, readonly),
-        "strides": None if strides is None else tuple(s * kind.itemsize for s in strides),
+        "strides": None if strides is None else tuple([s * kind.itemsize for s in strides]),
     }
     array: np.ndarray[Any, Any] = np.asarray(exporter)
     return array if kind.dlpack_code in _PLAIN else array.view(numpy_dtype(element))

@@ -144,7 +144,10 @@ def copy_bytes(
     source: str,
     destination: str,
 ) -> None:
-    """Copy ``nbytes`` bytes of host memory, without the GIL. Identical ranges move nothing; overlap raises InputError."""
+    """Copy ``nbytes`` bytes of host memory, without the GIL.
+
+    Identical ranges move nothing; ranges that overlap otherwise raise InputError.
+    """
     if src_address == dst_address or nbytes == 0:
         return
     if nbytes < 0 or abs(src_address - dst_address) < nbytes:

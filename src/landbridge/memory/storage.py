@@ -156,6 +156,11 @@ class Storage:
         live = [q for q in self._queued or () if not q.event.query()]
         self._queued = [*live, _Queued(access, event, keep_alive)]
 
+    @property
+    def has_queued(self) -> bool:
+        """Whether accesses may be pending, so that ``wait`` is worth its call."""
+        return bool(self._queued)
+
     def wait(self, start: int, stop: int, *, writes: bool) -> None:
         """Wait for the queued accesses that an access of ``start <= b < stop`` must come after."""
         if self._queued:

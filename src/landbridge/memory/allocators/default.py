@@ -42,10 +42,10 @@ def allocate_or_trim(allocator: Allocator, nbytes: int, alignment: int) -> Block
         return allocator.allocate(nbytes, alignment)
     except OutOfMemoryError:
         given_back = trim(allocator.device)
-        try:
-            return allocator.allocate(nbytes, alignment)
-        except OutOfMemoryError as error:
-            raise OutOfMemoryError(
-                f"{allocator.device} {allocator.scope}: {nbytes} bytes asked; {given_back} unused bytes of its pools "
-                f"were given back first, and still: {error}; free tensors or ask for less"
-            ) from error
+    try:
+        return allocator.allocate(nbytes, alignment)
+    except OutOfMemoryError as error:
+        raise OutOfMemoryError(
+            f"{allocator.device} {allocator.scope}: {nbytes} bytes asked; {given_back} unused bytes of its pools were "
+            f"given back first, and still: {error}; free tensors or ask for less"
+        ) from error

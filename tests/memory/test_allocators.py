@@ -1,0 +1,113 @@
+"""Allocators: blocks never overlap, what is freed is used again, and memory can be given back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from landbridge.device.device import Device
+from landbridge.device.registry import device
+from landbridge.errors import InputError, OutOfMemoryError
+from landbridge.memory.allocators.base import Block
+from landbridge.memory.allocators.default import allocate_or_trim, default_allocator, trim
+from landbridge.memory.allocators.naive import NaiveAllocator
+from landbridge.memory.allocators.pooled import PooledAllocator
+from tests.device.queueing_device import QueueingDeviceAPI
+
+CPU = device("cpu")
+
+
+def start_of(block: Block) -> int:
+    return int(block.region.space.handle) + block.region.byte_offset
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3 << 20), st.sampled_from([1, 64, 256, 4096, 1 << 16]), st.integers(0, 5)),
+        max_size=40,
+    )
+)
+def test_pool_invariants(requests: list[tuple[int, int, int]]) -> None:
+    pool = PooledAllocator(NaiveAllocator(CPU))
+    live: list[Block] = []
+    for nbytes, alignment, free in requests:
+        block = pool.allocate(nbytes, alignment)
+        assert block.nbytes >= nbytes
+        assert start_of(block) % max(alignment, 64) == 0
+        live.append(block)
+        for _ in range(free):
+            if live:
+                pool.deallocate(live.pop(len(live) // 2))
+        spans = sorted((start_of(b), start_of(b) + b.nbytes) for b in live)
+        assert all(end <= begin for (_, end), (begin, _) in zip(spans, spans[1:], strict=False))
+        assert pool.free_bytes + sum(b.nbytes for b in live) == pool.reserved_bytes
+    for block in live:
+        pool.deallocate(block)
+    assert pool.free_bytes == pool.reserved_bytes == pool.trim()
+    assert pool.reserved_bytes == 0
+
+
+def test_pool_reuses_splits_and_merges() -> None:
+    pool = PooledAllocator(NaiveAllocator(CPU))
+    first = pool.allocate(1000, 64)
+    pool.deallocate(first)
+    assert pool.allocate(1000, 64) is first  # the same size again: the same block
+
+    pool = PooledAllocator(NaiveAllocator(CPU))
+    quarters = [pool.allocate(512 << 10, 64) for _ in range(4)]
+    assert pool.reserved_bytes == 2 << 20
+    assert pool.largest_hole == 0
+    for block in quarters:
+        pool.deallocate(block)
+    whole = pool.allocate(2 << 20, 64)  # only after the quarters merged
+    assert pool.reserved_bytes == 2 << 20
+    assert pool.trim() == 0
+    pool.deallocate(whole)
+
+
+def test_pool_cap() -> None:
+    pool = PooledAllocator(NaiveAllocator(CPU), cap=1 << 20)
+    block = pool.allocate(600 << 10, 64)
+    with pytest.raises(OutOfMemoryError, match="its cap of 1048576 bytes taken, largest hole"):
+        pool.allocate(600 << 10, 64)
+    pool.deallocate(block)
+    pool.deallocate(pool.allocate(600 << 10, 64))
+
+
+def test_pool_refuses_foreign_blocks() -> None:
+    naive = NaiveAllocator(CPU)
+    block = naive.allocate(64, 64)
+    with pytest.raises(InputError, match="was not allocated by this pool"):
+        PooledAllocator(naive).deallocate(block)
+    naive.deallocate(block)
+
+
+def test_default_follows_the_kind() -> None:
+    api = QueueingDeviceAPI()
+    pool = default_allocator(Device(api, 0), "shared")
+    assert isinstance(pool, PooledAllocator)
+    assert default_allocator(Device(api, 0), "shared") is pool
+    assert default_allocator(Device(api, 1), "shared") is not pool
+    first, second = pool.allocate(1, 1), pool.allocate(1, 1)
+    # alignment 256 of the kind, so that no two blocks share a granule of 64
+    assert abs(first.region.byte_offset - second.region.byte_offset) >= 256
+
+
+def test_out_of_memory_trims_and_retries() -> None:
+    class Small(QueueingDeviceAPI):
+        def alloc_data_space(self, index, nbytes, alignment, scope, type_hint):  # type: ignore[no-untyped-def]
+            if sum(len(buffer) for buffer in self.buffers.values()) + nbytes > 3 << 20:
+                raise OutOfMemoryError("3 MiB is all there is")
+            return super().alloc_data_space(index, nbytes, alignment, scope, type_hint)
+
+    where = Device(Small(), 0)
+    pool = default_allocator(where, "global")
+    pool.deallocate(pool.allocate(2 << 20, 256))
+    shared = default_allocator(where, "shared")
+    kept = allocate_or_trim(shared, 2 << 20, 256)  # only after the other pool gave its chunk back
+    with pytest.raises(OutOfMemoryError, match=r"queueing:0 global: 2097152 bytes asked.*3 MiB is all there is"):
+        allocate_or_trim(pool, 2 << 20, 256)
+    shared.deallocate(kept)
+    assert trim(where) == 2 << 20
