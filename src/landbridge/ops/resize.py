@@ -93,7 +93,8 @@ def _positions(axis: _Axis, transform: str) -> Array:
     i = np.arange(axis.new, dtype=np.float64)
     match transform:
         case "align_corners":
-            return i * (axis.old - 1) / (axis.new - 1) if axis.new > 1 else i * 0
+            length = axis.scale * axis.old  # not rounded, as the definition has it
+            return i * (axis.old - 1) / (length - 1) if axis.new > 1 else i * 0
         case "asymmetric":
             return i / axis.scale
         case "tf_crop_and_resize":

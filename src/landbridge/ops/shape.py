@@ -166,5 +166,6 @@ def space_to_depth(c: OpContext, x: Operand) -> Operand:
     """Blocks of pixels become blocks of channels."""
     b = c.attribute("blocksize")
     n, channels, h, w = c.shape(x)
-    split = c.transpose(c.reshape(x, (n, channels, h // b, b, w // b, b)), (0, 3, 5, 1, 2, 4))
+    order = (0, 3, 5, 1, 2, 4) if c.attribute("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
+    split = c.transpose(c.reshape(x, (n, channels, h // b, b, w // b, b)), order)
     return c.reshape(split, (n, channels * b * b, h // b, w // b))

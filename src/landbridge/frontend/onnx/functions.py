@@ -75,4 +75,8 @@ def _specialized(
                 kept.append(copy)
         del inner.attribute[:]
         inner.attribute.extend(kept)
+    made = {*function.input, *(name for inner in function.node for name in inner.output)}
+    for name in function.output:
+        if name not in made:  # an optional output that this node leaves out
+            function.node.append(onnx.helper.make_node("Constant", [], [name], value_int=0))
     return ir.serde.deserialize_function(function)

@@ -1,0 +1,82 @@
+"""The node tests of the onnx wheel: one-operator models with stored inputs and outputs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+from ir_interpreter import names_of, run_module
+from onnx.backend.test.case.node import collect_testcases
+
+from landbridge.errors import UnsupportedOperatorError
+from landbridge.frontend.onnx import import_onnx
+from landbridge.ir.module import IRModule
+from landbridge.target import Target
+
+
+@cache
+def cases() -> dict[str, Any]:
+    """Every node test case by name."""
+    return {case.name: case for case in collect_testcases()}
+
+
+def names(op_types: Sequence[str], exclude: str = "$^") -> list[str]:
+    """Names of the cases whose model has a node of these types, without those that match ``exclude``."""
+    return sorted(
+        name
+        for name, case in cases().items()
+        if case.model is not None
+        and any(n.op_type in op_types for n in case.model.graph.node)
+        and not re.search(exclude, name)
+    )
+
+
+def check(name: str, target: Target) -> None:
+    """Import, interpret and compare with the stored outputs."""
+    case = cases()[name]
+    for inputs, wanted in case.data_sets:
+        feeds = [_array(v) for v in inputs]
+        module, left = imported(case.model, feeds, target)
+        results = run_module(module, left)
+        assert names_of(module.main, "lb.output_names") == [o.name for o in case.model.graph.output]
+        for result, expected in zip(results, wanted, strict=True):
+            expected = _array(expected)
+            assert (result.dtype, result.shape) == (expected.dtype, expected.shape)
+            if result.dtype.kind in "fV":
+                result, expected = result.astype(np.float64), expected.astype(np.float64)
+            rtol = max(case.rtol or 0, 1e-3)
+            np.testing.assert_allclose(result, expected, rtol, max(case.atol or 0, 1e-5))
+
+
+def _array(value: Any) -> np.ndarray[Any, Any]:
+    """A stored input or output."""
+    return onnx.numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else np.asarray(value)
+
+
+def imported(
+    model: onnx.ModelProto, feeds: Sequence[np.ndarray[Any, Any]], target: Target
+) -> tuple[IRModule, dict[str, np.ndarray[Any, Any]]]:
+    """The module and the inputs it still takes.
+
+    In these tests everything is an input. Shapes, axes and the like must be constants of a model to be compiled, so when
+    the importer asks for one, inputs after the first become initializers.
+    """
+    given = {v.name: a for v, a in zip(model.graph.input, feeds, strict=True)}
+    shapes = {n: a.shape for n, a in given.items()}
+    try:
+        return import_onnx(model, shapes, (target,)), given
+    except UnsupportedOperatorError as error:
+        if "computed when the model runs" not in str(error):
+            raise
+    fixed = onnx.ModelProto()
+    fixed.CopyFrom(model)
+    first = next(n for n in fixed.graph.node[0].input if n)
+    for name, array in given.items():
+        if name != first:
+            fixed.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    module = import_onnx(fixed, {first: shapes[first]} if first in shapes else None, (target,))
+    return module, {n: a for n, a in given.items() if n in names_of(module.main, "lb.input_names")}
