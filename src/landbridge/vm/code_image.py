@@ -6,6 +6,7 @@ import ctypes
 import mmap
 import os
 import struct
+import weakref
 from collections.abc import Mapping
 from functools import cache
 
@@ -25,7 +26,8 @@ class LoadedImage:
     Whoever stores an address keeps the LoadedImage.
     """
 
-    def __init__(self, mapping: mmap.mmap, symbols: Mapping[str, int]) -> None:
+    def __init__(self, image: CodeImage, mapping: mmap.mmap, symbols: Mapping[str, int]) -> None:
+        self.image = image
         self._mapping = mapping
         self._symbols = symbols
 
@@ -40,12 +42,19 @@ class LoadedImage:
         return symbol in self._symbols
 
 
+# By the identity of the CodeImage, which the LoadedImage keeps: Sessions of one Executable share its code.
+_loaded: weakref.WeakValueDictionary[int, LoadedImage] = weakref.WeakValueDictionary()
+
+
 def load_image(image: CodeImage) -> LoadedImage:
-    """Map ``image`` so that its functions can be called.
+    """Map ``image`` so that its functions can be called; the mapping there is, if it is mapped already.
 
     Raises ExecutableError when it is for another instruction set, needs features this CPU lacks, imports a
     function the C library does not have, or places something outside itself.
     """
+    known = _loaded.get(id(image))
+    if known is not None:
+        return known
     _check_host(image)
     check_code_image(image)
     size = len(image.code)
@@ -63,7 +72,8 @@ def load_image(image: CodeImage) -> LoadedImage:
     if _mprotect()(base, len(mapping), _READ_EXECUTE) != 0:
         error = os.strerror(ctypes.get_errno())
         raise ExecutableError(f"the system does not let memory become executable ({error}); allow it to run code")
-    return LoadedImage(mapping, {name: base + offset for name, offset in image.symbols.items()})
+    loaded = LoadedImage(image, mapping, {name: base + offset for name, offset in image.symbols.items()})
+    return _loaded.setdefault(id(image), loaded)
 
 
 def _check_host(image: CodeImage) -> None:
