@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 
 from landbridge.ir.types import shape_of
 from landbridge.passes.lower.access import row_major_strides
-from landbridge.passes.lower.code import Code, Index
+from landbridge.passes.lower.code import Code, Index, vector_type
 from landbridge.passes.lower.nest import Stage
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _emit(
     result = op.results[0].type
     if any(isinstance(v.type, VectorType) for v in operands):
         operands = [v if isinstance(v.type, VectorType) else code.broadcast(v, lanes) for v in operands]
-        result = VectorType(result, [lanes])
+        result = vector_type(result, lanes)
     properties = dict(op.properties)
     if reassociate and "fastmath" in properties:
         properties["fastmath"] = REASSOCIATE

@@ -6,6 +6,7 @@ An index is a Python int where it is known and an SSA value where it is not.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 from xdsl.dialects import arith, memref, scf, vector
@@ -25,6 +26,17 @@ from landbridge.errors import CodegenError
 
 Index: TypeAlias = int | SSAValue
 INDEX = IndexType()
+
+
+@cache
+def vector_type(element: Attribute, lanes: int) -> VectorType[Any]:
+    """``vector<lanes x element>``; types are costly to make and needed for every operation."""
+    return VectorType(element, [lanes])
+
+
+@cache
+def _index_attr(x: int) -> IntegerAttr[IndexType]:
+    return IntegerAttr(x, INDEX)
 
 
 class Code:
@@ -66,7 +78,7 @@ class Code:
 
     def value(self, x: Index) -> SSAValue:
         """``x`` as an SSA value."""
-        return self.constant(IntegerAttr(x, INDEX), INDEX) if isinstance(x, int) else x
+        return self.constant(_index_attr(x), INDEX) if isinstance(x, int) else x
 
     def add(self, a: Index, b: Index) -> Index:
         """``a + b``."""
@@ -179,12 +191,12 @@ class Code:
 
     def mask(self, lanes: int, kept: int) -> SSAValue:
         """A constant mask that keeps the first ``kept`` lanes."""
-        ty = VectorType(i1, [lanes])
+        ty = vector_type(i1, lanes)
         return self.constant(DenseIntOrFPElementsAttr.from_list(ty, [int(i < kept) for i in range(lanes)]), ty)
 
     def load_vector(self, buffer: SSAValue, index: Index, element: Attribute, lanes: int, kept: int) -> SSAValue:
         """``lanes`` elements; with ``kept`` > 0 only so many are read, the others are 0."""
-        ty = VectorType(element, [lanes])
+        ty = vector_type(element, lanes)
         if not kept:
             return self.emit(vector.LoadOp, [buffer, self.value(index)], ty)
         operands = [buffer, self.value(index), self.mask(lanes, kept), self.splat(zero(element), element, lanes)]
@@ -200,7 +212,7 @@ class Code:
 
     def splat(self, attr: Attribute, element: Attribute, lanes: int) -> SSAValue:
         """A constant in every lane."""
-        ty: Any = VectorType(element, [lanes])
+        ty = vector_type(element, lanes)
         assert isinstance(attr, FloatAttr | IntegerAttr)
         return self.constant(DenseIntOrFPElementsAttr.from_list(ty, [attr.value.data]), ty)
 
@@ -209,7 +221,7 @@ class Code:
         owner = value.owner
         if isinstance(owner, arith.ConstantOp):
             return self.splat(owner.value, value.type, lanes)
-        return self.emit(vector.BroadcastOp, [value], VectorType(value.type, [lanes]))
+        return self.emit(vector.BroadcastOp, [value], vector_type(value.type, lanes))
 
 
 def zero(element: Any) -> Attribute:
