@@ -143,3 +143,9 @@ def test_differences(ours: np.ndarray, expected: np.ndarray, equal: bool, error:
     found = _difference("t", ours, expected, tolerance=1e-4)
     assert (found["equal"], found["max_abs_error"]) == (equal, error)
     json.dumps(found, allow_nan=False)
+
+
+def test_errors_below_the_absolute_tolerance_are_none() -> None:
+    ours, expected = np.float32([0, 2e-6]), np.float32([3e-7, 2e-6])
+    assert not _difference("t", ours, expected, tolerance=1e-4)["equal"]
+    assert _difference("t", ours, expected, tolerance=1e-4, absolute=5e-7)["equal"]
