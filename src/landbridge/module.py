@@ -3,58 +3,77 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from landbridge.errors import InputError
-from landbridge.executable.executable import CodeImage, Executable
-from landbridge.executable.instructions import Call, If, Instruction
-from landbridge.tensor import Tensor
+from landbridge.dtypes import dtype
+from landbridge.errors import InputError, ZeroCopyError
+from landbridge.executable import instructions as ins
+from landbridge.executable.executable import Executable
+from landbridge.tensor import Tensor, from_dlpack
 from landbridge.vm.code_image import LoadedImage, load_image
+
+if TYPE_CHECKING:
+    import tvm_ffi
 
 _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
 class Kernel:
-    """One function of a Module: ``kernel(*tensors)`` runs all its tasks on the calling thread.
+    """One function of a Module: ``kernel(*tensors)`` runs all its ``tasks`` on the calling thread.
 
-    The operands are inputs, then destinations: contiguous Tensors in host memory, of the shapes it was compiled
-    for. The code knows them by address alone: operands of other sizes are undefined behaviour.
+    The operands are inputs, then destinations: contiguous Tensors in host memory, of the sizes in bytes of
+    ``operands``.
     """
 
-    def __init__(self, image: LoadedImage, name: str, tasks: int, operands: int) -> None:
+    def __init__(self, image: LoadedImage, name: str, tasks: int, operands: tuple[int, ...]) -> None:
         self.name = name
         self.tasks = tasks
-        self._operands = operands
+        self.operands = operands
         self._image = image
         self._function = _KERNEL(image.address(name))
 
     def __call__(self, *tensors: Tensor) -> None:
-        if len(tensors) != self._operands:
-            raise InputError(f"kernel {self.name!r} takes {self._operands} tensors, not {len(tensors)}")
-        addresses = []
-        for i, tensor in enumerate(tensors):
+        if len(tensors) != len(self.operands):
+            raise InputError(f"kernel {self.name!r} takes {len(self.operands)} tensors, not {len(tensors)}")
+        for i, (tensor, nbytes) in enumerate(zip(tensors, self.operands, strict=True)):
+            if tensor.nbytes != nbytes:
+                raise InputError(f"kernel {self.name!r}: operand {i} has {tensor.nbytes} bytes, it takes {nbytes}")
             if not tensor.is_contiguous:
-                raise InputError(f"kernel {self.name!r}: operand {i} is not contiguous; pass tensor.copy()")
-            addresses.append(tensor.data_address)
-        args = (ctypes.c_void_p * len(addresses))(*addresses)
+                raise ZeroCopyError(f"kernel {self.name!r}: operand {i} is not contiguous; pass tensor.copy()")
+        args = (ctypes.c_void_p * len(tensors))(*[tensor.data_address for tensor in tensors])
         self._function(ctypes.addressof(args), 0, self.tasks)
+
+    def packed(self) -> tvm_ffi.Function:
+        """The kernel as a PackedFunc, for whatever loads those; its tensors come and go by DLPack, in place."""
+        import tvm_ffi
+
+        def call(*tensors: tvm_ffi.Tensor) -> None:
+            self(*[from_dlpack(tensor, copy=False) for tensor in tensors])
+
+        function: tvm_ffi.Function = tvm_ffi.convert(call)
+        return function
 
 
 class Module(Mapping[str, Kernel]):
-    """The kernels of ``image``, by name; ``tasks`` and operand counts come from the program that calls them."""
+    """The kernels of module ``index`` of ``executable`` that its main function calls, by name."""
 
-    def __init__(self, image: CodeImage, instructions: Sequence[Instruction], index: int = 0) -> None:
-        loaded = load_image(image)
-        self._kernels = {
-            call.function: Kernel(loaded, call.function, call.tasks, len(call.args))
-            for call in _calls(instructions)
-            if call.module == index
-        }
-
-    @classmethod
-    def from_executable(cls, executable: Executable, index: int = 0) -> Module:
-        """The Module ``index`` of ``executable``, with the kernels that its main function calls."""
-        return cls(executable.modules[index].image, executable.main.instructions, index)
+    def __init__(self, executable: Executable, index: int = 0) -> None:
+        image = load_image(executable.modules[index].image)
+        function = executable.main
+        sizes = {i: _nbytes(s.shape, s.dtype) for i, s in enumerate((*function.inputs, *function.outputs))}
+        self._kernels: dict[str, Kernel] = {}
+        for instruction in _flat(function.instructions):
+            match instruction:
+                case ins.AllocStorage(dst=dst, nbytes=nbytes):
+                    sizes[dst] = nbytes
+                case ins.AllocTensor(dst=dst, shape=shape, dtype=name) | ins.View(dst=dst, shape=shape, dtype=name):
+                    sizes[dst] = _nbytes(shape, name)
+                case ins.LoadConstant(dst=dst, name=name):
+                    sizes[dst] = executable.constants[name].nbytes
+                case ins.Call(module=module, function=name, args=args, tasks=tasks) if module == index:
+                    self._kernels[name] = Kernel(image, name, tasks, tuple(sizes[register] for register in args))
 
     def __getitem__(self, name: str) -> Kernel:
         return self._kernels[name]
@@ -66,10 +85,15 @@ class Module(Mapping[str, Kernel]):
         return len(self._kernels)
 
 
-def _calls(instructions: Sequence[Instruction]) -> Iterator[Call]:
+def _flat(instructions: Sequence[ins.Instruction]) -> Iterator[ins.Instruction]:
+    """``instructions`` with those of branches in their place."""
     for instruction in instructions:
-        if isinstance(instruction, Call):
+        if isinstance(instruction, ins.If):
+            yield from _flat(instruction.then)
+            yield from _flat(instruction.orelse)
+        else:
             yield instruction
-        elif isinstance(instruction, If):
-            yield from _calls(instruction.then)
-            yield from _calls(instruction.orelse)
+
+
+def _nbytes(shape: Sequence[int], dtype_name: str) -> int:
+    return math.prod(shape) * dtype(dtype_name).itemsize
