@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -13,6 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 import landbridge as lb
 from landbridge.device.device import Device
+from landbridge.device.space import DmaBuf, Space
 from landbridge.device.stream import set_device
 from landbridge.errors import HostViewError, InputError, UseAfterFreeError, ZeroCopyError
 from landbridge.tensor import Tensor
@@ -176,6 +178,14 @@ class TestAsarray:
         with pytest.raises(InputError, match="unknown dtype"):
             lb.asarray([object()])
 
+    def test_array_interface(self) -> None:
+        class Frame:
+            def __init__(self, pixels: np.ndarray[Any, Any]) -> None:
+                self.__array_interface__ = pixels.__array_interface__
+
+        pixels = np.arange(6, dtype=np.uint8)
+        assert lb.asarray(Frame(pixels), copy=False).data_address == pixels.ctypes.data
+
 
 class TestArrayProtocol:
     def test_view(self) -> None:
@@ -200,13 +210,49 @@ class TestArrayProtocol:
             with pytest.raises(HostViewError, match=way_out):
                 np.asarray(lb.empty(1, dtype="int8", device=npu, scope=scope))
 
-    def test_after_free(self) -> None:
-        t = lb.empty(4, dtype="int8")
+    def test_the_array_is_the_callers(self) -> None:
+        t = lb.asarray(np.arange(6))
+        a = np.asarray(t)
+        a.shape = (2, 3)
+        assert t.shape == (6,)
+
+    @pytest.mark.parametrize("make", [lambda: lb.empty(4, dtype="int8"), lambda: lb.asarray(np.zeros(4, np.int8))])
+    def test_after_free(self, make: Callable[[], Tensor]) -> None:
+        t = make()
         t.storage.free()
         for use in (lambda: np.asarray(t), lambda: t.data_address, lambda: t.host_view("r"), t.copy, t.__dlpack__):
             with pytest.raises(UseAfterFreeError):
                 use()
         assert repr(t) == "Tensor(int8[4], freed)"
+
+
+class TestDmaBuf:
+    def test_import(self) -> None:
+        class Importing(QueueingDeviceAPI):
+            def import_memory(self, index: int, source: Any, access: str) -> Space:
+                space = self.alloc_data_space(index, source.nbytes, 1, "shared", None)
+                self.imported = source
+                return space
+
+            def release_import(self, space: Space) -> None:
+                self.free_data_space(space)
+
+        api = Importing()
+        t = lb.tensor.from_dma_buf(7, (2, 3), "int16", device=Device(api, 0), offset=64, strides=(8, 1))
+        assert api.imported == DmaBuf(7, 64, 22)
+        assert (t.strides, t.scope, str(t.device)) == ((8, 1), "shared", "queueing:0")
+        with t.host_view("rw") as a:
+            a[:] = 1
+        del t, a
+        assert api.buffers == {}
+
+    def test_refusals(self, npu: Device) -> None:
+        with pytest.raises(ZeroCopyError, match="queueing:0 cannot use DmaBuf"):
+            lb.tensor.from_dma_buf(7, (2, 3), "int16", device=npu)
+        with pytest.raises(ZeroCopyError, match="no address in this process"):
+            lb.tensor.from_dma_buf(7, (2, 3), "int16", device="cpu")
+        with pytest.raises(InputError, match="must be at least 0"):
+            lb.tensor.from_dma_buf(7, (2, 3), "int16", device="cpu", offset=-1)
 
 
 class TestView:

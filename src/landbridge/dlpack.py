@@ -17,6 +17,7 @@ from landbridge.dtypes import dtype, from_dlpack_type
 from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.export import Exporter
 from landbridge.memory.storage import Storage, borrow_host
+from landbridge.shape import check_shape, row_major
 
 if TYPE_CHECKING:
     from landbridge.tensor import Tensor
@@ -253,7 +254,7 @@ class _Borrowed:
 
 
 def _tensor_over(described: DLTensor, owner: _Borrowed, *, readonly: bool) -> Tensor:
-    from landbridge.tensor import Tensor, check_shape, row_major
+    from landbridge.tensor import Tensor
 
     name = from_dlpack_type(described.code, described.bits, described.lanes)
     itemsize = dtype(name).itemsize

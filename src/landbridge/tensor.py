@@ -6,9 +6,7 @@ and ``asarray`` follows the array API's ``copy=None | True | False``.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
-from functools import lru_cache
 from math import prod
 from typing import Any, Self
 
@@ -17,6 +15,7 @@ import numpy as np
 from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode
 from landbridge.device.registry import device as find_device
+from landbridge.device.space import DmaBuf
 from landbridge.device.stream import Stream, current_device
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.dtypes import dtype_name, numpy_dtype
@@ -25,10 +24,9 @@ from landbridge.memory import ledger
 from landbridge.memory.export import export_array
 from landbridge.memory.host_array import address_of, byte_bounds
 from landbridge.memory.host_view import HostView
-from landbridge.memory.storage import Storage, allocate, borrow_host
+from landbridge.memory.storage import Storage, allocate, borrow_host, import_memory
 from landbridge.memory_kind import HOST_ACCESSES, HostAccess
-
-_LARGEST = 1 << 62  # bytes; beyond it, offsets would not fit the signed words devices use
+from landbridge.shape import check_shape, dense_bytes, row_major
 
 # numpy dtypes seen so far, by the name they have here: a name costs two microseconds to ask for.
 _names: dict[np.dtype[Any], str] = {}
@@ -81,7 +79,7 @@ class Tensor:
         self._address: int | None = None
         self.readonly = readonly or storage.readonly
         self.axis_separators = axis_separators
-        if strides is None and 0 <= byte_offset <= storage.nbytes - _dense_bytes(self._shape, dtype):
+        if strides is None and 0 <= byte_offset <= storage.nbytes - dense_bytes(self._shape, dtype):
             return
         if len(self._strides) != len(self._shape):
             raise InputError(f"strides {self._strides} do not match shape {self._shape}; give one for each dimension")
@@ -158,7 +156,7 @@ class Tensor:
     @property
     def nbytes(self) -> int:
         """Bytes of all elements, gaps not counted."""
-        return _dense_bytes(self.shape, self.dtype)
+        return dense_bytes(self.shape, self.dtype)
 
     @property
     def device(self) -> Device:
@@ -174,7 +172,7 @@ class Tensor:
     def is_contiguous(self) -> bool:
         """Whether the elements are dense and row-major."""
         if self._array is not None:
-            return self._array.flags.c_contiguous
+            return bool(self._array.flags.c_contiguous)
         dense = row_major(self.shape)
         return self.size == 0 or all(
             extent == 1 or stride == want for extent, stride, want in zip(self.shape, self.strides, dense, strict=True)
@@ -197,7 +195,7 @@ class Tensor:
     @property
     def data_address(self) -> int:
         """The host address of the first element; raises HostViewError for memory the host cannot address."""
-        if self._array is None:
+        if self._array is None or self._storage is not None:
             return self.storage.address + self.byte_offset
         if self._address is None:
             self._address = address_of(self._array)
@@ -294,8 +292,8 @@ class Tensor:
 
     def _host_array(self, what: str) -> np.ndarray[Any, Any]:
         """An array over host-readable coherent memory; raises HostViewError for any other."""
-        if self._array is not None:
-            return self._array
+        if self._array is not None and self._storage is None:
+            return self._array.view()
         storage = self.storage
         storage.live_region  # noqa: B018  raises when freed
         kind = storage.kind
@@ -352,7 +350,7 @@ def empty(
             raise InputError(
                 f"host_access {host_access!r} asked of scope {kind.scope!r} of {where}; legal: {kind.host_access!r}"
             )
-    nbytes = _dense_bytes(extents, name)
+    nbytes = dense_bytes(extents, name)
     if kind.max_bytes is not None and nbytes > kind.max_bytes:
         raise InputError(
             f"{name}{list(extents)} has {nbytes} bytes; one allocation of scope {kind.scope!r} of {where} has at most "
@@ -392,35 +390,30 @@ def from_dlpack(x: Any, /, *, device: Device | str | None = None, copy: bool | N
     return asarray(tensor, device=device, copy=copy)
 
 
-def check_shape(shape: Sequence[int], dtype: str) -> tuple[int, ...]:
-    """``shape`` as ints; raises InputError for a negative extent or a size no device could address."""
-    try:
-        extents = tuple(map(operator.index, shape))
-    except TypeError:
-        raise InputError(f"shape {shape!r} is not legal; give a sequence of integers") from None
-    _dense_bytes(extents, dtype)
-    return extents
+def from_dma_buf(
+    fd: int,
+    shape: Sequence[int],
+    dtype: Any,
+    *,
+    device: Device | str,
+    offset: int = 0,
+    strides: Sequence[int] | None = None,
+) -> Tensor:
+    """The memory of the Linux dma-buf ``fd`` from byte ``offset`` on, used in place by ``device``.
 
-
-@lru_cache(maxsize=4096)
-def _dense_bytes(extents: tuple[int, ...], dtype: str) -> int:
-    if any(extent < 0 for extent in extents):
-        raise InputError(f"shape {extents} has a negative extent; give integers of at least 0")
-    itemsize = dtype_facts(dtype).itemsize
-    if prod(max(extent, 1) for extent in extents) * itemsize > _LARGEST:
-        raise InputError(f"{dtype}{list(extents)} has more bytes than any device can address ({_LARGEST})")
-    return prod(extents) * itemsize
-
-
-@lru_cache(maxsize=4096)
-def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides, in elements, of dense row-major elements."""
-    strides: list[int] = []
-    step = 1
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= extent
-    return tuple(reversed(strides))
+    ``strides`` count elements, None is dense. ``fd`` stays the caller's, to close when he likes. Raises
+    ZeroCopyError when the device cannot import it.
+    """
+    name = dtype_name(dtype)
+    where = find_device(device)
+    extents = check_shape(shape, name)
+    steps = row_major(extents) if strides is None else tuple(strides)
+    if offset < 0 or any(step < 0 for step in steps) or len(steps) != len(extents):
+        raise InputError(f"offset {offset} and strides {steps} of a dma-buf must be at least 0, one for each dimension")
+    last = sum((extent - 1) * step for extent, step in zip(extents, steps, strict=True))
+    nbytes = 0 if 0 in extents else (last + 1) * dtype_facts(name).itemsize
+    storage = import_memory(where, DmaBuf(fd, offset, nbytes), "rw")
+    return Tensor(storage, name, extents, steps)
 
 
 def _as_tensor(obj: Any, copy: bool | None) -> tuple[Tensor, bool]:
@@ -435,6 +428,8 @@ def _as_tensor(obj: Any, copy: bool | None) -> tuple[Tensor, bool]:
         from landbridge.dlpack import import_object
 
         return import_object(obj, copy=copy), False
+    if hasattr(obj, "__array_interface__"):
+        return Tensor.from_numpy_view(np.asarray(obj)), False
     try:
         return Tensor.from_numpy_view(np.asarray(memoryview(obj))), False
     except TypeError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,7 +43,7 @@ def test_pool_invariants(requests: list[tuple[int, int, int]]) -> None:
             if live:
                 pool.deallocate(live.pop(len(live) // 2))
         spans = sorted((start_of(b), start_of(b) + b.nbytes) for b in live)
-        assert all(end <= begin for (_, end), (begin, _) in zip(spans, spans[1:], strict=False))
+        assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
         assert pool.free_bytes + sum(b.nbytes for b in live) == pool.reserved_bytes
     for block in live:
         pool.deallocate(block)

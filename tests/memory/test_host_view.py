@@ -85,10 +85,11 @@ def test_conflicting_views() -> None:
     tensor = lb.empty(8, dtype="int32")
     front, back = (Tensor(tensor.storage, "int32", (4,), byte_offset=offset) for offset in (0, 16))
     assert not any_view_open()
-    with tensor.host_view("r"), front.host_view("r") as _:
-        with pytest.raises(HostAccessError, match="while host view 'r' of Tensor"):
-            back.host_view("w").__enter__()
-    with front.host_view("rw") as _, back.host_view("w") as _:
+    writer = back.host_view("w")
+    overlap = pytest.raises(HostAccessError, match="while host view 'r' of Tensor")
+    with tensor.host_view("r"), front.host_view("r"), overlap:
+        writer.__enter__()
+    with front.host_view("rw"), back.host_view("w"):
         assert any_view_open()
         with pytest.raises(HostAccessError), tensor.host_view("r"):
             pytest.fail("opened a view over bytes that are being written")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from landbridge.device.attr import DeviceAttr
 from landbridge.errors import InputError
@@ -13,15 +13,19 @@ if TYPE_CHECKING:
     from landbridge.device.api import DeviceAPI
 
 
+_Protocol = TypeVar("_Protocol")
+
+
 class Device:
     """Instance ``index`` of ``api``. Two handles are equal when they name the same instance of the same API."""
 
-    __slots__ = ("_kinds", "api", "index")
+    __slots__ = ("_capabilities", "_kinds", "api", "index")
 
     def __init__(self, api: DeviceAPI, index: int = 0) -> None:
         self.api = api
         self.index = index
         self._kinds: Mapping[str, MemoryKind] | None = None
+        self._capabilities: dict[object, object | None] = {}
 
     @property
     def name(self) -> str:
@@ -47,6 +51,18 @@ class Device:
     def attr(self, attr: DeviceAttr) -> object | None:
         """The value of ``attr``; None when the device does not know or it does not apply."""
         return self.api.get_attr(self.index, attr)
+
+    def capability(self, protocol: Callable[..., _Protocol]) -> _Protocol | None:
+        """The API, if it has the methods of ``protocol`` (one of ``landbridge.device.protocols``); else None.
+
+        Asked once per handle: ``isinstance`` with a Protocol takes longer than most of what it decides.
+        """
+        try:
+            return cast("_Protocol | None", self._capabilities[protocol])
+        except KeyError:
+            found = self.api if isinstance(self.api, cast("Any", protocol)) else None
+            self._capabilities[protocol] = found
+            return cast("_Protocol | None", found)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Device) and self.api is other.api and self.index == other.index

@@ -1,6 +1,6 @@
 """The optional abilities of a DeviceAPI, one Protocol each: a device that has the methods has the capability.
 
-Ask with ``isinstance(api, HostMemory)``; nothing asks for a name.
+Ask with ``device.capability(HostMemory)``; nothing asks for a name.
 """
 
 from __future__ import annotations

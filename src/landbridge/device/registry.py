@@ -6,7 +6,6 @@ nothing else. The host's own device is found without reading the installed plugi
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from importlib import import_module
 from threading import RLock
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -174,6 +173,8 @@ def _load(name: str) -> object:
         return getattr(import_module(module), attribute)
     points = _plugins().get(name)
     if not points:
+        from difflib import get_close_matches
+
         near = get_close_matches(name, names(), n=3, cutoff=0.5)
         hint = f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
         raise UnknownDeviceError(f"no device is called {name!r}{hint} Known: {', '.join(names())}")

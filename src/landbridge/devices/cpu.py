@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-import platform
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -155,9 +154,9 @@ def _text(path: str | Path) -> str:
 
 
 _ATTRS: dict[DeviceAttr, Callable[[], object | None]] = {
-    DeviceAttr.PRODUCT_NAME: lambda: _cpuinfo("model name") or platform.processor() or platform.machine(),
+    DeviceAttr.PRODUCT_NAME: lambda: _cpuinfo("model name") or os.uname().machine,
     DeviceAttr.VENDOR: lambda: _cpuinfo("vendor_id"),
-    DeviceAttr.DRIVER_VERSION: platform.release,
+    DeviceAttr.DRIVER_VERSION: lambda: os.uname().release,
     DeviceAttr.COMPUTE_UNITS: _cores,
     DeviceAttr.MAX_CLOCK_HZ: _clock_hz,
     DeviceAttr.TOTAL_MEMORY: lambda: _memory_bytes("MemTotal"),

@@ -113,14 +113,12 @@ class HostView:
 
     def _begin(self, mode: AccessMode) -> None:
         self._storage.wait(self._start, self._stop, writes=mode != "r")
-        api = self._storage.device.api
-        if isinstance(api, HostBarriers):
+        if (api := self._storage.device.capability(HostBarriers)) is not None:
             region, nbytes = self._granules()
             api.begin_host_access(region, nbytes, mode)
 
     def _end(self, mode: AccessMode) -> None:
-        api = self._storage.device.api
-        if isinstance(api, HostBarriers):
+        if (api := self._storage.device.capability(HostBarriers)) is not None:
             region, nbytes = self._granules()
             api.end_host_access(region, nbytes, mode)
 
@@ -143,7 +141,7 @@ def _check_mode(tensor: Tensor, storage: Storage, mode: AccessMode) -> None:
         )
     if writes and tensor.readonly:
         raise HostViewError(f"host view {mode!r} of {tensor!r}: it is read-only; ask for 'r', or copy it first")
-    if not kind.coherent and not isinstance(storage.device.api, HostBarriers):
+    if not kind.coherent and storage.device.capability(HostBarriers) is None:
         raise HostViewError(
             f"host view of {tensor!r}: scope {kind.scope!r} of {storage.device} is not coherent and the device has no "
             "begin_host_access and end_host_access; copy the tensor with t.to_device('cpu')"

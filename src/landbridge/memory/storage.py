@@ -13,10 +13,10 @@ from typing import Any
 from weakref import ref
 
 from landbridge.device.device import Device
-from landbridge.device.protocols import Event, HostMemory
+from landbridge.device.protocols import AccessMode, Event, HostMemory, MemoryImport
 from landbridge.device.registry import device as find_device
-from landbridge.device.space import Region, Space
-from landbridge.errors import HostAccessError, HostViewError, StorageInUseError, UseAfterFreeError
+from landbridge.device.space import ImportSource, Region, Space
+from landbridge.errors import HostAccessError, HostViewError, StorageInUseError, UseAfterFreeError, ZeroCopyError
 from landbridge.memory.allocators.base import Allocator
 from landbridge.memory.allocators.default import allocate_or_trim, default_allocator
 from landbridge.memory_kind import MemoryKind
@@ -109,8 +109,8 @@ class Storage:
         """The host address of the first byte; raises HostViewError for memory the host cannot address."""
         if self._address is None:
             region = self.live_region
-            api = region.space.device.api
-            if self.kind.host_access == "none" or not isinstance(api, HostMemory):
+            api = region.space.device.capability(HostMemory)
+            if self.kind.host_access == "none" or api is None:
                 raise HostViewError(
                     f"the host cannot address scope {region.space.scope!r} of {region.space.device} (host access "
                     f"{self.kind.host_access!r}); copy the tensor to the host with t.to_device('cpu')"
@@ -137,9 +137,10 @@ class Storage:
     def _free(self) -> None:
         self.wait(0, self.nbytes, writes=True)
         release, self._release = self._release, None
-        self.region = self.owner = None
+        self.region = None
         if release is not None:
             release()
+        self.owner = None
 
     def __del__(self) -> None:
         if getattr(self, "region", None) is not None and (self._release or self._queued):
@@ -210,6 +211,27 @@ def host_device() -> Device:
 def borrowed_host_kind() -> MemoryKind:
     """The kind of host memory that others allocated: nothing is known of its alignment."""
     return replace(host_device().memory_kind(), alignment=1)
+
+
+def import_memory(device: Device, source: ImportSource, access: AccessMode, owner: object = None) -> Storage:
+    """A Storage over memory of others that ``device`` uses in place; released before ``owner`` is let go.
+
+    Raises ZeroCopyError when the device cannot, with its reason.
+    """
+    api = device.capability(MemoryImport)
+    if api is None:
+        raise ZeroCopyError(
+            f"{device} cannot use {source} in place: it has no import_memory; copy the data to a tensor of its own"
+        )
+    space = api.import_memory(device.index, source, access)
+    return Storage(
+        Region(space),
+        device.memory_kind(space.scope),
+        source.nbytes,
+        readonly=access == "r",
+        owner=owner,
+        release=lambda: api.release_import(space),
+    )
 
 
 def borrow_host(address: int, nbytes: int, owner: object, *, readonly: bool) -> Storage:

@@ -123,9 +123,9 @@ def _copier(src: Space, dst: Space) -> DeviceAPI | None:
     """The API that copies from ``src`` to ``dst``: the one they share, or one that reaches over."""
     if src.device == dst.device:
         return src.device.api
-    for api in (dst.device.api, src.device.api):
-        if isinstance(api, PeerCopy) and api.can_copy(src, dst):
-            return api
+    for device in (dst.device, src.device):
+        if (peer := device.capability(PeerCopy)) is not None and peer.can_copy(src, dst):
+            return device.api
     return None
 
 
@@ -133,7 +133,7 @@ def _host_sees(tensor: Tensor, mode: str) -> bool:
     storage: Storage = tensor.storage
     kind = storage.kind
     readable = kind.host_readable if mode == "r" else kind.host_writable
-    return readable and isinstance(storage.device.api, HostMemory)
+    return readable and storage.device.capability(HostMemory) is not None
 
 
 def _writing_mode(tensor: Tensor) -> AccessMode:

@@ -1,0 +1,45 @@
+"""Shapes and strides: what is legal, what is dense."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+
+from landbridge.dtypes import dtype as dtype_facts
+from landbridge.errors import InputError
+
+_LARGEST = 1 << 62  # bytes; beyond it, offsets would not fit the signed words devices use
+
+
+def check_shape(shape: Sequence[int], dtype: str) -> tuple[int, ...]:
+    """``shape`` as ints; raises InputError for a negative extent or a size no device could address."""
+    try:
+        extents = tuple(map(operator.index, shape))
+    except TypeError:
+        raise InputError(f"shape {shape!r} is not legal; give a sequence of integers") from None
+    dense_bytes(extents, dtype)
+    return extents
+
+
+@lru_cache(maxsize=4096)
+def dense_bytes(extents: tuple[int, ...], dtype: str) -> int:
+    """Bytes of dense elements; raises InputError as ``check_shape`` does."""
+    if any(extent < 0 for extent in extents):
+        raise InputError(f"shape {extents} has a negative extent; give integers of at least 0")
+    itemsize = dtype_facts(dtype).itemsize
+    if prod(max(extent, 1) for extent in extents) * itemsize > _LARGEST:
+        raise InputError(f"{dtype}{list(extents)} has more bytes than any device can address ({_LARGEST})")
+    return prod(extents) * itemsize
+
+
+@lru_cache(maxsize=4096)
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides, in elements, of dense row-major elements."""
+    strides: list[int] = []
+    step = 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
