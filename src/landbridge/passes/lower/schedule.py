@@ -197,7 +197,7 @@ def _register_block(rows: int, columns: int, registers: int) -> tuple[int, int]:
     """
     best, best_cost = (1, 1), float("inf")
     for c in range(1, min(columns, 6 if rows > 1 else 12) + 1):
-        for r in range(1, min(rows, 24) + 1):
+        for r in range(1, min(rows, 14) + 1):
             if r * c + c + (1 if c > 1 else 0) > registers:
                 break
             cost = 0.0
