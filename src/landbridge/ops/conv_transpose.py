@@ -61,11 +61,8 @@ def _extents(
         full = (extent - 1) * stride[i] + extra[i] + (kernel[i] - 1) * dilation[i] + 1
         if wanted or auto.startswith("SAME"):
             target = wanted[-rank:][i] if wanted else extent * stride[i]
-            total = full - target
-            half = total // 2
-            low.append(total - half if auto == "SAME_LOWER" or (auto != "SAME_UPPER" and wanted) else half)
-            if auto == "NOTSET":
-                low[-1] = half
+            total = max(full - target, 0)
+            low.append(total // 2 if auto == "SAME_UPPER" else total - total // 2)
             output.append(target)
         else:
             low.append(pads[i])

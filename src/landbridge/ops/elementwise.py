@@ -156,8 +156,10 @@ def modulo(c: OpContext, a: Operand, b: Operand) -> Operand:
 
     def body(s: ScalarBuilder, x: Value, y: Value) -> Value:
         if is_float(x.dtype):
-            return x - y * s.math("trunc", x / y)
-        rest = s.binary("rem", x, y)
+            whole = s.math("trunc", x / y)
+            rest = s.select(whole.eq(0), x, x - y * whole)  # an infinite divisor leaves the dividend
+        else:
+            rest = s.binary("rem", x, y)
         if fmod or x.dtype.startswith("uint"):
             return rest
         wrong = rest.ne(0) & ((rest < 0).ne(y < 0))

@@ -24,7 +24,7 @@ def dtype_of_onnx(code: int | ir.DataType) -> str:
 
 
 def attribute_values(node: ir.Node) -> dict[str, Any]:
-    """Python values by name: int, float, str, lists, ndarray for tensors, onnx_ir Graphs; ``to`` is a dtype name."""
+    """Python values by name: int, float, str, lists, ndarray for tensors, onnx_ir Graphs; element types are dtype names."""
     values: dict[str, Any] = {}
     for name, attribute in node.attributes.items():
         value: Any = attribute.value
@@ -34,7 +34,7 @@ def attribute_values(node: ir.Node) -> dict[str, Any]:
             value = value.decode()
         elif isinstance(value, list | tuple):
             value = [v.decode() if isinstance(v, bytes) else v for v in value]
-        if name in ("to", "output_dtype") and isinstance(value, int) and value:
+        if name in ("to", "dtype", "output_dtype") and isinstance(value, int) and value:
             value = dtype_of_onnx(value)
         values[name] = value
     return values

@@ -1,0 +1,73 @@
+"""Einsum: one generic whose loops are the labels."""
+
+from __future__ import annotations
+
+from landbridge.errors import ShapeError
+from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ops.context import Operand, OpContext
+from landbridge.ops.registry import operator
+
+
+@operator("Einsum")
+def einsum(c: OpContext, *operands: Operand) -> Operand:
+    """The sum over labels that the result lacks of the product of the operands."""
+    equation = c.attribute("equation").replace(" ", "")
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(operands):
+        raise ShapeError(f"{c.g.node}: equation {equation!r} has {len(terms)} terms for {len(operands)} operands")
+    ranks = [c.rank(x) - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=True)]
+    dots = [str(i) for i in range(max((r for t, r in zip(terms, ranks, strict=True) if "..." in t), default=0))]
+    labels = [
+        _labels(t, dots[len(dots) - r :] if "..." in t else []) for t, r in zip(terms, ranks, strict=True)
+    ]
+    if arrow:
+        kept = _labels(right, dots)
+    else:
+        every = [v for term in labels for v in term if v not in dots]
+        kept = dots + sorted(v for v in set(every) if every.count(v) == 1)
+    extents: dict[str, int] = {}
+    for term, x in zip(labels, operands, strict=True):
+        if len(term) != c.rank(x):
+            raise ShapeError(f"{c.g.node}: term {''.join(term)!r} of {equation!r} for an operand of {c.shape(x)}")
+        for label, extent in zip(term, c.shape(x), strict=True):
+            if extents.setdefault(label, extent) == 1:
+                extents[label] = extent
+            if extent not in (1, extents[label]):
+                raise ShapeError(f"{c.g.node}: label {label!r} of {equation!r} is {extents[label]} and {extent}")
+    summed = [v for v in extents if v not in kept]
+    loops = {label: i for i, label in enumerate([*kept, *summed])}
+    dtype = c.dtype(operands[0])
+
+    def build(p: PrimBuilder) -> None:
+        def access(term: list[str], shape: tuple[int, ...]) -> object:
+            return lambda *d: [
+                0 if e == 1 and extents[v] != 1 else d[loops[v]] for v, e in zip(term, shape, strict=True)
+            ]
+
+        def product(s: ScalarBuilder, *values: Value) -> Value:
+            rest = values[1:] if summed else values
+            result = rest[0]
+            for value in rest[1:]:
+                result = result * value
+            return values[0] + result if summed else result
+
+        ins = [(b, access(t, c.shape(x))) for b, t, x in zip(p.inputs, labels, operands, strict=True)]
+        p.generic(
+            "p" * len(kept) + "r" * len(summed),
+            [extents[v] for v in loops],
+            ins,  # type: ignore[arg-type]
+            [(p.outputs[0], lambda *d: d[: len(kept)])],
+            product,
+            init=0,
+        )
+
+    result = [extents[v] for v in kept]
+    return c.g.call("einsum", [c.value(x) for x in operands], [(result, dtype)], build)[0]
+
+
+def _labels(term: str, dots: list[str]) -> list[str]:
+    """The labels of a term, an ellipsis replaced by labels of its own."""
+    before, ellipsis, after = term.partition("...")
+    return [*before, *(dots if ellipsis else []), *after]

@@ -1,0 +1,181 @@
+"""Operators whose result depends on where an element is: masks, one-hot, running sums, order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from landbridge.dtypes import numpy_dtype
+from landbridge.errors import ShapeError
+from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.scalars import Number, ScalarBuilder, Value
+from landbridge.ops.context import Array, Buffer, Operand, OpContext
+from landbridge.ops.gather import as_index
+from landbridge.ops.reduce import reduced_access
+from landbridge.ops.registry import operator
+
+
+@operator("Trilu")
+def trilu(c: OpContext, x: Operand, k: Operand | None = None) -> Operand:
+    """The triangle on one side of diagonal ``k``; 0 elsewhere."""
+    upper = bool(c.attribute("upper", 1))
+    diagonal = 0 if k is None else int(c.constant(k, "k").reshape(-1)[0])
+
+    def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
+        row, column = at[-2] + diagonal, at[-1]
+        kept = column >= row if upper else column <= row
+        return s.select(kept, buffers[0].load(s, at), 0)
+
+    return c.compute("trilu", [x], c.shape(x), body, c.dtype(x))
+
+
+@operator("EyeLike")
+def eye_like(c: OpContext, x: Operand) -> Array:
+    """Ones on diagonal ``k``, zeros elsewhere."""
+    rows, columns = c.shape(x)
+    dtype = c.attribute("dtype") or c.dtype(x)
+    return np.eye(rows, columns, c.attribute("k", 0), numpy_dtype(dtype))
+
+
+@operator("ConstantOfShape")
+def constant_of_shape(c: OpContext, shape: Operand) -> Array:
+    """A tensor of one value."""
+    value = c.attribute("value")
+    fill = np.zeros(1, np.float32) if value is None else np.asarray(value)
+    return np.full(c.ints("shape", shape) or (), fill.reshape(-1)[0], fill.dtype)
+
+
+@operator("Range")
+def range_values(c: OpContext, start: Operand, limit: Operand, delta: Operand) -> Array:
+    """``start``, ``start + delta``, ... before ``limit``."""
+    ends = [c.constant(v, n).reshape(-1)[0] for v, n in ((start, "start"), (limit, "limit"), (delta, "delta"))]
+    return np.arange(*ends, dtype=ends[0].dtype)
+
+
+@operator("OneHot")
+def one_hot(c: OpContext, indices: Operand, depth: Operand, values: Operand) -> Operand:
+    """The on value where the position along ``axis`` equals the index, else the off value."""
+    shape = c.shape(indices)
+    axis = c.axis(c.attribute("axis", -1), len(shape) + 1)
+    extent = int(c.constant(depth, "depth").reshape(-1)[0])
+    result = (*shape[:axis], extent, *shape[axis:])
+
+    def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
+        index = s.cast(buffers[0].load(s, [*at[:axis], *at[axis + 1 :]]), "int64")
+        index = s.select(index < 0, index + extent, index)
+        hit = index.eq(s.cast(at[axis], "int64"))
+        return s.select(hit, buffers[1].load(s, [1]), buffers[1].load(s, [0]))
+
+    return c.compute("one_hot", [indices, values], result, body, c.dtype(values))
+
+
+def _running(c: OpContext, x: Operand, axis: Operand, product: bool) -> Operand:
+    shape, dtype = c.shape(x), c.dtype(x)
+    along = c.axis(int(c.constant(axis, "axis").reshape(-1)[0]), len(shape))
+    exclusive, reverse = bool(c.attribute("exclusive", 0)), bool(c.attribute("reverse", 0))
+    rank = len(shape)
+    kind = "mul" if product else "add"
+
+    def build(p: PrimBuilder) -> None:
+        def body(s: ScalarBuilder, acc: Value, v: Value) -> Value:
+            here, there = s.index(along), s.index(rank)
+            test = ("gt" if exclusive else "ge") if reverse else ("lt" if exclusive else "le")
+            return s.select(s.compare(test, there, here), s.binary(kind, acc, v), acc)
+
+        p.generic(
+            "p" * rank + "r",
+            (*shape, shape[along]),
+            [(p.inputs[0], lambda *d: [d[rank] if a == along else d[a] for a in range(rank)])],
+            [(p.outputs[0], lambda *d: d[:rank])],
+            body,
+            init=1 if product else 0,
+        )
+
+    return c.g.call(f"running_{kind}", [c.value(x)], [(shape, dtype)], build)[0]
+
+
+@operator("CumSum")
+def cumulative_sum(c: OpContext, x: Operand, axis: Operand) -> Operand:
+    """The sum of the elements up to each one along ``axis``."""
+    return _running(c, x, axis, product=False)
+
+
+@operator("CumProd")
+def cumulative_product(c: OpContext, x: Operand, axis: Operand) -> Operand:
+    """The product of the elements up to each one along ``axis``."""
+    return _running(c, x, axis, product=True)
+
+
+@operator("ReverseSequence")
+def reverse_sequence(c: OpContext, x: Operand, lengths: Operand) -> Operand:
+    """The first ``lengths[b]`` elements along the time axis turned around, for each batch."""
+    batch, time = c.attribute("batch_axis", 1), c.attribute("time_axis", 0)
+
+    def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
+        length = s.cast(buffers[1].load(s, [at[batch]]), "int64")
+        t = s.cast(at[time], "int64")
+        turned = s.select(t < length, length - t - 1, t)
+        where = list(at)
+        where[time] = as_index(s, turned, c.shape(x)[time])
+        return buffers[0].load(s, where)
+
+    return c.compute("reverse_sequence", [x, lengths], c.shape(x), body, c.dtype(x))
+
+
+@operator("TopK")
+def top_k(c: OpContext, x: Operand, k: Operand | None = None) -> Sequence[Operand]:
+    """The ``k`` largest (or smallest) elements in order, and their positions; equal ones by position.
+
+    Each element counts those before it, which takes extent squared steps and runs in parallel.
+    """
+    shape, dtype = c.shape(x), c.dtype(x)
+    axis = c.axis(c.attribute("axis", -1), len(shape))
+    count = (c.ints("k", k) or [0])[0]
+    if count > shape[axis]:
+        raise ShapeError(f"{c.g.node}: TopK of {count} elements of an axis of {shape[axis]}")
+    largest = bool(c.attribute("largest", 1))
+    order, loop = reduced_access(shape, [axis])
+    loops, n, extent = [shape[a] for a in order], len(shape) - 1, shape[axis]
+    result = [count if a == axis else e for a, e in enumerate(shape)]
+
+    def build(p: PrimBuilder) -> None:
+        place = p.temp(loops, "int64")
+        source = p.inputs[0]
+
+        def rank_of(s: ScalarBuilder, acc: Value, v: Value, other: Value) -> Value:
+            earlier = s.index(n + 1) < s.index(n)
+            before = (other > v if largest else other < v) | (other.eq(v) & earlier)
+            return acc + s.cast(before, "int64")
+
+        p.generic(
+            "p" * (n + 1) + "r",
+            [*loops, extent],
+            [
+                (source, lambda *d: [d[i] for i in loop]),
+                (source, lambda *d: [d[n + 1] if a == axis else d[i] for a, i in enumerate(loop)]),
+            ],
+            [(place, lambda *d: d[: n + 1])],
+            rank_of,
+            init=0,
+        )
+
+        def chosen(s: ScalarBuilder, value: Value, position: Value, v: Value, r: Value) -> list[Value]:
+            hit = r.eq(s.cast(s.index(n), "int64"))
+            where: Number = s.cast(s.index(n + 1), "int64")
+            return [s.select(hit, v, value), s.select(hit, where, position)]
+
+        target = [d if a == axis else loop[a] for a, d in enumerate([n] * len(shape))]
+        p.generic(
+            "p" * (n + 1) + "r",
+            [*loops[:n], count, extent],
+            [
+                (source, lambda *d: [d[n + 1] if a == axis else d[i] for a, i in enumerate(loop)]),
+                (place, lambda *d: [*d[:n], d[n + 1]]),
+            ],
+            [(b, lambda *d: [d[i] for i in target]) for b in p.outputs],
+            chosen,
+            init=0,
+        )
+
+    return c.g.call("top_k", [c.value(x)], [(result, dtype), (result, "int64")], build)

@@ -1,0 +1,155 @@
+"""Quantization, and integer products of quantized tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from landbridge.ir.scalars import ScalarBuilder, Value, is_float
+from landbridge.ops.comparison import saturate
+from landbridge.ops.context import Operand, OpContext
+from landbridge.ops.conv import convolve
+from landbridge.ops.matmul import matmul
+from landbridge.ops.registry import operator
+from landbridge.ops.windows import windows
+
+
+def _parameter(c: OpContext, v: Operand, x: Operand, axis: int, block: int) -> Operand:
+    """A scale or zero point shaped to broadcast against ``x``: one, one an axis element, or one a block."""
+    shape = c.shape(x)
+    if block:
+        if not isinstance(v, np.ndarray):
+            raise c.unsupported("blocked scales must be constants")
+        return np.repeat(v, block, axis)[tuple(slice(e) for e in shape)]
+    if c.rank(v) == 0 or c.shape(v) == (1,):
+        return c.reshape(v, ())
+    return c.reshape(v, [shape[axis] if a == axis else 1 for a in range(len(shape))])
+
+
+def quantize(c: OpContext, x: Operand, scale: Operand, zero: Operand | None, dtype: str) -> Operand:
+    """``saturate(round(x / scale) + zero)``; parameters broadcast."""
+    operands = [x, scale] if zero is None else [x, scale, zero]
+
+    def body(s: ScalarBuilder, v: Value, k: Value, z: Value | None = None) -> Value:
+        wide = "float32" if is_float(v.dtype) and is_float(k.dtype) else k.dtype
+        rounded = s.math("round_even", s.cast(v, wide) / s.cast(k, wide))
+        return saturate(s, rounded if z is None else rounded + s.cast(z, wide), dtype)
+
+    return c.elementwise("quantize", operands, body, dtype)
+
+
+@operator("QuantizeLinear")
+def quantize_linear(c: OpContext, x: Operand, scale: Operand, zero: Operand | None = None) -> Operand:
+    """Per tensor, per axis or per block."""
+    axis, block = c.axis(c.attribute("axis", 1), max(c.rank(x), 2)), c.attribute("block_size", 0)
+    dtype = c.attribute("output_dtype") or ("uint8" if zero is None else c.dtype(zero))
+    if is_float(dtype):
+        raise c.unsupported(f"quantizing to {dtype} cannot be compiled; integers can")
+    shaped = None if zero is None else _parameter(c, zero, x, axis, block)
+    return quantize(c, x, _parameter(c, scale, x, axis, block), shaped, dtype)
+
+
+@operator("DequantizeLinear")
+def dequantize_linear(c: OpContext, x: Operand, scale: Operand, zero: Operand | None = None) -> Operand:
+    """``(x - zero) * scale``."""
+    axis, block = c.axis(c.attribute("axis", 1), max(c.rank(x), 2)), c.attribute("block_size", 0)
+    dtype = c.attribute("output_dtype") or c.dtype(scale)
+    operands = [x, _parameter(c, scale, x, axis, block)]
+    if zero is not None:
+        operands.append(_parameter(c, zero, x, axis, block))
+
+    def body(s: ScalarBuilder, v: Value, k: Value, z: Value | None = None) -> Value:
+        centered = s.cast(v, "int32") if z is None else s.cast(v, "int32") - s.cast(z, "int32")
+        return s.cast(s.cast(centered, k.dtype) * k, dtype)
+
+    return c.elementwise("dequantize", operands, body, dtype)
+
+
+def _centered(c: OpContext, x: Operand, zero: Operand | None, column: Sequence[int]) -> Operand:
+    """``x - zero`` as int32; a zero point an element is shaped by ``column``."""
+    wide = c.cast(x, "int32")
+    if zero is None or (isinstance(zero, np.ndarray) and not zero.any()):
+        return wide
+    shaped = c.reshape(zero, ()) if c.shape(zero) in ((), (1,)) else c.reshape(zero, column)
+    return c.elementwise("center", [wide, c.cast(shaped, "int32")], lambda s, v, z: v - z)
+
+
+@operator("MatMulInteger")
+def matmul_integer(
+    c: OpContext, a: Operand, b: Operand, a_zero: Operand | None = None, b_zero: Operand | None = None
+) -> Operand:
+    """The int32 product of centered integers."""
+    rows = [*c.shape(a_zero), 1] if a_zero is not None else []
+    columns = list(c.shape(b_zero)) if b_zero is not None else []
+    return matmul(c, _centered(c, a, a_zero, rows), _centered(c, b, b_zero, columns))
+
+
+@operator("QLinearMatMul")
+def qlinear_matmul(
+    c: OpContext,
+    a: Operand,
+    a_scale: Operand,
+    a_zero: Operand,
+    b: Operand,
+    b_scale: Operand,
+    b_zero: Operand,
+    y_scale: Operand,
+    y_zero: Operand,
+) -> Operand:
+    """The product of quantized matrices, quantized."""
+    product = matmul_integer(c, a, b, a_zero, b_zero)
+    return _requantize(c, product, a_scale, b_scale, y_scale, y_zero, -1)
+
+
+def _requantize(
+    c: OpContext, total: Operand, a: Operand, b: Operand, y: Operand, zero: Operand, axis: int
+) -> Operand:
+    """int32 totals with scales a and b (b perhaps an element of ``axis``) to the scale and zero point of y."""
+    rank = c.rank(total)
+    axis %= rank
+
+    def shaped(v: Operand) -> Operand:
+        if c.shape(v) in ((), (1,)):
+            return c.reshape(v, ())
+        count = c.shape(v)[0]
+        return c.reshape(v, [count if i == axis else 1 for i in range(rank)])
+
+    def body(s: ScalarBuilder, v: Value, p: Value, q: Value, k: Value) -> Value:
+        return s.cast(v, "float32") * s.cast(p, "float32") * s.cast(q, "float32") / s.cast(k, "float32")
+
+    scaled = c.elementwise("rescale", [total, shaped(a), shaped(b), shaped(y)], body, "float32")
+    return quantize(c, scaled, np.ones((), np.float32), shaped(zero), c.dtype(zero))
+
+
+@operator("ConvInteger")
+def conv_integer(
+    c: OpContext, x: Operand, w: Operand, x_zero: Operand | None = None, w_zero: Operand | None = None
+) -> Operand:
+    """The int32 convolution of centered integers."""
+    shape = windows(c, c.shape(x)[2:], c.ints("kernel_shape") or c.shape(w)[2:])
+    column = [c.shape(w)[0]] + [1] * (c.rank(w) - 1)
+    centered = _centered(c, x, x_zero, [])
+    return convolve(c, centered, _centered(c, w, w_zero, column), shape, c.attribute("group", 1))
+
+
+@operator("QLinearConv")
+def qlinear_conv(
+    c: OpContext,
+    x: Operand,
+    x_scale: Operand,
+    x_zero: Operand,
+    w: Operand,
+    w_scale: Operand,
+    w_zero: Operand,
+    y_scale: Operand,
+    y_zero: Operand,
+    bias: Operand | None = None,
+) -> Operand:
+    """The convolution of quantized tensors, quantized."""
+    total = conv_integer(c, x, w, x_zero, w_zero)
+    if bias is not None:
+        column = c.reshape(bias, (c.shape(bias)[0],) + (1,) * (c.rank(total) - 2))
+        total = c.elementwise("add", [total, column], lambda s, v, b: v + b)
+    return _requantize(c, total, x_scale, w_scale, y_scale, y_zero, 1)
+
