@@ -51,9 +51,9 @@ def parse(text: str) -> ModuleOp:
     return Parser(context, text).parse_module()
 
 
-def build(text: str) -> LoadedImage:
-    """The loaded image of MLIR text."""
-    return load_image(generate(parse(text), host()).image)
+def build(text: str, target: Target | None = None) -> LoadedImage:
+    """The loaded image of MLIR text, compiled for this host unless another target is given."""
+    return load_image(generate(parse(text), target or host()).image)
 
 
 def call(image: LoadedImage, name: str, *arrays: Array, begin: int = 0, end: int = 1) -> None:

@@ -7,6 +7,7 @@ from xdsl.dialects import func
 from landbridge.codegen.llvm import generate
 from landbridge.codegen.llvm.compile import compile_to_assembly
 from landbridge.codegen.llvm.image import call_groups, machine_of
+from landbridge.codegen.llvm.isa import Isa
 from landbridge.codegen.llvm.print_ir import print_functions
 from landbridge.errors import CodegenError
 from landbridge.executable import abi
@@ -99,7 +100,7 @@ def test_micro_kernels_stay_in_registers(rows: int, columns: int) -> None:
     (function,) = module.body.block.ops
     assert isinstance(function, func.FuncOp)
     wide = Target({"kind": "llvm", "mcpu": "x86-64-v4", "vector-bits": 512})
-    assembly = compile_to_assembly(print_functions([function], 512), machine_of(wide), vectorize=False)
+    assembly = compile_to_assembly(print_functions([function], Isa(512)), machine_of(wide), vectorize=False)
     products = assembly.count("vfmadd")
     assert products and products % (rows * columns) == 0
     assert not [line for line in assembly.splitlines() if "zmm" in line and "rsp" in line]
@@ -118,7 +119,7 @@ def test_fast_math_passes_on_only_what_keeps_nan_and_infinity() -> None:
     text = ADD.replace("arith.addf %x, %y :", "arith.addf %x, %y fastmath<fast> :")
     (function,) = parse(text).body.block.ops
     assert isinstance(function, func.FuncOp)
-    ir = print_functions([function], 256)
+    ir = print_functions([function], Isa(256))
     assert "fadd reassoc nsz arcp contract float" in ir
     assert "nnan" not in ir and "ninf" not in ir
 
@@ -127,8 +128,8 @@ def test_operands_are_noalias_unless_in_place() -> None:
     (plain,) = parse(ADD).body.block.ops
     (shared,) = parse(ADD.replace("%end: index) {", "%end: index) attributes {lb.in_place} {")).body.block.ops
     assert isinstance(plain, func.FuncOp) and isinstance(shared, func.FuncOp)
-    assert print_functions([plain], 256).count("noalias") == 3
-    assert "noalias" not in print_functions([shared], 256)
+    assert print_functions([plain], Isa(256)).count("noalias") == 3
+    assert "noalias" not in print_functions([shared], Isa(256))
 
 
 @pytest.mark.parametrize(("trips", "unrolled"), [(1, 0), (3, 1), (1000, 0)])
@@ -139,7 +140,7 @@ def test_short_loops_of_known_length_are_unrolled(trips: int, unrolled: int) -> 
     )
     (function,) = parse(text).body.block.ops
     assert isinstance(function, func.FuncOp)
-    assert print_functions([function], 256).count(", !llvm.loop ") == unrolled
+    assert print_functions([function], Isa(256)).count(", !llvm.loop ") == unrolled
 
 
 def test_equal_address_arithmetic_is_emitted_once_a_region() -> None:
@@ -154,6 +155,6 @@ def test_equal_address_arithmetic_is_emitted_once_a_region() -> None:
       }
     """).body.block.ops
     assert isinstance(function, func.FuncOp)
-    body = print_functions([function], 256).split("define void")[0]
+    body = print_functions([function], Isa(256)).split("define void")[0]
     assert body.count("mul nsw i64") == 1
     assert body.count("i64 8\n") == 1, "the constant part of an index becomes a displacement"

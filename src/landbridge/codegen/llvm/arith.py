@@ -12,10 +12,10 @@ from xdsl.dialects.vector import BroadcastOp
 from xdsl.ir import Operation, SSAValue
 
 from landbridge.codegen.llvm.emitter import Emitter, Printer
+from landbridge.codegen.llvm.narrow_floats import in_float, is_narrow, narrow, widen
 from landbridge.codegen.llvm.types import (
     element_of,
     int_text,
-    is_float,
     literal,
     splat,
     suffix,
@@ -68,8 +68,8 @@ def _binary(opcode: str) -> Printer:
 
 def _float_binary(opcode: str) -> Printer:
     def emit(e: Emitter, op: Operation) -> None:
-        a, b = op.operands
-        e.set(op.results[0], f"{opcode} {fast_flags(op)}{e.type(a.type)} {e.names[a]}, {e.names[b]}")
+        flags = fast_flags(op)
+        in_float(e, op, lambda kind, names: f"{opcode} {flags}{kind} {names[0]}, {names[1]}")
 
     return emit
 
@@ -125,11 +125,18 @@ def _record_offset(e: Emitter, name: str, opcode: str, x: str, y: str) -> None:
         e.offsets[name] = (base, constant + (int(y) if opcode == "add" else -int(y)))
 
 
-def _intrinsic(stem: str) -> Printer:
+def _integer_intrinsic(stem: str) -> Printer:
     def emit(e: Emitter, op: Operation) -> None:
         kind = e.type(op.operands[0].type)
-        flags = fast_flags(op) if is_float(kind) else ""
-        e.set(op.results[0], e.intrinsic(stem, kind, [e.names[o] for o in op.operands], flags))
+        e.set(op.results[0], e.intrinsic(stem, kind, [e.names[o] for o in op.operands]))
+
+    return emit
+
+
+def _float_intrinsic(stem: str) -> Printer:
+    def emit(e: Emitter, op: Operation) -> None:
+        flags = fast_flags(op)
+        in_float(e, op, lambda kind, names: e.intrinsic(stem, kind, names, flags))
 
     return emit
 
@@ -141,7 +148,7 @@ def _extremum(stem: str, beats: str) -> Printer:
     takes several. The tie of two zeros of unlike sign goes right with ``beats``, but for the constant that must
     win such a tie: there equality wins too (a cheaper instruction is right under ``nsz``).
     """
-    general = _intrinsic(stem)
+    general = _float_intrinsic(stem)
     must_win = 1.0 if stem == "maximum" else -1.0
 
     def emit(e: Emitter, op: Operation) -> None:
@@ -152,6 +159,8 @@ def _extremum(stem: str, beats: str) -> Printer:
             flags = fast_flags(op)
             wins_ties = value == 0 and copysign(1.0, value) == must_win and "nsz" not in flags
             kind, c, x = e.type(other.type), e.names[constant], e.names[other]
+            if is_narrow(kind):
+                break
             won = e.emit(f"fcmp {beats.replace('t', 'e') if wins_ties else beats} {kind} {c}, {x}")
             e.set(op.results[0], f"select {with_element(kind, 'i1')} {won}, {kind} {c}, {kind} {x}")
             return
@@ -205,11 +214,11 @@ def _compare_int(e: Emitter, op: Operation) -> None:
 
 
 def _compare_float(e: Emitter, op: Operation) -> None:
-    a, b = op.operands
     predicate = op.properties["predicate"]
     assert isinstance(predicate, IntegerAttr)
     name = CMPF_COMPARISON_OPERATIONS[predicate.value.data]
-    e.set(op.results[0], f"fcmp {fast_flags(op)}{name} {e.type(a.type)} {e.names[a]}, {e.names[b]}")
+    (kind, a), (_, b) = (widen(e, e.type(o.type), e.names[o]) for o in op.operands)
+    e.set(op.results[0], f"fcmp {fast_flags(op)}{name} {kind} {a}, {b}")
 
 
 def _select(e: Emitter, op: Operation) -> None:
@@ -247,12 +256,37 @@ def _saturating(stem: str) -> Printer:
 
     def emit(e: Emitter, op: Operation) -> None:
         source, result = op.operands[0], op.results[0]
-        before, after = e.type(source.type), e.type(result.type)
+        before, name = widen(e, e.type(source.type), e.names[source])
+        after = e.type(result.type)
         symbol = f"llvm.{stem}.sat.{suffix(after)}.{suffix(before)}"
         e.module.declare(symbol, after, [before])
-        e.set(result, f"call {after} @{symbol}({before} {e.names[source]})")
+        e.set(result, f"call {after} @{symbol}({before} {name})")
 
     return emit
+
+
+def _to_float(opcode: str) -> Printer:
+    """Integer to float; to the 16-bit ones by way of f32."""
+
+    def emit(e: Emitter, op: Operation) -> None:
+        source, kind = op.operands[0], e.type(op.results[0].type)
+        wide = with_element(kind, "float") if is_narrow(kind) else kind
+        name = e.emit(f"{opcode} {e.type(source.type)} {e.names[source]} to {wide}")
+        e.names[op.results[0]] = narrow(e, wide, name, kind)
+
+    return emit
+
+
+def _extend_float(e: Emitter, op: Operation) -> None:
+    source, result = op.operands[0], op.results[0]
+    before, name = widen(e, e.type(source.type), e.names[source])
+    after = e.type(result.type)
+    e.names[result] = name if before == after else e.emit(f"fpext {before} {name} to {after}")
+
+
+def _truncate_float(e: Emitter, op: Operation) -> None:
+    source, result = op.operands[0], op.results[0]
+    e.names[result] = narrow(e, e.type(source.type), e.names[source], e.type(result.type))
 
 
 def _extended_multiply(signed: bool) -> Printer:
@@ -302,10 +336,10 @@ PRINTERS: dict[type[Operation], Printer] = {
     arith.FloorDivSIOp: _round_division(signed=True, up=False),
     arith.CeilDivSIOp: _round_division(signed=True, up=True),
     arith.CeilDivUIOp: _round_division(signed=False, up=True),
-    arith.MinUIOp: _intrinsic("umin"),
-    arith.MaxUIOp: _intrinsic("umax"),
-    arith.MinSIOp: _intrinsic("smin"),
-    arith.MaxSIOp: _intrinsic("smax"),
+    arith.MinUIOp: _integer_intrinsic("umin"),
+    arith.MaxUIOp: _integer_intrinsic("umax"),
+    arith.MinSIOp: _integer_intrinsic("smin"),
+    arith.MaxSIOp: _integer_intrinsic("smax"),
     arith.AndIOp: _binary("and"),
     arith.OrIOp: _binary("or"),
     arith.XOrIOp: _binary("xor"),
@@ -321,16 +355,16 @@ PRINTERS: dict[type[Operation], Printer] = {
     arith.NegfOp: _negate,
     arith.MaximumfOp: _extremum("maximum", "ogt"),
     arith.MinimumfOp: _extremum("minimum", "olt"),
-    arith.MaxnumfOp: _intrinsic("maxnum"),
-    arith.MinnumfOp: _intrinsic("minnum"),
+    arith.MaxnumfOp: _float_intrinsic("maxnum"),
+    arith.MinnumfOp: _float_intrinsic("minnum"),
     arith.BitcastOp: bitcast,
     arith.IndexCastOp: _index_cast,
     arith.FPToSIOp: _saturating("fptosi"),
     arith.FPToUIOp: _saturating("fptoui"),
-    arith.SIToFPOp: _cast("sitofp"),
-    arith.UIToFPOp: _cast("uitofp"),
-    arith.ExtFOp: _cast("fpext"),
-    arith.TruncFOp: _cast("fptrunc"),
+    arith.SIToFPOp: _to_float("sitofp"),
+    arith.UIToFPOp: _to_float("uitofp"),
+    arith.ExtFOp: _extend_float,
+    arith.TruncFOp: _truncate_float,
     arith.TruncIOp: _cast("trunc"),
     arith.ExtSIOp: _cast("sext"),
     arith.ExtUIOp: _cast("zext"),

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from landbridge.codegen.llvm.isa import Isa
+from landbridge.codegen.llvm.math_builder import Body, Term
 from landbridge.codegen.llvm.types import suffix, type_text
 from landbridge.errors import CodegenError
 
@@ -15,9 +17,10 @@ if TYPE_CHECKING:
 
 
 class ModuleState:
-    """What the functions of one LLVM module share: type spellings, declarations, expanded math functions."""
+    """What the functions of one LLVM module share: type spellings, declarations, helper functions."""
 
-    def __init__(self) -> None:
+    def __init__(self, isa: Isa) -> None:
+        self.isa = isa
         self.declarations: dict[str, str] = {}
         self.helpers: dict[str, str] = {}
         self.metadata: list[str] = ['!0 = !{!"llvm.loop.unroll.full"}']
@@ -42,6 +45,20 @@ class ModuleState:
         """Declare an external function or intrinsic once."""
         if symbol not in self.declarations:
             self.declarations[symbol] = f"declare {result} @{symbol}({', '.join(params)})"
+
+    def define_helper(
+        self, symbol: str, params: Sequence[str], result: str, build: Callable[[Body, list[Term]], str]
+    ) -> str:
+        """Define the internal function ``symbol`` once; ``build`` writes its body and names its result."""
+        if symbol not in self.helpers:
+            self.helpers[symbol] = ""  # reserved first: building may ask for other helpers
+            body = Body(params[0], self.isa.fma)
+            arguments = [Term(body, f"%x{i}", kind) for i, kind in enumerate(params)]
+            name = build(body, arguments)
+            self.declarations.update(body.declarations)
+            head = f"define internal {result} {symbol}({', '.join(f'{t.kind} {t.name}' for t in arguments)}) #0 {{"
+            self.helpers[symbol] = "\n".join([head, "entry:", *body.lines, f"  ret {result} {name}", "}", ""])
+        return symbol
 
 
 class Emitter:

@@ -9,7 +9,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from landbridge.codegen.llvm.compile import Machine, compile_ir
-from landbridge.codegen.llvm.isa import required_flags
+from landbridge.codegen.llvm.isa import isa_of, required_flags
 from landbridge.codegen.llvm.link import link_objects
 from landbridge.codegen.llvm.parallel import Job, compile_all
 from landbridge.codegen.llvm.print_ir import callees, is_kernel, print_functions, uses_vectors
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 def generate_image(module: ModuleOp, target: Target) -> CodeImage:
     """The linked image of all functions of ``module`` and of the runtime; raises CodegenError."""
     machine = machine_of(target)
+    flags = required_flags(target.mcpu, target.mattr)
+    isa = isa_of(target.vector_bits, flags)
     jobs = [
-        Job(print_functions(group, target.vector_bits), vectorize=not any(map(uses_vectors, group)))
-        for group in call_groups(module)
+        Job(print_functions(group, isa), vectorize=not any(map(uses_vectors, group))) for group in call_groups(module)
     ]
     objects = [_runtime(machine), *compile_all(jobs, machine)]
     linked = link_objects(objects)
@@ -36,7 +37,7 @@ def generate_image(module: ModuleOp, target: Target) -> CodeImage:
         symbols=linked.symbols,
         imports=linked.imports,
         relocations=linked.relocations,
-        features=required_flags(target.mcpu, target.mattr),
+        features=flags,
     )
 
 

@@ -1,8 +1,20 @@
-"""From LLVM's CPU names and features to the flags of ``/proc/cpuinfo`` that an image needs."""
+"""From LLVM's CPU names and features to the flags of ``/proc/cpuinfo``, and what follows from those."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Isa:
+    """What the printer must know: bits of a vector register, and whether there are instructions for a fused
+    multiply-add and for converting f16."""
+
+    vector_bits: int
+    fma: bool = True
+    half: bool = True
+
 
 #: LLVM feature -> flag, for the features that change which instructions ordinary code may contain.
 FLAGS = {
@@ -94,3 +106,8 @@ def required_flags(cpu: str, features: Sequence[str]) -> tuple[str, ...]:
         else:
             on.discard(feature.removeprefix("-"))
     return tuple(sorted(FLAGS[name] for name in on if name in FLAGS))
+
+
+def isa_of(vector_bits: int, flags: Sequence[str]) -> Isa:
+    """The Isa of a CPU that has ``flags``."""
+    return Isa(vector_bits, fma="fma" in flags, half="f16c" in flags)

@@ -14,145 +14,126 @@ from landbridge.codegen.llvm.arith import fast_flags
 from landbridge.codegen.llvm.emitter import Emitter, ModuleState, Printer
 from landbridge.codegen.llvm.math_builder import Body, Term
 from landbridge.codegen.llvm.math_expand import EXPANSIONS, LIMITED
-from landbridge.codegen.llvm.types import element_of, is_float, lanes_of, splat, suffix, with_element
+from landbridge.codegen.llvm.narrow_floats import in_float, narrow, widen
+from landbridge.codegen.llvm.types import element_of, is_float, splat, suffix
 
 
-def _intrinsic(stem: str, *immediate: str) -> Printer:
-    """An LLVM intrinsic over the operands and, for some, an immediate i1."""
+def _intrinsic(stem: str) -> Printer:
+    """An LLVM intrinsic over the operands."""
 
     def emit(e: Emitter, op: Operation) -> None:
         kind = e.type(op.operands[0].type)
-        names = [e.names[o] for o in op.operands]
-        if immediate:
-            symbol = f"llvm.{stem}.{suffix(kind)}"
-            e.module.declare(symbol, kind, [kind, "i1"])
-            e.set(op.results[0], f"call {kind} @{symbol}({kind} {names[0]}, i1 {immediate[0]})")
+        if is_float(kind):
+            flags = fast_flags(op)
+            in_float(e, op, lambda wide, names: e.intrinsic(stem, wide, names, flags))
         else:
-            e.set(op.results[0], e.intrinsic(stem, kind, names, fast_flags(op) if is_float(kind) else ""))
+            e.set(op.results[0], e.intrinsic(stem, kind, [e.names[o] for o in op.operands]))
+
+    return emit
+
+
+def _bit_intrinsic(stem: str) -> Printer:
+    """An LLVM intrinsic that is defined for every value when its second operand is false."""
+
+    def emit(e: Emitter, op: Operation) -> None:
+        kind = e.type(op.operands[0].type)
+        symbol = f"llvm.{stem}.{suffix(kind)}"
+        e.module.declare(symbol, kind, [kind, "i1"])
+        e.set(op.results[0], f"call {kind} @{symbol}({kind} {e.names[op.operands[0]]}, i1 false)")
 
     return emit
 
 
 def _function(name: str) -> Printer:
-    """A function of the C library's name, over f32 lanes through a helper."""
+    """A function of the C library's name, over f32 or f64 lanes through a helper."""
 
     def emit(e: Emitter, op: Operation) -> None:
-        kind = e.type(op.results[0].type)
-        names = [e.names[o] for o in op.operands]
-        element = element_of(kind)
-        wide = with_element(kind, "float") if element in ("half", "bfloat") else kind
-        if wide != kind:
-            names = [e.emit(f"fpext {kind} {n} to {wide}") for n in names]
-        symbol = helper(e.module, name, wide, len(names))
-        call = f"call {wide} {symbol}({', '.join(f'{wide} {n}' for n in names)})"
-        if wide == kind:
-            e.set(op.results[0], call)
-        else:
-            e.set(op.results[0], f"fptrunc {wide} {e.emit(call)} to {kind}")
+        in_float(e, op, lambda kind, names: _call_helper(e.module, name, kind, names))
 
     return emit
 
 
+def _call_helper(module: ModuleState, name: str, kind: str, operands: list[str]) -> str:
+    symbol = helper(module, name, kind, len(operands))
+    return f"call {kind} {symbol}({', '.join(f'{kind} {o}' for o in operands)})"
+
+
 def helper(module: ModuleState, name: str, kind: str, arity: int) -> str:
     """The symbol of the helper that computes ``name`` over lanes of type ``kind``; defined when first asked for."""
-    symbol = f'@"math.{name}.{suffix(kind)}"'
-    if symbol not in module.helpers:
-        # Reserved first: a helper may use others.
-        module.helpers[symbol] = ""
-        expansion = EXPANSIONS.get(name) if element_of(kind) == "float" else None
-        params = [f"%x{i}" for i in range(arity)]
-        header = f"define internal {kind} {symbol}({', '.join(f'{kind} {p}' for p in params)}) #0 {{\nentry:\n"
+    expansion = EXPANSIONS.get(name) if element_of(kind) == "float" else None
+
+    def build(body: Body, arguments: list[Term]) -> str:
         if expansion is None:
-            lines = _by_lanes(module, name, kind, params)
-        else:
-            body = Body(kind)
-            arguments = [Term(body, p, kind) for p in params]
-            result = expansion(*arguments).name
-            if name in LIMITED:
-                result = _with_library(module, body, name, result)
-            module.declarations.update(body.declarations)
-            lines = [*body.lines, f"  ret {kind} {result}"]
-        module.helpers[symbol] = header + "\n".join(lines) + "\n}\n"
-    return symbol
+            return _by_lanes(module, name, body, arguments)
+        result = expansion(*arguments)
+        return _with_library(module, name, arguments[0], result) if name in LIMITED else result.name
+
+    return module.define_helper(f'@"math.{name}.{suffix(kind)}"', [kind] * arity, kind, build)
 
 
-def _with_library(module: ModuleState, body: Body, name: str, result: str) -> str:
+def _with_library(module: ModuleState, name: str, x: Term, result: Term) -> str:
     """``result`` where the magnitude of the argument is below the limit, the C library's value elsewhere."""
-    kind = body.kind
-    large = Term(body, "%x0", kind).abs().not_less(LIMITED[name])
-    any_large = body.any(large)
-    body.lines += [
+    kind, lines = x.kind, x.body.lines
+    large = x.abs().not_less(LIMITED[name])
+    any_large = x.body.any(large)
+    # Never inlined: it is rarely called and, for vectors, long.
+    symbol = module.define_helper(
+        f'@"math.{name}.library.{suffix(kind)}"', [kind], kind, lambda b, a: _by_lanes(module, name, b, a)
+    )
+    lines += [
         f"  br i1 {any_large.name}, label %large, label %join",
         "large:",
-        f"  %library = call {kind} {_out_of_line(module, name, kind)}({kind} %x0)",
-        f"  %mixed = select {large.kind} {large.name}, {kind} %library, {kind} {result}",
+        f"  %library = call {kind} {symbol}({kind} {x.name}) noinline",
+        f"  %mixed = select {large.kind} {large.name}, {kind} %library, {kind} {result.name}",
         "  br label %join",
         "join:",
-        f"  %joined = phi {kind} [ {result}, %entry ], [ %mixed, %large ]",
+        f"  %joined = phi {kind} [ {result.name}, %entry ], [ %mixed, %large ]",
     ]
     return "%joined"
 
 
-def _out_of_line(module: ModuleState, name: str, kind: str) -> str:
-    """A helper, never inlined, that calls the C library's ``name`` for every lane."""
-    symbol = f'@"math.{name}.library.{suffix(kind)}"'
-    if symbol not in module.helpers:
-        lines = "\n".join(_by_lanes(module, name, kind, ["%x0"]))
-        module.helpers[symbol] = f"define internal {kind} {symbol}({kind} %x0) noinline #0 {{\nentry:\n{lines}\n}}\n"
-    return symbol
-
-
-def _by_lanes(module: ModuleState, name: str, kind: str, params: list[str]) -> list[str]:
+def _by_lanes(module: ModuleState, name: str, body: Body, arguments: list[Term]) -> str:
     """Calls of the C library's function for each lane, put together again."""
+    kind = body.kind
     element = element_of(kind)
     callee = name + ("f" if element == "float" else "")
-    module.declare(callee, element, [element] * len(params))
-    lanes = lanes_of(kind)
-    if not lanes:
-        args = ", ".join(f"{element} {p}" for p in params)
-        return [f"  %r = call {element} @{callee}({args})", f"  ret {element} %r"]
-    lines, whole = [], "poison"
-    for lane in range(lanes):
-        for i, p in enumerate(params):
-            lines.append(f"  %a{lane}.{i} = extractelement {kind} {p}, i64 {lane}")
-        args = ", ".join(f"{element} %a{lane}.{i}" for i in range(len(params)))
-        lines.append(f"  %r{lane} = call {element} @{callee}({args})")
-        lines.append(f"  %w{lane} = insertelement {kind} {whole}, {element} %r{lane}, i64 {lane}")
-        whole = f"%w{lane}"
-    return [*lines, f"  ret {kind} {whole}"]
+    module.declare(callee, element, [element] * len(arguments))
+    if not body.lanes:
+        operands = ", ".join(f"{element} {a.name}" for a in arguments)
+        return body.emit(f"call {element} @{callee}({operands})", element).name
+    whole = "poison"
+    for lane in range(body.lanes):
+        parts = [body.emit(f"extractelement {kind} {a.name}, i64 {lane}", element) for a in arguments]
+        one = body.emit(f"call {element} @{callee}({', '.join(f'{element} {p.name}' for p in parts)})", element)
+        whole = body.emit(f"insertelement {kind} {whole}, {element} {one.name}, i64 {lane}", kind).name
+    return whole
 
 
 def _rsqrt(e: Emitter, op: Operation) -> None:
-    source = op.operands[0]
-    kind = e.type(source.type)
-    root = e.emit(e.intrinsic("sqrt", kind, [e.names[source]]))
-    e.set(op.results[0], f"fdiv {fast_flags(op)}{kind} {splat(1.0, kind)}, {root}")
+    def text(kind: str, names: list[str]) -> str:
+        root = e.emit(e.intrinsic("sqrt", kind, names))
+        return f"fdiv {fast_flags(op)}{kind} {splat(1.0, kind)}, {root}"
+
+    in_float(e, op, text)
 
 
 def _integer_power(e: Emitter, op: Operation) -> None:
     """Float to an integer power: the integer is exact in f32 up to 2**24, beyond that results are 0, 1 or inf."""
     base, power = op.operands
     kind = e.type(base.type)
-    exact = e.emit(f"sitofp {e.type(power.type)} {e.names[power]} to {kind}")
-    wide = with_element(kind, "float") if element_of(kind) in ("half", "bfloat") else kind
-    names = [e.names[base], exact]
-    if wide != kind:
-        names = [e.emit(f"fpext {kind} {n} to {wide}") for n in names]
-    symbol = helper(e.module, "pow", wide, 2)
-    call = f"call {wide} {symbol}({wide} {names[0]}, {wide} {names[1]})"
-    if wide == kind:
-        e.set(op.results[0], call)
-    else:
-        e.set(op.results[0], f"fptrunc {wide} {e.emit(call)} to {kind}")
+    wide, name = widen(e, kind, e.names[base])
+    exponent = e.emit(f"sitofp {e.type(power.type)} {e.names[power]} to {wide}")
+    result = e.emit(_call_helper(e.module, "pow", wide, [name, exponent]))
+    e.names[op.results[0]] = narrow(e, wide, result, kind)
 
 
 PRINTERS: dict[type[Operation], Printer] = {
     math.AbsFOp: _intrinsic("fabs"),
-    math.AbsIOp: _intrinsic("abs", "false"),
+    math.AbsIOp: _bit_intrinsic("abs"),
     math.CeilOp: _intrinsic("ceil"),
     math.CopySignOp: _intrinsic("copysign"),
-    math.CountLeadingZerosOp: _intrinsic("ctlz", "false"),
-    math.CountTrailingZerosOp: _intrinsic("cttz", "false"),
+    math.CountLeadingZerosOp: _bit_intrinsic("ctlz"),
+    math.CountTrailingZerosOp: _bit_intrinsic("cttz"),
     math.CtPopOp: _intrinsic("ctpop"),
     math.FloorOp: _intrinsic("floor"),
     math.FmaOp: _intrinsic("fma"),

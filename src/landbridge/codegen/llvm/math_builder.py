@@ -12,10 +12,14 @@ from landbridge.codegen.llvm.types import is_float, lanes_of, splat, suffix, wit
 
 
 class Body:
-    """The instructions of a helper whose argument lanes have the LLVM type ``kind`` (scalar or vector)."""
+    """The instructions of a helper whose argument lanes have the LLVM type ``kind`` (scalar or vector).
 
-    def __init__(self, kind: str) -> None:
+    ``fused``: the CPU has a fused multiply-add; without one, ``Term.fma`` rounds twice.
+    """
+
+    def __init__(self, kind: str, fused: bool = True) -> None:
         self.kind = kind
+        self.fused = fused
         self.lanes = lanes_of(kind)
         self.lines: list[str] = []
         self.declarations: dict[str, str] = {}
@@ -130,6 +134,10 @@ class Term:
         text = f"select {self.kind} {self.name}, {a.kind} {a.name}, {a.kind} {a._other(b).name}"
         return self.body.emit(text, a.kind)
 
+    def not_number(self) -> Term:
+        """Lanes that are NaN."""
+        return self._compare("uno", self)
+
     def at_most(self, bound: float) -> Term:
         """min(self, bound); NaN stays NaN."""
         return self.greater(bound).where(self._other(bound), self)
@@ -139,7 +147,9 @@ class Term:
         return self.less(bound).where(self._other(bound), self)
 
     def fma(self, factor: Term | float, addend: Term | float) -> Term:
-        """self * factor + addend, rounded once."""
+        """self * factor + addend, rounded once where the CPU can."""
+        if not self.body.fused:
+            return self * factor + addend
         return self.body.call("fma", [self, self._other(factor), self._other(addend)])
 
     def abs(self) -> Term:
@@ -156,23 +166,23 @@ class Term:
 
     def bits(self) -> Term:
         """The lanes as integers of the same width."""
-        return self._convert("bitcast", "i32" if self.kind.rstrip(">").endswith("float") else "i64")
+        return self.convert("bitcast", "i32" if self.kind.rstrip(">").endswith("float") else "i64")
 
     def as_float(self) -> Term:
         """Integer lanes as floats of the same width, bit for bit."""
-        return self._convert("bitcast", "float" if self.kind.rstrip(">").endswith("i32") else "double")
+        return self.convert("bitcast", "float" if self.kind.rstrip(">").endswith("i32") else "double")
 
     def to_float(self) -> Term:
         """Signed integer lanes converted to f32."""
-        return self._convert("sitofp", "float")
+        return self.convert("sitofp", "float")
 
     def to_double(self) -> Term:
         """f32 or integer lanes converted to f64."""
-        return self._convert("fpext" if is_float(self.kind) else "sitofp", "double")
+        return self.convert("fpext" if is_float(self.kind) else "sitofp", "double")
 
     def to_single(self) -> Term:
         """f64 lanes rounded to f32."""
-        return self._convert("fptrunc", "float")
+        return self.convert("fptrunc", "float")
 
     def poly(self, *coefficients: float) -> Term:
         """``c0 + c1 self + c2 self**2 + ...`` by Horner's scheme, one fma a step."""
@@ -181,6 +191,7 @@ class Term:
             total = total.fma(self, c)
         return total
 
-    def _convert(self, opcode: str, element: str) -> Term:
+    def convert(self, opcode: str, element: str) -> Term:
+        """The lanes through LLVM's conversion ``opcode`` to scalar type ``element``."""
         kind = with_element(self.kind, element)
         return self.body.emit(f"{opcode} {self.kind} {self.name} to {kind}", kind)

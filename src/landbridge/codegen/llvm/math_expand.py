@@ -183,10 +183,10 @@ def erf(x: Term) -> Term:
     return a.less(1.0).where(near, far)
 
 
-#: pi/2 in three parts of few bits each: their products with integers below 2**15 have no rounding error.
+#: pi/2 in three parts of few bits each: their products with integers below 2**12 have no rounding error.
 _HALF_PI = (float.fromhex("0x1.920p+0"), float.fromhex("0x1.fb4p-12"), float.fromhex("0x1.444p-24"))
 #: Above it the three parts do not reach: those arguments take the C library's function.
-TRIGONOMETRIC_LIMIT = 32768.0
+TRIGONOMETRIC_LIMIT = 6000.0
 
 
 def _quadrant(x: Term) -> tuple[Term, Term]:

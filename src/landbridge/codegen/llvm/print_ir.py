@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, Operation
 
 from landbridge.codegen.llvm import arith, control, math, memory, vector
 from landbridge.codegen.llvm.emitter import Emitter, ModuleState, Printer
+from landbridge.codegen.llvm.isa import Isa
 from landbridge.codegen.llvm.types import element_bytes, extent_bytes
 from landbridge.errors import CodegenError
 
@@ -32,15 +33,14 @@ PRINTERS: dict[type[Operation], Printer] = {
 IN_PLACE_ATTRIBUTE = "lb.in_place"
 
 
-def print_functions(functions: Sequence[func.FuncOp], vector_bits: int) -> str:
+def print_functions(functions: Sequence[func.FuncOp], isa: Isa) -> str:
     """The LLVM module of ``functions``, which may call each other and nothing else.
 
-    Vector registers of ``vector_bits`` are used in full. Raises CodegenError for an operation, type or
-    signature that has no LLVM form.
+    Raises CodegenError for an operation, type or signature that has no LLVM form.
     """
-    state = ModuleState()
+    state = ModuleState(isa)
     texts = [_function(state, f) for f in functions]
-    attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{vector_bits}" }}'
+    attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.vector_bits}" }}'
     return "\n".join([*state.declarations.values(), *state.helpers.values(), *texts, attributes, *state.metadata, ""])
 
 

@@ -9,6 +9,7 @@ from xdsl.ir import Operation
 
 from landbridge.codegen.llvm.arith import bitcast, fast_flags
 from landbridge.codegen.llvm.emitter import Emitter, Printer
+from landbridge.codegen.llvm.narrow_floats import in_float
 from landbridge.codegen.llvm.types import element_of, is_float, lanes_of, suffix
 from landbridge.errors import CodegenError
 
@@ -48,8 +49,7 @@ def _broadcast(e: Emitter, op: Operation) -> None:
 
 
 def _fma(e: Emitter, op: Operation) -> None:
-    names = [e.names[o] for o in op.operands]
-    e.set(op.results[0], e.intrinsic("fma", e.type(op.results[0].type), names))
+    in_float(e, op, lambda kind, names: e.intrinsic("fma", kind, names))
 
 
 def _reduction(e: Emitter, op: Operation) -> None:
