@@ -292,6 +292,18 @@ def test_input_over_the_sessions_own_output():
         s.set_input_zero_copy("x", np.asarray(s.get_output(0)))
 
 
+def test_own_input_memory_lent_as_output():
+    s, x = session(), floats()
+    s.set_input("x", x)
+    own = s.get_input("x")
+    s.set_input_zero_copy("x", x)
+    s.set_output_zero_copy(0, own)
+    with pytest.raises(InputError, match="share"):
+        s.set_input("x", x)
+    s.run()
+    assert np.array_equal(values(own), x + WEIGHTS)
+
+
 def test_neighbours_do_not_overlap():
     s, memory = session(), np.zeros(128, np.float32)
     s.set_output_zero_copy(0, memory[64:])
@@ -497,6 +509,19 @@ def test_state_memory_is_the_sessions():
         s(floats(4), floats(4))
     with pytest.raises(InputError, match="share"):
         s(floats(4), out=[np.asarray(s.get_input("h_in"))])
+
+
+def test_state_memory_is_not_lent_again():
+    s = session(programs.recurrent())
+    s.bind_state("h_out", "h_in")
+    for tensor in (s.get_input("h_in"), s.get_output("h_out")):
+        with pytest.raises(InputError, match="share"):
+            s.set_input_zero_copy("x", tensor)
+    s = session(programs.recurrent())
+    s.set_input_zero_copy("x", s.get_input("h_in"))
+    with pytest.raises(InputError, match="share"):
+        s.bind_state("h_out", "h_in")
+    s.run()
 
 
 def test_state_of_unequal_halves():

@@ -59,7 +59,8 @@ class Session:
         self._outputs = _by_name_and_index(program.outputs)
         # The runs' own view of the program, read on every call.
         self._execute, self._execute_call = program.execute, program.execute_call
-        self._words, self._output_slots = program.words, program.outputs
+        self._words = program.words
+        self._written: tuple[Slot, ...] = program.outputs
         self._has_moves, self._has_states = bool(program.moves), False
         self._complete = False
         self._forked = False
@@ -122,12 +123,12 @@ class Session:
                 address = address_of(value)
             else:
                 address, owner = borrow(slot, value)
-            end = address + slot.nbytes
-            for other in self._output_slots:
-                if address < other.end and other.address < end:
-                    slot.check_no_overlap(address, other, other.address)
             if slot.partner is not None:
                 raise InputError(f"{slot} is a recurrent state, whose memory swaps at each run; use set_input")
+            end = address + slot.nbytes
+            for other in self._written:
+                if address < other.end and other.address < end:
+                    slot.check_no_overlap(address, other, other.address)
             words = self._words
             for word, offset in slot.places:
                 words[word] = address + offset
@@ -262,6 +263,7 @@ class Session:
                 )
             self._program.bind_state(source, target)
             self._has_states = True
+            self._written = (*self._written, target)
         finally:
             self._release()
 
@@ -269,7 +271,9 @@ class Session:
         """Say why the Session cannot be entered now."""
         if self._forked:
             raise ForkedDeviceError("this Session is of the parent process; make a new one in the child")
-        raise SessionBusyError("this Session is used by another thread; give each thread a Session of its own")
+        raise SessionBusyError(
+            "this Session is used by another thread, or the process is exiting; give each thread a Session of its own"
+        )
 
 
 def _by_name_and_index(slots: Sequence[Slot]) -> dict[str | int, Slot]:

@@ -82,6 +82,9 @@ class BoundProgram:
         """Copy ``source`` to memory of the program's own and bind ``slot`` to it."""
         if slot.own is None:
             slot.own = self.memory.tensor(slot.shape, slot.spec.dtype)
+        for other in self.outputs:  # it may have been lent meanwhile
+            if other.owner is not None:
+                slot.check_no_overlap(slot.own.data_address, other, other.address)
         ledger.copy_array(
             np.asarray(slot.own),
             source,
@@ -175,7 +178,14 @@ class BoundProgram:
                 source.check_no_overlap(source.address, other, other.call_address)
 
     def bind_state(self, source: Slot, target: Slot) -> None:
-        """Make output ``source`` of each execution the input ``target`` of the next."""
+        """Make output ``source`` of each execution the input ``target`` of the next.
+
+        Raises InputError when another input is bound to the memory of one of them.
+        """
+        for half in (source, target):
+            for other in self.inputs:
+                if half.own is not None and other is not target and other.owner is not None:
+                    half.check_no_overlap(half.own.data_address, other, other.address)
         if target.owner is not None and target.owner is not target.own:
             self.copy_in(target, np.asarray(slot_tensor(target)), "bind_state")
         self.bind_own(target)
