@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import time
 from itertools import pairwise
+from threading import Thread
 
 import pytest
 from hypothesis import given, settings
@@ -95,6 +99,43 @@ def test_default_follows_the_kind() -> None:
     first, second = pool.allocate(1, 1), pool.allocate(1, 1)
     # alignment 256 of the kind, so that no two blocks share a granule of 64
     assert abs(first.region.byte_offset - second.region.byte_offset) >= 256
+
+
+def test_threads_never_get_the_same_bytes() -> None:
+    pool = PooledAllocator(NaiveAllocator(CPU))
+    clashes: list[str] = []
+
+    def work(stamp: int) -> None:
+        for turn in range(150):
+            nbytes = 64 << (turn % 9)
+            block = pool.allocate(nbytes, 64)
+            ctypes.memset(start_of(block), stamp, nbytes)
+            time.sleep(0)
+            if ctypes.string_at(start_of(block), nbytes) != bytes([stamp]) * nbytes:
+                clashes.append(f"{stamp} at turn {turn}")
+            pool.deallocate(block)
+
+    threads = [Thread(target=work, args=(stamp,)) for stamp in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert clashes == []
+    assert pool.free_bytes == pool.reserved_bytes
+
+
+def test_a_child_process_has_pools_of_its_own() -> None:
+    pool = default_allocator(CPU)
+    block = pool.allocate(5000, 64)
+    pool.deallocate(block)
+    ctypes.memset(start_of(block), 1, 5000)
+    child = os.fork()
+    if child == 0:
+        own = default_allocator(CPU).allocate(5000, 64)
+        ctypes.memset(start_of(own), 2, 5000)
+        os._exit(0 if default_allocator(CPU) is not pool else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert ctypes.string_at(start_of(block), 5000) == b"\1" * 5000
 
 
 def test_out_of_memory_trims_and_retries() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from landbridge.device.attr import DeviceAttr
 from landbridge.errors import InputError
-from landbridge.memory_kind import MemoryKind, normalize_scope
+from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 
 if TYPE_CHECKING:
     from landbridge.device.api import DeviceAPI
@@ -41,7 +41,7 @@ class Device:
 
     def memory_kind(self, scope: str = "global") -> MemoryKind:
         """The MemoryKind of ``scope``; raises InputError naming the legal scopes."""
-        kind = self.memory_kinds.get(normalize_scope(scope))
+        kind = (self._kinds or self.memory_kinds).get(scope or GLOBAL_SCOPE)
         if kind is None:
             raise InputError(
                 f"device {self} has no memory scope {scope!r}; legal: {', '.join(sorted(self.memory_kinds))}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from sys import is_finalizing
 from typing import Any
 from weakref import ref
 
@@ -143,7 +144,8 @@ class Storage:
         self.owner = None
 
     def __del__(self) -> None:
-        if getattr(self, "region", None) is not None and (self._release or self._queued):
+        # While the interpreter exits the device may be gone already, and the system takes the memory back.
+        if getattr(self, "region", None) is not None and (self._release or self._queued) and not is_finalizing():
             self._free()
 
     def add_export(self, holder: object) -> None:

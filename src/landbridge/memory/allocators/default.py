@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import os
 from threading import Lock
 
+from landbridge.device.api import DeviceAPI
 from landbridge.device.device import Device
 from landbridge.errors import OutOfMemoryError
 from landbridge.memory.allocators.base import Allocator, Block
 from landbridge.memory.allocators.naive import NaiveAllocator
 from landbridge.memory.allocators.pooled import PooledAllocator
-from landbridge.memory_kind import normalize_scope
+from landbridge.memory_kind import GLOBAL_SCOPE
 
-_allocators: dict[tuple[Device, str], Allocator] = {}
+_allocators: dict[tuple[DeviceAPI, int, str], Allocator] = {}
 _lock = Lock()
+
+
+def _start_anew() -> None:
+    """In a child process: pools are made again, because the pages of the old ones are shared with the parent."""
+    global _lock
+    _lock = Lock()
+    _allocators.clear()
+
+
+os.register_at_fork(after_in_child=_start_anew)
 
 
 def default_allocator(device: Device, scope: str = "global") -> Allocator:
     """The process's allocator of ``scope``: pooled where the kind prefers that, else naive."""
-    key = (device, normalize_scope(scope))
+    key = (device.api, device.index, scope or GLOBAL_SCOPE)
     found = _allocators.get(key)
     if found is None:
         kind = device.memory_kind(scope)
@@ -32,7 +44,7 @@ def default_allocator(device: Device, scope: str = "global") -> Allocator:
 def trim(device: Device) -> int:
     """Give what the pools of ``device`` hold unused back to it; returns the bytes given back."""
     with _lock:
-        pools = [a for (owner, _), a in _allocators.items() if owner == device]
+        pools = [pool for (api, index, _), pool in _allocators.items() if (api, index) == (device.api, device.index)]
     return sum(pool.trim() for pool in pools if isinstance(pool, PooledAllocator))
 
 

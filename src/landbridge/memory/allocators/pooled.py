@@ -89,7 +89,8 @@ class PooledAllocator:
 
     def allocate(self, nbytes: int, alignment: int) -> Block:
         """A block of ``nbytes`` rounded up to the granule, from the pool when it has one."""
-        key = (round_up(max(nbytes, 1), self._granule), max(alignment, self._granule))
+        granule = self._granule
+        key = (-(-(nbytes or 1) // granule) * granule, alignment if alignment > granule else granule)
         waiting = self._waiting.get(key)
         if waiting:
             try:
