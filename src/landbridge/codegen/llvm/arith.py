@@ -12,13 +12,12 @@ from xdsl.dialects.vector import BroadcastOp
 from xdsl.ir import Operation, SSAValue
 
 from landbridge.codegen.llvm.emitter import Emitter, Printer
-from landbridge.codegen.llvm.narrow_floats import in_float, is_narrow, narrow, widen
+from landbridge.codegen.llvm.narrow_floats import in_float, is_narrow, widen
 from landbridge.codegen.llvm.types import (
     element_of,
     int_text,
     literal,
     splat,
-    suffix,
     with_element,
 )
 from landbridge.errors import CodegenError
@@ -232,63 +231,6 @@ def _negate(e: Emitter, op: Operation) -> None:
     e.set(op.results[0], f"fneg {fast_flags(op)}{e.type(a.type)} {e.names[a]}")
 
 
-def cast(e: Emitter, op: Operation, opcode: str) -> None:
-    """A conversion by one LLVM instruction; no instruction where source and result have one spelling."""
-    source, result = op.operands[0], op.results[0]
-    before, after = e.type(source.type), e.type(result.type)
-    if before == after:
-        e.names[result] = e.names[source]
-    else:
-        e.set(result, f"{opcode} {before} {e.names[source]} to {after}")
-
-
-def _cast(opcode: str) -> Printer:
-    return lambda e, op: cast(e, op, opcode)
-
-
-def _index_cast(e: Emitter, op: Operation) -> None:
-    before, after = (int(element_of(e.type(v.type))[1:]) for v in (op.operands[0], op.results[0]))
-    cast(e, op, "trunc" if before > after else "sext")
-
-
-def _saturating(stem: str) -> Printer:
-    """Float to integer: MLIR leaves values that do not fit undefined, this back end clamps them; NaN gives 0."""
-
-    def emit(e: Emitter, op: Operation) -> None:
-        source, result = op.operands[0], op.results[0]
-        before, name = widen(e, e.type(source.type), e.names[source])
-        after = e.type(result.type)
-        symbol = f"llvm.{stem}.sat.{suffix(after)}.{suffix(before)}"
-        e.module.declare(symbol, after, [before])
-        e.set(result, f"call {after} @{symbol}({before} {name})")
-
-    return emit
-
-
-def _to_float(opcode: str) -> Printer:
-    """Integer to float; to the 16-bit ones by way of f32."""
-
-    def emit(e: Emitter, op: Operation) -> None:
-        source, kind = op.operands[0], e.type(op.results[0].type)
-        wide = with_element(kind, "float") if is_narrow(kind) else kind
-        name = e.emit(f"{opcode} {e.type(source.type)} {e.names[source]} to {wide}")
-        e.names[op.results[0]] = narrow(e, wide, name, kind)
-
-    return emit
-
-
-def _extend_float(e: Emitter, op: Operation) -> None:
-    source, result = op.operands[0], op.results[0]
-    before, name = widen(e, e.type(source.type), e.names[source])
-    after = e.type(result.type)
-    e.names[result] = name if before == after else e.emit(f"fpext {before} {name} to {after}")
-
-
-def _truncate_float(e: Emitter, op: Operation) -> None:
-    source, result = op.operands[0], op.results[0]
-    e.names[result] = narrow(e, e.type(source.type), e.names[source], e.type(result.type))
-
-
 def _extended_multiply(signed: bool) -> Printer:
     """Both halves of a product, low then high."""
 
@@ -313,11 +255,6 @@ def _extended_add(e: Emitter, op: Operation) -> None:
     total = e.emit(f"add {kind} {e.names[a]}, {e.names[b]}")
     e.names[op.results[0]] = total
     e.set(op.results[1], f"icmp ult {kind} {total}, {e.names[a]}")
-
-
-def bitcast(e: Emitter, op: Operation) -> None:
-    """Same bits, another type."""
-    cast(e, op, "bitcast")
 
 
 PRINTERS: dict[type[Operation], Printer] = {
@@ -357,15 +294,4 @@ PRINTERS: dict[type[Operation], Printer] = {
     arith.MinimumfOp: _extremum("minimum", "olt"),
     arith.MaxnumfOp: _float_intrinsic("maxnum"),
     arith.MinnumfOp: _float_intrinsic("minnum"),
-    arith.BitcastOp: bitcast,
-    arith.IndexCastOp: _index_cast,
-    arith.FPToSIOp: _saturating("fptosi"),
-    arith.FPToUIOp: _saturating("fptoui"),
-    arith.SIToFPOp: _to_float("sitofp"),
-    arith.UIToFPOp: _to_float("uitofp"),
-    arith.ExtFOp: _extend_float,
-    arith.TruncFOp: _truncate_float,
-    arith.TruncIOp: _cast("trunc"),
-    arith.ExtSIOp: _cast("sext"),
-    arith.ExtUIOp: _cast("zext"),
 }

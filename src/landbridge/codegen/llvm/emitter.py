@@ -100,10 +100,6 @@ class Emitter:
         name = self.names[value] = f"%v{self._count}"
         return name
 
-    def value(self, value: SSAValue) -> str:
-        """The name or literal of an operand."""
-        return self.names[value]
-
     # lines ---------------------------------------------------------------------------------------------
     def emit(self, text: str) -> str:
         """Emit ``text`` as the definition of a new name, and return the name."""

@@ -15,7 +15,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, IndexType, MemRefType, VectorType
 from xdsl.ir import Attribute, Operation
 
-from landbridge.codegen.llvm import arith, control, math, memory, vector
+from landbridge.codegen.llvm import arith, casts, control, math, memory, vector
 from landbridge.codegen.llvm.emitter import Emitter, ModuleState, Printer
 from landbridge.codegen.llvm.isa import Isa
 from landbridge.codegen.llvm.types import element_bytes, extent_bytes
@@ -23,6 +23,7 @@ from landbridge.errors import CodegenError
 
 PRINTERS: dict[type[Operation], Printer] = {
     **arith.PRINTERS,
+    **casts.PRINTERS,
     **math.PRINTERS,
     **memory.PRINTERS,
     **vector.PRINTERS,

@@ -7,7 +7,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, VectorType
 from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
 from xdsl.ir import Operation
 
-from landbridge.codegen.llvm.arith import bitcast, fast_flags
+from landbridge.codegen.llvm.arith import fast_flags
+from landbridge.codegen.llvm.casts import bitcast
 from landbridge.codegen.llvm.emitter import Emitter, Printer
 from landbridge.codegen.llvm.narrow_floats import in_float
 from landbridge.codegen.llvm.types import element_of, is_float, lanes_of, suffix
