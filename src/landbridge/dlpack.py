@@ -7,9 +7,9 @@ and is therefore refused for read-only memory.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from struct import Struct
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from landbridge.device.registry import device_of_type, device_type
 from landbridge.device.space import Region, Space
@@ -223,65 +223,91 @@ def import_object(x: Any, *, copy: bool | None = None) -> Tensor:
 
 def import_capsule(capsule: object, *, copy: bool | None = None) -> Tensor:
     """The memory that ``capsule`` describes as a Tensor; consumes it, even when it cannot be used."""
-    name = next((n for n in _USED if _capsule_is(capsule, n)), None)
-    if name is None:
+    name = _VERSIONED if _capsule_is(capsule, _VERSIONED) else _UNVERSIONED
+    if name is _UNVERSIONED and not _capsule_is(capsule, _UNVERSIONED):
         raise InputError("this is no DLPack capsule, or it was consumed before; ask the producer for another one")
     pointer = _capsule_pointer(capsule, name)
-    form = DLManagedTensorVersioned if name == _VERSIONED else DLManagedTensor
-    managed: _Managed = form.from_address(pointer)
+    # One read of the whole struct: ctypes takes longer for each field.
+    if name is _VERSIONED:
+        major, minor, _, deleter, flags, *described = _VERSIONED_FIELDS.unpack(
+            ctypes.string_at(pointer, _VERSIONED_FIELDS.size)
+        )
+    else:
+        *described, _, deleter = _UNVERSIONED_FIELDS.unpack(ctypes.string_at(pointer, _UNVERSIONED_FIELDS.size))
+        (major, minor), flags = VERSION, 0
     _capsule_rename(capsule, _USED[name])
-    owner = _Borrowed(pointer, managed.deleter)
-    flags = 0
-    if isinstance(managed, DLManagedTensorVersioned):
-        if managed.major != VERSION[0]:
-            raise InputError(f"the producer wrote DLPack {managed.major}.{managed.minor}; we read {VERSION[0]}.x")
-        flags = managed.flags
+    owner = _Borrowed(pointer, deleter)
+    if major != VERSION[0]:
+        raise InputError(f"the producer wrote DLPack {major}.{minor}; we read {VERSION[0]}.x")
     if copy is False and flags & FLAG_IS_COPIED:
         raise ZeroCopyError("from_dlpack(copy=False): the producer copied its memory; allow a copy")
-    return _tensor_over(managed.dl_tensor, owner, readonly=bool(flags & FLAG_READ_ONLY))
+    return _tensor_over(_Described(*described), owner, readonly=bool(flags & FLAG_READ_ONLY))
+
+
+class _Described(NamedTuple):
+    """The fields of a ``DLTensor``, in order."""
+
+    data: int
+    device_type: int
+    device_id: int
+    ndim: int
+    code: int
+    bits: int
+    lanes: int
+    shape: int
+    strides: int
+    byte_offset: int
+
+
+_TENSOR_FIELDS = "QiiiBBHQQQ"
+_VERSIONED_FIELDS = Struct("=IIQQQ" + _TENSOR_FIELDS)
+_UNVERSIONED_FIELDS = Struct("=" + _TENSOR_FIELDS + "QQ")
 
 
 class _Borrowed:
     """Memory of a producer, given back by its deleter when nothing uses it any more."""
 
-    def __init__(self, pointer: int, deleter: int | None) -> None:
+    __slots__ = ("_deleter", "_pointer")
+
+    def __init__(self, pointer: int, deleter: int) -> None:
         self._pointer = pointer
-        self._deleter: Callable[[int], None] | None = _Deleter(deleter) if deleter else None
+        self._deleter = deleter
 
     def __del__(self) -> None:
-        if self._deleter is not None:
-            self._deleter(self._pointer)
+        if self._deleter:
+            _Deleter(self._deleter)(self._pointer)
 
 
-def _tensor_over(described: DLTensor, owner: _Borrowed, *, readonly: bool) -> Tensor:
+def _tensor_over(described: _Described, owner: _Borrowed, *, readonly: bool) -> Tensor:
     from landbridge.tensor import Tensor
 
     name = from_dlpack_type(described.code, described.bits, described.lanes)
     itemsize = dtype(name).itemsize
-    shape = check_shape([described.shape[axis] for axis in range(described.ndim)], name)
-    strides = (
-        tuple(described.strides[axis] for axis in range(described.ndim)) if described.strides else row_major(shape)
-    )
+    shape = check_shape(_int64s(described.shape, described.ndim), name)
+    strides = _int64s(described.strides, described.ndim) if described.strides else row_major(shape)
     low = high = 0
     if 0 not in shape:
         spans = [(extent - 1) * stride * itemsize for extent, stride in zip(shape, strides, strict=True)]
         low, high = sum(s for s in spans if s < 0), sum(s for s in spans if s > 0) + itemsize
-    where = (described.device_type, described.device_id)
-    base, offset = described.data or 0, described.byte_offset
-    if where[0] in _HOST_TYPES:
+    base, offset = described.data, described.byte_offset
+    if described.device_type in _HOST_TYPES:
         address = base + offset
         if address % itemsize:
             raise ZeroCopyError(
                 f"DLPack: elements of {itemsize} bytes at {address:#x} are not at a multiple of their size; "
                 "copy them first"
             )
-        storage = borrow_host(address + low, high - low, owner, readonly=readonly)
-        return Tensor(storage, name, shape, strides, -low)
-    device = device_of_type(*where)
-    region = Region(Space(device, "global", base))
+        return Tensor(borrow_host(address + low, high - low, owner, readonly=readonly), name, shape, strides, -low)
+    device = device_of_type(described.device_type, described.device_id)
     # The producer's allocation begins somewhere at or before its data: from there to the last element is ours.
-    storage = Storage(region, device.memory_kind(), offset + high, readonly=readonly, owner=owner)
+    storage = Storage(
+        Region(Space(device, "global", base)), device.memory_kind(), offset + high, readonly=readonly, owner=owner
+    )
     return Tensor(storage, name, shape, strides, offset)
+
+
+def _int64s(address: int, count: int) -> tuple[int, ...]:
+    return Struct(f"={count}q").unpack(ctypes.string_at(address, 8 * count)) if count else ()
 
 
 def _import_unsigned(x: Any, error: BufferError) -> Tensor:

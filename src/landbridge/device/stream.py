@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from landbridge.device.device import Device
+from landbridge.device.registry import device as find_device
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +35,13 @@ _current = _Current()
 def current_device() -> Device:
     """The device this thread allocates on when none is named; ``cpu:0`` unless ``set_device`` says otherwise."""
     if _current.device is None:
-        from landbridge.device.registry import device
-
-        return device("cpu")
+        return find_device("cpu")
     return _current.device
 
 
 @contextmanager
 def set_device(device: Device | str) -> Iterator[Device]:
     """Make ``device`` this thread's current one; the previous one is restored on exit."""
-    from landbridge.device.registry import device as find_device
-
     previous = _current.device
     _current.device = found = find_device(device)
     try:

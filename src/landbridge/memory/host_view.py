@@ -65,9 +65,11 @@ class HostView:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._entered = False
-        self._storage.close_view(self._access)
-        self._end(self.mode)
+        try:
+            self._end(self.mode)
+        finally:
+            self._entered = False
+            self._storage.close_view(self._access)
 
     @property
     def tensor(self) -> Tensor:
