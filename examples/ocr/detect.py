@@ -15,9 +15,9 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from models import CLASSIFY, DETECT, model_file
 from pixels import detector_size, write_for_classifier, write_for_detector
 from text_boxes import TextBox, crop, find_boxes
+from wheel_models import CLASSIFY, DETECT, PP_OCR, wheel_model
 
 import landbridge as lb
 
@@ -28,7 +28,7 @@ SURE = 0.9  # a line counts as upside down above this probability
 def compiled(name: str, shape: tuple[int, ...]) -> lb.Executable:
     """The model called ``name``, compiled for this machine at ``shape``."""
     began = time.perf_counter()
-    executable = lb.compile(model_file(name), target="llvm", shapes={"x": shape})
+    executable = lb.compile(wheel_model(PP_OCR, name), target="llvm", shapes={"x": shape})
     print(f"compiled {name} for {'x'.join(map(str, shape))} in {time.perf_counter() - began:.1f} s")
     return executable
 

@@ -1,4 +1,4 @@
-"""The PP-OCR models of the wheel rapidocr-onnxruntime (Apache-2.0), fetched by pip as data and never imported."""
+"""ONNX models that wheels carry, fetched by pip as data and never imported."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-WHEEL = "rapidocr-onnxruntime==1.4.4"
+#: PP-OCR, version 4 (Apache-2.0).
+PP_OCR = "rapidocr-onnxruntime==1.4.4"
 DETECT = "ch_PP-OCRv4_det_infer.onnx"
 CLASSIFY = "ch_ppocr_mobile_v2.0_cls_infer.onnx"
+RECOGNIZE = "ch_PP-OCRv4_rec_infer.onnx"
 
 
 def cache_folder() -> Path:
@@ -21,18 +23,18 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "landbridge"
 
 
-def model_file(name: str) -> Path:
-    """The ``.onnx`` file ``name``, downloaded with its wheel the first time."""
-    file = cache_folder() / "rapidocr-1.4.4" / name
+def wheel_model(requirement: str, name: str) -> Path:
+    """The file ``name`` of the wheel ``requirement`` (``name==version``), downloaded the first time."""
+    file = cache_folder() / requirement.replace("==", "-") / name
     if not file.exists():
-        _fetch(file.parent)
+        _fetch(requirement, file.parent)
     return file
 
 
-def _fetch(folder: Path) -> None:
+def _fetch(requirement: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", scratch, WHEEL]
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", scratch, requirement]
         subprocess.run(pip, check=True)
         (wheel,) = Path(scratch).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
