@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from landbridge.tensor import asarray as asarray
     from landbridge.tensor import empty as empty
     from landbridge.tensor import from_dlpack as from_dlpack
+    from landbridge.tensor import from_dma_buf as from_dma_buf
 
 #: Where each public name is defined; the errors are all in ``landbridge.errors``.
 _HOME = {
@@ -46,6 +47,7 @@ _HOME = {
     "compile": "landbridge.compiler",
     "empty": "landbridge.tensor",
     "from_dlpack": "landbridge.tensor",
+    "from_dma_buf": "landbridge.tensor",
     "ledger": "landbridge.memory.ledger",
     "load": "landbridge.loader",
     "no_copies": "landbridge.memory.ledger",

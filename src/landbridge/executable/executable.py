@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from landbridge.errors import ExecutableError
 from landbridge.executable.instructions import Instruction
 
 
@@ -90,8 +91,14 @@ class Executable:
 
     @property
     def main(self) -> Function:
-        """The entry point a Session runs."""
-        return self.functions["main"]
+        """The entry point a Session runs; raises ExecutableError when there is none."""
+        try:
+            return self.functions["main"]
+        except KeyError:
+            names = ", ".join(self.functions) or "none"
+            raise ExecutableError(
+                f"no function is called 'main'; there are: {names}; compile the model again"
+            ) from None
 
     def save(self, path: str | Path) -> None:
         """Write the ``.lbx`` file; an existing file is replaced only when the new one is complete."""

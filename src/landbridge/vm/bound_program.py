@@ -54,7 +54,7 @@ class BoundProgram:
         if images:
             runtime, pool = runtime_address(images[0]), pool_address(images[0], threads, lock)
         self._images = images
-        self._device = str(devices[0]) if devices else "cpu:0"
+        self._device = str(devices[0])
         self.moves = program.moves
         self.words, self.call_words = program.instantiate(), program.instantiate()
         self.execute = _executor(program, self.words, runtime, pool)

@@ -24,6 +24,8 @@ def bind_devices(
     """
     asked = dict(devices or {})
     names = [vdevice.name for vdevice in vdevices]
+    if not names:
+        raise BindError("the program names no vdevice to bind; compile the model again")
     for name in asked:
         if name not in names:
             near = get_close_matches(name, names, 1)
