@@ -7,6 +7,7 @@ and is therefore refused for read-only memory.
 from __future__ import annotations
 
 import ctypes
+from functools import cache
 from itertools import count
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +18,7 @@ from landbridge.dtypes import dtype, from_dlpack_type
 from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.export import Exporter
 from landbridge.memory.storage import Storage, borrow_host
-from landbridge.shape import check_shape, row_major
+from landbridge.shape import check_shape, dense_bytes, row_major
 
 if TYPE_CHECKING:
     from landbridge.tensor import Tensor
@@ -284,9 +285,13 @@ def _tensor_over(described: _Described, owner: _Borrowed, *, readonly: bool) -> 
     name = from_dlpack_type(described.code, described.bits, described.lanes)
     itemsize = dtype(name).itemsize
     shape = check_shape(_int64s(described.shape, described.ndim), name)
-    strides = _int64s(described.strides, described.ndim) if described.strides else row_major(shape)
+    dense = row_major(shape)
+    strides = _int64s(described.strides, described.ndim) if described.strides else dense
     low = high = 0
-    if 0 not in shape:
+    if strides == dense:
+        strides = dense
+        high = dense_bytes(shape, name)
+    elif 0 not in shape:
         spans = [(extent - 1) * stride * itemsize for extent, stride in zip(shape, strides, strict=True)]
         low, high = sum(s for s in spans if s < 0), sum(s for s in spans if s > 0) + itemsize
     base, offset = described.data, described.byte_offset
@@ -297,7 +302,8 @@ def _tensor_over(described: _Described, owner: _Borrowed, *, readonly: bool) -> 
                 f"DLPack: elements of {itemsize} bytes at {address:#x} are not at a multiple of their size; "
                 "copy them first"
             )
-        return Tensor(borrow_host(address + low, high - low, owner, readonly=readonly), name, shape, strides, -low)
+        storage = borrow_host(address + low, high - low, owner, readonly=readonly)
+        return Tensor(storage, name, shape, None if strides is dense else strides, -low)
     device = device_of_type(described.device_type, described.device_id)
     # The producer's allocation begins somewhere at or before its data: from there to the last element is ours.
     storage = Storage(
@@ -307,7 +313,12 @@ def _tensor_over(described: _Described, owner: _Borrowed, *, readonly: bool) -> 
 
 
 def _int64s(address: int, count: int) -> tuple[int, ...]:
-    return Struct(f"={count}q").unpack(ctypes.string_at(address, 8 * count)) if count else ()
+    return _int64_fields(count).unpack(ctypes.string_at(address, 8 * count)) if count else ()
+
+
+@cache
+def _int64_fields(count: int) -> Struct:
+    return Struct(f"={count}q")
 
 
 def _import_unsigned(x: Any, error: BufferError) -> Tensor:

@@ -66,6 +66,7 @@ def dtype_name(value: Any) -> str:
     return dtype(name).name
 
 
+@cache
 def from_dlpack_type(code: int, bits: int, lanes: int) -> str:
     """The name of a DLPack data type; raises InputError when it has none here."""
     for d in _DTYPES.values():

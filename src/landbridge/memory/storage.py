@@ -238,12 +238,7 @@ def import_memory(device: Device, source: ImportSource, access: AccessMode, owne
 
 def borrow_host(address: int, nbytes: int, owner: object, *, readonly: bool) -> Storage:
     """A Storage over ``nbytes`` bytes of this process that ``owner`` keeps alive."""
-    storage = Storage(
-        Region(Space(host_device(), "global", address)),
-        borrowed_host_kind(),
-        nbytes,
-        readonly=readonly,
-        owner=owner,
-    )
+    space = Space(host_device(), "global", address)
+    storage = Storage(Region(space), borrowed_host_kind(), nbytes, readonly=readonly, owner=owner)
     storage._address = address
     return storage
