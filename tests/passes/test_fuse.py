@@ -174,7 +174,7 @@ def test_a_transposed_operand_stays_outside_of_an_epilogue():
         return [elementwise(g, lambda s, a, b: a + b, conv(g, x, 4), transpose(g, y, [0, 1, 3, 2]))]
 
     module = fused([(1, 3, 8, 8), (1, 4, 8, 8)], build)
-    assert [stages(module, c) for c in calls(module)] == [["fill", "pppprrr"], ["pppp"]]
+    assert [stages(module, c) for c in calls(module)] == [["pppp"], ["fill", "pppprrr", "pppp"]]
 
 
 def layer_norm(g, x, width):

@@ -21,7 +21,7 @@ def fuse(module: IRModule) -> None:
     graph = Graph(module)
     for block in graph.blocks:
         merge_operands(graph, block)
-        fuse_pointwise(graph, block, into_reductions=False)
+        fuse_pointwise(graph, block)
         fuse_epilogues(graph, block)
         fuse_rows(graph, block)
-        fuse_pointwise(graph, block, into_reductions=True)
+        fuse_pointwise(graph, block, last=True)

@@ -25,6 +25,13 @@ class Read:
     operand: Operand
 
 
+def input_count(op: linalg.ops.GenericOp) -> int:
+    """The number of inputs of a generic: it has one output for each value it yields."""
+    last = op.body.block.last_op
+    assert last is not None  # a body ends in linalg.yield
+    return len(op.operands) - len(last.operands)
+
+
 def reads_of(buffer: SSAValue) -> list[Read] | None:
     """The reads of ``buffer`` by generic stages; None when something reads it in another way (pad, load)."""
     reads: list[Read] = []
@@ -32,7 +39,7 @@ def reads_of(buffer: SSAValue) -> list[Read] | None:
     for use in buffer.uses:
         op = use.operation
         if isinstance(op, linalg.ops.GenericOp):
-            if use.index < len(op.inputs):
+            if use.index < input_count(op):
                 if op not in views:
                     views[op] = view_generic(op)
                 stage = views[op]
@@ -48,7 +55,7 @@ def writers_of(buffer: SSAValue) -> list[Operation]:
     for use in buffer.uses:
         op = use.operation
         if isinstance(op, linalg.ops.GenericOp):
-            if use.index >= len(op.inputs):
+            if use.index >= input_count(op):
                 writers.append(op)
         elif use.index > 0 and not isinstance(op, memref.LoadOp):
             writers.append(op)

@@ -10,7 +10,7 @@ from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import Generic, is_identity, view_generic
 from landbridge.ir.types import shape_of
 from landbridge.passes.fuse.accesses import follows, pointwise_stage, reads_of, writers_of
-from landbridge.passes.fuse.graph import Graph
+from landbridge.passes.fuse.graph import Graph, inputs_of
 from landbridge.passes.fuse.merge import merge
 from landbridge.passes.fuse.pointwise import only_consumer, reads_by
 from landbridge.passes.fuse.reshape import cross, crossing_pointwise
@@ -23,7 +23,7 @@ def fuse_epilogues(graph: Graph, block: Block) -> None:
         if pointwise_stage(graph.function(call)) is None:
             continue
         found = []
-        for value in call.inputs:
+        for value in inputs_of(call):
             producer = graph.producer(value, block)
             if producer is not None and _can_follow(graph, producer, call, value):
                 found.append((graph.order[producer], producer, value))

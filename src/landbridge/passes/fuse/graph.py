@@ -15,7 +15,7 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.types import element_count, shape_of
 from landbridge.passes.fuse.accesses import erase
 
-Key: TypeAlias = SSAValue | tuple[str, str]
+Key: TypeAlias = SSAValue | str
 
 _NODE_NAME_LIMIT = 96
 
@@ -27,10 +27,16 @@ def callee_of(call: CallOp) -> str:
     return symbol.root_reference.data
 
 
+def inputs_of(call: CallOp) -> tuple[SSAValue, ...]:
+    """The inputs of a call on tensors, which has a destination for each result. Cheaper than ``call.inputs``."""
+    operands = call.operands
+    return tuple(operands[: len(operands) - len(call.results)])
+
+
 def value_key(value: SSAValue) -> Key:
     """Equal for values that hold the same elements: a constant is known by its symbol."""
     if isinstance(value.owner, ConstantOp):
-        return (str(value.owner.symbol), str(value.type))
+        return value.owner.symbol.root_reference.data
     return value
 
 
@@ -71,7 +77,8 @@ class Graph:
         self._nodes: dict[CallOp, list[str]] = {}
         self._callers: Counter[str] = Counter()
         self.blocks: list[Block] = []
-        self._collect(module.main.body.block)
+        self._main = module.main
+        self._collect(self._main.body.block)
 
     def _collect(self, block: Block) -> None:
         self.blocks.append(block)
@@ -112,7 +119,7 @@ class Graph:
             if name not in self.prims:
                 break
         function.sym_name = StringAttr(name)
-        self.module.op.body.block.insert_op_before(function, self.module.main)
+        self.module.op.body.block.insert_op_before(function, self._main)
         self.prims[name] = function
         self._callers[name] = 1
 
@@ -157,7 +164,7 @@ class Graph:
                     return None
                 if isinstance(op, ViewOp) and is_reshape(op):
                     pending.append(op.result)
-                elif isinstance(op, CallOp) and use.index < len(op.inputs):
+                elif isinstance(op, CallOp) and use.index < len(inputs_of(op)):
                     found[op, value] = None
                 else:
                     return None

@@ -30,6 +30,7 @@ from landbridge.passes.fuse.accesses import (
     buffers_read,
     canonical,
     erase,
+    input_count,
     is_copy,
     iterations,
     reads_each_once,
@@ -40,8 +41,11 @@ from landbridge.passes.fuse.accesses import (
 from landbridge.passes.fuse.vectors import composed, computes_addresses, keeps_vectors
 
 
-def can_inline(producer: Generic, reads: list[Read]) -> bool:
-    """Whether computing ``producer`` inside the one stage that makes ``reads`` repeats no work worth saving."""
+def can_inline(producer: Generic, reads: list[Read], budget: int = 0) -> bool:
+    """Whether computing ``producer`` inside the one stage that makes ``reads`` repeats no work worth saving.
+
+    Work of up to ``budget`` (as in ``keeps_vectors``) may lose its vectors.
+    """
     if not reads or len({r.stage.op for r in reads}) != 1:
         return False
     stage = reads[0].stage
@@ -59,10 +63,10 @@ def can_inline(producer: Generic, reads: list[Read]) -> bool:
         return any(reads_each_once(composed(p.map, at), stage.extents) for p in producer.ins)
     if not is_copy(producer) and len(maps) * iterations(stage) > iterations(producer):
         return False
-    return keeps_vectors(producer, stage, [r.operand for r in reads])
+    return keeps_vectors(producer, stage, [r.operand for r in reads], budget)
 
 
-def inline_temporaries(block: Block) -> None:
+def inline_temporaries(block: Block, budget: int = 0) -> None:
     """Inline every elementwise stage of a PrimFunc's block whose temporary one later stage reads, where it pays."""
     changed = True
     while changed:
@@ -70,22 +74,26 @@ def inline_temporaries(block: Block) -> None:
         op = block.first_op
         while op is not None:
             following = op.next_op
-            if isinstance(op, linalg.ops.GenericOp) and _inline_stage(op):
+            if isinstance(op, linalg.ops.GenericOp) and _inline_stage(op, budget):
                 changed = True
                 if following is not None and following.parent is None:
                     following = block.first_op  # it read the temporary, and another stands in its place
             op = following
 
 
-def _inline_stage(op: linalg.ops.GenericOp) -> bool:
-    target = op.outputs[0]
-    if len(op.outputs) != 1 or not isinstance(target.owner, memref.AllocOp) or writers_of(target) != [op]:
+def _inline_stage(op: linalg.ops.GenericOp, budget: int) -> bool:
+    target = op.operands[-1]
+    if (
+        len(op.operands) != input_count(op) + 1
+        or not isinstance(target.owner, memref.AllocOp)
+        or writers_of(target) != [op]
+    ):
         return False
     producer = view_generic(op)
     if not producer.elementwise or producer.outs[0].scalar.first_use is not None:
         return False
     reads = reads_of(target)
-    if not reads or not can_inline(producer, reads) or _overwritten(producer, reads[0].stage.op):
+    if not reads or not can_inline(producer, reads, budget) or _overwritten(producer, reads[0].stage.op):
         return False
     substitute(producer, reads[0].stage, target)
     erase(op)

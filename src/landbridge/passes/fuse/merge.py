@@ -10,27 +10,28 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.stages import view_generic
-from landbridge.passes.fuse.graph import Graph, Key, value_key
+from landbridge.passes.fuse.graph import Graph, Key, inputs_of, value_key
 from landbridge.passes.fuse.inline import inline_temporaries, tidy_operands
 
 _STEM_LIMIT = 40
 
 
-def merge(graph: Graph, calls: Sequence[CallOp]) -> CallOp:
+def merge(graph: Graph, calls: Sequence[CallOp], budget: int = 0) -> CallOp:
     """One call, where the last of ``calls`` stands, that does what they do in order; it takes their place.
 
     Every result but the last call's is read by these calls only and in its own shape; it becomes a temporary.
+    ``budget``: how much work may lose its vectors for it, as in ``keeps_vectors``.
     """
     last = calls[-1]
     functions = [graph.own(c) for c in calls]
     internal = {r for c in calls[:-1] for r in c.res}
     inputs: dict[Key, SSAValue] = {}
     for call in calls:
-        for value in call.inputs:
+        for value in inputs_of(call):
             if value not in internal:
                 inputs.setdefault(value_key(value), value)
     stem = _stem(functions)
-    function = _concatenate(calls, functions, inputs)
+    function = _concatenate(calls, functions, inputs, budget)
     graph.add(function, stem)
     types = [r.type for r in last.res]
     new = CallOp(function.sym_name.data, list(inputs.values()), list(last.destinations), types)
@@ -45,7 +46,9 @@ def merge(graph: Graph, calls: Sequence[CallOp]) -> CallOp:
     return new
 
 
-def _concatenate(calls: Sequence[CallOp], functions: Sequence[func.FuncOp], inputs: dict[Key, SSAValue]) -> func.FuncOp:
+def _concatenate(
+    calls: Sequence[CallOp], functions: Sequence[func.FuncOp], inputs: dict[Key, SSAValue], budget: int
+) -> func.FuncOp:
     """A PrimFunc of ``inputs`` and the last call's destinations that runs ``functions`` in order.
 
     The bodies are moved, not copied. Elementwise stages are inlined into their readers where it pays. Inputs that
@@ -56,21 +59,21 @@ def _concatenate(calls: Sequence[CallOp], functions: Sequence[func.FuncOp], inpu
     temporaries: list[memref.AllocOp] = []
     for call, function in zip(calls, functions, strict=True):
         arguments = function.body.block.args
-        for value, argument in zip(call.inputs, arguments, strict=False):
+        for value, argument in zip(inputs_of(call), arguments, strict=False):
             types.setdefault(value_key(value), argument.type)
         if call is not calls[-1]:
-            for result, argument in zip(call.res, arguments[len(call.inputs) :], strict=True):
+            for result, argument in zip(call.res, arguments[len(inputs_of(call)) :], strict=True):
                 temporaries.append(memref.AllocOp([], [], argument.type))
                 bound[result] = temporaries[-1].memref
-    outputs = functions[-1].body.block.args[len(calls[-1].inputs) :]
+    outputs = functions[-1].body.block.args[len(inputs_of(calls[-1])) :]
     block = Block(temporaries, arg_types=[*(types[k] for k in inputs), *(o.type for o in outputs)])
     bound.update(zip(inputs, block.args, strict=False))
     for call, function in zip(calls, functions, strict=True):
         targets = block.args[len(inputs) :] if call is calls[-1] else [bound[r] for r in call.res]
-        values = [*(bound[value_key(v)] for v in call.inputs), *targets]
+        values = [*(bound[value_key(v)] for v in inputs_of(call)), *targets]
         _move_body(function.body.block, values, block)
     block.add_op(func.ReturnOp())
-    inline_temporaries(block)
+    inline_temporaries(block, budget)
     for key, argument in zip(list(inputs), block.args, strict=False):
         if argument.first_use is None:
             block.erase_arg(argument)

@@ -7,25 +7,29 @@ from xdsl.ir import Block, SSAValue
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.types import vdevice_of
 from landbridge.passes.fuse.accesses import Read, pointwise_stage, reads_of
-from landbridge.passes.fuse.graph import Graph, source_of
+from landbridge.passes.fuse.graph import Graph, inputs_of, source_of
 from landbridge.passes.fuse.inline import can_inline
 from landbridge.passes.fuse.merge import merge
 from landbridge.passes.fuse.reshape import cross, crossing
+from landbridge.passes.fuse.vectors import LIGHT
 
 
 def merge_operands(graph: Graph, block: Block) -> None:
     """Give every call each of its inputs once."""
     for call in graph.calls(block):
-        if len(set(call.inputs)) < len(call.inputs):
+        if len(set(inputs_of(call))) < len(inputs_of(call)):
             merge(graph, [call])
 
 
-def fuse_pointwise(graph: Graph, block: Block, into_reductions: bool) -> None:
-    """Inline elementwise producers, in program order; into plain reductions too when ``into_reductions``."""
+def fuse_pointwise(graph: Graph, block: Block, last: bool = False) -> None:
+    """Inline elementwise producers, in program order.
+
+    The ``last`` time, when nothing better can come, also into plain reductions and where light work loses its vectors.
+    """
     for call in graph.calls(block):
         current: CallOp | None = call
         while current is not None:
-            current = _absorb(graph, block, current, into_reductions)
+            current = _absorb(graph, block, current, last)
 
 
 def only_consumer(graph: Graph, producer: CallOp, call: CallOp, value: SSAValue) -> bool:
@@ -37,22 +41,22 @@ def only_consumer(graph: Graph, producer: CallOp, call: CallOp, value: SSAValue)
 
 def reads_by(graph: Graph, call: CallOp, value: SSAValue) -> list[Read] | None:
     """How the PrimFunc of ``call`` reads its input ``value``; None when not by generic stages alone."""
-    return reads_of(graph.function(call).body.block.args[list(call.inputs).index(value)])
+    return reads_of(graph.function(call).body.block.args[list(inputs_of(call)).index(value)])
 
 
-def _absorb(graph: Graph, block: Block, call: CallOp, into_reductions: bool) -> CallOp | None:
+def _absorb(graph: Graph, block: Block, call: CallOp, last: bool) -> CallOp | None:
     """Merge one elementwise producer into ``call``; the merged call, or None when there is none to merge."""
-    for value in call.inputs:
+    budget = LIGHT if last else 0
+    for value in dict.fromkeys(inputs_of(call)):
         producer = graph.producer(value, block)
         if producer is None or not only_consumer(graph, producer, call, value):
             continue
         stage = pointwise_stage(graph.function(producer))
-        if stage is None:
+        if stage is None or (source_of(value) is not value and not crossing(graph, call, value)):
             continue
-        reads = reads_by(graph, call, value)
-        if not reads or (reads[0].stage.reduces and not into_reductions) or not can_inline(stage, reads):
-            continue
-        if source_of(value) is not value and not crossing(graph, call, value):
-            continue
-        return merge(graph, [producer, cross(graph, call, value)])
+        # Whether to inline shows when the reshapes between the two are gone; without them nothing is lost.
+        call, result = cross(graph, call, value), producer.res[0]
+        reads = reads_by(graph, call, result)
+        if reads and (last or not reads[0].stage.reduces) and can_inline(stage, reads, budget):
+            return merge(graph, [producer, call], budget)
     return None

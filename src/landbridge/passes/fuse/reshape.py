@@ -13,7 +13,7 @@ from landbridge.ir.graph_ops import CallOp, ViewOp
 from landbridge.ir.stages import Generic, is_identity, view_generic
 from landbridge.ir.types import dtype_of, shape_of, tensor_type, vdevice_of
 from landbridge.passes.fuse.accesses import pointwise_stage, reads_of
-from landbridge.passes.fuse.graph import Graph, erase_dead_views, source_of
+from landbridge.passes.fuse.graph import Graph, erase_dead_views, inputs_of, source_of
 from landbridge.passes.fuse.inline import rebuild
 
 Shape = tuple[int, ...]
@@ -80,27 +80,29 @@ class _Operand:
 
 
 def _reshaped(graph: Graph, call: CallOp, value: SSAValue) -> list[_Operand] | None:
-    """The inputs of an elementwise call once its loops have the shape of the source of ``value``.
+    """The accesses of the inputs of an elementwise call once its loops have the shape of the source of ``value``.
 
     None unless the call is one elementwise stage that reads ``value`` at its loop indices, and every input,
     in every group of dimensions that the reshape keeps together, either follows the loops or stands still.
     """
     stage = pointwise_stage(graph.function(call))
-    if stage is None or len(call.inputs) != len(stage.ins) or _knows_indices(stage):
+    if stage is None or len(inputs_of(call)) != len(stage.ins) or _knows_indices(stage):
         return None
     if shape_of(value.type) != stage.extents or not isinstance(call.destinations[0].owner, bufferization.AllocTensorOp):
         return None
     arguments = graph.function(call).body.block.args
-    if [o.buffer for o in stage.ins] != list(arguments[:-1]):
+    accesses = {o.buffer: o for o in stage.ins}
+    if set(accesses) != set(arguments[:-1]):
         return None
-    if not all(is_identity(o.map, stage.extents) for o, v in zip(stage.ins, call.inputs, strict=True) if v is value):
+    inputs = [accesses[a] for a in arguments[:-1]]
+    if not all(is_identity(o.map, stage.extents) for o, v in zip(inputs, inputs_of(call), strict=True) if v is value):
         return None
     new = shape_of(source_of(value).type)
     groups = groups_of(stage.extents, new)
     if groups is None:
         return None
     operands = []
-    for o in stage.ins:
+    for o in inputs:
         operand = _regroup(shape_of(o.buffer.type), o.map, stage.extents, new, groups)
         if operand is None:
             return None
@@ -147,15 +149,17 @@ def _reshape(graph: Graph, call: CallOp, shape: Shape, operands: list[_Operand])
     stage = pointwise_stage(function)
     block = call.parent
     assert stage is not None and block is not None  # ``_reshaped`` has seen the stage
+    positions: dict[SSAValue, int] = {a: i for i, a in enumerate(function.body.block.args)}
+    order = [positions[b] for b in stage.op.inputs]
     for i, operand in enumerate(operands):
         _retype_argument(function, i, operand.shape)
     _retype_argument(function, len(operands), shape)
     arguments = function.body.block.args
-    ins = [(a, o.map) for a, o in zip(arguments, operands, strict=False)]
+    ins = [(arguments[i], operands[i].map) for i in order]
     rebuild(stage.op, ins, [(arguments[-1], AffineMap.identity(len(shape)))], shape)
     old = call.res[0].type
     ty = tensor_type(shape, dtype_of(old), vdevice_of(old))
-    inputs = [_as_shape(v, o.shape, call) for v, o in zip(call.inputs, operands, strict=True)]
+    inputs = [_as_shape(v, o.shape, call) for v, o in zip(inputs_of(call), operands, strict=True)]
     destination = bufferization.AllocTensorOp(ty)
     new = CallOp(function.sym_name.data, inputs, [destination.tensor], [ty])
     view = ViewOp(new.res[0], old)
@@ -196,14 +200,14 @@ def _retyped(graph: Graph, call: CallOp, value: SSAValue) -> bool:
     if [e for e in before if e != 1] != [e for e in after if e != 1]:
         return False
     arguments = graph.function(call).body.block.args
-    return all(reads_of(a) is not None for a, v in zip(arguments, call.inputs, strict=False) if v is value)
+    return all(reads_of(a) is not None for a, v in zip(arguments, inputs_of(call), strict=False) if v is value)
 
 
 def _retype(graph: Graph, call: CallOp, value: SSAValue) -> CallOp:
     function = graph.own(call)
     source = source_of(value)
     before, after = shape_of(source.type), shape_of(value.type)
-    for i, v in enumerate(call.inputs):
+    for i, v in enumerate(inputs_of(call)):
         if v is not value:
             continue
         for read in reads_of(function.body.block.args[i]) or []:

@@ -17,7 +17,7 @@ from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import item_bytes, shape_of, vdevice_of
 from landbridge.passes.fuse.accesses import MAX_OPERANDS, buffers_read, identity_prefix, plain_reduction
-from landbridge.passes.fuse.graph import Graph
+from landbridge.passes.fuse.graph import Graph, inputs_of
 from landbridge.passes.fuse.merge import merge
 
 #: A row, as one stage walks it, stays in the first-level cache with room for its neighbours.
@@ -93,7 +93,7 @@ def _grow(graph: Graph, block: Block, sink: CallOp, rows: dict[CallOp, Rows | No
     placement = vdevice_of(sink.res[0].type)
     pending = [sink]
     while pending:
-        for value in pending.pop().inputs:
+        for value in inputs_of(pending.pop()):
             producer = graph.producer(value, block)
             if producer is None or producer in group or vdevice_of(value.type) != placement:
                 continue
@@ -110,7 +110,7 @@ def _grow(graph: Graph, block: Block, sink: CallOp, rows: dict[CallOp, Rows | No
 
 def _rows(graph: Graph, call: CallOp, rows: dict[CallOp, Rows | None]) -> Rows | None:
     if call not in rows:
-        rows[call] = rows_of(graph.function(call), len(call.inputs)) if len(call.res) == 1 else None
+        rows[call] = rows_of(graph.function(call), len(inputs_of(call))) if len(call.res) == 1 else None
     return rows[call]
 
 
@@ -123,7 +123,7 @@ def _fits(graph: Graph, group: set[CallOp], rows: dict[CallOp, Rows | None]) -> 
             return False
         facts[call] = r
     internal: set[SSAValue] = {r for c in group for r in c.res}
-    if len({v for c in group for v in c.inputs} - internal) > MAX_OPERANDS:
+    if len({v for c in group for v in inputs_of(c)} - internal) > MAX_OPERANDS:
         return False
     members = list(facts.values())
     prefix = members[0].prefix
@@ -131,7 +131,7 @@ def _fits(graph: Graph, group: set[CallOp], rows: dict[CallOp, Rows | None]) -> 
         prefix = _common(prefix, r.prefix)
     depth = len(prefix)
     for call, r in facts.items():
-        for value, limit in zip(call.inputs, r.inputs, strict=True):
+        for value, limit in zip(inputs_of(call), r.inputs, strict=True):
             if value in internal:
                 depth = min(depth, limit)
     walked = [(prod(loops[depth:]), r.width) for r in members for loops in r.loops]

@@ -10,7 +10,7 @@ from xdsl.ir.affine import AffineMap
 
 from landbridge.ir.stages import Generic, Operand, view_generic
 from landbridge.ir.types import shape_of
-from landbridge.passes.fuse.accesses import follows
+from landbridge.passes.fuse.accesses import follows, input_count
 from landbridge.passes.lower.access import linear_index
 
 #: A body of this cost may run on scalars: the access that forces it costs as much.
@@ -24,8 +24,11 @@ def computes_addresses(stage: Generic) -> bool:
     return any(isinstance(op, memref.LoadOp | linalg.ops.IndexOp) for op in stage.body.ops)
 
 
-def keeps_vectors(producer: Generic, stage: Generic, through: Sequence[Operand]) -> bool:
-    """Whether ``producer`` inside ``stage``, for its operands ``through``, runs on vectors, or neither needs them."""
+def keeps_vectors(producer: Generic, stage: Generic, through: Sequence[Operand], budget: int) -> bool:
+    """Whether ``producer`` inside ``stage``, for its operands ``through``, runs on vectors as they did before.
+
+    Work of up to ``budget`` may leave the vectors.
+    """
     others = [(o.buffer, o.map) for o in stage.ins if o not in through]
     inner = [(p.buffer, composed(p.map, o.map)) for o in through for p in producer.ins]
     addresses = computes_addresses(producer) or computes_addresses(stage)
@@ -34,7 +37,7 @@ def keeps_vectors(producer: Generic, stage: Generic, through: Sequence[Operand])
         return followed  # it shares the loops of the reduction, which must stay vectors
     if not addresses and _has_lane(stage, [*others, *inner]):
         return True
-    return sum(_cost(s) for s in (producer, stage) if runs_on_vectors(s)) <= LIGHT
+    return sum(_cost(s) for s in (producer, stage) if runs_on_vectors(s)) <= budget
 
 
 def is_light(stage: Generic) -> bool:
@@ -71,7 +74,7 @@ def _after_reduction(stage: Generic) -> bool:
     for operand in stage.ins:
         for use in operand.buffer.uses:
             op = use.operation
-            if isinstance(op, linalg.ops.GenericOp) and use.index >= len(op.inputs) and view_generic(op).reduces:
+            if isinstance(op, linalg.ops.GenericOp) and use.index >= input_count(op) and view_generic(op).reduces:
                 return True
     return False
 
