@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import subprocess
+import sys
 from typing import Any
 
 import ml_dtypes
@@ -176,6 +178,17 @@ class TestWithNumpy:
             t = lb.from_dlpack(FLOATS, copy=True)
         assert moves.total_bytes == 48
         assert t.data_address != ADDRESS
+
+
+def test_exports_that_live_until_the_interpreter_exits() -> None:
+    script = (
+        "import numpy as np, landbridge as lb\n"
+        "t = lb.empty(1 << 16, dtype='float32')\n"
+        "kept = [np.from_dlpack(t), np.asarray(t)[1:], t.__dlpack__(), lb.from_dlpack(np.zeros(9)), t.host_view()]\n"
+        "cycle = [kept]; cycle.append(cycle)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 class TestProducerHere:
