@@ -37,11 +37,12 @@ _process = _Process()
 
 def runtime_address(image: LoadedImage) -> int:
     """The address of ``landbridge_run_v1`` of this process; ``image`` serves it when it is the first."""
-    if _process.image is None:
-        for symbol in (RUN_SYMBOL, POOL_CREATE_SYMBOL, POOL_DESTROY_SYMBOL):
-            if symbol not in image:
-                raise BindError(f"the code image has no runtime ({symbol}); compile the model again")
-        _process.image = image
+    with _process.lock:
+        if _process.image is None:
+            for symbol in (RUN_SYMBOL, POOL_CREATE_SYMBOL, POOL_DESTROY_SYMBOL):
+                if symbol not in image:
+                    raise BindError(f"the code image has no runtime ({symbol}); compile the model again")
+            _process.image = image
     return _process.image.address(RUN_SYMBOL)
 
 
