@@ -1,0 +1,39 @@
+"""What ``import landbridge``, and loading and running a compiled program, must not import."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import landbridge as lb
+from tests.small_models import add
+
+COMPILER = ("xdsl", "onnx", "onnx_ir", "llvmlite")
+
+_IMPORT = "import landbridge"
+_RUN = """
+import sys, numpy, landbridge as lb
+session = lb.Session(lb.load(sys.argv[1]), num_threads=1)
+x = numpy.ones(64, numpy.float32)
+session.set_input_zero_copy("x", x)
+session.run()
+with session.get_output(0).host_view("r") as y:
+    assert y[63] == 64
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "absent"), [(_IMPORT, (*COMPILER, "typer", "tvm_ffi")), (_RUN, (*COMPILER, "typer"))]
+)
+def test_heavy_packages_stay_out(program, absent, tmp_path):
+    lb.compile(add()).save(tmp_path / "add.lbx")
+    child = subprocess.run(
+        [sys.executable, "-c", program + "\nimport sys; print(*sys.modules)", tmp_path / "add.lbx"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert child.returncode == 0, child.stderr
+    assert not set(absent) & {name.partition(".")[0] for name in child.stdout.split()}
