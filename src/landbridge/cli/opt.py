@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from landbridge.cli import arguments as args
-from landbridge.cli.output import emit, progress, table
+from landbridge.cli.output import emit, message, progress, table
 
 if TYPE_CHECKING:
     from landbridge.ir.module import IRModule
@@ -38,8 +38,8 @@ def opt(
 ) -> None:
     """Run passes on FILE.mlir, verify after each, and print the IR.
 
-    Without passes the file is read and printed. IR text names the constants and does not hold them: a pass that
-    needs their values wants the .onnx.
+    Without passes the file is read and printed. IR text names the constants and does not hold them: they get values
+    seeded by their names, so that a piece of IR runs the same for everyone.
     """
     from landbridge.passes import registry
 
@@ -75,6 +75,11 @@ def _read(file: Path, target: str, shapes: dict[str, tuple[int, ...]]) -> IRModu
         return import_onnx(file, shapes, targets)
     if shapes:
         raise typer.BadParameter("IR text states its shapes; --shape is for .onnx files", param_hint="--shape")
+    from landbridge.ir.constants import fill_missing_constants
     from landbridge.ir.module import IRModule
 
-    return IRModule.parse(file.read_text(encoding="utf-8"), targets)
+    module = IRModule.parse(file.read_text(encoding="utf-8"), targets)
+    filled = fill_missing_constants(module)
+    if filled:
+        message(f"the text names {len(filled)} constants and holds none: they get values seeded by their names")
+    return module

@@ -23,6 +23,8 @@ Number: TypeAlias = "Value | int | float | bool"
 
 _CMPF = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 _FMF = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
+# max(x, 0) is one instruction when either zero will do; NaN still propagates.
+_EXTREMA = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT, FastMathFlag.NO_SIGNED_ZEROS])
 
 
 def arith_type(dtype: str) -> Attribute:
@@ -184,7 +186,7 @@ class ScalarBuilder:
             if kind not in _FLOAT_BINARY:
                 raise CompileError(f"no float operation {kind!r}")
             op = _FLOAT_BINARY[kind]
-            return self._add(op(x.ssa, y.ssa, flags=_FMF), dtype)
+            return self._add(op(x.ssa, y.ssa, flags=_EXTREMA if kind in ("max", "min") else _FMF), dtype)
         signed, unsigned = _INT_BINARY[kind]
         chosen = unsigned if dtype.startswith("uint") or dtype == "bool" else signed
         return self._add(chosen(x.ssa, y.ssa), dtype)

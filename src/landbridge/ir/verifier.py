@@ -52,6 +52,7 @@ class _Verifier:
         self.module = module
         self.after = after
         self.prims: dict[str, Sequence[Attribute]] = {}
+        self.lowered: dict[str, Sequence[Attribute]] = {}
         self.good_types: set[Attribute] = set()
         self.checks: dict[type[Operation], Callable[[Any], None]] = {
             ConstantOp: self._constant,
@@ -82,6 +83,8 @@ class _Verifier:
             names.add(name)
             if "lb.prim" in f.attributes:
                 self.prims[name] = f.function_type.inputs.data
+            elif "lb.tasks" in f.attributes:
+                self.lowered[name] = f.function_type.inputs.data
             else:
                 graphs.append(f)
         if "main" not in names:
@@ -144,10 +147,13 @@ class _Verifier:
 
     def _call(self, op: CallOp) -> None:
         callee = op.callee.root_reference.data
+        arguments = [*op.inputs, *op.destinations]
+        if callee in self.lowered:
+            self._lowered_call(op, arguments, self.lowered[callee])
+            return
         parameters = self.prims.get(callee)
         if parameters is None:
             self.fail(op, f"callee @{callee} does not exist", "a PrimFunc of the module")
-        arguments = [*op.inputs, *op.destinations]
         if len(arguments) != len(parameters):
             self.fail(op, f"{len(arguments)} arguments", f"{len(parameters)}, as @{callee} takes")
         for i, (argument, parameter) in enumerate(zip(arguments, parameters, strict=True)):
@@ -155,6 +161,12 @@ class _Verifier:
                 self.fail(op, f"argument {i} is {argument.type}", f"{parameter}, as @{callee} takes")
         self._destinations(op, op.destinations, op.res)
         self._one_vdevice(op, arguments)
+
+    def _lowered_call(self, op: CallOp, arguments: Sequence[SSAValue], parameters: Sequence[Attribute]) -> None:
+        """A lowered function takes its buffers flat, then the first and the last task."""
+        sizes = [nbytes_of(p) for p in parameters[:-2]]
+        if [nbytes_of(a.type) for a in arguments] != sizes:
+            self.fail(op, f"arguments of types {_types([a.type for a in arguments])}", f"buffers of {sizes} bytes")
 
     def _host_call(self, op: HostCallOp) -> None:
         self._destinations(op, op.destinations, op.res)

@@ -12,21 +12,34 @@ from typing import Any
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import FunctionType, IntegerAttr, MemRefType, ModuleOp, UnitAttr, i64
 from xdsl.ir import Block, Region, SSAValue
+from xdsl.rewriter import Rewriter
 
 from landbridge.errors import CodegenError
 from landbridge.ir.module import IRModule
 from landbridge.ir.stages import PrimView, view_prim
 from landbridge.ir.types import element_count, nbytes_of, shape_of
+from landbridge.passes.assign_targets import target_number
 from landbridge.passes.lower.code import INDEX, Code, Index
 from landbridge.passes.lower.emit import NestEmitter
 from landbridge.passes.lower.nest import Nest, build_nests
 from landbridge.passes.lower.prefix import shared_prefix, shrink
 from landbridge.passes.lower.schedule import TASK_WORK, Machine, Run, Schedule, schedule
 from landbridge.passes.lower.simplify import simplify
+from landbridge.passes.registry import register_pass
 from landbridge.target import Target
 
 #: Bytes of temporaries one task may keep on its thread's stack.
 MAX_STACK_BYTES = 1 << 20
+
+
+@register_pass("lower")
+def lower(module: IRModule) -> None:
+    """Turn every PrimFunc into the structured form that code generators print."""
+    machines = [machine_of(t) for t in module.targets]
+    block = module.op.body.block
+    for prim in module.prims().values():
+        block.insert_op_before(lower_prim(prim, machines[target_number(prim)]), prim)
+        Rewriter.erase_op(prim)
 
 
 def machine_of(target: Target) -> Machine:
@@ -36,8 +49,8 @@ def machine_of(target: Target) -> Machine:
 
 def lower_module(module: IRModule) -> ModuleOp:
     """Every PrimFunc of ``module`` in lowered form, under its name, in a new module."""
-    machine = machine_of(module.targets[0])
-    return ModuleOp([lower_prim(f, machine) for f in module.prims().values()])
+    machines = [machine_of(t) for t in module.targets]
+    return ModuleOp([lower_prim(f, machines[target_number(f)]) for f in module.prims().values()])
 
 
 def lower_prim(function: func.FuncOp, machine: Machine) -> func.FuncOp:

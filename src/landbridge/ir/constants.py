@@ -1,0 +1,32 @@
+"""Constants that a piece of IR text names and does not hold."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+import numpy as np
+
+from landbridge.dtypes import numpy_dtype
+from landbridge.ir.graph_ops import ConstantOp
+from landbridge.ir.module import IRModule
+from landbridge.ir.types import dtype_of, shape_of
+
+
+def fill_missing_constants(module: IRModule) -> list[str]:
+    """Give every constant that is not in the table values seeded by its name, and return the names given.
+
+    A bug report is IR text without weights: with these it runs, the same way for everyone. Values are normal, of
+    standard deviation 0.1, rounded for integers.
+    """
+    filled = []
+    for op in module.main.walk():
+        if isinstance(op, ConstantOp):
+            symbol = op.symbol.root_reference.data
+            if symbol not in module.constants:
+                rng = np.random.default_rng(crc32(symbol.encode()))
+                values = rng.standard_normal(shape_of(op.result.type)) * 0.1
+                array = values.astype(numpy_dtype(dtype_of(op.result.type)))
+                array.flags.writeable = False
+                module.constants[symbol] = array
+                filled.append(symbol)
+    return filled
