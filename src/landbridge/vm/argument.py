@@ -23,7 +23,10 @@ def borrow(slot: Slot, value: Any) -> tuple[int, object]:
     Raises InputError when ``value`` does not fit ``slot``, ZeroCopyError when its memory cannot be used in place.
     """
     if isinstance(value, np.ndarray):
-        if value.dtype != slot.dtype or value.shape != slot.shape:
+        if value.dtype == slot.dtype and value.shape == slot.shape:
+            if value.flags.carray:  # contiguous, aligned to its elements, writable
+                return address_of(value), value
+        else:
             _check_fit(slot, value.shape, _name_of(slot, value.dtype))
             _check_native(slot, value.dtype)
         return _in_place(slot, address_of(value), value.flags.c_contiguous, not value.flags.writeable), value

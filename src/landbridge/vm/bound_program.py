@@ -160,15 +160,17 @@ class BoundProgram:
         """Bind ``out`` as a call's outputs; their owners. Raises InputError where they overlap other arguments."""
         if len(out) != len(self.call_outputs):
             raise _wrong_number("output", len(out), self.call_outputs)
-        borrowed = [borrow(slot, value) for slot, value in zip(self.call_outputs, out, strict=True)]
-        for slot, (address, _) in zip(self.call_outputs, borrowed, strict=True):
+        borrowed = [borrow(slot, value) for slot, value in zip(self.call_outputs, out)]  # noqa: B905
+        for slot, (address, _) in zip(self.call_outputs, borrowed):  # noqa: B905
             slot.call_address = address
             for word, offset in slot.places:
                 self.call_words[word] = address + offset
         for slot in self.call_outputs:
+            start = slot.call_address
+            end = start + slot.nbytes
             for other in (*self.inputs, *self.outputs):
-                if other is not slot:
-                    slot.check_no_overlap(slot.call_address, other, other.call_address)
+                if start < other.call_address + other.nbytes and other.call_address < end and other is not slot:
+                    slot.check_no_overlap(start, other, other.call_address)
         return [owner for _, owner in borrowed]
 
     def check_call_states(self) -> None:
