@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from ir_scalars import Grid, evaluate, scalar_dtype
 from xdsl.dialects import arith, bufferization, func, linalg, memref
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, MemRefType, StringAttr
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from landbridge.dtypes import numpy_dtype
@@ -33,6 +32,7 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import Generic, Operand, view_generic
 from landbridge.ir.types import dtype_of, element_count, shape_of
+from tests.ir_scalars import Grid, evaluate, scalar_dtype
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Env: TypeAlias = dict[SSAValue, Array]
@@ -178,16 +178,13 @@ def _run_generic(g: Generic, env: Env) -> None:
     step = max(1, g.extents[longest] * CHUNK // points)
     for start in range(0, g.extents[longest], step):
         stop = min(start + step, g.extents[longest])
-        _run_grid(
-            g, env, tuple((start, stop) if d == longest else (0, e) for d, e in enumerate(g.extents))
-        )
+        _run_grid(g, env, tuple((start, stop) if d == longest else (0, e) for d, e in enumerate(g.extents)))
 
 
 def _run_grid(g: Generic, env: Env, ranges: tuple[tuple[int, int], ...]) -> None:
     """Evaluate the stage for the loop indices in ``ranges``: reductions point by point, parallel loops at once."""
     axes = [
-        np.arange(a, b).reshape([-1 if i == d else 1 for i in range(len(ranges))])
-        for d, (a, b) in enumerate(ranges)
+        np.arange(a, b).reshape([-1 if i == d else 1 for i in range(len(ranges))]) for d, (a, b) in enumerate(ranges)
     ]
     reduced = [d for d, kind in enumerate(g.iterators) if kind == "r"]
     for point in np.ndindex(*(ranges[d][1] - ranges[d][0] for d in reduced)):

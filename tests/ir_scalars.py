@@ -156,7 +156,7 @@ def _evaluate(op: Operation, get: Callable[[SSAValue], Array], grid: Grid) -> Ar
             where = tuple(get(v) for v in op.indices)
             array = grid.buffers[op.memref]
             for index, extent in zip(where, array.shape, strict=True):
-                if index.size and not (0 <= index.min() and index.max() < extent):
+                if index.size and not (index.min() >= 0 and index.max() < extent):
                     raise IndexError(f"memref.load out of bounds: {index.min()}..{index.max()} of {extent}")
             return array[where]
         case arith.SelectOp():

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from landbridge.ir.scalars import Number, ScalarBuilder, Value, float_limits, is_float
-from landbridge.ops.context import Operand, OpContext
+from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.registry import operator
 
 
@@ -77,17 +77,13 @@ def celu(c: OpContext, x: Operand) -> Operand:
 def hard_sigmoid(c: OpContext, x: Operand) -> Operand:
     """``alpha * x + beta`` within 0 and 1."""
     alpha, beta = c.attribute("alpha", 0.2), c.attribute("beta", 0.5)
-    return c.elementwise(
-        "hard_sigmoid", [x], lambda s, v: s.minimum(s.maximum(v * alpha + beta, 0.0), 1.0)
-    )
+    return c.elementwise("hard_sigmoid", [x], lambda s, v: s.minimum(s.maximum(v * alpha + beta, 0.0), 1.0))
 
 
 @operator("HardSwish")
 def hard_swish(c: OpContext, x: Operand) -> Operand:
     """``x * min(max(x / 6 + 1/2, 0), 1)``."""
-    return c.elementwise(
-        "hard_swish", [x], lambda s, v: v * s.minimum(s.maximum(v * (1 / 6) + 0.5, 0.0), 1.0)
-    )
+    return c.elementwise("hard_swish", [x], lambda s, v: v * s.minimum(s.maximum(v * (1 / 6) + 0.5, 0.0), 1.0))
 
 
 @operator("Swish")
@@ -125,9 +121,7 @@ def gelu(c: OpContext, x: Operand) -> Operand:
     """``x`` times the normal distribution's integral, or its tanh approximation."""
     if c.attribute("approximate", "none") == "tanh":
         k = math.sqrt(2 / math.pi)
-        return c.elementwise(
-            "gelu", [x], lambda s, v: v * 0.5 * (s.math("tanh", (v + v * v * v * 0.044715) * k) + 1.0)
-        )
+        return c.elementwise("gelu", [x], lambda s, v: v * 0.5 * (s.math("tanh", (v + v * v * v * 0.044715) * k) + 1.0))
     return c.elementwise("gelu", [x], lambda s, v: v * 0.5 * (s.math("erf", v * math.sqrt(0.5)) + 1.0))
 
 

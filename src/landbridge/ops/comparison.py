@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landbridge.ir.scalars import ScalarBuilder, Value, float_limits, is_float
-from landbridge.ops.context import Operand, OpContext
+from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.registry import operator
 
 

@@ -84,9 +84,7 @@ class OpContext:
 
     # Forms of operators.
 
-    def elementwise(
-        self, name: str, operands: Sequence[Operand], body: Body, dtype: str | None = None
-    ) -> Operand:
+    def elementwise(self, name: str, operands: Sequence[Operand], body: Body, dtype: str | None = None) -> Operand:
         """``body(s, *values)`` on every element with numpy broadcasting, as one PrimFunc.
 
         Constants of one element become scalars of the body. ``dtype`` of the result, else the first operand's.

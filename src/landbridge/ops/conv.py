@@ -7,7 +7,7 @@ from typing import Any
 
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
-from landbridge.ops.context import Operand, OpContext
+from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.registry import operator
 from landbridge.ops.windows import Windows, windows
 
@@ -62,9 +62,7 @@ def convolve(c: OpContext, x: Operand, w: Operand, shape: Windows, group: int) -
         weights, target = p.inputs[1], p.outputs[0]
 
         def taken(out: Sequence[Any], taps: Sequence[Any]) -> list[Any]:
-            return [
-                o * s + k * d for o, s, k, d in zip(out, shape.stride, taps, shape.dilation, strict=True)
-            ]
+            return [o * s + k * d for o, s, k, d in zip(out, shape.stride, taps, shape.dilation, strict=True)]
 
         if group == 1:
 

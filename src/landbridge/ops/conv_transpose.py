@@ -10,7 +10,7 @@ import numpy as np
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
-from landbridge.ops.context import Buffer, Operand, OpContext
+from landbridge.ops.context import Buffer, OpContext, Operand
 from landbridge.ops.conv import add_bias, convolve
 from landbridge.ops.registry import operator
 from landbridge.ops.slicing import part
@@ -35,15 +35,12 @@ def conv_transpose(c: OpContext, x: Operand, w: Operand, bias: Operand | None = 
     before = [(k - 1) * d - a for k, d, a in zip(kernel, dilation, low, strict=True)]
     extents = c.shape(stuffed)[2:]
     after = [
-        o - 1 + (k - 1) * d + 1 - e - b
-        for o, k, d, e, b in zip(output, kernel, dilation, extents, before, strict=True)
+        o - 1 + (k - 1) * d + 1 - e - b for o, k, d, e, b in zip(output, kernel, dilation, extents, before, strict=True)
     ]
     stuffed = _cut(c, stuffed, before, after)
     before, after = [max(v, 0) for v in before], [max(v, 0) for v in after]
     ones = (1,) * rank
-    windows = Windows(
-        tuple(kernel), ones, tuple(dilation), tuple(before), tuple(after), tuple(after), tuple(output)
-    )
+    windows = Windows(tuple(kernel), ones, tuple(dilation), tuple(before), tuple(after), tuple(after), tuple(output))
     return add_bias(c, convolve(c, stuffed, flipped, windows, group), bias)
 
 

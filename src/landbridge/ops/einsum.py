@@ -5,7 +5,7 @@ from __future__ import annotations
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
-from landbridge.ops.context import Operand, OpContext
+from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.registry import operator
 
 
@@ -19,9 +19,7 @@ def einsum(c: OpContext, *operands: Operand) -> Operand:
         raise ShapeError(f"{c.g.node}: equation {equation!r} has {len(terms)} terms for {len(operands)} operands")
     ranks = [c.rank(x) - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=True)]
     dots = [str(i) for i in range(max((r for t, r in zip(terms, ranks, strict=True) if "..." in t), default=0))]
-    labels = [
-        _labels(t, dots[len(dots) - r :] if "..." in t else []) for t, r in zip(terms, ranks, strict=True)
-    ]
+    labels = [_labels(t, dots[len(dots) - r :] if "..." in t else []) for t, r in zip(terms, ranks, strict=True)]
     if arrow:
         kept = _labels(right, dots)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from landbridge.ir.scalars import ScalarBuilder, Value, is_float
-from landbridge.ops.context import Operand, OpContext
+from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.registry import Handler, operator
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
-from landbridge.ops.context import Buffer, Operand, OpContext
+from landbridge.ops.context import Buffer, OpContext, Operand
 from landbridge.ops.registry import operator
 from landbridge.ops.slicing import part
 
@@ -83,9 +83,7 @@ def gather_nd(c: OpContext, x: Operand, indices: Operand) -> Operand:
 
     def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
         tuple_at, rest = at[: len(outer)], at[len(outer) :]
-        where = [
-            as_index(s, buffers[1].load(s, [*tuple_at, i]), shape[batch + i]) for i in range(depth)
-        ]
+        where = [as_index(s, buffers[1].load(s, [*tuple_at, i]), shape[batch + i]) for i in range(depth)]
         return buffers[0].load(s, [*at[:batch], *where, *rest])
 
     return c.compute("gather_nd", [x, indices], result, body, c.dtype(x))
@@ -118,18 +116,14 @@ def _scatter(
     def build(p: PrimBuilder) -> None:
         source, target = p.inputs[0], p.outputs[0]
         buffers = [Buffer(b, p.dtype(b)) for b in p.inputs[1:]]
-        p.generic(
-            "p" * rank, shape, [(source, lambda *d: d)], [(target, lambda *d: d)], lambda s, v: v
-        )
+        p.generic("p" * rank, shape, [(source, lambda *d: d)], [(target, lambda *d: d)], lambda s, v: v)
 
         def body(s: ScalarBuilder, acc: Value) -> Value:
             at = [s.index(i) for i in range(rank)]
             lands, value = hit(s, buffers, at, [s.index(rank + i) for i in range(len(loops))])
             return s.select(lands, combine(s, acc, value), acc)
 
-        p.generic(
-            "p" * rank + "r" * len(loops), (*shape, *loops), [], [(target, lambda *d: d[:rank])], body
-        )
+        p.generic("p" * rank + "r" * len(loops), (*shape, *loops), [], [(target, lambda *d: d[:rank])], body)
 
     return c.g.call("scatter", [c.value(v) for v in (x, indices, updates)], [(shape, dtype)], build)[0]
 

@@ -10,13 +10,11 @@ import numpy as np
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.types import element_count
-from landbridge.ops.context import Operand, OpContext
+from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.registry import operator
 
 
-def matrix_product(
-    c: OpContext, a: Operand, b: Operand, trans_a: bool = False, trans_b: bool = False
-) -> Operand:
+def matrix_product(c: OpContext, a: Operand, b: Operand, trans_a: bool = False, trans_b: bool = False) -> Operand:
     """``a @ b`` of matrices, [M, K] x [K, N]; a constant that is transposed is turned over here."""
     if trans_a and isinstance(a, np.ndarray):
         a, trans_a = np.ascontiguousarray(a.T), False

@@ -11,7 +11,7 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import element_count
-from landbridge.ops.context import Operand, OpContext
+from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.reduce import reduce
 from landbridge.ops.registry import operator
 
@@ -31,9 +31,7 @@ def batch_normalization(
         factor = s / np.sqrt(v + epsilon)
         dtype = numpy_dtype(c.dtype(x))
         a, shift = factor.astype(dtype), (b - m * factor).astype(dtype)
-        return c.elementwise(
-            "batch_norm", [x, a.reshape(column), shift.reshape(column)], lambda s, v, k, t: v * k + t
-        )
+        return c.elementwise("batch_norm", [x, a.reshape(column), shift.reshape(column)], lambda s, v, k, t: v * k + t)
     columns = [c.reshape(v, (c.shape(v)[0], *column[1:])) for v in p]
 
     def body(s: ScalarBuilder, v: Value, k: Value, t: Value, m: Value, w: Value) -> Value:
@@ -104,15 +102,11 @@ def normalize_rows(
         run("p" * rank, shape, ins, (target, whole), result)
 
     inputs = [c.value(x), *(c.value(v) for v, _ in extra)]
-    return c.g.call(
-        "normalize", inputs, [(shape, dtype), (stats, dtype), (stats, dtype)], build
-    )
+    return c.g.call("normalize", inputs, [(shape, dtype), (stats, dtype), (stats, dtype)], build)
 
 
 @operator("LayerNormalization")
-def layer_normalization(
-    c: OpContext, x: Operand, scale: Operand, bias: Operand | None = None
-) -> Sequence[Operand]:
+def layer_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand | None = None) -> Sequence[Operand]:
     """Over all axes from ``axis`` on; the other outputs are mean and reciprocal deviation."""
     shape = c.shape(x)
     axis = c.axis(c.attribute("axis", -1), len(shape))
@@ -131,9 +125,7 @@ def rms_normalization(c: OpContext, x: Operand, scale: Operand) -> Operand:
     return normalize_rows(c, x, axis, c.attribute("epsilon", 1e-5), parameter, None, centered=False)[0]
 
 
-def _spread(
-    c: OpContext, v: Operand | None, shape: Sequence[int], axis: int
-) -> tuple[Operand, Sequence[int]] | None:
+def _spread(c: OpContext, v: Operand | None, shape: Sequence[int], axis: int) -> tuple[Operand, Sequence[int]] | None:
     """A parameter that broadcasts against the normalized axes, made full, with its loops."""
     if v is None:
         return None
@@ -179,9 +171,7 @@ def mean_variance_normalization(c: OpContext, x: Operand) -> Operand:
     centered = c.elementwise("center", [x, mean], lambda s, v, m: v - m)
     square = reduce(c, "sum_square", centered, axes, keepdims=True)
     count = element_count([c.shape(x)[a] for a in axes])
-    return c.elementwise(
-        "divide", [centered, square], lambda s, v, q: v / (s.sqrt(q * (1.0 / count)) + 1e-9)
-    )
+    return c.elementwise("divide", [centered, square], lambda s, v, q: v / (s.sqrt(q * (1.0 / count)) + 1e-9))
 
 
 @operator("LRN")

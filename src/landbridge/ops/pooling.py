@@ -9,7 +9,7 @@ import numpy as np
 
 from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalars import float_limits
-from landbridge.ops.context import Array, Operand, OpContext
+from landbridge.ops.context import Array, OpContext, Operand
 from landbridge.ops.reduce import reduce
 from landbridge.ops.registry import operator
 from landbridge.ops.windows import Windows, windows

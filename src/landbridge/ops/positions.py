@@ -10,7 +10,7 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import Number, ScalarBuilder, Value
-from landbridge.ops.context import Array, Buffer, Operand, OpContext
+from landbridge.ops.context import Array, Buffer, OpContext, Operand
 from landbridge.ops.gather import as_index
 from landbridge.ops.reduce import reduced_access
 from landbridge.ops.registry import operator

@@ -8,7 +8,7 @@ import numpy as np
 
 from landbridge.ir.scalars import ScalarBuilder, Value, is_float
 from landbridge.ops.comparison import saturate
-from landbridge.ops.context import Operand, OpContext
+from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.conv import convolve
 from landbridge.ops.matmul import matmul
 from landbridge.ops.registry import operator
@@ -102,9 +102,7 @@ def qlinear_matmul(
     return _requantize(c, product, a_scale, b_scale, y_scale, y_zero, -1)
 
 
-def _requantize(
-    c: OpContext, total: Operand, a: Operand, b: Operand, y: Operand, zero: Operand, axis: int
-) -> Operand:
+def _requantize(c: OpContext, total: Operand, a: Operand, b: Operand, y: Operand, zero: Operand, axis: int) -> Operand:
     """int32 totals with scales a and b (b perhaps an element of ``axis``) to the scale and zero point of y."""
     rank = c.rank(total)
     axis %= rank
@@ -152,4 +150,3 @@ def qlinear_conv(
         column = c.reshape(bias, (c.shape(bias)[0],) + (1,) * (c.rank(total) - 2))
         total = c.elementwise("add", [total, column], lambda s, v, b: v + b)
     return _requantize(c, total, x_scale, w_scale, y_scale, y_zero, 1)
-

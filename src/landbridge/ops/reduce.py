@@ -9,7 +9,7 @@ from typing import Any
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value, float_limits, is_float
-from landbridge.ops.context import Operand, OpContext
+from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.registry import operator
 
 Finish = Callable[[ScalarBuilder, Value, float], Value]

@@ -11,7 +11,7 @@ import numpy as np
 from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value, is_float
-from landbridge.ops.context import Array, Buffer, Operand, OpContext
+from landbridge.ops.context import Array, Buffer, OpContext, Operand
 from landbridge.ops.registry import operator
 
 
@@ -125,9 +125,7 @@ def _rounded(x: Array, mode: str) -> Array:
             return np.ceil(x - 0.5)
 
 
-def _resize(
-    c: OpContext, x: Operand, axes: Sequence[_Axis], mode: str, transform: str, nearest: str
-) -> Operand:
+def _resize(c: OpContext, x: Operand, axes: Sequence[_Axis], mode: str, transform: str, nearest: str) -> Operand:
     fill = c.attribute("extrapolation_value", 0.0) if transform == "tf_crop_and_resize" else None
     moved = [a for a in axes if a.old != a.new or a.scale != 1 or fill is not None]
     if mode == "nearest":
@@ -144,9 +142,7 @@ def _resize(
     return x
 
 
-def _nearest(
-    c: OpContext, x: Operand, axes: Sequence[_Axis], tables: Sequence[Array], fill: float | None
-) -> Operand:
+def _nearest(c: OpContext, x: Operand, axes: Sequence[_Axis], tables: Sequence[Array], fill: float | None) -> Operand:
     """Copies; an affine read when every axis grows by a whole factor."""
     shape, dtype = list(c.shape(x)), c.dtype(x)
     whole: dict[int, int] = {}
@@ -185,9 +181,7 @@ def _kernel(c: OpContext, mode: str, distance: Array) -> Array:
     return np.where(d <= 1, near, np.where(d < 2, far, 0))
 
 
-def _taps(
-    c: OpContext, axis: _Axis, mode: str, transform: str, crop: bool
-) -> tuple[Array, Array, Array | None]:
+def _taps(c: OpContext, axis: _Axis, mode: str, transform: str, crop: bool) -> tuple[Array, Array, Array | None]:
     """(source index, weight) of every tap of every output element, and which elements lie outside."""
     if mode not in ("linear", "cubic"):
         raise c.unsupported(f"mode {mode!r}; nearest, linear and cubic are known")

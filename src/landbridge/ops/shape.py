@@ -9,7 +9,7 @@ import numpy as np
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError
 from landbridge.ir.types import element_count
-from landbridge.ops.context import Array, Operand, OpContext
+from landbridge.ops.context import Array, OpContext, Operand
 from landbridge.ops.registry import operator
 
 
@@ -82,11 +82,7 @@ def squeeze(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
     """Without the axes given, or all axes of extent 1."""
     shape = c.shape(x)
     given = c.ints("axes", axes)
-    chosen = (
-        {a for a, e in enumerate(shape) if e == 1}
-        if given is None
-        else {c.axis(a, len(shape)) for a in given}
-    )
+    chosen = {a for a, e in enumerate(shape) if e == 1} if given is None else {c.axis(a, len(shape)) for a in given}
     for a in chosen:
         if shape[a] != 1:
             raise ShapeError(f"{c.g.node}: Squeeze of axis {a} of {shape}, whose extent is {shape[a]} and not 1")
@@ -142,9 +138,7 @@ def tile(c: OpContext, x: Operand, repeats: Operand) -> Operand:
         "tile",
         x,
         result,
-        lambda *d: [
-            0 if shape[a] == 1 else d[a] if r == 1 else d[a] % shape[a] for a, r in enumerate(counts)
-        ],
+        lambda *d: [0 if shape[a] == 1 else d[a] if r == 1 else d[a] % shape[a] for a, r in enumerate(counts)],
     )
 
 

@@ -11,7 +11,7 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import element_count
-from landbridge.ops.context import Buffer, Operand, OpContext
+from landbridge.ops.context import Buffer, OpContext, Operand
 from landbridge.ops.registry import operator
 
 
@@ -29,9 +29,7 @@ def part(c: OpContext, x: Operand, start: Sequence[int], step: Sequence[int], sh
     if contiguous:
         strides = [element_count(old[a + 1 :]) for a in range(len(old))]
         return c.g.reshape(x, shape, sum(a * s for a, s in zip(start, strides, strict=True)))
-    return c.gather(
-        "slice", x, shape, lambda *d: [_at(d[a], start[a], step[a], shape[a]) for a in range(len(old))]
-    )
+    return c.gather("slice", x, shape, lambda *d: [_at(d[a], start[a], step[a], shape[a]) for a in range(len(old))])
 
 
 def _at(index: Any, start: int, step: int, extent: int) -> Any:
@@ -161,9 +159,7 @@ def _source_index(c: OpContext, mode: str, extent: int, low: int, result: int) -
     return at.astype(np.int64)
 
 
-def _constant_pad(
-    c: OpContext, x: Operand, low: Sequence[int], shape: Sequence[int], value: Operand | None
-) -> Operand:
+def _constant_pad(c: OpContext, x: Operand, low: Sequence[int], shape: Sequence[int], value: Operand | None) -> Operand:
     """Padding with one value: a read of the input where it is, the value elsewhere."""
     old, dtype = c.shape(x), c.dtype(x)
     given: Any = c.attribute("value", 0.0)

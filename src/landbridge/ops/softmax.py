@@ -6,7 +6,7 @@ from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value, float_limits
 from landbridge.ir.types import element_count
 from landbridge.ops.activation import first_maximum
-from landbridge.ops.context import Operand, OpContext
+from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.reduce import reduced_access
 from landbridge.ops.registry import operator
 
@@ -37,9 +37,7 @@ def softmax_along(c: OpContext, x: Operand, axis: int, log: bool) -> Operand:
         stage("r", [source], (top, row), largest, float_limits(dtype)[0])
         if log:
             stage("r", [source, (top, row)], (total, row), lambda s, acc, v, m: acc + s.exp(v - m), 0)
-            stage(
-                "p", [source, (top, row), (total, row)], target, lambda s, v, m, t: v - m - s.math("log", t)
-            )
+            stage("p", [source, (top, row), (total, row)], target, lambda s, v, m, t: v - m - s.math("log", t))
             return
         stage("p", [source, (top, row)], target, lambda s, v, m: s.exp(v - m))
         stage("r", [target], (total, row), lambda s, acc, v: acc + v, 0)

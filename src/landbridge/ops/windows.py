@@ -30,9 +30,7 @@ class Windows:
         return any(self.low) or any(self.high)
 
 
-def windows(
-    c: OpContext, spatial: Sequence[int], kernel: Sequence[int], ceil_mode: bool = False
-) -> Windows:
+def windows(c: OpContext, spatial: Sequence[int], kernel: Sequence[int], ceil_mode: bool = False) -> Windows:
     """The windows of the node over ``spatial``, from strides, dilations, pads, auto_pad and ceil_mode."""
     rank = len(spatial)
     stride = c.ints("strides") or [1] * rank

@@ -46,7 +46,7 @@ def import_if(importer: Importer, node: ir.Node, inputs: Sequence[Any]) -> Seque
                 raise
             except CompileError as error:
                 raise type(error)(
-                    f"{name} of If node {node.name!r} cannot be compiled for these shapes: {error}\n"
+                    f"{name} of If node {importer.g.node!r} cannot be compiled for these shapes: {error}\n"
                     "The condition is known only when the model runs, so both branches must be valid; give shapes that "
                     "suit both, or make the condition constant"
                 ) from error

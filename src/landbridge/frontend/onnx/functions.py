@@ -53,9 +53,7 @@ def function_body(node: ir.Node, opset: int, inputs: Sequence[Any]) -> ir.Functi
     return _specialized(function, proto, schema)
 
 
-def _specialized(
-    function: onnx.FunctionProto, node: onnx.NodeProto, schema: onnx.defs.OpSchema
-) -> ir.Function:
+def _specialized(function: onnx.FunctionProto, node: onnx.NodeProto, schema: onnx.defs.OpSchema) -> ir.Function:
     """The function with the node's attributes, or their defaults, in place of references to them."""
     given = {a.name: a for a in node.attribute}
     for inner in function.node:

@@ -28,7 +28,7 @@ from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import ViewOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import tensor_type
-from landbridge.ops.context import Operand, OpContext
+from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.registry import handler_for
 from landbridge.target import Target
 
@@ -63,11 +63,7 @@ def import_onnx(
     graph = loaded.graph
     inputs = [v for v in graph.inputs if v.name not in graph.initializers]
     known, advice = input_shapes(inputs, shapes or {})
-    block = Block(
-        arg_types=[
-            tensor_type(known.get(str(v.name), ()), _input_dtype(v)) for v in inputs
-        ]
-    )
+    block = Block(arg_types=[tensor_type(known.get(str(v.name), ()), _input_dtype(v)) for v in inputs])
     module = IRModule(ModuleOp([]), targets, vdevices)
     importer = Importer(GraphBuilder(module, block), loaded.opset_imports)
     for value, argument in zip(inputs, block.args, strict=True):

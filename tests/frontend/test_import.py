@@ -1,0 +1,226 @@
+"""The walk: folding, branches, optional inputs, names and outputs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from landbridge.errors import InputError, ShapeError, UnsupportedOperatorError
+from landbridge.ir.graph_ops import CallOp, IfOp
+from tests.frontend.models import BOOL, INT64, imported, model, run, value
+from tests.ir_interpreter import names_of, run_module
+
+RNG = np.random.default_rng(1)
+X = RNG.normal(size=(2, 3, 4)).astype(np.float32)
+
+
+def calls(module: object) -> list[CallOp]:
+    return [op for op in module.main.walk() if isinstance(op, CallOp)]
+
+
+def test_names_are_kept() -> None:
+    m = model([helper.make_node("Add", ["a", "b"], ["c"], name="sum")], [value("a", [2]), value("b", [2])], ["c"])
+    module = imported(m)
+    assert names_of(module.main, "lb.input_names") == ["a", "b"]
+    assert names_of(module.main, "lb.output_names") == ["c"]
+    assert [c.node.data for c in calls(module)] == ["sum"]
+
+
+def test_shape_arithmetic_disappears() -> None:
+    """The usual Reshape to (Shape(x)[0], -1): nothing is left but a view and the copy of it."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Gather", ["s", "zero"], ["n"]),
+        helper.make_node("Unsqueeze", ["n", "axes"], ["n1"]),
+        helper.make_node("Concat", ["n1", "rest"], ["target"], axis=0),
+        helper.make_node("Reshape", ["x", "target"], ["r"]),
+        helper.make_node("Relu", ["r"], ["y"]),
+    ]
+    weights = {"zero": np.int64(0), "axes": np.array([0]), "rest": np.array([-1])}
+    m = model(nodes, [value("x", [2, 3, 4])], ["y"], weights)
+    assert len(calls(imported(m))) == 1
+    np.testing.assert_array_equal(run(m, x=X)[0], np.maximum(X, 0).reshape(2, 12))
+
+
+def test_folding_keeps_dtypes() -> None:
+    nodes = [
+        helper.make_node("Mul", ["a", "b"], ["c"]),
+        helper.make_node("Cast", ["c"], ["d"], to=TensorProto.FLOAT16),
+    ]
+    out = value("d", None, TensorProto.FLOAT16)
+    m = model(nodes, [], [out], {"a": np.float32([1.5, 2]), "b": np.float32(3)})
+    (d,) = run(m)
+    assert d.dtype == np.float16
+    np.testing.assert_array_equal(d, np.float16([4.5, 6]))
+
+
+def test_random_is_not_folded() -> None:
+    m = model([helper.make_node("RandomNormal", [], ["y"], shape=[2])], [], ["y"])
+    with pytest.raises(UnsupportedOperatorError, match="RandomNormal"):
+        imported(m)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ({"value": numpy_helper.from_array(np.float32([[1, 2]]))}, np.float32([[1, 2]])),
+        ({"value": helper.make_tensor("t", TensorProto.FLOAT, [0], [])}, np.zeros(0, np.float32)),
+        ({"value_float": 2.5}, np.float32(2.5)),
+        ({"value_floats": [2.5, 3.5]}, np.float32([2.5, 3.5])),
+        ({"value_int": 7}, np.int64(7)),
+        ({"value_ints": [7, 8]}, np.int64([7, 8])),
+    ],
+)
+def test_constant_forms(attributes: dict[str, object], expected: np.ndarray) -> None:
+    kind = helper.np_dtype_to_tensor_dtype(expected.dtype)
+    m = model([helper.make_node("Constant", [], ["y"], **attributes)], [], [value("y", None, kind)])
+    (y,) = run(m)
+    assert (y.dtype, y.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_array_equal(y, expected)
+
+
+def test_empty_optional_inputs() -> None:
+    m = model(
+        [helper.make_node("Clip", ["x", "", "high"], ["y"])], [value("x", [2, 3, 4])], ["y"], {"high": np.float32(0.5)}
+    )
+    np.testing.assert_array_equal(run(m, x=X)[0], np.minimum(X, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("opset", "op", "inputs", "weights", "attributes", "expected"),
+    [
+        (10, "Clip", ["x"], {}, {"min": -0.5, "max": 0.5}, np.clip(X, -0.5, 0.5)),
+        (11, "Clip", ["x", "l"], {"l": np.float32(0.1)}, {}, np.maximum(X, np.float32(0.1))),
+        (9, "Slice", ["x"], {}, {"starts": [1], "ends": [9], "axes": [1]}, X[:, 1:]),
+        (11, "Squeeze", ["u"], {}, {"axes": [0]}, X),
+        (13, "Squeeze", ["u", "a"], {"a": np.array([0])}, {}, X),
+        (11, "Unsqueeze", ["x"], {}, {"axes": [-1]}, X[..., None]),
+        (11, "ReduceSum", ["x"], {}, {"axes": [1]}, X.sum(1, keepdims=True)),
+        (13, "ReduceSum", ["x", "a"], {"a": np.array([1])}, {}, X.sum(1, keepdims=True)),
+        (17, "ReduceMax", ["x"], {}, {"axes": [-1], "keepdims": 0}, X.max(-1)),
+        (18, "ReduceMax", ["x", "a"], {"a": np.array([-1])}, {"keepdims": 0}, X.max(-1)),
+        (10, "Pad", ["x"], {}, {"pads": [0, 0, 1, 0, 0, 0]}, np.pad(X, ((0, 0), (0, 0), (1, 0)))),
+        (11, "Pad", ["x", "p"], {"p": np.array([0, 0, 1, 0, 0, 0])}, {}, np.pad(X, ((0, 0), (0, 0), (1, 0)))),
+        (7, "Dropout", ["x"], {}, {"ratio": 0.5}, X),
+        (12, "Dropout", ["x", "r"], {"r": np.float32(0.5)}, {}, X),
+        (9, "Upsample", ["x", "s"], {"s": np.float32([1, 2, 1])}, {}, X.repeat(2, 1)),
+        (10, "Resize", ["x", "s"], {"s": np.float32([1, 2, 1])}, {}, X.repeat(2, 1)),
+        (12, "Softmax", ["x"], {}, {}, np.exp(X) / np.exp(X).sum((1, 2), keepdims=True)),
+        (13, "Softmax", ["x"], {}, {}, np.exp(X) / np.exp(X).sum(-1, keepdims=True)),
+    ],
+)
+def test_forms_of_older_opsets(
+    opset: int,
+    op: str,
+    inputs: list[str],
+    weights: dict[str, object],
+    attributes: dict[str, object],
+    expected: np.ndarray,
+) -> None:
+    name = inputs[0]
+    feed = X[None] if name == "u" else X
+    m = model(
+        [helper.make_node(op, inputs, ["y"], **attributes)], [value(name, list(feed.shape))], ["y"], weights, opset
+    )
+    np.testing.assert_allclose(run(m, **{name: feed})[0], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_extra_outputs() -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["h"]), helper.make_node("Neg", ["h"], ["y"])]
+    m = model(nodes, [value("x", [2, 3, 4])], ["y"])
+    module = imported(m, extra_outputs=["h", "x"])
+    assert names_of(module.main, "lb.output_names") == ["y", "h", "x"]
+    y, h, x = run_module(module, {"x": X})
+    np.testing.assert_array_equal(h, np.maximum(X, 0))
+    np.testing.assert_array_equal(y, -h)
+    np.testing.assert_array_equal(x, X)
+    with pytest.raises(InputError, match="'nothing'"):
+        imported(m, extra_outputs=["nothing"])
+
+
+def test_outputs_have_buffers_of_their_own() -> None:
+    """An output that is an input, a constant, or another output's value is copied."""
+    nodes = [
+        helper.make_node("Identity", ["x"], ["a"]),
+        helper.make_node("Relu", ["x"], ["b"]),
+        helper.make_node("Identity", ["b"], ["c"]),
+        helper.make_node("Identity", ["w"], ["d"]),
+    ]
+    m = model(nodes, [value("x", [2, 3, 4])], ["a", "b", "c", "d"], {"w": np.float32([1, 2])})
+    module = imported(m)
+    returned = module.main.body.block.last_op.operands
+    assert len(set(returned)) == 4
+    assert all(isinstance(v.owner, CallOp) for v in returned)
+    a, b, c, d = run_module(module, {"x": X})
+    np.testing.assert_array_equal(a, X)
+    np.testing.assert_array_equal(b, c)
+    np.testing.assert_array_equal(d, [1, 2])
+
+
+def branches(then: list[object], orelse: list[object], condition: object, weights: object = None) -> object:
+    graphs = [helper.make_graph(nodes, "g", [], [value("r", None)]) for nodes in (then, orelse)]
+    node = helper.make_node("If", ["q"], ["y"], then_branch=graphs[0], else_branch=graphs[1])
+    inputs = [value("x", [2, 3, 4])] + ([condition] if condition else [])
+    return model([node], inputs, ["y"], weights)
+
+
+RELU, NEG = helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Neg", ["x"], ["r"])
+
+
+def test_constant_condition_leaves_one_branch() -> None:
+    m = branches([RELU], [NEG], None, {"q": np.array(False)})
+    assert not [op for op in imported(m).main.walk() if isinstance(op, IfOp)]
+    np.testing.assert_array_equal(run(m, x=X)[0], -X)
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_runtime_condition(taken: bool) -> None:
+    m = branches([RELU], [NEG], value("q", [], BOOL))
+    np.testing.assert_array_equal(run(m, x=X, q=np.array(taken))[0], np.maximum(X, 0) if taken else -X)
+
+
+def test_branch_that_returns_a_value_from_outside() -> None:
+    m = branches([helper.make_node("Identity", ["x"], ["r"])], [NEG], value("q", [], BOOL))
+    np.testing.assert_array_equal(run(m, x=X, q=np.array(True))[0], X)
+
+
+def test_branches_of_different_shapes() -> None:
+    bad = helper.make_node("Flatten", ["x"], ["r"])
+    with pytest.raises(ShapeError, match="branches"):
+        imported(branches([bad], [NEG], value("q", [], BOOL)))
+
+
+def test_branch_that_is_invalid_for_these_shapes() -> None:
+    bad = helper.make_node("Add", ["x", "w"], ["r"])
+    m = branches([bad], [NEG], value("q", [], BOOL), {"w": np.ones(5, np.float32)})
+    with pytest.raises(ShapeError, match="(?s)then_branch of If node 'y'.*both branches must be valid"):
+        imported(m)
+
+
+def test_errors_name_the_node() -> None:
+    m = model(
+        [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")],
+        [value("x", [2, 3])],
+        ["y"],
+        {"w": np.ones((4, 2), np.float32)},
+    )
+    with pytest.raises(ShapeError, match="product.*inner extents"):
+        imported(m)
+
+
+def test_shape_that_is_computed_at_run_time() -> None:
+    m = model(
+        [helper.make_node("Reshape", ["x", "s"], ["y"], name="fold")],
+        [value("x", [2, 3, 4]), value("s", [1], INT64)],
+        ["y"],
+    )
+    with pytest.raises(UnsupportedOperatorError, match="Reshape node 'fold'.*make it a constant"):
+        imported(m)
+
+
+def test_equal_scalars_are_baked_in() -> None:
+    m = model([helper.make_node("Mul", ["x", "two"], ["y"])], [value("x", [2, 3, 4])], ["y"], {"two": np.float32([2])})
+    module = imported(m)
+    assert not module.constants
+    np.testing.assert_array_equal(run(m, x=X)[0], X * 2)

@@ -1,0 +1,100 @@
+"""Files that are models, and files that are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import helper
+
+from landbridge.errors import CompileError, ImportModelError
+from tests.frontend.models import imported, model, run, value
+
+X = value("x", [2, 3])
+ADD = model([helper.make_node("Add", ["x", "w"], ["y"])], [X], ["y"], {"w": np.ones(3, np.float32)})
+ONES = np.ones((2, 3), np.float32)
+
+
+def test_sources_are_equal(tmp_path: Path) -> None:
+    path = tmp_path / "add.onnx"
+    onnx.save(ADD, path)
+    for source in (ADD, path, str(path), path.read_bytes()):
+        np.testing.assert_array_equal(run(source, x=ONES)[0], ONES + 1)
+
+
+def test_external_data(tmp_path: Path) -> None:
+    path = tmp_path / "add.onnx"
+    weight = np.arange(3000, dtype=np.float32).reshape(1000, 3)
+    big = model([helper.make_node("Add", ["x", "w"], ["y"])], [value("x", [1000, 3])], ["y"], {"w": weight})
+    onnx.save(big, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    assert (tmp_path / "w.bin").stat().st_size == weight.nbytes
+    np.testing.assert_array_equal(run(path, x=weight)[0], weight * 2)
+
+
+def test_external_data_that_is_missing(tmp_path: Path) -> None:
+    path = tmp_path / "add.onnx"
+    weight = np.ones((1000, 3), np.float32)
+    big = model([helper.make_node("Add", ["x", "w"], ["y"])], [value("x", [1000, 3])], ["y"], {"w": weight})
+    onnx.save(big, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    (tmp_path / "w.bin").unlink()
+    with pytest.raises(ImportModelError, match=r"w\.bin"):
+        imported(path)
+
+
+def test_truncated(tmp_path: Path) -> None:
+    whole = ADD.SerializeToString()
+    path = tmp_path / "cut.onnx"
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ImportModelError, match="truncated|not a valid|no ONNX model"):
+        imported(path)
+
+
+@given(st.binary(max_size=200))
+def test_garbage(data: bytes) -> None:
+    with pytest.raises(ImportModelError):
+        imported(data)
+
+
+@given(st.integers(0, len(ADD.SerializeToString()) - 1))
+def test_cut_anywhere(end: int) -> None:
+    """A prefix of a file is refused, or (when it happens to be a model) imported; nothing else is raised."""
+    try:
+        imported(ADD.SerializeToString()[:end])
+    except CompileError:
+        return
+    onnx.checker.check_model(onnx.load_model_from_string(ADD.SerializeToString()[:end]))
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(ImportModelError, match="nowhere.onnx"):
+        imported(tmp_path / "nowhere.onnx")
+
+
+def test_invalid_model() -> None:
+    bad = model([helper.make_node("Add", ["x", "nothing"], ["y"])], [X], ["y"])
+    with pytest.raises(ImportModelError, match="not a valid ONNX model"):
+        imported(bad)
+
+
+def test_old_opset() -> None:
+    old = model([helper.make_node("Relu", ["x"], ["y"])], [X], ["y"], opset=6)
+    with pytest.raises(ImportModelError, match="opset 6.*convert_version"):
+        imported(old)
+
+
+def test_local_functions_are_inlined() -> None:
+    twice = helper.make_function(
+        "own", "Twice", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["b"])], [helper.make_opsetid("", 18)]
+    )
+    m = model(
+        [helper.make_node("Twice", ["x"], ["y"], domain="own")],
+        [X],
+        ["y"],
+        opset_imports=[helper.make_opsetid("own", 1)],
+        functions=[twice],
+    )
+    np.testing.assert_array_equal(run(m, x=ONES)[0], ONES * 2)
