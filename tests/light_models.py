@@ -1,7 +1,7 @@
 """The light models of the onnx wheel with seeded random weights.
 
-Their stored weights are all equal, which hides permuted channels. Here convolutions and matrices are scaled by their fan-in
-and normalizations kept near the identity, so activations neither die nor saturate and every class differs.
+Their stored weights are all equal, which hides permuted channels. Here convolutions and matrices are scaled by their
+fan-in and normalizations kept near the identity, so activations neither die nor saturate and every class differs.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def test_truncated(tmp_path: Path) -> None:
     whole = ADD.SerializeToString()
     path = tmp_path / "cut.onnx"
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ImportModelError, match="truncated|not a valid|no ONNX model"):
+    with pytest.raises(ImportModelError, match=r"truncated|not a valid|no ONNX model"):
         imported(path)
 
 
@@ -70,19 +70,19 @@ def test_cut_anywhere(end: int) -> None:
 
 
 def test_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(ImportModelError, match="nowhere.onnx"):
+    with pytest.raises(ImportModelError, match=r"nowhere.onnx"):
         imported(tmp_path / "nowhere.onnx")
 
 
 def test_invalid_model() -> None:
     bad = model([helper.make_node("Add", ["x", "nothing"], ["y"])], [X], ["y"])
-    with pytest.raises(ImportModelError, match="not a valid ONNX model"):
+    with pytest.raises(ImportModelError, match=r"not a valid ONNX model"):
         imported(bad)
 
 
 def test_old_opset() -> None:
     old = model([helper.make_node("Relu", ["x"], ["y"])], [X], ["y"], opset=6)
-    with pytest.raises(ImportModelError, match="opset 6.*convert_version"):
+    with pytest.raises(ImportModelError, match=r"opset 6.*convert_version"):
         imported(old)
 
 

@@ -70,8 +70,8 @@ def imported(
 ) -> tuple[IRModule, dict[str, np.ndarray[Any, Any]]]:
     """The module and the inputs it still takes.
 
-    In these tests everything is an input. Shapes, axes and the like must be constants of a model to be compiled, so when
-    the importer asks for one, inputs after the first become initializers.
+    In these tests everything is an input. Shapes, axes and the like must be constants of a model to be compiled, so
+    when the importer asks for one, inputs after the first become initializers.
     """
     given = {v.name: a for v, a in zip(model.graph.input, feeds, strict=True)}
     shapes = {n: a.shape for n, a in given.items()}

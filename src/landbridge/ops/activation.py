@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import Number, ScalarBuilder, Value, float_limits, is_float
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.registry import operator
@@ -174,7 +175,6 @@ def first_maximum(c: OpContext, x: Operand, axis: int) -> Operand:
     loops = [shape[a] for a in others]
     place = [others.index(a) if a != axis else len(others) for a in range(len(shape))]
     dtype = c.dtype(x)
-    from landbridge.ir.prim_builder import PrimBuilder
 
     def build(p: PrimBuilder) -> None:
         best, where = p.temp(loops, dtype), p.temp(loops, "int64")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from landbridge.errors import ShapeError
@@ -64,34 +64,28 @@ def convolve(c: OpContext, x: Operand, w: Operand, shape: Windows, group: int) -
         def taken(out: Sequence[Any], taps: Sequence[Any]) -> list[Any]:
             return [o * s + k * d for o, s, k, d in zip(out, shape.stride, taps, shape.dilation, strict=True)]
 
-        if group == 1:
+        def plain(n: Any, oc: Any, *r: Any) -> tuple[list[Any], list[Any], list[Any]]:
+            out, ic, taps = r[:rank], r[rank], r[rank + 1 :]
+            return [n, ic, *taken(out, taps)], [oc, ic, *taps], [n, oc, *out]
 
-            def maps(n: Any, oc: Any, *r: Any) -> tuple[list[Any], list[Any], list[Any]]:
-                out, ic, taps = r[:rank], r[rank], r[rank + 1 :]
-                return [n, ic, *taken(out, taps)], [oc, ic, *taps], [n, oc, *out]
+        def depthwise(n: Any, oc: Any, *r: Any) -> tuple[list[Any], list[Any], list[Any]]:
+            out, taps = r[:rank], r[rank:]
+            return [n, oc, *taken(out, taps)], [oc, 0, *taps], [n, oc, *out]
 
-            kinds, lead, tail = "pp", (n, outputs), (inner, *shape.kernel)
-        elif inner == 1 and outputs == channels:
+        def grouped(n: Any, g: Any, *r: Any) -> tuple[list[Any], list[Any], list[Any]]:
+            oc, out, ic, taps = r[0], r[1 : rank + 1], r[rank + 1], r[rank + 2 :]
+            whole = g * (outputs // group) + oc
+            return [n, g * inner + ic, *taken(out, taps)], [whole, ic, *taps], [n, whole, *out]
 
-            def maps(n: Any, oc: Any, *r: Any) -> tuple[list[Any], list[Any], list[Any]]:
-                out, taps = r[:rank], r[rank:]
-                return [n, oc, *taken(out, taps)], [oc, 0, *taps], [n, oc, *out]
-
-            kinds, lead, tail = "pp", (n, channels), shape.kernel
-        else:
-            per_group = outputs // group
-
-            def maps(n: Any, g: Any, *r: Any) -> tuple[list[Any], list[Any], list[Any]]:
-                oc, out, ic, taps = r[0], r[1 : rank + 1], r[rank + 1], r[rank + 2 :]
-                return (
-                    [n, g * inner + ic, *taken(out, taps)],
-                    [g * per_group + oc, ic, *taps],
-                    [n, g * per_group + oc, *out],
-                )
-
-            kinds, lead, tail = "ppp", (n, group, per_group), (inner, *shape.kernel)
+        lead: tuple[int, ...] = (n, outputs)
+        tail: tuple[int, ...] = (inner, *shape.kernel)
+        maps: Callable[..., tuple[list[Any], list[Any], list[Any]]] = plain
+        if group > 1 and inner == 1 and outputs == channels:
+            maps, tail = depthwise, shape.kernel
+        elif group > 1:
+            maps, lead = grouped, (n, group, outputs // group)
         p.generic(
-            kinds + "p" * rank + "r" * len(tail),
+            "p" * (len(lead) + rank) + "r" * len(tail),
             (*lead, *shape.output, *tail),
             [(source, lambda *d: maps(*d)[0]), (weights, lambda *d: maps(*d)[1])],
             [(target, lambda *d: maps(*d)[2])],

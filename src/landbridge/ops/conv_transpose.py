@@ -20,7 +20,7 @@ from landbridge.ops.windows import Windows
 @operator("ConvTranspose")
 def conv_transpose(c: OpContext, x: Operand, w: Operand, bias: Operand | None = None) -> Operand:
     """Disjoint windows are written in place; otherwise a convolution over the input with zeros between elements."""
-    (n, channels, *spatial), (w_in, per_group, *kernel) = c.shape(x), c.shape(w)
+    (_, channels, *spatial), (w_in, _, *kernel) = c.shape(x), c.shape(w)
     group, rank = c.attribute("group", 1), len(spatial)
     if w_in != channels or channels % group:
         raise ShapeError(f"{c.g.node}: ConvTranspose of {channels} channels with weights {c.shape(w)}")

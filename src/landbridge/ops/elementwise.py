@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from landbridge.ir.scalars import ScalarBuilder, Value, is_float
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.registry import Handler, operator
@@ -135,8 +137,6 @@ def power(c: OpContext, base: Operand, exponent: Operand) -> Operand:
 
 def _simple_power(c: OpContext, base: Operand, exponent: Operand) -> Operand | None:
     """A power with a constant scalar exponent that needs no ``pow``; else None."""
-    import numpy as np
-
     if not isinstance(exponent, np.ndarray) or exponent.size != 1 or exponent.ndim > c.rank(base):
         return None
     e = exponent.item()

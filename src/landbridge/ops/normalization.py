@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from xdsl.ir import SSAValue
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import PrimBuilder
@@ -48,7 +49,7 @@ def normalize_rows(
     scale: tuple[Operand, Sequence[int]] | None,
     bias: tuple[Operand, Sequence[int]] | None,
     centered: bool = True,
-) -> list[Any]:
+) -> list[SSAValue]:
     """Normalize each group of trailing dimensions after the first ``rows``.
 
     ``scale`` and ``bias`` come with the loops that index them. ``centered``: subtract the mean (else RMS).
@@ -111,7 +112,7 @@ def layer_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand 
     shape = c.shape(x)
     axis = c.axis(c.attribute("axis", -1), len(shape))
     parameters = [_spread(c, v, shape, axis) for v in (scale, bias)]
-    y, mean, inverse = normalize_rows(c, x, axis, c.attribute("epsilon", 1e-5), *parameters)
+    y, mean, inverse = normalize_rows(c, x, axis, c.attribute("epsilon", 1e-5), parameters[0], parameters[1])
     stats = (*shape[:axis], *(1,) * (len(shape) - axis))
     return [y, c.reshape(mean, stats), c.reshape(inverse, stats)]
 
@@ -151,7 +152,7 @@ def group_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand)
     n, channels, *spatial = c.shape(x)
     shape = (n, groups, channels // groups, element_count(spatial))
     parameters = [(c.reshape(v, (groups, channels // groups)), [1, 2]) for v in (scale, bias)]
-    y = normalize_rows(c, c.reshape(x, shape), 2, c.attribute("epsilon", 1e-5), *parameters)[0]
+    y = normalize_rows(c, c.reshape(x, shape), 2, c.attribute("epsilon", 1e-5), parameters[0], parameters[1])[0]
     return c.reshape(y, (n, channels, *spatial))
 
 

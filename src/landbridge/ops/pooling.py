@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalars import float_limits
 from landbridge.ops.context import Array, OpContext, Operand
@@ -71,16 +72,10 @@ def average_pool(c: OpContext, x: Operand) -> Operand:
     w = _windows(c, x)
     total = _pool(c, "sum_pool", x, w, lambda s, acc, v: acc + v, 0)
     counts = _counts(c, x, w, bool(c.attribute("count_include_pad", 0)))
-    scale = (1.0 / counts).astype(_array_dtype(c, x))
+    scale = (1.0 / counts).astype(numpy_dtype(c.dtype(x)))
     if (counts == counts.flat[0]).all():
         scale = scale.reshape(-1)[:1].reshape(())
     return c.elementwise("scale", [total, scale], lambda s, v, k: v * k)
-
-
-def _array_dtype(c: OpContext, x: Operand) -> Any:
-    from landbridge.dtypes import numpy_dtype
-
-    return numpy_dtype(c.dtype(x))
 
 
 @operator("LpPool")
@@ -96,12 +91,16 @@ def _global(c: OpContext, x: Operand, kind: str) -> Operand:
     return reduce(c, kind, x, list(range(2, c.rank(x))), keepdims=True)
 
 
-def _register(op_type: str, pool: Callable[[OpContext, Operand], Operand]) -> None:
-    operator(op_type)(pool)
+@operator("GlobalMaxPool")
+def global_max_pool(c: OpContext, x: Operand) -> Operand:
+    """The largest element of each channel."""
+    return _global(c, x, "max")
 
 
-_register("GlobalMaxPool", lambda c, x: _global(c, x, "max"))
-_register("GlobalAveragePool", lambda c, x: _global(c, x, "mean"))
+@operator("GlobalAveragePool")
+def global_average_pool(c: OpContext, x: Operand) -> Operand:
+    """The mean of each channel."""
+    return _global(c, x, "mean")
 
 
 @operator("GlobalLpPool")

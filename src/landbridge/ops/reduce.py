@@ -69,11 +69,8 @@ def reduce(c: OpContext, kind: str, x: Operand, axes: Sequence[int], keepdims: b
     """Reduce ``x`` over ``axes``; finishing arithmetic (the mean's division, a root) is a call of its own."""
     shape, dtype = c.shape(x), c.dtype(x)
     k = _KINDS[kind]
-    identity: float | int = 0
-    if isinstance(k.identity, str):
-        identity = float_limits(dtype)[0 if k.identity == "lowest" else 1]
-    else:
-        identity = k.identity
+    limits = dict(zip(("lowest", "highest"), float_limits(dtype), strict=True))
+    identity = limits[k.identity] if isinstance(k.identity, str) else k.identity
     order, loop = reduced_access(shape, axes)
     kept = len(shape) - len(axes)
     result = [1 if a in axes else e for a, e in enumerate(shape) if keepdims or a not in axes]

@@ -16,23 +16,24 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from landbridge.errors import CompileError
 
 #: ``handler(context, *inputs) -> output or outputs``.
 Handler: TypeAlias = Callable[..., Any]
+_H = TypeVar("_H", bound=Handler)
 
 _HANDLERS: dict[tuple[str, str], dict[int, Handler]] = {}
 
 
-def operator(*op_types: str, since: int = 1, domain: str = "") -> Callable[[Handler], Handler]:
+def operator(*op_types: str, since: int = 1, domain: str = "") -> Callable[[_H], _H]:
     """Register a handler for ``op_types`` of ``domain`` from opset ``since`` on, until a later one.
 
     Raises CompileError when an operator already has a handler of that version.
     """
 
-    def register(handler: Handler) -> Handler:
+    def register(handler: _H) -> _H:
         for op_type in op_types:
             versions = _HANDLERS.setdefault((domain, op_type), {})
             if since in versions:

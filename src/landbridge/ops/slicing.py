@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from xdsl.ir import SSAValue
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError
@@ -165,7 +166,7 @@ def _constant_pad(c: OpContext, x: Operand, low: Sequence[int], shape: Sequence[
     given: Any = c.attribute("value", 0.0)
     if value is not None and c.shape(value) != (0,):
         given = value
-    fill = np.asarray(given, numpy_dtype(dtype)).item() if not _is_runtime(given) else None
+    fill = np.asarray(given, numpy_dtype(dtype)).item() if not isinstance(given, SSAValue) else None
 
     def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
         inside: Value | None = None
@@ -187,9 +188,3 @@ def _constant_pad(c: OpContext, x: Operand, low: Sequence[int], shape: Sequence[
         return np.full(shape, 0 if fill is None else fill, numpy_dtype(dtype))
     operands = [x] if fill is not None else [x, c.reshape(given, ())]
     return c.compute("pad", operands, shape, body, dtype)
-
-
-def _is_runtime(value: Any) -> bool:
-    from xdsl.ir import SSAValue
-
-    return isinstance(value, SSAValue)

@@ -24,7 +24,7 @@ def dtype_of_onnx(code: int | ir.DataType) -> str:
 
 
 def attribute_values(node: ir.Node) -> dict[str, Any]:
-    """Python values by name: int, float, str, lists, ndarray for tensors, onnx_ir Graphs; element types are dtype names."""
+    """Python values by name: int, float, str, lists, ndarray for tensors; element types are dtype names."""
     values: dict[str, Any] = {}
     for name, attribute in node.attributes.items():
         value: Any = attribute.value

@@ -28,7 +28,7 @@ def function_body(node: ir.Node, opset: int, inputs: Sequence[Any]) -> ir.Functi
     """The operator's definition for this node, its attributes filled in; None when ONNX gives none."""
     domain = "" if node.domain == "ai.onnx" else node.domain
     try:
-        schema = onnx.defs.get_schema(node.op_type, opset, domain)
+        schema: Any = onnx.defs.get_schema(node.op_type, opset, domain)
     except onnx.defs.SchemaError:
         return None
     proto = ir.serde.serialize_node(node)
@@ -53,7 +53,7 @@ def function_body(node: ir.Node, opset: int, inputs: Sequence[Any]) -> ir.Functi
     return _specialized(function, proto, schema)
 
 
-def _specialized(function: onnx.FunctionProto, node: onnx.NodeProto, schema: onnx.defs.OpSchema) -> ir.Function:
+def _specialized(function: onnx.FunctionProto, node: onnx.NodeProto, schema: Any) -> ir.Function:
     """The function with the node's attributes, or their defaults, in place of references to them."""
     given = {a.name: a for a in node.attribute}
     for inner in function.node:

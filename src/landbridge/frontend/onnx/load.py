@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 import onnx_ir as ir
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx_ir.passes.common import InlinePass
 
 from landbridge.errors import ImportModelError
