@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.passes.graphs import graph
-from tests.passes.native import NativeRun
-from tests.passes.nets import constant, conv, elementwise
-from tests.passes.test_bufferize import build as compile_module
+from graphs import graph
+from native import NativeRun
+from nets import constant, conv, elementwise
+from test_bufferize import build as compile_module
 from xdsl.dialects import arith, linalg
 
 from landbridge.passes.registry import run_pipeline

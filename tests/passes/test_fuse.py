@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from graphs import graph
 from native import NativeRun
-from tests.passes.nets import constant, conv, elementwise, reduce_last, slice_last, transpose
-from tests.passes.test_bufferize import build as compile_module
+from nets import constant, conv, elementwise, reduce_last, slice_last, transpose
+from test_bufferize import build as compile_module
 from xdsl.dialects import bufferization, linalg
 
 from landbridge.ir.graph_ops import CallOp, IfOp, ViewOp

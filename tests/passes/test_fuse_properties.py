@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from graphs import graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.passes.graphs import graph
-from tests.passes.native import NativeRun
-from tests.passes.nets import constant, conv, elementwise, reduce_last, slice_last, transpose
-from tests.passes.test_bufferize import build as compile_module
+from native import NativeRun
+from nets import constant, conv, elementwise, reduce_last, slice_last, transpose
+from test_bufferize import build as compile_module
 from xdsl.ir import SSAValue
 
 from landbridge.ir.graph_builder import GraphBuilder
