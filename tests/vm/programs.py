@@ -7,8 +7,8 @@ from functools import cache
 
 import numpy as np
 
+from landbridge.codegen.link import link_objects
 from landbridge.codegen.llvm.compile import Machine, compile_ir
-from landbridge.codegen.llvm.link import link_objects
 from landbridge.codegen.llvm.runtime_ir import runtime_ir
 from landbridge.executable.executable import (
     CodeImage,

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from xdsl.dialects import func
 
+from landbridge.codegen.functions import call_groups
 from landbridge.codegen.llvm import generate
 from landbridge.codegen.llvm.compile import compile_to_assembly
-from landbridge.codegen.llvm.image import call_groups, machine_of
+from landbridge.codegen.llvm.image import machine_of
 from landbridge.codegen.llvm.isa import Isa
 from landbridge.codegen.llvm.print_ir import print_functions
 from landbridge.errors import CodegenError

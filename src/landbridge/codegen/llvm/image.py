@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
+from landbridge.codegen.functions import call_groups
+from landbridge.codegen.link import link_objects
 from landbridge.codegen.llvm.compile import Machine, compile_ir
 from landbridge.codegen.llvm.isa import isa_of, required_flags
-from landbridge.codegen.llvm.link import link_objects
 from landbridge.codegen.llvm.parallel import Job, compile_all
-from landbridge.codegen.llvm.print_ir import callees, is_kernel, print_functions, uses_vectors
+from landbridge.codegen.llvm.print_ir import print_functions, uses_vectors
 from landbridge.codegen.llvm.runtime_ir import runtime_ir
 from landbridge.errors import CodegenError
 from landbridge.executable.executable import CodeImage
@@ -48,31 +48,6 @@ def machine_of(target: Target) -> Machine:
         raise CodegenError(f"images can be linked for x86_64 only, not for the triple {triple!r} of this target")
     # The environment part of a triple names no ISA; Linux ELF is what the image format holds.
     return Machine("x86_64-unknown-linux-gnu", target.mcpu, ",".join(target.mattr))
-
-
-def call_groups(module: ModuleOp) -> list[list[func.FuncOp]]:
-    """The functions of ``module`` in groups that call nothing outside of their group.
-
-    Raises CodegenError for anything but functions, for two of one name and for a call of none.
-    """
-    functions: dict[str, func.FuncOp] = {}
-    for op in module.body.block.ops:
-        if not isinstance(op, func.FuncOp):
-            raise CodegenError(f"{op.name!r} at the top of the module; only functions can be compiled")
-        if functions.setdefault(op.sym_name.data, op) is not op:
-            raise CodegenError(f"two functions are called {op.sym_name.data!r}; names must be unique")
-    group_of: dict[str, list[func.FuncOp]] = {name: [f] for name, f in functions.items()}
-    for name, function in functions.items():
-        for callee in callees(function):
-            if callee not in functions:
-                raise CodegenError(f"function {name!r} calls {callee!r}, which the module does not define")
-            group, other = group_of[name], group_of[callee]
-            if group is not other:
-                group.extend(other)
-                for member in other:
-                    group_of[member.sym_name.data] = group
-    distinct = {id(group): group for group in group_of.values()}
-    return [group for group in distinct.values() if any(map(is_kernel, group))]
 
 
 @cache

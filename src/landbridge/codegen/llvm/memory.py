@@ -8,6 +8,7 @@ from xdsl.dialects import memref, vector
 from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from landbridge.codegen.layout import strides_and_offset
 from landbridge.codegen.llvm.emitter import Emitter, Printer
 from landbridge.codegen.llvm.types import (
     element_bytes,
@@ -15,7 +16,6 @@ from landbridge.codegen.llvm.types import (
     lanes_of,
     scalar_type,
     splat,
-    strides_and_offset,
     suffix,
     with_element,
 )

@@ -15,6 +15,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, IndexType, MemRefType, VectorType
 from xdsl.ir import Attribute, Operation
 
+from landbridge.codegen.functions import IN_PLACE_ATTRIBUTE, is_kernel
 from landbridge.codegen.llvm import arith, casts, control, math, memory, vector
 from landbridge.codegen.llvm.emitter import Emitter, ModuleState, Printer
 from landbridge.codegen.llvm.isa import Isa
@@ -30,9 +31,6 @@ PRINTERS: dict[type[Operation], Printer] = {
     **control.PRINTERS,
 }
 
-#: On a function: an output may share memory with an input.
-IN_PLACE_ATTRIBUTE = "lb.in_place"
-
 
 def print_functions(functions: Sequence[func.FuncOp], isa: Isa) -> str:
     """The LLVM module of ``functions``, which may call each other and nothing else.
@@ -43,11 +41,6 @@ def print_functions(functions: Sequence[func.FuncOp], isa: Isa) -> str:
     texts = [_function(state, f) for f in functions]
     attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.vector_bits}" }}'
     return "\n".join([*state.declarations.values(), *state.helpers.values(), *texts, attributes, *state.metadata, ""])
-
-
-def is_kernel(function: func.FuncOp) -> bool:
-    """Whether other modules may call it, through the native interface."""
-    return not (function.sym_visibility is not None and function.sym_visibility.data == "private")
 
 
 def _function(state: ModuleState, function: func.FuncOp) -> str:
@@ -104,11 +97,6 @@ def _kernel(name: str, kind: FunctionType) -> str:
         lines.append(f"  %a{i} = load ptr, ptr %s{i}, align 8")
     operands = ", ".join([*(f"ptr %a{i}" for i in range(len(memrefs))), "i64 %begin", "i64 %end"])
     return "\n".join([*lines, f"  call void {control.body_symbol(name)}({operands})", "  ret void", "}", ""])
-
-
-def callees(function: func.FuncOp) -> set[str]:
-    """The names of the functions that ``function`` calls."""
-    return {op.callee.root_reference.data for op in function.walk() if isinstance(op, func.CallOp)}
 
 
 def uses_vectors(function: func.FuncOp) -> bool:

@@ -5,8 +5,8 @@ import struct
 
 import pytest
 
+from landbridge.codegen.link import LinkedImage, link_objects
 from landbridge.codegen.llvm.compile import Machine, compile_ir
-from landbridge.codegen.llvm.link import LinkedImage, link_objects
 from landbridge.errors import CodegenError
 from landbridge.executable.executable import CodeImage
 from landbridge.vm.code_image import LoadedImage, load_image
