@@ -63,6 +63,15 @@ def test_steps_behind_anything_else_become_one():
     assert folded(build) == (1, ["maximumf", "mulf", "addf", "exp"])
 
 
+def test_steps_may_start_where_others_end():
+    def swish(g, x):
+        y = elementwise(g, lambda s, a: (a * 2.0 + 1.0) / 3.0, x)
+        z = elementwise(g, lambda s, a: s.sigmoid(a * 0.5 * 3.0 + 1.0) - a * 2.0 * 3.0, y)
+        return [z]
+
+    assert folded(swish)[0] == 1
+
+
 def test_a_division_becomes_a_multiplication():
     assert folded(lambda g, x: [elementwise(g, lambda s, a: a / 6.0, x)]) == (1, ["mulf"])
 

@@ -1,4 +1,4 @@
-"""Random graphs of elementwise operators, broadcasts, copies, reshapes and reductions keep their results."""
+"""Random graphs of elementwise operators, copies, reshapes and reductions keep their results, fused and folded."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from landbridge.ir.types import shape_of
 from landbridge.passes.registry import run_pipeline
 
 UNARY = {
+    "steps": lambda s, a: (2.0 - a * 0.5) / 3.0 + 1.0,
     "relu": lambda s, a: s.maximum(a, 0.0),
     "shift": lambda s, a: a + 1.0,
     "tanh": lambda s, a: s.math("tanh", a),
@@ -74,6 +75,6 @@ def test_random_graphs_keep_their_results(data):
     arrays = [np.random.default_rng(i).standard_normal(s).astype(np.float32) for i, s in enumerate(shapes)]
     expected = NativeRun(compile_module(module))(*arrays)
     again = type(module).parse(text, module.targets, module.vdevices, constants)
-    found = NativeRun(compile_module(run_pipeline(again, ["fuse"])))(*arrays)
+    found = NativeRun(compile_module(run_pipeline(again, ["fuse", "fold_scale"])))(*arrays)
     for a, b in zip(expected, found, strict=True):
         np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-5)

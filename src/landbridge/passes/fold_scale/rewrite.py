@@ -51,6 +51,7 @@ def fold_call(graph: Graph, call: CallOp) -> None:
         by_stage.setdefault(plan.stage.op, []).append(plan)
     for op, plans in by_stage.items():
         added: list[tuple[SSAValue, AffineMap]] = []
+        replaced: dict[SSAValue, SSAValue] = {}  # steps may start where others ended
         for plan in plans:
             if plan.weights is not None:
                 inputs[plan.argument] = _constant_like(graph, call, inputs[plan.argument], plan.weights)
@@ -66,7 +67,8 @@ def fold_call(graph: Graph, call: CallOp) -> None:
                 added.append((argument, broadcast_map(value.shape, plan.stage.extents)))
                 scalar = op.body.block.insert_arg(plan.steps.root.type, len(plan.stage.ins) + len(added) - 1)
                 terms.append(s.wrap(scalar, "float32"))
-            _replace_steps(s, plan.steps, *terms)
+            root = plan.steps.root
+            replaced |= _replace_steps(s, plan.steps, replaced.get(root, root), *terms)
         stage = plans[0].stage
         accesses = [(o.buffer, o.map) for o in stage.ins]
         rebuilt = rebuild(op, [*accesses, *added], [(o.buffer, o.map) for o in stage.outs])
@@ -171,19 +173,24 @@ def _constant_like(graph: Graph, call: CallOp, old: SSAValue, array: Array) -> S
     return constant.result
 
 
-def _replace_steps(s: ScalarBuilder, steps: Steps, scale: Value | float | None, shift: Value | float | None) -> None:
-    value = s.wrap(steps.root, "float32")
+def _replace_steps(
+    s: ScalarBuilder, steps: Steps, root: SSAValue, scale: Value | float | None, shift: Value | float | None
+) -> dict[SSAValue, SSAValue]:
+    """Write ``root * scale + shift`` in place of ``steps``; which value stands for their result."""
+    value = s.wrap(root, "float32")
     if scale is not None:
         value = value * scale
     if shift is not None:
         value = value + shift
-    steps.ops[-1].results[0].replace_all_uses_with(value.ssa)
+    result = steps.ops[-1].results[0]
+    result.replace_all_uses_with(value.ssa)
     for op in reversed(steps.ops):
         known = [v.owner for v in op.operands]
         erase(op)
         for constant in dict.fromkeys(known):
             if isinstance(constant, arith.ConstantOp) and constant.result.first_use is None:
                 erase(constant)
+    return {result: value.ssa}
 
 
 def _drop_copy(stage: Generic) -> None:
