@@ -17,8 +17,27 @@ def _binary(op_type: str, kind: str) -> None:
         return c.elementwise(kind, [a, b], lambda s, x, y: s.binary(kind, x, y))
 
 
-for _type, _kind in {"Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div"}.items():
+for _type, _kind in {"Add": "add", "Sub": "sub", "Mul": "mul"}.items():
     _binary(_type, _kind)
+
+
+def _safe_divisor(s: ScalarBuilder, y: Value) -> Value:
+    """An integer divisor without the values that trap on some processors: 0, and -1 under the lowest integer."""
+    traps = y.eq(0) if y.dtype.startswith("uint") else y.eq(0) | y.eq(-1)
+    return s.select(traps, s.const(1, y.dtype), y)
+
+
+@operator("Div")
+def divide(c: OpContext, a: Operand, b: Operand) -> Operand:
+    """``a / b``; integers truncate, and by 0 give the dividend."""
+
+    def body(s: ScalarBuilder, x: Value, y: Value) -> Value:
+        if is_float(x.dtype):
+            return x / y
+        quotient = x / _safe_divisor(s, y)
+        return quotient if y.dtype.startswith("uint") else s.select(y.eq(-1), -x, quotient)
+
+    return c.elementwise("div", [a, b], body)
 
 
 def _variadic(op_type: str, kind: str) -> None:
@@ -159,7 +178,7 @@ def modulo(c: OpContext, a: Operand, b: Operand) -> Operand:
             whole = s.math("trunc", x / y)
             rest = s.select(whole.eq(0), x, x - y * whole)  # an infinite divisor leaves the dividend
         else:
-            rest = s.binary("rem", x, y)
+            rest = s.binary("rem", x, _safe_divisor(s, y))
         if fmod or x.dtype.startswith("uint"):
             return rest
         wrong = rest.ne(0) & ((rest < 0).ne(y < 0))

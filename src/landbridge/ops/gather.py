@@ -9,7 +9,7 @@ import numpy as np
 
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
-from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ir.scalars import ScalarBuilder, Value, float_limits
 from landbridge.ops.context import Buffer, OpContext, Operand
 from landbridge.ops.registry import operator
 from landbridge.ops.slicing import part
@@ -89,12 +89,12 @@ def gather_nd(c: OpContext, x: Operand, indices: Operand) -> Operand:
     return c.compute("gather_nd", [x, indices], result, body, c.dtype(x))
 
 
-_COMBINE: dict[str, Callable[[ScalarBuilder, Value, Value], Value]] = {
-    "none": lambda s, old, new: new,
-    "add": lambda s, old, new: old + new,
-    "mul": lambda s, old, new: old * new,
-    "max": lambda s, old, new: s.maximum(old, new),
-    "min": lambda s, old, new: s.minimum(old, new),
+#: How updates combine, and the limit or number they start from.
+_COMBINE: dict[str, tuple[str, float | str]] = {
+    "add": ("add", 0),
+    "mul": ("mul", 1),
+    "max": ("max", "lowest"),
+    "min": ("min", "highest"),
 }
 
 
@@ -111,19 +111,41 @@ def _scatter(
     ``hit(s, (indices, updates), element, update)`` gives whether the update lands there, and its value.
     """
     shape, dtype, rank = c.shape(x), c.dtype(x), c.rank(x)
-    combine = _COMBINE[c.attribute("reduction", "none")]
+    reduction = c.attribute("reduction", "none")
+    kind, start = _COMBINE.get(reduction, ("", 0))
+    limits = dict(zip(("lowest", "highest"), float_limits(dtype), strict=True))
+    searched = ("p" * rank + "r" * len(loops), (*shape, *loops))
+
+    def element(*d: Any) -> Sequence[Any]:
+        return d[:rank]
 
     def build(p: PrimBuilder) -> None:
         source, target = p.inputs[0], p.outputs[0]
         buffers = [Buffer(b, p.dtype(b)) for b in p.inputs[1:]]
-        p.generic("p" * rank, shape, [(source, lambda *d: d)], [(target, lambda *d: d)], lambda s, v: v)
+        total = p.temp(shape, dtype)
 
-        def body(s: ScalarBuilder, acc: Value) -> Value:
+        def found(s: ScalarBuilder) -> tuple[Value, Value]:
             at = [s.index(i) for i in range(rank)]
-            lands, value = hit(s, buffers, at, [s.index(rank + i) for i in range(len(loops))])
-            return s.select(lands, combine(s, acc, value), acc)
+            return hit(s, buffers, at, [s.index(rank + i) for i in range(len(loops))])
 
-        p.generic("p" * rank + "r" * len(loops), (*shape, *loops), [], [(target, lambda *d: d[:rank])], body)
+        def latest(s: ScalarBuilder, value: Value, seen: Value) -> list[Value]:
+            lands, update = found(s)
+            return [s.select(lands, update, value), seen | lands]
+
+        def combined(s: ScalarBuilder, value: Value) -> Value:
+            lands, update = found(s)
+            return s.select(lands, s.binary(kind, value, update), value)
+
+        if not kind:
+            seen = p.temp(shape, "bool")
+            p.generic(*searched, [], [(total, element), (seen, element)], latest, init=0)
+            ins = [(source, element), (total, element), (seen, element)]
+            p.generic("p" * rank, shape, ins, [(target, element)], lambda s, v, u, hit: s.select(hit, u, v))
+            return
+        init = limits[start] if isinstance(start, str) else start
+        p.generic(*searched, [], [(total, element)], combined, init=init)
+        ins = [(source, element), (total, element)]
+        p.generic("p" * rank, shape, ins, [(target, element)], lambda s, v, u: s.binary(kind, v, u))
 
     return c.g.call("scatter", [c.value(v) for v in (x, indices, updates)], [(shape, dtype)], build)[0]
 

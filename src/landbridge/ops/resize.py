@@ -178,7 +178,8 @@ def _kernel(c: OpContext, mode: str, distance: Array) -> Array:
     a: float = c.attribute("cubic_coeff_a", -0.75)
     near = (a + 2) * d**3 - (a + 3) * d**2 + 1
     far = a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
-    return np.where(d <= 1, near, np.where(d < 2, far, 0))
+    values: Array = np.where(d <= 1, near, np.where(d < 2, far, 0))
+    return values
 
 
 def _taps(c: OpContext, axis: _Axis, mode: str, transform: str, crop: bool) -> tuple[Array, Array, Array | None]:

@@ -16,6 +16,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp, StringAttr
 from xdsl.ir import Block, Region, SSAValue
 
+from landbridge.dtypes import numpy_dtype
 from landbridge.errors import CompileError, ImportModelError, InputError, UnsupportedOperatorError
 from landbridge.executable.executable import VDevice
 from landbridge.frontend.onnx.attributes import attribute_values, dtype_of_onnx
@@ -23,6 +24,7 @@ from landbridge.frontend.onnx.branches import import_if
 from landbridge.frontend.onnx.evaluate import evaluate, foldable
 from landbridge.frontend.onnx.functions import function_body
 from landbridge.frontend.onnx.load import load_model
+from landbridge.frontend.onnx.loops import import_loop, import_scan
 from landbridge.frontend.onnx.shapes import input_shapes
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import ViewOp
@@ -160,6 +162,8 @@ class Importer:
         inputs = [None if v is None else self.values.get(v, UNKNOWN) for v in node.inputs]
         if node.op_type == "If" and node.domain in ("", "ai.onnx"):
             return import_if(self, node, inputs)
+        if node.op_type in ("Loop", "Scan") and node.domain in ("", "ai.onnx"):
+            return (import_loop if node.op_type == "Loop" else import_scan)(self, node, inputs)
         handler = handler_for(node.domain, node.op_type, opset)
         constants = [x for x in inputs if x is None or isinstance(x, np.ndarray)]
         if len(constants) == len(inputs) and node.op_type != "Constant" and foldable(node):
@@ -184,7 +188,8 @@ class Importer:
             if self.g.node in str(error):
                 raise
             raise type(error)(f"{node.op_type} node {self.g.node!r}: {error}") from error
-        return [result] if isinstance(result, np.ndarray | SSAValue) else list(result)
+        results = [result] if isinstance(result, np.ndarray | SSAValue) else list(result)
+        return [_known_if_empty(context, x) for x in results]
 
     def _run_function(self, body: ir.Function, node: ir.Node, inputs: Sequence[Known | None]) -> list[Known]:
         """Import the definition of an operator by other operators."""
@@ -211,6 +216,13 @@ class Importer:
             taken.add(root)
             owned.append(result)
         return owned
+
+
+def _known_if_empty(c: OpContext, x: Operand) -> Operand:
+    """A tensor without elements is a constant."""
+    if isinstance(x, SSAValue) and 0 in c.shape(x):
+        return np.zeros(c.shape(x), numpy_dtype(c.dtype(x)))
+    return x
 
 
 def _root(value: SSAValue) -> Any:
