@@ -7,6 +7,8 @@ attribute ``lb.tasks`` states.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from xdsl.dialects import func, memref
@@ -23,11 +25,13 @@ from landbridge.passes.lower.code import INDEX, Code, Index
 from landbridge.passes.lower.emit import NestEmitter
 from landbridge.passes.lower.nest import Nest, build_nests
 from landbridge.passes.lower.prefix import shared_prefix, shrink
-from landbridge.passes.lower.schedule import TASK_WORK, Machine, Run, Schedule, schedule
+from landbridge.passes.lower.schedule import TASK_WORK, Machine, Run, Schedule, narrow_last_column, schedule
 from landbridge.passes.lower.simplify import simplify
 from landbridge.passes.registry import register_pass
 from landbridge.target import Target
 
+#: Tasks above which rows are not cut as well: enough for any number of threads.
+MANY_TASKS = 64
 #: Bytes of temporaries one task may keep on its thread's stack.
 MAX_STACK_BYTES = 1 << 20
 
@@ -100,51 +104,72 @@ def _unflatten(code: Code, t: Index, extents: list[int]) -> list[Index]:
     return found[::-1]
 
 
+@dataclass(frozen=True)
+class _Piece:
+    """Tasks of one kind: a run of column tiles over all rows (``chunk`` 0), or over chunks of one run of rows."""
+
+    emitter: NestEmitter
+    columns: Run
+    rows: list[tuple[Run, bool]]
+    chunk: int
+
+    @property
+    def chunks(self) -> int:
+        """Tasks along the rows."""
+        return -(-self.rows[0][0].count // self.chunk) if self.chunk else 1
+
+    def emit(self, code: Code, t: Index, extents: list[int]) -> None:
+        """Task ``t``, over the outer loops of ``extents``."""
+        sched = self.emitter.sched
+        column, *rest = _unflatten(code, t, [self.columns.count, *extents, self.chunks])
+        self.emitter.env.update(zip(sched.outer, rest, strict=False))
+        at = code.add(code.mul(column, self.columns.tile), self.columns.start)
+        if not self.chunk:
+            self.emitter.rows_for(self.rows, at, self.columns)
+            return
+        run, edge = self.rows[0]
+        start = code.mul(rest[-1], self.chunk)
+        stop = code.minimum(code.add(start, self.chunk), run.count)
+        self.emitter.row_run(run, edge, start, stop, at, self.columns)
+
+
 def _single(
     code: Code, nest: Nest, machine: Machine, buffers: dict[SSAValue, SSAValue], begin: Index, end: Index
 ) -> int:
     """A PrimFunc of one nest: its tasks are its outer loops, its column tiles and chunks of its rows."""
-    sched = schedule(nest, machine)
-    emitter = NestEmitter(code, nest, sched, buffers, {})
-    rows = emitter.row_tiles
-    outer = [nest.dims[d].extent for d in sched.outer]
-    tile_work = sched.work * sched.lanes
-    split = len(outer) == 0 or math.prod(outer) * sum(r.count for r in sched.column_runs) < 64
-    pieces: list[tuple[Run, list[tuple[Run, bool]], int, int]] = []
-    for columns in sched.column_runs:
-        if split and not any(edge for _, edge in rows):
-            for run, edge in rows:
-                chunk = max(1, min(run.count, TASK_WORK // max(tile_work * run.tile * columns.tile, 1)))
-                pieces.append((columns, [(run, edge)], -(-run.count // chunk), chunk))
-        else:
-            pieces.append((columns, rows, 1, 0))
-    counts = [math.prod(outer) * columns.count * chunks for columns, _, chunks, _ in pieces]
+    pieces: list[_Piece] = []
+    work = 0
+    outer: list[int] = []
+    for sched in narrow_last_column(nest, schedule(nest, machine), machine):
+        emitter = NestEmitter(code, nest, sched, buffers, {})
+        rows = emitter.row_tiles
+        outer = [nest.dims[d].extent for d in sched.outer]
+        tile_work = sched.work * sched.lanes
+        few = math.prod(outer) * sum(r.count for r in sched.column_runs) < MANY_TASKS
+        for columns in sched.column_runs:
+            if few and not any(edge for _, edge in rows):
+                for run, edge in rows:
+                    chunk = max(1, min(run.count, TASK_WORK // max(tile_work * run.tile * columns.tile, 1)))
+                    pieces.append(_Piece(emitter, columns, [(run, edge)], chunk))
+            else:
+                pieces.append(_Piece(emitter, columns, rows, 0))
+            work += tile_work * sum(r.count * r.tile for r, _ in rows) * columns.count * columns.tile
+    counts = [math.prod(outer) * p.columns.count * p.chunks for p in pieces]
     total = sum(counts)
-    all_rows = sum(r.count * r.tile for r, _ in rows)
-    work = tile_work * all_rows * sum(c.count * c.tile for c in sched.column_runs) * math.prod(outer)
-    grain = _grain(total, work // max(total, 1))
+    grain = _grain(total, work * math.prod(outer) // max(total, 1))
     low, high = _bounds(code, begin, end, total, grain)
     base = 0
-    for (columns, runs, chunks, chunk), count in zip(pieces, counts, strict=True):
+    for piece, count in zip(pieces, counts, strict=True):
         first = code.maximum(code.add(low, -base), 0) if base else low
         last = code.minimum(code.add(high, -base), count) if len(pieces) > 1 else high
-
-        def task(t: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
-            column, *rest = _unflatten(code, t, [columns.count, *outer, chunks])  # noqa: B023
-            emitter.env.update(zip(sched.outer, rest, strict=False))
-            at = code.add(code.mul(column, columns.tile), columns.start)  # noqa: B023
-            if chunk:  # noqa: B023
-                (run, edge) = runs[0]  # noqa: B023
-                start = code.mul(rest[-1], chunk)  # noqa: B023
-                stop = code.minimum(code.add(start, chunk), run.count)  # noqa: B023
-                emitter.row_run(run, edge, start, stop, at, columns)  # noqa: B023
-            else:
-                emitter.rows_for(runs, at, columns)  # noqa: B023
-            return []
-
-        code.loop(first, last, 1, [], task)
+        code.loop(first, last, 1, [], partial(_task, code, piece, outer))
         base += count
     return -(-total // grain)
+
+
+def _task(code: Code, piece: _Piece, outer: list[int], t: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+    piece.emit(code, t, outer)
+    return []
 
 
 def _several(

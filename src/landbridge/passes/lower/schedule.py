@@ -8,7 +8,7 @@ Multiplication", 2008, section 6).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects import linalg, memref
 from xdsl.ir import SSAValue
@@ -93,6 +93,29 @@ def schedule(nest: Nest, machine: Machine, prefix: int = 0) -> Schedule:
     for d in reductions:
         work *= nest.dims[d].extent
     return Schedule(lane, lanes, horizontal, rows, row_runs, columns, column_runs, outer, reductions, work)
+
+
+def narrow_last_column(nest: Nest, sched: Schedule, machine: Machine) -> list[Schedule]:
+    """``sched``, or two that do its work: a last column that holds half a vector or less gets a vector of its size.
+
+    24 channels in blocks of 16 then cost 24 lanes, not 32, where narrower vectors are cheaper.
+    """
+    bound = next((b for b in nest.bounds if (b.outer, b.inner) == (sched.columns, sched.lane)), None)
+    if bound is None or sched.rows == sched.lane:
+        return [sched]
+    last, left = divmod(bound.extent, bound.tile)
+    if not left or left > bound.tile // 2:
+        return [sched]
+    rows = sum(r.count * r.tile for r in sched.row_runs)
+    lanes = 1 << (left - 1).bit_length()
+    mask = left if left != lanes and _column_mask(nest, sched.columns, sched.lane, sched.lanes) else 0
+    tile, _ = _register_block(rows, 1, machine.registers)
+    tail = replace(sched, lanes=lanes, row_runs=_runs(rows, tile, 0), column_runs=(Run(last, 1, 1, mask),))
+    if not last:
+        return [tail]
+    row_tile, column_tile = _register_block(rows, last, machine.registers)
+    whole = replace(sched, row_runs=_runs(rows, row_tile, 0), column_runs=_runs(last, column_tile, 0))
+    return [whole, tail]
 
 
 def _element_bytes(nest: Nest) -> int:

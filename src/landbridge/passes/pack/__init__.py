@@ -97,9 +97,9 @@ class _Packer:
         if lanes is not None and lanes.reduces:
             self._unshared(op, blocked)
             return
-        if lanes is None or lanes.extent < self._tile // 2:
-            return
-        cut = [lanes]
+        if lanes is not None and lanes.extent < self._tile // 2:
+            lanes = None
+        cut = [lanes] if lanes is not None else []
         channel = next(
             (
                 c
@@ -117,9 +117,10 @@ class _Packer:
                 for v, a in zip(op.inputs, arguments, strict=False)
                 if a is not weights and channel.axis_of(a) is not None
             )
-            if data in blocked or channel.extent >= self._tile:
-                cut = [channel, lanes]
-        self._rewrite(op, blocked, prim, cut, lanes)
+            if data in blocked or (lanes is not None and channel.extent >= self._tile):
+                cut = [channel, *cut]
+        if cut:
+            self._rewrite(op, blocked, prim, cut, lanes)
 
     def _unshared(self, op: CallOp, blocked: dict[SSAValue, SSAValue]) -> None:
         """Try again with an argument of its own for each stage."""
@@ -188,7 +189,12 @@ class _Packer:
     # ---- rewriting --------------------------------------------------------------------------------------------
 
     def _rewrite(
-        self, op: CallOp, blocked: dict[SSAValue, SSAValue], prim: PrimView, cut: list[AxisClass], lanes: AxisClass
+        self,
+        op: CallOp,
+        blocked: dict[SSAValue, SSAValue],
+        prim: PrimView,
+        cut: list[AxisClass],
+        lanes: AxisClass | None,
     ) -> None:
         constants = {a for v, a in zip(op.inputs, prim.function.body.block.args, strict=False) if self._symbol(v)}
         layouts: dict[SSAValue, Layout] = {}
