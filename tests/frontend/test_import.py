@@ -180,6 +180,20 @@ def test_runtime_condition(taken: bool) -> None:
     np.testing.assert_array_equal(run(m, x=X, q=np.array(taken))[0], np.maximum(X, 0) if taken else -X)
 
 
+def test_input_that_is_fixed() -> None:
+    m = branches([RELU], [NEG], value("q", [], BOOL))
+    module = imported(m, constants={"q": False})
+    assert names_of(module.main, "lb.input_names") == ["x"]
+    assert not [op for op in module.main.walk() if isinstance(op, IfOp)]
+    np.testing.assert_array_equal(run_module(module, {"x": X})[0], -X)
+    with pytest.raises(InputError, match="no input 'z'; its inputs: x, q"):
+        imported(m, constants={"z": 1})
+    with pytest.raises(InputError, match="'q' is float64, the model takes bool"):
+        imported(m, constants={"q": np.array(1.0)})
+    with pytest.raises(ShapeError, match="'q'"):
+        imported(m, constants={"q": [True, False]})
+
+
 def test_branch_that_returns_a_value_from_outside() -> None:
     m = branches([helper.make_node("Identity", ["x"], ["r"])], [NEG], value("q", [], BOOL))
     np.testing.assert_array_equal(run(m, x=X, q=np.array(True))[0], X)
@@ -206,6 +220,19 @@ def test_errors_name_the_node() -> None:
         {"w": np.ones((4, 2), np.float32)},
     )
     with pytest.raises(ShapeError, match=r"product.*inner extents"):
+        imported(m)
+
+
+def test_wrong_rank_is_a_shape_error() -> None:
+    m = model(
+        [
+            helper.make_node("GlobalLpPool", ["x"], ["h"]),
+            helper.make_node("DepthToSpace", ["h"], ["y"], blocksize=2, name="d2s"),
+        ],
+        [value("x", [2, 4, 4])],
+        ["y"],
+    )
+    with pytest.raises(ShapeError, match="DepthToSpace node 'd2s' cannot take operands of shapes"):
         imported(m)
 
 

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp, StringAttr
 from xdsl.ir import Block, Region, SSAValue
 
 from landbridge.dtypes import numpy_dtype
-from landbridge.errors import CompileError, ImportModelError, InputError, UnsupportedOperatorError
+from landbridge.errors import CompileError, ImportModelError, InputError, ShapeError, UnsupportedOperatorError
 from landbridge.executable.executable import VDevice
 from landbridge.frontend.onnx.attributes import attribute_values, dtype_of_onnx
 from landbridge.frontend.onnx.branches import import_if
@@ -52,11 +52,13 @@ def import_onnx(
     targets: tuple[Target, ...],
     vdevices: tuple[VDevice, ...] = (VDevice("cpu", 0),),
     extra_outputs: Sequence[str] = (),
+    constants: Mapping[str, Any] | None = None,
 ) -> IRModule:
     """The IRModule of an ONNX model, with ``func.func @main(inputs) -> outputs`` and their names as attributes.
 
     ``shapes``: static shapes of inputs by name, needed where the file leaves dimensions open. ``extra_outputs``:
-    names of inner values to return after the model's outputs.
+    names of inner values to return after the model's outputs. ``constants``: values of inputs that are fixed now,
+    arrays or numbers by name; such an input is no argument of ``@main`` and what depends on it alone is folded.
 
     Raises ImportModelError (no valid model), InputError (unknown names), ShapeError (shapes that contradict each
     other) and UnsupportedOperatorError, which lists every operator and dimension that cannot be compiled.
@@ -64,13 +66,17 @@ def import_onnx(
     loaded = load_model(model)
     graph = loaded.graph
     inputs = [v for v in graph.inputs if v.name not in graph.initializers]
-    known, advice = input_shapes(inputs, shapes or {})
+    fixed = _fixed_inputs(inputs, constants or {})
+    shapes = {**(shapes or {}), **{str(v.name): array.shape for v, array in fixed.items()}}
+    known, advice = input_shapes(inputs, shapes)
+    inputs = [v for v in inputs if v not in fixed]
     block = Block(arg_types=[tensor_type(known.get(str(v.name), ()), _input_dtype(v)) for v in inputs])
     module = IRModule(ModuleOp([]), targets, vdevices)
     importer = Importer(GraphBuilder(module, block), loaded.opset_imports)
     for value, argument in zip(inputs, block.args, strict=True):
         argument.name_hint = None
         importer.values[value] = argument if str(value.name) in known else UNKNOWN
+    importer.values.update(fixed)
     importer.run_graph(graph)
     wanted = [*graph.outputs, *_find(importer, graph, extra_outputs)]
     problems = [*advice, *importer.problems]
@@ -89,6 +95,21 @@ def import_onnx(
     else:
         module.op.body.block.insert_op_before(main, first)
     return module
+
+
+def _fixed_inputs(inputs: Sequence[ir.Value], constants: Mapping[str, Any]) -> dict[ir.Value, Array]:
+    """The inputs that ``constants`` fixes, in the dtype of the file."""
+    by_name = {str(v.name): v for v in inputs}
+    fixed = {}
+    for name, given in constants.items():
+        if name not in by_name:
+            raise InputError(f"constants: the model has no input {name!r}; its inputs: {', '.join(by_name) or 'none'}")
+        wanted = numpy_dtype(_input_dtype(by_name[name]))
+        array = np.asarray(given)
+        if isinstance(given, np.ndarray | np.generic) and array.dtype != wanted:
+            raise InputError(f"constants: {name!r} is {array.dtype}, the model takes {wanted}; convert it")
+        fixed[by_name[name]] = array.astype(wanted)
+    return fixed
 
 
 def _input_dtype(value: ir.Value) -> str:
@@ -188,6 +209,11 @@ class Importer:
             if self.g.node in str(error):
                 raise
             raise type(error)(f"{node.op_type} node {self.g.node!r}: {error}") from error
+        except (ValueError, IndexError) as error:  # handlers take shapes apart; a wrong rank shows there
+            shapes = ", ".join(str(context.shape(x)) if isinstance(x, np.ndarray | SSAValue) else "-" for x in inputs)
+            raise ShapeError(
+                f"{node.op_type} node {self.g.node!r} cannot take operands of shapes {shapes}: {error}"
+            ) from error
         results = [result] if isinstance(result, np.ndarray | SSAValue) else list(result)
         return [_known_if_empty(context, x) for x in results]
 

@@ -124,6 +124,6 @@ def _constant(importer: Importer, node: ir.Node, value: Any, what: str) -> np.nd
 def _bound(importer: Importer, node: ir.Node, trip: int) -> None:
     if trip >= LONGEST:
         raise UnsupportedOperatorError(
-            f"{node.op_type} node {importer.g.node!r} runs more than {LONGEST} times; each trip is compiled on its own, "
-            "so feed shorter sequences and carry the state from run to run"
+            f"{node.op_type} node {importer.g.node!r} runs more than {LONGEST} times and each trip is compiled "
+            "on its own; feed shorter sequences and carry the state from run to run"
         )
