@@ -226,6 +226,18 @@ def test_an_epilogue_crosses_a_reshape():
     assert sum(isinstance(op, ViewOp) for op in module.main.body.block.ops) == 2  # of the result and of the constant
 
 
+def test_reshapes_there_and_back_vanish():
+    def build(g, x):
+        y = relu(g, g.reshape(conv(g, x, 4), (1, 4, 36)))
+        return [conv(g, g.reshape(y, (1, 4, 6, 6)), 2), g.reshape(g.reshape(y, (4, 36)), (2, 72))]
+
+    module = fused([(1, 3, 6, 6)], build)
+    first, second = calls(module)
+    assert first.res[0] in second.inputs
+    (view,) = [op for op in module.main.body.block.ops if isinstance(op, ViewOp)]
+    assert view.source is first.res[0]
+
+
 def test_a_reshape_that_mixes_axes_is_not_crossed():
     def build(g, x):
         y = g.reshape(conv(g, x, 4), (4, 6, 6))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from landbridge.ir.module import IRModule
 from landbridge.passes.fuse.epilogue import fuse_epilogues
-from landbridge.passes.fuse.graph import Graph
+from landbridge.passes.fuse.graph import Graph, shorten_views
 from landbridge.passes.fuse.pointwise import fuse_pointwise, merge_operands
 from landbridge.passes.fuse.rows import fuse_rows
 from landbridge.passes.registry import register_pass
@@ -25,3 +25,4 @@ def fuse(module: IRModule) -> None:
         fuse_epilogues(graph, block)
         fuse_rows(graph, block)
         fuse_pointwise(graph, block, last=True)
+        shorten_views(block)

@@ -67,6 +67,22 @@ def erase_dead_views(value: SSAValue) -> None:
                 erase(op)
 
 
+def shorten_views(block: Block) -> None:
+    """Let every reshape in ``block`` start at what was computed, and vanish where that has its shape."""
+    for op in list(block.ops):
+        if not isinstance(op, ViewOp) or not is_reshape(op):
+            continue
+        source = source_of(op.result)
+        if source.type == op.result.type:
+            op.result.replace_all_uses_with(source)
+            erase(op)
+        elif source is not op.source:
+            op.operands[0] = source
+    for op in reversed(list(block.ops)):
+        if isinstance(op, ViewOp) and op.result.first_use is None:
+            erase(op)
+
+
 class Graph:
     """The functions of a module by name, with the number of calls of each. Fusion changes it as it goes."""
 
