@@ -173,13 +173,12 @@ def _nearest(c: OpContext, x: Operand, axes: Sequence[_Axis], tables: Sequence[A
 def _kernel(c: OpContext, mode: str, distance: Array) -> Array:
     """The interpolation kernel at a distance in source elements."""
     d = np.abs(distance)
-    if mode == "linear":
-        return np.maximum(1 - d, 0)
     a: float = c.attribute("cubic_coeff_a", -0.75)
     near = (a + 2) * d**3 - (a + 3) * d**2 + 1
     far = a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
-    values: Array = np.where(d <= 1, near, np.where(d < 2, far, 0))
-    return values
+    cubic = np.where(d <= 1, near, np.where(d < 2, far, 0))
+    weights: Array = np.maximum(1 - d, 0) if mode == "linear" else cubic
+    return weights
 
 
 def _taps(c: OpContext, axis: _Axis, mode: str, transform: str, crop: bool) -> tuple[Array, Array, Array | None]:
