@@ -13,6 +13,9 @@ from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
 
+#: Processes that were running before we were: results say so, since a busy machine is no fair judge.
+_LOAD_BEFORE = os.getloadavg()[0]
+
 
 def in_turns(actions: Mapping[str, Callable[[], object]], rounds: int, calls: int = 1) -> dict[str, float]:
     """Median seconds of one call of each action; each round times ``calls`` calls of every action in turn."""
@@ -38,7 +41,14 @@ def machine() -> dict[str, str]:
             break
     packages = {name: version(name) for name in ("landbridge", "onnxruntime", "numpy", "llvmlite")}
     processors = str(len(os.sched_getaffinity(0)))
-    return {"processor": model, "processors": processors, "python": platform.python_version(), **packages}
+    load = f"{_LOAD_BEFORE:.1f}"
+    return {
+        "processor": model,
+        "processors": processors,
+        "load before": load,
+        "python": platform.python_version(),
+        **packages,
+    }
 
 
 def write(name: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
