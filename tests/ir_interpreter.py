@@ -98,37 +98,24 @@ def _run_block(module: IRModule, block: Block, env: Env) -> list[Array]:
 
 
 def pack(array: Array, axes: Sequence[int], tiles: Sequence[int]) -> Array:
-    """``lb.pack``; padding is garbage, so that a kernel that lets it through is found out."""
-    rank = array.ndim
-    extents = list(array.shape)
+    """``lb.pack``, one cut after another; padding is poison, so that a kernel that lets it through is found out."""
     for axis, tile in zip(axes, tiles, strict=True):
-        extents[axis] = -(-extents[axis] // tile) * tile
-    padded = np.full(extents, _poison(array.dtype), array.dtype)
-    padded[tuple(slice(e) for e in array.shape)] = array
-    split: list[int] = []
-    outer, inner = [0] * rank, {}
-    for axis, extent in enumerate(extents):
-        outer[axis] = len(split)
-        cuts = [(i, t) for i, (a, t) in enumerate(zip(axes, tiles, strict=True)) if a == axis]
-        split.append(extent)
-        for i, tile in cuts:
-            inner[i] = len(split)
-            split[outer[axis]] //= tile
-            split.append(tile)
-    return padded.reshape(split).transpose(outer + [inner[i] for i in range(len(axes))])
+        shape = list(array.shape)
+        shape[axis] += -shape[axis] % tile
+        padded = np.full(shape, _poison(array.dtype), array.dtype)
+        padded[tuple(slice(e) for e in array.shape)] = array
+        cut = padded.reshape(*shape[:axis], shape[axis] // tile, tile, *shape[axis + 1 :])
+        array = np.moveaxis(cut, axis + 1, -1)
+    return array
 
 
 def unpack(array: Array, axes: Sequence[int], shape: Sequence[int]) -> Array:
-    """``lb.unpack`` to the logical ``shape``."""
-    rank = len(shape)
-    order = [p for axis in range(rank) for p in (axis, *(rank + i for i, a in enumerate(axes) if a == axis))]
-    grouped = array.transpose(order)
-    merged, at = [], 0
-    for axis in range(rank):
-        count = 1 + sum(a == axis for a in axes)
-        merged.append(element_count(grouped.shape[at : at + count]))
-        at += count
-    return grouped.reshape(merged)[tuple(slice(e) for e in shape)]
+    """``lb.unpack`` to the logical ``shape``: the cuts undone from the last to the first."""
+    for axis in reversed(axes):
+        joined = np.moveaxis(array, -1, axis + 1)
+        old = joined.shape
+        array = joined.reshape(*old[:axis], old[axis] * old[axis + 1], *old[axis + 2 :])
+    return array[tuple(slice(e) for e in shape)]
 
 
 def run_prim(function: func.FuncOp, arguments: Sequence[Array]) -> None:
