@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -103,6 +103,12 @@ def reads_each_once(m: AffineMap, extents: tuple[int, ...]) -> bool:
     """Whether no two loop iterations read one element: every loop is a plain index of the access."""
     plain = {e.position for e in m.results if isinstance(e, AffineDimExpr)}
     return all(i in plain or extent == 1 for i, extent in enumerate(extents))
+
+
+def loops_visible(maps: Iterable[AffineMap], loops: int) -> bool:
+    """Whether every loop is, as it is, an index of some access: that is how linalg knows its bound."""
+    plain = {e.position for m in maps for e in m.results if isinstance(e, AffineDimExpr)}
+    return len(plain) == loops
 
 
 def identity_prefix(m: AffineMap, extents: tuple[int, ...], shape: tuple[int, ...]) -> int:

@@ -33,6 +33,7 @@ from landbridge.passes.fuse.accesses import (
     input_count,
     is_copy,
     iterations,
+    loops_visible,
     reads_each_once,
     reads_of,
     work,
@@ -59,8 +60,8 @@ def can_inline(producer: Generic, reads: list[Read], budget: int = 0) -> bool:
         at = reads[0].operand.map
         if len(stage.ins) != 1 or not reads_each_once(at, stage.extents) or computes_addresses(producer):
             return False
-        # Loops are known by the operands that they index as they are; an offset or stride would hide them.
-        return any(reads_each_once(composed(p.map, at), stage.extents) for p in producer.ins)
+        accesses = [composed(p.map, at) for p in producer.ins] + [o.map for o in stage.outs]
+        return loops_visible(accesses, len(stage.extents))
     if not is_copy(producer) and len(maps) * iterations(stage) > iterations(producer):
         return False
     return keeps_vectors(producer, stage, [r.operand for r in reads], budget)

@@ -12,7 +12,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from landbridge.ir.graph_ops import CallOp, ViewOp
 from landbridge.ir.stages import Generic, is_identity, view_generic
 from landbridge.ir.types import dtype_of, shape_of, tensor_type, vdevice_of
-from landbridge.passes.fuse.accesses import pointwise_stage, reads_of
+from landbridge.passes.fuse.accesses import loops_visible, pointwise_stage, reads_of
 from landbridge.passes.fuse.graph import Graph, erase_dead_views, inputs_of, source_of
 from landbridge.passes.fuse.inline import rebuild
 
@@ -200,7 +200,24 @@ def _retyped(graph: Graph, call: CallOp, value: SSAValue) -> bool:
     if [e for e in before if e != 1] != [e for e in after if e != 1]:
         return False
     arguments = graph.function(call).body.block.args
-    return all(reads_of(a) is not None for a, v in zip(arguments, inputs_of(call), strict=False) if v is value)
+    for argument, v in zip(arguments, inputs_of(call), strict=False):
+        if v is not value:
+            continue
+        reads = reads_of(argument)
+        if reads is None:
+            return False
+        for stage in (r.stage for r in reads):
+            maps = [_without_units(o.map, before, after) if o.buffer is argument else o.map for o in stage.ins]
+            if not loops_visible([*maps, *(o.map for o in stage.outs)], len(stage.extents)):
+                return False
+    return True
+
+
+def _without_units(m: AffineMap, before: Shape, after: Shape) -> AffineMap:
+    """An access of ``after`` as one of ``before``, which differs in unit dimensions."""
+    real = iter([e for e, extent in zip(m.results, after, strict=True) if extent != 1])
+    results = tuple(next(real) if extent != 1 else AffineExpr.constant(0) for extent in before)
+    return AffineMap(m.num_dims, 0, results)
 
 
 def _retype(graph: Graph, call: CallOp, value: SSAValue) -> CallOp:
@@ -222,13 +239,5 @@ def _insert_units(op: linalg.ops.GenericOp, buffer: SSAValue, before: Shape, aft
     if op.parent is None:  # rebuilt already: it reads the buffer more than once
         return
     stage = view_generic(op)
-    ins = []
-    for o in stage.ins:
-        m = o.map
-        if o.buffer is buffer:
-            real = iter([e for e, extent in zip(m.results, after, strict=True) if extent != 1])
-            m = AffineMap(
-                m.num_dims, 0, tuple(next(real) if extent != 1 else AffineExpr.constant(0) for extent in before)
-            )
-        ins.append((o.buffer, m))
+    ins = [(o.buffer, _without_units(o.map, before, after) if o.buffer is buffer else o.map) for o in stage.ins]
     rebuild(op, ins, [(o.buffer, o.map) for o in stage.outs])
