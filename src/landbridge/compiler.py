@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 from landbridge.codegen.executable_builder import build_function, storage_reports
 from landbridge.codegen.registry import codegen_for
 from landbridge.errors import CompileError, TargetError
-from landbridge.executable.executable import Executable, ModuleImage, VDevice
+from landbridge.executable.executable import Executable, ModuleImage, VDevice, parameter_constant
 from landbridge.ir.module import IRModule
 from landbridge.passes.assign_targets import target_number
 from landbridge.passes.lower import lower_module
@@ -73,6 +73,8 @@ def compile(
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
     extra_outputs: Sequence[str] = (),
+    constants: Mapping[str, Any] | None = None,
+    mutable: Sequence[str] = (),
     place: Mapping[str, str] | None = None,
     dump: str | Path | None = None,
     on_mismatch: Literal["error", "copy"] = "error",
@@ -81,7 +83,9 @@ def compile(
 
     ``target``: one target, or ``{vdevice name: target}``; the first vdevice holds inputs and outputs. ``shapes``:
     static shapes of inputs by name, needed where the file leaves them open. ``extra_outputs``: names of inner tensors
-    to return too, after the model's outputs. ``place``: ``{node name pattern: vdevice name}`` for several vdevices;
+    to return too, after the model's outputs. ``constants``: values of inputs that are fixed now, by name. ``mutable``:
+    names of weights that ``Session.set_params`` may replace; what the compiler would do to them once (fold, pack) is
+    then done by each run. ``place``: ``{node name pattern: vdevice name}`` for several vdevices;
     patterns are those of ``fnmatch``, the first that matches counts. ``dump``: a directory for the IR after each pass.
     ``on_mismatch``: what binding does where a device cannot use memory in place as its target said.
 
@@ -94,7 +98,7 @@ def compile(
     with _timed(seconds, "target"):
         targets, vdevices = _resolve(target)
     with _timed(seconds, "import"):
-        module = _import(model, targets, vdevices, shapes, extra_outputs)
+        module = _import(model, targets, vdevices, shapes, extra_outputs, constants, mutable)
         place_nodes(module, place or {})
     module = run_pipeline(module, PIPELINE, directory, seconds)
     with _timed(seconds, "lower"):
@@ -109,7 +113,7 @@ def compile(
         functions={"main": main},
         vdevices=module.vdevices,
         modules=images,
-        constants=module.constants,
+        constants=module.constants | {parameter_constant(name): a for name, a in module.parameters.items()},
         memory=storage_reports(module),
         metadata=_metadata(model, on_mismatch, seconds),
     )
@@ -139,13 +143,17 @@ def _import(
     vdevices: tuple[VDevice, ...],
     shapes: Mapping[str, Sequence[int]] | None,
     extra_outputs: Sequence[str],
+    constants: Mapping[str, Any] | None,
+    mutable: Sequence[str],
 ) -> IRModule:
     if not isinstance(model, IRModule):
         from landbridge.frontend.onnx import import_onnx
 
-        return import_onnx(model, shapes, targets, vdevices, extra_outputs)
-    if shapes or extra_outputs:
-        raise CompileError("shapes= and extra_outputs= are for models that are imported; this one is IR already")
+        return import_onnx(model, shapes, targets, vdevices, extra_outputs, constants, mutable)
+    if shapes or extra_outputs or constants or mutable:
+        raise CompileError(
+            "shapes=, extra_outputs=, constants= and mutable= are for models that are imported; this one is IR already"
+        )
     if len(model.vdevices) > len(vdevices):
         raise CompileError(
             f"the IR uses {len(model.vdevices)} vdevices and target= gives {len(vdevices)}; "

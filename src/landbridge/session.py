@@ -23,7 +23,7 @@ from landbridge.memory.host_array import address_of
 from landbridge.memory.storage import any_view_open
 from landbridge.tensor import Tensor
 from landbridge.vm.argument import as_array, borrow
-from landbridge.vm.bound_program import BoundProgram, slot_tensor
+from landbridge.vm.bound_program import BoundProgram, read_only, slot_tensor
 from landbridge.vm.program_memory import bind_devices
 from landbridge.vm.slot import Slot
 from landbridge.vm.thread_pool import default_threads
@@ -57,6 +57,7 @@ class Session:
         self._program = program = BoundProgram(executable, found, threads, lock)
         self._inputs = _by_name_and_index(program.inputs)
         self._outputs = _by_name_and_index(program.outputs)
+        self._parameters = {slot.spec.name: slot for slot in program.parameters}
         # The runs' own view of the program, read on every call.
         self._execute, self._execute_call = program.execute, program.execute_call
         self._words = program.words
@@ -80,6 +81,11 @@ class Session:
     def outputs(self) -> tuple[TensorSpec, ...]:
         """Name, shape and dtype of each output, in order."""
         return self._executable.main.outputs
+
+    @property
+    def params(self) -> tuple[TensorSpec, ...]:
+        """Name, shape and dtype of each weight that ``set_params`` may replace."""
+        return self._executable.main.parameters
 
     def __repr__(self) -> str:
         inputs, outputs = (", ".join(spec.name for spec in specs) for specs in (self.inputs, self.outputs))
@@ -146,6 +152,33 @@ class Session:
         try:
             slot = _find("input", name, self._inputs)
             return self._program.bind_own(slot) if slot.owner is None else slot_tensor(slot)
+        finally:
+            self._release()
+
+    def set_params(self, values: Mapping[str, Any]) -> None:
+        """Give weights new values, by the names they have in the model; the next run uses them.
+
+        Only weights named by ``compile(..., mutable=)`` can be given, to this Session alone: the Executable keeps
+        its own. Values are copied, as by ``set_input``, the ledger's cause is ``set_params``. Raises InputError when
+        one does not fit, and then changes none.
+        """
+        if not self._acquire(False):
+            self._refuse()
+        try:
+            found = [(_find("parameter", name, self._parameters), value) for name, value in values.items()]
+            self._program.set_parameters([(slot, as_array(slot, value)) for slot, value in found])
+        finally:
+            self._release()
+
+    def get_params(self) -> dict[str, Tensor]:
+        """The weights that ``set_params`` may replace, as read-only Tensors over their memory, by name.
+
+        They show later values too, once ``set_params`` has given the Session memory of its own.
+        """
+        if not self._acquire(False):
+            self._refuse()
+        try:
+            return {name: read_only(slot_tensor(slot)) for name, slot in self._parameters.items()}
         finally:
             self._release()
 
@@ -281,17 +314,20 @@ def _by_name_and_index(slots: Sequence[Slot]) -> dict[str | int, Slot]:
     return table | {slot.spec.name: slot for slot in slots}
 
 
-def _find(what: str, name: str | int, slots: Mapping[str | int, Slot]) -> Slot:
+def _find(what: str, name: Any, slots: Mapping[Any, Slot]) -> Slot:
     try:
         return slots[name]
     except (KeyError, TypeError):
         raise _unknown(what, name, slots) from None
 
 
-def _unknown(what: str, name: object, slots: Mapping[str | int, Slot]) -> InputError:
+def _unknown(what: str, name: object, slots: Mapping[Any, Slot]) -> InputError:
     names = [known for known in slots if isinstance(known, str)]
     near = get_close_matches(str(name), names, 1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
+    if what == "parameter":
+        way_out = f"compile(..., mutable=({name!r},)) makes a weight one"
+        return InputError(f"no {what} {name!r}{hint}; legal: {', '.join(names) or 'none'}; {way_out}")
     return InputError(f"no {what} {name!r}{hint}; legal: {', '.join(names) or 'none'}, or an index from 0")
 
 

@@ -49,12 +49,15 @@ def build_function(module: IRModule, lowered: ModuleOp) -> Function:
     inputs, outputs = io_names(main)
     builder = _Builder(module, _tasks(lowered))
     arguments = main.body.block.args
-    specs = []
-    for argument, name in zip(arguments, (*inputs, *outputs), strict=True):
+    specs = [
+        TensorSpec(name, shape_of(argument.type), dtype_of(argument.type))
+        for argument, name in zip(arguments, (*inputs, *outputs), strict=True)
+    ]
+    first, end = len(inputs) - len(module.parameters), len(inputs)  # parameters are the last inputs of @main
+    for argument in (*arguments[:first], *arguments[end:], *arguments[first:end]):
         builder.define(argument)
-        specs.append(TensorSpec(name, shape_of(argument.type), dtype_of(argument.type)))
     instructions = builder.block(main.body.block)
-    return Function("main", tuple(specs[: len(inputs)]), tuple(specs[len(inputs) :]), instructions)
+    return Function("main", tuple(specs[:first]), tuple(specs[end:]), instructions, tuple(specs[first:end]))
 
 
 def storage_reports(module: IRModule) -> tuple[StorageReport, ...]:

@@ -70,12 +70,22 @@ class StorageReport:
 
 @dataclass(frozen=True)
 class Function:
-    """One entry point: its inputs, outputs and instructions."""
+    """One entry point: its inputs, outputs and instructions.
+
+    ``parameters`` are weights that a Session may replace; the first value of each is the constant
+    ``parameter_constant(name)`` of the Executable.
+    """
 
     name: str
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     instructions: tuple[Instruction, ...]
+    parameters: tuple[TensorSpec, ...] = ()
+
+
+def parameter_constant(name: str) -> str:
+    """The constant that holds the first value of parameter ``name``; no other constant is called so."""
+    return f"parameter:{name}"
 
 
 @dataclass(frozen=True)

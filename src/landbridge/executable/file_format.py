@@ -49,7 +49,7 @@ def write_executable(executable: Executable, path: Path) -> None:
     constant_offsets = _offsets([array.nbytes for array in constants.values()], CONSTANT_ALIGNMENT)
     image_offsets = _offsets([len(code) for code in images], PAGE)
     manifest = Manifest(
-        functions=tuple(FunctionEntry(name, f.inputs, f.outputs) for name, f in executable.functions.items()),
+        functions=tuple(FunctionEntry(name, f.inputs, f.outputs, f.parameters) for name, f in executable.functions.items()),
         vdevices=tuple(executable.vdevices),
         images=tuple(map(_image_entry, executable.modules, image_offsets)),
         constants=tuple(
@@ -109,7 +109,7 @@ def _read(file: IO[bytes], verify: bool) -> Executable:
     if verify and _sha256([pool.data]) != manifest.constants_sha256:
         raise ExecutableError("corrupt constants: their SHA-256 does not match; save it again")
     functions = {
-        entry.name: Function(entry.name, entry.inputs, entry.outputs, instruction_list(program))
+        entry.name: Function(entry.name, entry.inputs, entry.outputs, instruction_list(program), entry.parameters)
         for entry, program in zip(manifest.functions, programs, strict=True)
     }
     code = _cut(body, code_section)

@@ -11,11 +11,12 @@ from landbridge.executable.executable import CodeImage, StorageReport, TensorSpe
 
 @dataclass(frozen=True)
 class FunctionEntry:
-    """Name, inputs and outputs of a function; its instructions are in the instructions section."""
+    """Name, inputs, outputs and parameters of a function; its instructions are in the instructions section."""
 
     name: str
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
+    parameters: tuple[TensorSpec, ...]
 
 
 @dataclass(frozen=True)

@@ -18,19 +18,24 @@ from landbridge.executable.executable import VDevice
 from landbridge.ir.dialect import context
 from landbridge.target import Target
 
+#: Attribute of @main: the names of its inputs, the last ones, that are parameters.
+PARAMETERS = "lb.parameter_names"
+
 
 @dataclass
 class IRModule:
     """One program. ``op`` holds ``@main`` (the graph) and PrimFuncs, which carry the unit attribute ``lb.prim``.
 
     ``constants`` maps symbols to C-contiguous read-only arrays; text dumps name them and never hold their bytes.
-    ``vdevices`` are numbered by ``#lb.vdevice``; ``targets`` by ``VDevice.target``.
+    ``parameters`` are the first values of weights that stay replaceable, by the names of the inputs of ``@main`` that
+    they are. ``vdevices`` are numbered by ``#lb.vdevice``; ``targets`` by ``VDevice.target``.
     """
 
     op: ModuleOp
     targets: tuple[Target, ...]
     vdevices: tuple[VDevice, ...] = (VDevice("cpu", 0),)
     constants: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    parameters: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     prim_count: int = 0
 
     @property

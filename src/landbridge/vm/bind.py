@@ -51,7 +51,7 @@ class _Binder:
         self, function: Function, vdevices: Sequence[VDevice], images: Sequence[LoadedImage], memory: Memory
     ) -> None:
         self._vdevices, self._images, self._memory = vdevices, images, memory
-        specs = [*function.inputs, *function.outputs]
+        specs = [*function.inputs, *function.outputs, *function.parameters]
         self._registers = {
             i: _Place(i, 0, _nbytes(spec.shape, spec.dtype), spec.shape, spec.dtype) for i, spec in enumerate(specs)
         }
@@ -197,7 +197,7 @@ class _Binder:
 
     def _define(self, register: int, place: _Place) -> None:
         if register < self._io:
-            raise BindError(f"register {register} is an input or output and cannot be redefined")
+            raise BindError(f"register {register} is an input, output or parameter and cannot be redefined")
         self._registers[register] = place
 
     def _vdevice(self, index: int) -> str:

@@ -59,12 +59,16 @@ class BoundProgram:
         self.words, self.call_words = program.instantiate(), program.instantiate()
         self.execute = _executor(program, self.words, runtime, pool)
         self.execute_call = _executor(program, self.call_words, runtime, pool)
-        inputs = len(function.inputs)
-        specs = (*function.inputs, *function.outputs)
-        slots = [Slot(spec, i < inputs, program.places[i]) for i, spec in enumerate(specs)]
-        for slot in slots:
+        places = iter(program.places)
+        self.inputs = tuple(Slot(spec, "input", next(places)) for spec in function.inputs)
+        self.outputs = tuple(Slot(spec, "output", next(places)) for spec in function.outputs)
+        self.parameters = tuple(Slot(spec, "parameter", next(places)) for spec in function.parameters)
+        for slot in self.outputs:
             slot.is_small = devices[0] == host_device() and slot.nbytes <= _SMALL_BYTES
-        self.inputs, self.outputs = tuple(slots[:inputs]), tuple(slots[inputs:])
+        for slot in self.parameters:
+            first = self.memory.parameter(slot.spec)
+            slot.bind(self.words, first.data_address, first)
+            self._point_call_at(slot)
         self.states: tuple[tuple[Slot, Slot], ...] = ()
         #: The slots that a call's arguments are for: all but recurrent states.
         self.call_inputs, self.call_outputs = self.inputs, self.outputs
@@ -95,6 +99,12 @@ class BoundProgram:
             casting="no" if source.dtype.isnative else "unsafe",  # the dtype is right, only the byte order differs
         )
         self.bind_own(slot)
+
+    def set_parameters(self, values: Sequence[tuple[Slot, np.ndarray[Any, Any]]]) -> None:
+        """Copy new values to memory of the program's own; the file's are left as they are."""
+        for slot, value in values:
+            self.copy_in(slot, value, "set_params")
+            self._point_call_at(slot)
 
     def copy_out(self, slot: Slot, result: Tensor, out: Any) -> None:
         """Copy ``result``, a value of ``slot``, to the array, Tensor or DLPack producer ``out``."""
@@ -229,6 +239,13 @@ def slot_tensor(slot: Slot) -> Tensor:
     """A Tensor over the memory bound to ``slot``."""
     owner = slot.owner
     return owner if isinstance(owner, Tensor) else Tensor.from_numpy_view(owner)
+
+
+def read_only(tensor: Tensor) -> Tensor:
+    """The same bytes, dense, as a Tensor that nobody may write through."""
+    if tensor.readonly:
+        return tensor
+    return Tensor(tensor.storage, tensor.dtype, tensor.shape, None, tensor.byte_offset, readonly=True)
 
 
 def _executor(program: Program, words: array[int], runtime: int, pool: int) -> Callable[[], object]:

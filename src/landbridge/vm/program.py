@@ -74,9 +74,10 @@ class KernelMove:
 class Program:
     """What ``bind_function`` makes.
 
-    ``words`` holds the records, then the arguments, with every address but those of inputs and outputs;
+    ``words`` holds the records, then the arguments, with every address but those of inputs, outputs and parameters;
     ``pointers`` are (word, other word): the first is to hold the address of the second. ``places[i]`` are the
-    (word, byte offset) that depend on the address of input or output register ``i``.
+    (word, byte offset) that depend on the address of register ``i``: inputs,
+    then outputs, then parameters.
     """
 
     words: tuple[int, ...]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
 
 from landbridge.device.device import Device
 from landbridge.device.registry import device as find_device
 from landbridge.errors import BindError
-from landbridge.executable.executable import Executable, VDevice
+from landbridge.executable.executable import Executable, TensorSpec, VDevice, parameter_constant
 from landbridge.executable.instructions import AllocStorage, LoadConstant
 from landbridge.memory.host_array import address_of
 from landbridge.tensor import Tensor, empty
@@ -58,10 +61,22 @@ class ProgramMemory:
 
     def constant(self, instruction: LoadConstant) -> tuple[int, int]:
         """Address and size in bytes of a constant: in the mapped file, no copy."""
-        array = self._executable.constants.get(instruction.name)
-        if array is None:
-            raise BindError(f"the program uses constant {instruction.name!r}, which the file lacks; compile it again")
+        array = self._constant(instruction.name)
         return address_of(array), array.nbytes
+
+    def parameter(self, spec: TensorSpec) -> Tensor:
+        """The first value of a parameter: in the mapped file, no copy. Raises BindError when it does not fit."""
+        array = self._constant(parameter_constant(spec.name))
+        tensor = Tensor.from_numpy_view(array)
+        if (tensor.shape, tensor.dtype) != (spec.shape, spec.dtype):
+            raise BindError(f"parameter {spec.name!r} of the file is {tensor!r}, not {spec}; compile it again")
+        return tensor
+
+    def _constant(self, name: str) -> np.ndarray[Any, Any]:
+        array = self._executable.constants.get(name)
+        if array is None:
+            raise BindError(f"the program uses constant {name!r}, which the file lacks; compile it again")
+        return array
 
     def tensor(self, shape: tuple[int, ...], dtype: str) -> Tensor:
         """A new Tensor for an input or output, on the program's first vdevice."""

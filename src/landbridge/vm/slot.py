@@ -1,10 +1,10 @@
-"""Slots: the inputs and outputs of a bound program, and the memory bound to each now."""
+"""Slots: the inputs, outputs and parameters of a bound program, and the memory bound to each now."""
 
 from __future__ import annotations
 
 import math
 from array import array
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,9 +13,11 @@ from landbridge.errors import InputError
 from landbridge.executable.executable import TensorSpec
 from landbridge.tensor import Tensor
 
+Role = Literal["input", "output", "parameter"]
+
 
 class Slot:
-    """One input or output: what fits there, and what is bound.
+    """One input, output or parameter (its ``role``): what fits there, and what is bound.
 
     ``places`` are the (word, byte offset) of a program's words that depend on its address; ``owner`` keeps the
     bound memory alive and is None while nothing is bound; ``partner`` is the other half of a recurrent state.
@@ -34,13 +36,15 @@ class Slot:
         "owner",
         "partner",
         "places",
+        "role",
         "shape",
         "spec",
     )
 
-    def __init__(self, spec: TensorSpec, is_input: bool, places: tuple[tuple[int, int], ...]) -> None:
+    def __init__(self, spec: TensorSpec, role: Role, places: tuple[tuple[int, int], ...]) -> None:
         self.spec = spec
-        self.is_input = is_input
+        self.role = role
+        self.is_input = role != "output"
         self.places = places
         self.shape = spec.shape
         self.dtype: np.dtype[Any] = numpy_dtype(spec.dtype)
@@ -58,7 +62,7 @@ class Slot:
         self.partner: Slot | None = None
 
     def __str__(self) -> str:
-        return f"{'input' if self.is_input else 'output'} {self.spec.name!r}"
+        return f"{self.role} {self.spec.name!r}"
 
     def bind(self, words: array[int], address: int, owner: object) -> None:
         """Make ``words`` use the memory at ``address``, which ``owner`` keeps alive."""

@@ -57,6 +57,7 @@ def trace_run(
     words = program.instantiate()
     tensors = [inputs[spec.name] for spec in function.inputs]
     tensors += [memory.tensor(spec.shape, spec.dtype) for spec in function.outputs]
+    tensors += [memory.parameter(spec) for spec in function.parameters]
     for tensor, places in zip(tensors, program.places, strict=True):
         for word, offset in places:
             words[word] = (tensor.data_address or 0) + offset

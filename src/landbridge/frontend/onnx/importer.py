@@ -25,10 +25,11 @@ from landbridge.frontend.onnx.evaluate import evaluate, foldable
 from landbridge.frontend.onnx.functions import function_body
 from landbridge.frontend.onnx.load import load_model
 from landbridge.frontend.onnx.loops import import_loop, import_scan
+from landbridge.frontend.onnx.parameters import promote_parameters
 from landbridge.frontend.onnx.shapes import input_shapes
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import ViewOp
-from landbridge.ir.module import IRModule
+from landbridge.ir.module import PARAMETERS, IRModule
 from landbridge.ir.types import tensor_type
 from landbridge.ops.context import Array, OpContext, Operand
 from landbridge.ops.registry import handler_for
@@ -53,25 +54,28 @@ def import_onnx(
     vdevices: tuple[VDevice, ...] = (VDevice("cpu", 0),),
     extra_outputs: Sequence[str] = (),
     constants: Mapping[str, Any] | None = None,
+    mutable: Sequence[str] = (),
 ) -> IRModule:
     """The IRModule of an ONNX model, with ``func.func @main(inputs) -> outputs`` and their names as attributes.
 
     ``shapes``: static shapes of inputs by name, needed where the file leaves dimensions open. ``extra_outputs``:
     names of inner values to return after the model's outputs. ``constants``: values of inputs that are fixed now,
     arrays or numbers by name; such an input is no argument of ``@main`` and what depends on it alone is folded.
+    ``mutable``: names of weights that stay replaceable: the last arguments of ``@main``, ``parameters`` of the module.
 
     Raises ImportModelError (no valid model), InputError (unknown names), ShapeError (shapes that contradict each
     other) and UnsupportedOperatorError, which lists every operator and dimension that cannot be compiled.
     """
     loaded = load_model(model)
     graph = loaded.graph
+    parameters = promote_parameters(graph, mutable)
     inputs = [v for v in graph.inputs if v.name not in graph.initializers]
     fixed = _fixed_inputs(inputs, constants or {})
     shapes = {**(shapes or {}), **{str(v.name): array.shape for v, array in fixed.items()}}
     known, advice = input_shapes(inputs, shapes)
     inputs = [v for v in inputs if v not in fixed]
     block = Block(arg_types=[tensor_type(known.get(str(v.name), ()), _input_dtype(v)) for v in inputs])
-    module = IRModule(ModuleOp([]), targets, vdevices)
+    module = IRModule(ModuleOp([]), targets, vdevices, parameters=parameters)
     importer = Importer(GraphBuilder(module, block), loaded.opset_imports)
     for value, argument in zip(inputs, block.args, strict=True):
         argument.name_hint = None
@@ -89,6 +93,8 @@ def import_onnx(
     main = func.FuncOp("main", types, Region(block))
     main.attributes["lb.input_names"] = ArrayAttr([StringAttr(str(v.name)) for v in inputs])
     main.attributes["lb.output_names"] = ArrayAttr([StringAttr(str(v.name)) for v in wanted])
+    if parameters:
+        main.attributes[PARAMETERS] = ArrayAttr([StringAttr(name) for name in parameters])
     first = module.op.body.block.first_op
     if first is None:
         module.op.body.block.add_op(main)

@@ -1,0 +1,56 @@
+"""Parameters: weights of a model that a Session may replace, so that nothing about their values is compiled in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from landbridge.errors import InputError
+
+
+def promote_parameters(graph: ir.Graph, names: Sequence[str]) -> dict[str, np.ndarray[Any, Any]]:
+    """Make the weights ``names`` the last inputs of ``graph``; their values by name, in that order.
+
+    A weight is an initializer or the output of a Constant node of the main graph. Raises InputError naming the
+    nearest weights for another name, and for a name given twice.
+    """
+    weights = _weights(graph)
+    found: dict[str, np.ndarray[Any, Any]] = {}
+    for name in names:
+        if name in found or name not in weights:
+            near = get_close_matches(str(name), weights, 3)
+            hint = f"; did you mean {', '.join(map(repr, near))}?" if near else "; the model has no weights"
+            said = f"names {name!r} twice" if name in found else f"names {name!r}, which is no weight of the model{hint}"
+            raise InputError(f"mutable= {said}")
+        found[name] = _promote(graph, weights[name])
+    return found
+
+
+def _weights(graph: ir.Graph) -> dict[str, ir.Value]:
+    constants = (node.outputs[0] for node in graph if node.op_type == "Constant" and node.domain in ("", "ai.onnx"))
+    return {str(value.name): value for value in (*graph.initializers.values(), *constants)}
+
+
+def _promote(graph: ir.Graph, value: ir.Value) -> np.ndarray[Any, Any]:
+    tensor = ir.convenience.get_const_tensor(value)
+    if tensor is None:
+        raise InputError(f"mutable= names {value.name!r}, which has no data in the file")
+    array = np.array(tensor.numpy())  # of its own: the file it may be mapped from can go away
+    name = str(value.name)
+    producer = value.producer()
+    if producer is None:
+        graph.initializers.pop(name)
+        if value in graph.inputs:  # files before IR version 4 list every weight there
+            graph.inputs.remove(value)
+    else:
+        old, value = value, ir.Value(name=name)
+        ir.convenience.replace_all_uses_with(old, value, replace_graph_outputs=True)
+        graph.remove(producer, safe=True)
+    value.const_value = None
+    value.shape, value.type = ir.Shape(array.shape), ir.TensorType(tensor.dtype)
+    graph.inputs.append(value)
+    return array

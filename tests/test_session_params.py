@@ -1,0 +1,134 @@
+"""Weights that a Session may replace: compiled as parameters, set by value, never folded or shared."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import helper
+
+import landbridge as lb
+from landbridge.errors import CopyForbiddenError, InputError
+from tests.frontend.models import FLOAT, model, value
+
+RNG = np.random.default_rng(5)
+
+
+def weights() -> dict[str, np.ndarray]:
+    return {
+        "conv.weight": RNG.standard_normal((20, 3, 3, 3), dtype=np.float32),
+        "conv.bias": RNG.standard_normal(20, dtype=np.float32),
+        "scale": RNG.standard_normal((1, 20, 1, 1), dtype=np.float32),
+        "head": RNG.standard_normal((20, 7), dtype=np.float32),
+    }
+
+
+def network(values: dict[str, np.ndarray]) -> onnx.ModelProto:
+    nodes = [
+        helper.make_node("Conv", ["x", "conv.weight", "conv.bias"], ["a"], pads=[1, 1, 1, 1]),
+        helper.make_node("Mul", ["a", "scale"], ["b"]),
+        helper.make_node("Relu", ["b"], ["c"]),
+        helper.make_node("GlobalAveragePool", ["c"], ["d"]),
+        helper.make_node("Flatten", ["d"], ["e"]),
+        helper.make_node("MatMul", ["e", "head"], ["y"]),
+    ]
+    return model(nodes, [value("x", (1, 3, 12, 12))], [value("y", (1, 7))], values)
+
+
+def expected(values: dict[str, np.ndarray], x: np.ndarray) -> np.ndarray:
+    session = onnxruntime.InferenceSession(network(values).SerializeToString())
+    return session.run(None, {"x": x})[0]
+
+
+def check(y, values, x):
+    wanted = expected(values, x)
+    np.testing.assert_allclose(np.asarray(y), wanted, atol=1e-4 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("mutable", [("conv.weight",), ("scale", "head"), ("conv.weight", "conv.bias", "scale", "head")])
+def test_new_weights_give_what_a_model_with_them_gives(tmp_path, mutable):
+    first, later = weights(), weights()
+    lb.compile(network(first), mutable=mutable).save(tmp_path / "m.lbx")
+    exe = lb.load(tmp_path / "m.lbx")
+    s, x = lb.Session(exe, num_threads=1), RNG.standard_normal((1, 3, 12, 12), dtype=np.float32)
+    assert [spec.name for spec in s.params] == list(mutable)
+    assert [spec.name for spec in s.inputs] == ["x"]
+    check(s(x)[0], first, x)
+    given = {name: later[name] for name in mutable}
+    copies = {name: array.copy() for name, array in given.items()}
+    s.set_params(copies)
+    for array in copies.values():
+        array[:] = np.nan  # by value: what the caller does later is his own
+    check(s(x)[0], first | given, x)
+    s.set_input_zero_copy("x", x)
+    s.run()
+    check(s.get_output(0), first | given, x)
+    check(lb.Session(exe, num_threads=1)(x)[0], first, x)
+
+
+def test_one_of_several_parameters_and_what_get_params_shows():
+    first, later = weights(), weights()
+    s = lb.Session(lb.compile(network(first), mutable=("head", "scale")), num_threads=1)
+    x = RNG.standard_normal((1, 3, 12, 12), dtype=np.float32)
+    s.set_params({"head": later["head"][::-1][::-1]})
+    check(s(x)[0], first | {"head": later["head"]}, x)
+    shown = s.get_params()
+    assert list(shown) == ["head", "scale"] and all(t.readonly for t in shown.values())
+    np.testing.assert_array_equal(np.asarray(shown["head"]), later["head"])
+    np.testing.assert_array_equal(np.asarray(shown["scale"]), first["scale"])
+
+
+def test_first_values_are_used_where_the_file_has_them(tmp_path):
+    lb.compile(network(weights()), mutable=("head",)).save(tmp_path / "m.lbx")
+    exe = lb.load(tmp_path / "m.lbx")
+    with lb.no_copies():
+        s = lb.Session(exe, num_threads=1)
+    assert s.get_params()["head"].data_address == exe.constants["parameter:head"].ctypes.data
+
+
+def test_what_does_not_fit_changes_nothing():
+    first = weights()
+    s = lb.Session(lb.compile(network(first), mutable=("scale", "head")), num_threads=1)
+    good = np.zeros((1, 20, 1, 1), np.float32)
+    for bad, reason in (
+        ({"haed": good}, "did you mean 'head'"),
+        ({"conv.bias": np.zeros(20, np.float32)}, r"mutable=\('conv.bias',\)"),
+        ({"head": np.zeros((20, 7))}, "parameter 'head': dtype float64"),
+        ({"head": np.zeros((20, 8), np.float32)}, "it takes"),
+    ):
+        with pytest.raises(InputError, match=reason):
+            s.set_params({"scale": good, **bad})
+    with lb.no_copies(), pytest.raises(CopyForbiddenError, match="set_params"):
+        s.set_params({"scale": good})
+    np.testing.assert_array_equal(np.asarray(s.get_params()["scale"]), first["scale"])
+
+
+def test_the_ledger_shows_what_setting_costs():
+    s = lb.Session(lb.compile(network(weights()), mutable=("head",)), num_threads=1)
+    with lb.ledger() as moves:
+        s.set_params({"head": np.zeros((20, 7), np.float32)})
+    assert [(m.cause, m.tensor, m.nbytes) for m in moves] == [("set_params", "head", 560)]
+
+
+def test_a_weight_in_a_constant_node_and_one_listed_as_an_input():
+    w, b = RNG.standard_normal((2, 4), dtype=np.float32)
+    nodes = [
+        helper.make_node("Constant", [], ["w"], value=onnx.numpy_helper.from_array(w)),
+        helper.make_node("Mul", ["x", "w"], ["m"]),
+        helper.make_node("Add", ["m", "b"], ["y"]),
+    ]
+    proto = model(nodes, [value("b", (4,), FLOAT), value("x", (4,))], [value("y", (4,))], {"b": b})
+    s, x = lb.Session(lb.compile(proto, mutable=("b", "w")), num_threads=1), RNG.standard_normal(4, dtype=np.float32)
+    np.testing.assert_allclose(np.asarray(s(x)[0]), x * w + b, rtol=1e-6)
+    s.set_params({"w": b, "b": w})
+    np.testing.assert_allclose(np.asarray(s(x)[0]), x * b + w, rtol=1e-6)
+
+
+def test_names_that_are_no_weights():
+    with pytest.raises(InputError, match="'conv.wieght', which is no weight of the model; did you mean 'conv.weight'"):
+        lb.compile(network(weights()), mutable=("conv.wieght",))
+    with pytest.raises(InputError, match="'x', which is no weight"):
+        lb.compile(network(weights()), mutable=("x",))
+    with pytest.raises(InputError, match="twice"):
+        lb.compile(network(weights()), mutable=("head", "head"))
