@@ -30,7 +30,10 @@ class Codegen(Protocol):
 
 
 # The generators of this package, again: a source tree that is not installed has no entry points.
-_BUILT_IN = (EntryPoint("llvm", "landbridge.codegen.llvm:generate", ENTRY_POINT_GROUP),)
+_BUILT_IN = (
+    EntryPoint("c", "landbridge.codegen.c:generate", ENTRY_POINT_GROUP),
+    EntryPoint("llvm", "landbridge.codegen.llvm:generate", ENTRY_POINT_GROUP),
+)
 
 _registered: dict[str, Codegen] = {}
 _lock = threading.Lock()

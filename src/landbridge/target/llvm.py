@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from landbridge.errors import TargetError
-from landbridge.executable.abi import STORAGE_ALIGNMENT
-from landbridge.memory_kind import MemoryKind
 from landbridge.target import llvm_cpu
+from landbridge.target.host_memory import host_memory
 from landbridge.target.kind import Option, Options, OptionValue, TargetKind
-
-_DL_CPU = 1  # kDLCPU of dlpack.h
 
 #: Cores, cache sizes in bytes: assumed where they are not stated and the target is not this host.
 _ASSUMED = {"num-cores": 4, "l1-bytes": 32 << 10, "l2-bytes": 256 << 10}
@@ -54,20 +51,6 @@ def _derive(options: Options) -> dict[str, object]:
     }
 
 
-def _memory(options: Options) -> tuple[MemoryKind, ...]:
-    """Host memory: everything the process can address, used in place whoever allocated it."""
-    return (
-        MemoryKind(
-            scope="global",
-            host_access="read_write",
-            coherent=True,
-            alignment=STORAGE_ALIGNMENT,
-            importable=True,
-            dlpack_device=(_DL_CPU, 0),
-        ),
-    )
-
-
 LLVM = TargetKind(
     name="llvm",
     doc="CPUs that LLVM generates code for; without options, this host",
@@ -85,5 +68,5 @@ LLVM = TargetKind(
     keys=("cpu",),
     parser=_parse,
     derive=_derive,
-    memory=_memory,
+    memory=host_memory,
 )

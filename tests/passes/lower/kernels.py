@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from landbridge.codegen.llvm import generate
+from landbridge.codegen.registry import codegen_for
 from landbridge.dtypes import dtype_name
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.types import tensor_type
@@ -38,7 +38,7 @@ def run_prim(
     lowered = lower_prim(prim.finish(), machine_of(resolved))
     lowered.verify()
     tasks = lowered.attributes["lb.tasks"].value.data  # type: ignore[attr-defined]
-    image = load_image(generate(ModuleOp([lowered]), resolved).image)
+    image = load_image(codegen_for(resolved.kind)(ModuleOp([lowered]), resolved).image)
     kernel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(image.address("kernel"))
     sources = [np.ascontiguousarray(a) for a in inputs]
     held, results = [], []

@@ -13,7 +13,7 @@ from landbridge.ir.prim_builder import PrimBuilder
 
 from .kernels import Array, run_prim
 
-TARGETS = ["llvm", "llvm -mcpu=haswell", "llvm -mcpu=generic"]
+TARGETS = ["llvm", "llvm -mcpu=haswell", "llvm -mcpu=generic", "c", "c -mcpu=generic -cflags=-DLB_PORTABLE,-O1"]
 RNG = np.random.default_rng(7)
 
 

@@ -1,0 +1,34 @@
+"""The code generator of target kind ``c``: lowered functions to portable C11, built by the system's compiler."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from landbridge.executable.executable import ModuleImage
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from landbridge.target.target import Target
+
+
+def generate(module: ModuleOp, target: Target) -> ModuleImage:
+    """Compile the functions of ``module`` and the runtime into one image for ``target``.
+
+    Public functions become kernels of ``landbridge.executable.abi`` under their names; private ones are inlined.
+    Raises CodegenError for a function that has no C form, and when there is no compiler, or not one for x86-64.
+    """
+    from landbridge.codegen.c.image import generate_image
+
+    return ModuleImage(target.to_json(), generate_image(module, target))
+
+
+def print_source(module: ModuleOp) -> str:
+    """The functions of ``module`` as one C11 file that needs the C library alone; raises CodegenError.
+
+    Kernel ``name`` is ``void kernel_name(void **args, int64_t begin, int64_t end)``. With ``-DLB_PORTABLE`` no
+    extension of a compiler is used.
+    """
+    from landbridge.codegen.c.image import source_of
+
+    return source_of(module)

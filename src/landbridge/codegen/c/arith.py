@@ -1,0 +1,100 @@
+"""C of the ``arith`` and ``math`` dialects: scalars by their rule, vectors by infix operators or lane by lane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
+from xdsl.ir import Operation
+
+from landbridge.codegen.c import lanes
+from landbridge.codegen.c.emitter import Emitter, Printer
+from landbridge.codegen.c.scalar import RULES, expression, predicate, signed
+from landbridge.codegen.c.types import Kind, literal
+from landbridge.errors import CodegenError
+
+
+def _constant(e: Emitter, op: Operation) -> None:
+    value, result = op.properties["value"], op.results[0]
+    kind = e.kind(result)
+    if isinstance(value, IntegerAttr | FloatAttr):
+        e.names[result] = literal(value.value.data, kind.element)
+    elif isinstance(value, DenseIntOrFPElementsAttr):
+        values = value.get_values()
+        if value.is_splat():
+            e.names[result] = lanes.splat(e.unit, kind, literal(values[0], kind.element))
+        else:
+            e.names[result] = lanes.make(kind, [literal(v, kind.element) for v in values])
+        if kind.element == "i1":
+            kept = [bool(v) for v in (list(values) * kind.lanes if value.is_splat() else values)]
+            count = sum(kept)
+            if all(kept[:count]):
+                e.kept[result] = str(count)
+    else:
+        raise CodegenError(f"constant {value} has no C form; legal: integers, floats and dense vectors of them")
+
+
+def _elementwise(e: Emitter, op: Operation) -> None:
+    result = op.results[0]
+    kinds, kind = [e.kind(o) for o in op.operands], e.kind(result)
+    texts = [e.names[o] for o in op.operands]
+    if not kind.lanes:
+        e.set(result, expression(op, kinds, kind, texts))
+        return
+    name = _name(op, kinds, kind)
+    native = lanes.native(e.unit, op, kinds, kind)
+    e.unit.define(name, lambda: lanes.helper(name, kinds, kind, lambda x: expression(op, kinds, kind, x), native))
+    e.set(result, f"{name}({', '.join(texts)})")
+
+
+def _name(op: Operation, kinds: Sequence[Kind], kind: Kind) -> str:
+    """The name of a helper: operation, predicate if any, and the types it is for."""
+    stem = op.name.split(".")[1]
+    if isinstance(op, arith.CmpfOp | arith.CmpiOp):
+        stem += f"_{predicate(op)}"
+    types = [k.text for k in dict.fromkeys([*kinds, kind])]
+    return "_".join(["lb", stem, *types])
+
+
+def _extended_add(e: Emitter, op: Operation) -> None:
+    a, b = op.operands
+    kind = e.kind(a)
+    if kind.lanes:
+        raise CodegenError(f"{op.name} on vectors has no C form; lower it to scalars first")
+    e.set(op.results[0], f"({kind.scalar})({e.names[a]} + {e.names[b]})")
+    e.set(op.results[1], f"({e.names[op.results[0]]} < {e.names[a]})")
+
+
+def _extended_multiply(sign: str) -> Printer:
+    """Both halves of a product, low then high."""
+
+    def emit(e: Emitter, op: Operation) -> None:
+        kind = e.kind(op.operands[0])
+        if kind.lanes:
+            raise CodegenError(f"{op.name} on vectors has no C form; lower it to scalars first")
+        x, y = (e.names[o] for o in op.operands)
+        if kind.bits == 64:
+            e.set(op.results[0], f"({kind.scalar})((uint64_t){x} * (uint64_t){y})")
+            e.set(op.results[1], f"({kind.scalar})lb_high_{sign}64((uint64_t){x}, (uint64_t){y})")
+            return
+        wide = "int64_t" if sign == "s" else "uint64_t"
+        if sign == "s":
+            x, y = signed(kind, x), signed(kind, y)
+        product = e.fresh()
+        e.line(f"const {wide} {product} = ({wide})({x}) * ({y});")
+        e.set(op.results[0], f"({kind.scalar}){product}")
+        e.set(op.results[1], f"({kind.scalar})({product} >> {kind.bits})")
+
+    return emit
+
+
+PRINTERS: dict[type[Operation], Printer] = {
+    arith.ConstantOp: _constant,
+    arith.CmpiOp: _elementwise,
+    arith.CmpfOp: _elementwise,
+    arith.AddUIExtendedOp: _extended_add,
+    arith.MulUIExtendedOp: _extended_multiply("u"),
+    arith.MulSIExtendedOp: _extended_multiply("s"),
+    **dict.fromkeys(RULES, _elementwise),
+}

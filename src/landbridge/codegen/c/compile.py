@@ -1,0 +1,101 @@
+"""Running the system's C compiler on printed files."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from landbridge.codegen.llvm.isa import FLAGS
+from landbridge.errors import CodegenError
+from landbridge.target import c_compiler
+
+if TYPE_CHECKING:
+    from landbridge.target.target import Target
+
+#: No libraries of the compiler's own, nothing writable, no calls of memcpy for loops; NaN and infinities are kept.
+_FLAGS = (
+    "-O3",
+    "-std=c11",
+    "-D_GNU_SOURCE",
+    "-U_FORTIFY_SOURCE",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-ffp-contract=fast",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fno-strict-aliasing",
+    "-fno-stack-protector",
+    "-fno-asynchronous-unwind-tables",
+    "-fno-lto",
+    "-w",
+)
+#: What only one of the compilers knows.
+_GCC_FLAGS = ("-fno-tree-loop-distribute-patterns", "-Wno-psabi")
+_X86_FLAGS = ("-fcf-protection=none",)
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C compiler and how it is called; ``required_flags`` are cpuinfo flags of what it may emit."""
+
+    path: str
+    flags: tuple[str, ...]
+    isa: str
+    required_flags: tuple[str, ...]
+
+
+def compiler_for(target: Target) -> Compiler:
+    """The compiler of ``target``; raises CodegenError when there is none or it refuses the target's CPU."""
+    stated = str(target.options.get("compiler", ""))
+    path = c_compiler.find(stated)
+    if path is None:
+        looked_for = repr(stated) if stated else ", ".join(map(repr, c_compiler.NAMES))
+        raise CodegenError(
+            f"target 'c' needs a C compiler and finds none (looked for {looked_for}); install one (Debian: "
+            "apt-get install gcc), name it with -compiler=, or use target 'llvm', which needs none"
+        )
+    machine = c_compiler.machine_flags(target.mcpu, target.mattr)
+    try:
+        macros = c_compiler.macros(path, machine)
+    except ValueError as error:
+        raise CodegenError(f"{path} refuses the CPU of target {str(target)!r}: {error}") from error
+    isa = c_compiler.isa(macros)
+    on = c_compiler.features(macros)
+    flags = [*_FLAGS, *machine]
+    if "__clang__" not in macros:
+        flags += _GCC_FLAGS
+    if isa == "x86_64":
+        flags += _X86_FLAGS
+        if target.vector_bits >= 512:
+            flags.append("-mprefer-vector-width=512")
+    extra = target.options.get("cflags", ())
+    flags += extra if isinstance(extra, tuple) else [str(extra)]
+    return Compiler(path, tuple(flags), isa, tuple(sorted(FLAGS[name] for name in on if name in FLAGS)))
+
+
+def compile_all(sources: Sequence[str], compiler: Compiler) -> list[bytes]:
+    """The objects of ``sources``, in order, compiled at once; raises CodegenError with the compiler's message."""
+    with TemporaryDirectory(prefix="landbridge-") as name, ThreadPoolExecutor(max(1, len(sources))) as pool:
+        directory = Path(name)
+        return list(pool.map(lambda job: _compile(directory, job[0], job[1], compiler), enumerate(sources)))
+
+
+def _compile(directory: Path, number: int, source: str, compiler: Compiler) -> bytes:
+    text, made = directory / f"{number}.c", directory / f"{number}.o"
+    text.write_text(source, encoding="utf-8")
+    command = [compiler.path, *compiler.flags, "-c", str(text), "-o", str(made)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise CodegenError(
+            f"the C compiler {compiler.path!r} does not run: {error}; name another with -compiler="
+        ) from error
+    if done.returncode != 0:
+        shown = "\n".join(done.stderr.strip().splitlines()[:5]) or f"status {done.returncode}, no message"
+        raise CodegenError(f"{compiler.path} rejects the generated C, or an option (-cflags=): {shown}")
+    return made.read_bytes()

@@ -1,0 +1,125 @@
+"""The state of printing C: the definitions that the functions of one file share, and one function's lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from landbridge.codegen.c.types import Kind, kind_of
+from landbridge.errors import CodegenError
+
+
+class Unit:
+    """What the functions of one C file share: vector types and helper functions, each defined when first used."""
+
+    def __init__(self) -> None:
+        self.definitions: dict[str, str] = {}
+        #: The C name of the body of each function, by its own name.
+        self.bodies: dict[str, str] = {}
+        # By identity: hashing a vector type walks it. The type is kept, so that no other object takes its id.
+        self._kinds: dict[int, tuple[Attribute, Kind]] = {}
+
+    def kind(self, attr: Attribute) -> Kind:
+        """The Kind of a type; its vector type is defined."""
+        known = self._kinds.get(id(attr))
+        if known is None:
+            known = self._kinds[id(attr)] = (attr, self.use(kind_of(attr)))
+        return known[1]
+
+    def use(self, kind: Kind) -> Kind:
+        """``kind``, defined if it is a vector type."""
+        if kind.lanes and kind.text not in self.definitions:
+            macro = "LB_VECTOR" if kind.is_native else "LB_ARRAY"
+            self.definitions[kind.text] = f"{macro}({kind.text}, {kind.scalar}, {kind.lanes})"
+        return kind
+
+    def define(self, name: str, text: Callable[[], str]) -> str:
+        """``name``, defined by ``text()`` when it was not before."""
+        if name not in self.definitions:
+            made = text()  # may define others, which must come first
+            self.definitions[name] = made
+        return name
+
+
+class Emitter:
+    """Prints one function body: each operation goes to the printer its class has in ``printers``."""
+
+    def __init__(self, unit: Unit, printers: dict[type[Operation], Printer]) -> None:
+        self.unit = unit
+        self.printers = printers
+        self.lines: list[str] = []
+        self.entry_lines: list[str] = []
+        self.names: dict[SSAValue, str] = {}
+        #: Masks known to keep a first part of their lanes: value -> how many, as C text.
+        self.kept: dict[SSAValue, str] = {}
+        self._indent = "  "
+        self._count = 0
+
+    def kind(self, value: SSAValue) -> Kind:
+        """The Kind of ``value``."""
+        return self.unit.kind(value.type)
+
+    def fresh(self) -> str:
+        """A new local name."""
+        self._count += 1
+        return f"v{self._count}"
+
+    def line(self, text: str) -> None:
+        """Emit one statement or the head of a block."""
+        self.lines.append(self._indent + text)
+
+    def set(self, value: SSAValue, text: str) -> None:
+        """Emit ``text`` as the definition of ``value``."""
+        name = self.names[value] = self.fresh()
+        self.line(f"const {self.kind(value).text} {name} = {text};")
+
+    def variable(self, value: SSAValue, initial: str = "") -> str:
+        """Declare a variable for ``value``, which may be assigned more than once."""
+        name = self.names[value] = self.fresh()
+        self.line(f"{self.kind(value).text} {name}{f' = {initial}' if initial else ''};")
+        return name
+
+    def assign(self, targets: Sequence[str], values: Sequence[SSAValue]) -> None:
+        """Give ``targets`` the ``values``, all at once."""
+        sources = [self.names[v] for v in values]
+        moved = [(t, s, v) for t, s, v in zip(targets, sources, values, strict=True) if t != s]
+        # A target that a later assignment reads must be read before it changes.
+        if any(s in {t for t, _, _ in moved[:i]} for i, (_, s, _) in enumerate(moved)):
+            moved = [(t, self._saved(s, v), v) for t, s, v in moved]
+        for target, source, _ in moved:
+            self.line(f"{target} = {source};")
+
+    def _saved(self, source: str, value: SSAValue) -> str:
+        name = self.fresh()
+        self.line(f"const {self.kind(value).text} {name} = {source};")
+        return name
+
+    def open(self, head: str) -> None:
+        """Begin a block under ``head``."""
+        self.line(f"{head} {{")
+        self._indent += "  "
+
+    def otherwise(self) -> None:
+        """End the block of an ``if`` and begin its other one."""
+        self._indent = self._indent[:-2]
+        self.open("} else")
+
+    def close(self) -> None:
+        """End the innermost block."""
+        self._indent = self._indent[:-2]
+        self.line("}")
+
+    def region(self, ops: Iterable[Operation]) -> None:
+        """Print operations in order; raises CodegenError for one this generator does not know."""
+        for op in ops:
+            printer = self.printers.get(type(op))
+            if printer is None:
+                raise CodegenError(
+                    f"operation {op.name!r} has no C form; lower it first. Known: "
+                    + ", ".join(sorted(c.name for c in self.printers))
+                )
+            printer(self, op)
+
+
+Printer = Callable[[Emitter, Operation], None]

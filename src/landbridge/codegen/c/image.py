@@ -1,0 +1,66 @@
+"""From a module of lowered functions to a code image, by way of the system's C compiler."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+
+from landbridge.codegen.c.compile import Compiler, compile_all, compiler_for
+from landbridge.codegen.c.print_c import c_names, print_functions, text_of
+from landbridge.codegen.functions import call_groups
+from landbridge.codegen.link import link_objects
+from landbridge.executable import abi
+from landbridge.executable.executable import CodeImage
+
+if TYPE_CHECKING:
+    from landbridge.target.target import Target
+
+_RUNTIME = (abi.RUN_SYMBOL, abi.POOL_CREATE_SYMBOL, abi.POOL_DESTROY_SYMBOL)
+
+
+def generate_image(module: ModuleOp, target: Target) -> CodeImage:
+    """The linked image of all functions of ``module`` and of the runtime; raises CodegenError."""
+    compiler = compiler_for(target)
+    groups = call_groups(module)
+    names = c_names(f for group in groups for f in group)
+    sources = [print_functions(files, names) for files in _files(groups, len(os.sched_getaffinity(0)))]
+    linked = link_objects([_runtime(compiler), *compile_all(sources, compiler)])
+    own = {identifier: name for name, identifier in names.items()}
+    symbols = {own.get(s, s): at for s, at in linked.symbols.items() if s in own or s in _RUNTIME}
+    return CodeImage(
+        isa=compiler.isa,
+        code=linked.code,
+        symbols=symbols,
+        imports=linked.imports,
+        relocations=linked.relocations,
+        features=compiler.required_flags,
+    )
+
+
+def source_of(module: ModuleOp) -> str:
+    """One C file of all functions of ``module``."""
+    functions = [f for group in call_groups(module) for f in group]
+    return print_functions(functions, c_names(functions))
+
+
+def _files(groups: list[list[func.FuncOp]], count: int) -> list[list[func.FuncOp]]:
+    """``groups`` spread over at most ``count`` files of about equal numbers of operations."""
+    sized = sorted(
+        ((sum(1 for f in group for _ in f.walk()), i, group) for i, group in enumerate(groups)), reverse=True
+    )
+    files: list[list[func.FuncOp]] = [[] for _ in range(min(count, len(groups)))]
+    loads = [0] * len(files)
+    for size, _, group in sized:
+        smallest = loads.index(min(loads))
+        files[smallest] += group
+        loads[smallest] += size
+    return files
+
+
+@cache
+def _runtime(compiler: Compiler) -> bytes:
+    return compile_all([text_of("runtime.c")], compiler)[0]

@@ -1,0 +1,129 @@
+"""C of loads, stores and stack memory; every access is aligned to its element only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import memref, vector
+from xdsl.dialects.builtin import IntegerAttr, MemRefType
+from xdsl.ir import Operation, SSAValue
+
+from landbridge.codegen.c import lanes
+from landbridge.codegen.c.emitter import Emitter, Printer
+from landbridge.codegen.c.types import Kind, kind_of
+from landbridge.codegen.layout import strides_and_offset
+from landbridge.errors import CodegenError
+
+
+def _address(e: Emitter, ref: SSAValue, indices: Sequence[SSAValue]) -> str:
+    """The pointer to an element."""
+    kind = ref.type
+    if not isinstance(kind, MemRefType):
+        raise CodegenError(f"{kind} is no memref")
+    strides, offset = strides_and_offset(kind)
+    terms = [
+        name if stride == 1 else f"{name} * {stride}"
+        for name, stride in zip((e.names[i] for i in indices), strides, strict=True)
+        if name != "0LL"
+    ]
+    total = " + ".join([*terms, *([str(offset)] if offset else [])])
+    return f"({e.names[ref]} + ({total}))" if total else e.names[ref]
+
+
+def _load(e: Emitter, op: Operation) -> None:
+    ref, *indices = op.operands
+    kind, pointer = e.kind(op.results[0]), _address(e, ref, indices)
+    if kind.lanes:
+        e.set(op.results[0], f"{_vector_load(e, kind)}({pointer})")
+    else:
+        e.set(op.results[0], f"*{pointer}{' != 0' if kind.element == 'i1' else ''}")
+
+
+def _vector_load(e: Emitter, kind: Kind) -> str:
+    name = f"lb_load_{kind.text}"
+    slow = (
+        f"LB_INLINE {kind.text} {name}(const {kind.scalar} *p) {{ {kind.text} r; memcpy(&r, p, sizeof r); return r; }}"
+    )
+    if kind.element == "i1":  # a byte that is not 0 is true
+        native = lanes.truths(f"*(const {kind.text}_at *)p != 0", kind) if kind.is_native else None
+        text = lanes.helper(name, [], kind, lambda _: "p[i] != 0", native, arguments="const uint8_t *p")
+    elif kind.is_native:
+        text = f"#if LB_VECTOR_TYPES\n#define {name}(p) (*(const {kind.text}_at *)(p))\n#else\n{slow}\n#endif"
+    else:
+        text = slow
+    return e.unit.define(name, lambda: text)
+
+
+def _store(e: Emitter, op: Operation) -> None:
+    value, ref, *indices = op.operands
+    kind, pointer = e.kind(value), _address(e, ref, indices)
+    if not kind.lanes:
+        e.line(f"*{pointer} = {e.names[value]};")
+        return
+    name = f"lb_store_{kind.text}"
+    slow = f"LB_INLINE void {name}({kind.scalar} *p, {kind.text} a) {{ memcpy(p, &a, sizeof a); }}"
+    fast = f"#if LB_VECTOR_TYPES\n#define {name}(p, a) (*({kind.text}_at *)(p) = (a))\n#else\n{slow}\n#endif"
+    e.unit.define(name, lambda: fast if kind.is_native else slow)
+    e.line(f"{name}({pointer}, {e.names[value]});")
+
+
+def _masked_load(e: Emitter, op: Operation) -> None:
+    ref, *indices, mask, other = op.operands
+    kind, pointer = e.kind(op.results[0]), _address(e, ref, indices)
+    first = e.kept.get(mask)
+    if first is not None:
+        name, keep = f"lb_load_first_{kind.text}", "int64_t"
+        body = f"for (int i = 0; i < {kind.lanes} && i < m; ++i)"
+    else:
+        name, keep = f"lb_load_masked_{kind.text}", e.kind(mask).text
+        body = f"for (int i = 0; i < {kind.lanes}; ++i) if ({lanes.lane(e.kind(mask), 'm', 'i')})"
+    value = "p[i] != 0" if kind.element == "i1" else "p[i]"
+    text = (
+        f"LB_INLINE {kind.text} {name}(const {kind.scalar} *p, {keep} m, {kind.text} r) {{\n"
+        f"  {body} {lanes.lane(kind, 'r', 'i')} = {value};\n  return r;\n}}"
+    )
+    e.unit.define(name, lambda: text)
+    e.set(op.results[0], f"{name}({pointer}, {first or e.names[mask]}, {e.names[other]})")
+
+
+def _masked_store(e: Emitter, op: Operation) -> None:
+    ref, *indices, mask, value = op.operands
+    kind, pointer = e.kind(value), _address(e, ref, indices)
+    first = e.kept.get(mask)
+    if first is not None:
+        name, keep = f"lb_store_first_{kind.text}", "int64_t"
+        body = f"for (int i = 0; i < {kind.lanes} && i < m; ++i)"
+    else:
+        name, keep = f"lb_store_masked_{kind.text}", e.kind(mask).text
+        body = f"for (int i = 0; i < {kind.lanes}; ++i) if ({lanes.lane(e.kind(mask), 'm', 'i')})"
+    text = (
+        f"LB_INLINE void {name}({kind.scalar} *p, {keep} m, {kind.text} a) {{\n"
+        f"  {body} p[i] = {lanes.lane(kind, 'a', 'i')};\n}}"
+    )
+    e.unit.define(name, lambda: text)
+    e.line(f"{name}({pointer}, {first or e.names[mask]}, {e.names[value]});")
+
+
+def _alloca(e: Emitter, op: Operation) -> None:
+    """Stack memory, reserved once at function entry however often the operation runs."""
+    result = op.results[0]
+    kind = result.type
+    assert isinstance(kind, MemRefType)
+    strides, offset = strides_and_offset(kind)
+    shape = kind.get_shape()
+    count = 1 if 0 in shape else 1 + offset + sum((d - 1) * s for d, s in zip(shape, strides, strict=True))
+    stated = op.properties.get("alignment")
+    align = stated.value.data if isinstance(stated, IntegerAttr) else 64
+    name = e.names[result] = e.fresh()
+    e.entry_lines.append(f"  _Alignas({align}) {kind_of(kind.element_type).scalar} {name}[{max(count, 1)}];")
+
+
+PRINTERS: dict[type[Operation], Printer] = {
+    memref.LoadOp: _load,
+    memref.StoreOp: _store,
+    memref.AllocaOp: _alloca,
+    vector.LoadOp: _load,
+    vector.StoreOp: _store,
+    vector.MaskedLoadOp: _masked_load,
+    vector.MaskedStoreOp: _masked_store,
+}

@@ -1,0 +1,282 @@
+"""C expressions of scalar operations: the one place that says what each operation of ``arith`` and ``math`` means.
+
+A rule is given the Kinds of the operands, the Kind of the result, and the operands' C text; vectors apply the
+same rule lane by lane. 16-bit floats never reach a rule of float arithmetic: they are widened around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation
+
+from landbridge.codegen.c.types import Kind
+
+#: ``rule(operand kinds, result kind, operand texts) -> expression``.
+Rule = Callable[[Sequence[Kind], Kind, Sequence[str]], str]
+
+
+def signed(kind: Kind, text: str) -> str:
+    """``text`` as a signed integer."""
+    if kind.element == "i1":  # whose one bit is its sign
+        return f"-(int8_t){text}"
+    return text if kind.element == "index" else f"(int{kind.bits}_t){text}"
+
+
+def unsigned(kind: Kind, text: str) -> str:
+    """``text`` as an unsigned integer."""
+    return f"(uint64_t){text}" if kind.element == "index" else text
+
+
+def _wrapping(symbol: str) -> Rule:
+    """Addition and the like: wraps, but for index arithmetic, which addresses memory."""
+
+    def rule(kinds: Sequence[Kind], result: Kind, x: Sequence[str]) -> str:
+        if result.element == "index":
+            return f"({x[0]} {symbol} {x[1]})"
+        if result.element == "i1":
+            return f"(({x[0]} {symbol} {x[1]}) & 1)"
+        # Narrow operands would be promoted to int, where a product can overflow.
+        wide = "(uint32_t)" if result.bits < 32 else ""
+        return f"({result.scalar})({wide}{x[0]} {symbol} {x[1]})"
+
+    return rule
+
+
+def _shift_left(kinds: Sequence[Kind], result: Kind, x: Sequence[str]) -> str:
+    wide = "uint64_t" if result.bits == 64 else "uint32_t"
+    return f"({result.scalar})(({wide}){x[0]} << {x[1]})"
+
+
+def _signed(symbol: str) -> Rule:
+    return lambda k, r, x: f"({r.scalar})({signed(k[0], x[0])} {symbol} {signed(k[1], x[1])})"
+
+
+def _unsigned(symbol: str) -> Rule:
+    return lambda k, r, x: f"({r.scalar})({unsigned(k[0], x[0])} {symbol} {unsigned(k[1], x[1])})"
+
+
+def _shift_right(cast: Callable[[Kind, str], str]) -> Rule:
+    return lambda k, r, x: f"({r.scalar})({cast(k[0], x[0])} >> {x[1]})"
+
+
+def _rounded_division(function: str, cast: Callable[[Kind, str], str]) -> Rule:
+    return lambda k, r, x: f"({r.scalar}){function}({cast(k[0], x[0])}, {cast(k[1], x[1])})"
+
+
+def _extremum(symbol: str, cast: Callable[[Kind, str], str]) -> Rule:
+    return lambda k, r, x: f"({cast(k[0], x[0])} {symbol} {cast(k[1], x[1])} ? {x[0]} : {x[1]})"
+
+
+def _infix(symbol: str) -> Rule:
+    return lambda k, r, x: f"({x[0]} {symbol} {x[1]})"
+
+
+def _function(name: str) -> Rule:
+    """A function of the C library, whose f32 form has the suffix f."""
+    return lambda k, r, x: f"{name}{'f' if r.element == 'f32' else ''}({', '.join(x)})"
+
+
+def _of_kind(name: str) -> Rule:
+    """A function of the prelude, named after the operand's element."""
+    return lambda k, r, x: f"{name}_{k[0].element}({', '.join(x)})"
+
+
+def _select(kinds: Sequence[Kind], result: Kind, x: Sequence[str]) -> str:
+    return f"({x[0]} ? {x[1]} : {x[2]})"
+
+
+def _to_integer(sign: str) -> Rule:
+    """Float to integer, clamped to what fits; NaN gives 0. f32 is exact in f64."""
+    return lambda k, r, x: f"({r.scalar})lb_to_{sign}{r.bits}({x[0]})"
+
+
+def _from_signed(kinds: Sequence[Kind], result: Kind, x: Sequence[str]) -> str:
+    return f"({result.scalar}){signed(kinds[0], x[0])}"
+
+
+def _cast(kinds: Sequence[Kind], result: Kind, x: Sequence[str]) -> str:
+    return f"(({result.scalar}){x[0]})"
+
+
+def _truncate(kinds: Sequence[Kind], result: Kind, x: Sequence[str]) -> str:
+    return f"({x[0]} & 1)" if result.element == "i1" else _cast(kinds, result, x)
+
+
+def _index_cast(kinds: Sequence[Kind], result: Kind, x: Sequence[str]) -> str:
+    return f"({result.scalar}){signed(kinds[0], x[0])}"
+
+
+def _bitcast(kinds: Sequence[Kind], result: Kind, x: Sequence[str]) -> str:
+    before, after = kinds[0], result
+    if before.scalar == after.scalar:
+        return x[0]
+    return f"lb_bits_{before.element}_{after.element}({x[0]})"
+
+
+def convert_float(source: Kind, result: Kind, text: str) -> str:
+    """A float of one width as one of another, rounded once."""
+    if source.element == result.element:
+        return text
+    if source.is_narrow or result.is_narrow:
+        if source.is_narrow and result.element != "f32":
+            wide = convert_float(source, Kind("f32"), text)
+            return convert_float(Kind("f32"), result, wide)
+        return f"lb_{source.element}_to_{result.element}({text})"
+    return f"({result.scalar}){text}"
+
+
+def _convert_float(kinds: Sequence[Kind], result: Kind, x: Sequence[str]) -> str:
+    return convert_float(kinds[0], result, x[0])
+
+
+#: Ordered comparisons are false when an operand is NaN, unordered ones true.
+_COMPARE_FLOAT = {
+    "false": "0",
+    "oeq": "({0} == {1})",
+    "ogt": "({0} > {1})",
+    "oge": "({0} >= {1})",
+    "olt": "({0} < {1})",
+    "ole": "({0} <= {1})",
+    "one": "({0} < {1} || {0} > {1})",
+    "ord": "({0} == {0} && {1} == {1})",
+    "ueq": "!({0} < {1} || {0} > {1})",
+    "ugt": "!({0} <= {1})",
+    "uge": "!({0} < {1})",
+    "ult": "!({0} >= {1})",
+    "ule": "!({0} > {1})",
+    "une": "({0} != {1})",
+    "uno": "({0} != {0} || {1} != {1})",
+    "true": "1",
+}
+#: The operator of an integer predicate, without its sign.
+_COMPARE_INTEGER = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+
+def predicate(op: Operation) -> str:
+    """The name of the predicate of ``arith.cmpi`` or ``arith.cmpf``."""
+    attr = op.properties["predicate"]
+    assert isinstance(attr, IntegerAttr)
+    names = CMPF_COMPARISON_OPERATIONS if isinstance(op, arith.CmpfOp) else CMPI_COMPARISON_OPERATIONS
+    return names[attr.value.data]
+
+
+def integer_comparison(op: Operation) -> tuple[str, str]:
+    """The sign, ``s`` or ``u``, and the C operator of ``arith.cmpi``."""
+    name = predicate(op)
+    return ("u", _COMPARE_INTEGER[name]) if name in ("eq", "ne") else (name[0], _COMPARE_INTEGER[name[1:]])
+
+
+def rule_of(op: Operation) -> Rule:
+    """The rule of an operation in ``RULES`` or of a comparison."""
+    if isinstance(op, arith.CmpfOp):
+        form = _COMPARE_FLOAT[predicate(op)]
+        return lambda k, r, x: form.format(*x)
+    if isinstance(op, arith.CmpiOp):
+        sign, symbol = integer_comparison(op)
+        cast = signed if sign == "s" else unsigned
+        return lambda k, r, x: f"({cast(k[0], x[0])} {symbol} {cast(k[1], x[1])})"
+    return RULES[type(op)]
+
+
+def expression(op: Operation, kinds: Sequence[Kind], result: Kind, texts: Sequence[str]) -> str:
+    """The C text of ``op`` on scalars, or on one lane of vectors."""
+    rule = rule_of(op)
+    if type(op) not in _RAW and any(k.is_narrow for k in (*kinds, result)):
+        single = Kind("f32")
+        texts = [convert_float(k, single, x) if k.is_narrow else x for k, x in zip(kinds, texts, strict=True)]
+        kinds = [single if k.is_narrow else k for k in kinds]
+        if not result.is_narrow:
+            return rule(kinds, result, texts)
+        return convert_float(single, result, f"({rule(kinds, single, texts)})")
+    return rule(kinds, result, texts)
+
+
+RULES: dict[type[Operation], Rule] = {
+    arith.AddiOp: _wrapping("+"),
+    arith.SubiOp: _wrapping("-"),
+    arith.MuliOp: _wrapping("*"),
+    arith.ShLIOp: _shift_left,
+    arith.DivSIOp: _signed("/"),
+    arith.DivUIOp: _unsigned("/"),
+    arith.RemSIOp: _signed("%"),
+    arith.RemUIOp: _unsigned("%"),
+    arith.FloorDivSIOp: _rounded_division("lb_floordiv", signed),
+    arith.CeilDivSIOp: _rounded_division("lb_ceildiv", signed),
+    arith.CeilDivUIOp: _rounded_division("lb_ceildiv_u", unsigned),
+    arith.MinSIOp: _extremum("<", signed),
+    arith.MaxSIOp: _extremum(">", signed),
+    arith.MinUIOp: _extremum("<", unsigned),
+    arith.MaxUIOp: _extremum(">", unsigned),
+    arith.AndIOp: _infix("&"),
+    arith.OrIOp: _infix("|"),
+    arith.XOrIOp: _infix("^"),
+    arith.ShRUIOp: _shift_right(unsigned),
+    arith.ShRSIOp: _shift_right(signed),
+    arith.SelectOp: _select,
+    arith.AddfOp: _infix("+"),
+    arith.SubfOp: _infix("-"),
+    arith.MulfOp: _infix("*"),
+    arith.DivfOp: _infix("/"),
+    arith.NegfOp: lambda k, r, x: f"(-{x[0]})",
+    arith.MaximumfOp: _of_kind("lb_maximum"),
+    arith.MinimumfOp: _of_kind("lb_minimum"),
+    arith.MaxnumfOp: _function("fmax"),
+    arith.MinnumfOp: _function("fmin"),
+    arith.BitcastOp: _bitcast,
+    arith.IndexCastOp: _index_cast,
+    arith.FPToSIOp: _to_integer("s"),
+    arith.FPToUIOp: _to_integer("u"),
+    arith.SIToFPOp: _from_signed,
+    arith.UIToFPOp: lambda k, r, x: f"({r.scalar}){unsigned(k[0], x[0])}",
+    arith.ExtFOp: _convert_float,
+    arith.TruncFOp: _convert_float,
+    arith.TruncIOp: _truncate,
+    arith.ExtUIOp: _cast,
+    arith.ExtSIOp: _from_signed,
+    math.AbsFOp: _function("fabs"),
+    math.AbsIOp: lambda k, r, x: f"({signed(k[0], x[0])} < 0 ? ({r.scalar})(0 - {x[0]}) : {x[0]})",
+    math.CeilOp: _function("ceil"),
+    math.CopySignOp: _function("copysign"),
+    math.CountLeadingZerosOp: lambda k, r, x: f"({r.scalar})lb_ctlz({unsigned(k[0], x[0])}, {r.bits})",
+    math.CountTrailingZerosOp: lambda k, r, x: f"({r.scalar})lb_cttz({unsigned(k[0], x[0])}, {r.bits})",
+    math.CtPopOp: lambda k, r, x: f"({r.scalar})lb_ctpop({unsigned(k[0], x[0])})",
+    math.FloorOp: _function("floor"),
+    math.FmaOp: _function("fma"),
+    # Under the default rounding mode, to even.
+    math.RoundEvenOp: _function("rint"),
+    math.RoundOp: _function("round"),
+    math.SqrtOp: _function("sqrt"),
+    math.TruncOp: _function("trunc"),
+    math.RsqrtOp: lambda k, r, x: f"(1 / sqrt{'f' if r.element == 'f32' else ''}({x[0]}))",
+    math.FPowIOp: lambda k, r, x: f"pow{'f' if r.element == 'f32' else ''}({x[0]}, ({r.scalar}){signed(k[1], x[1])})",
+    math.AcosOp: _function("acos"),
+    math.AcoshOp: _function("acosh"),
+    math.AsinOp: _function("asin"),
+    math.AsinhOp: _function("asinh"),
+    math.AtanOp: _function("atan"),
+    math.Atan2Op: _function("atan2"),
+    math.AtanhOp: _function("atanh"),
+    math.CbrtOp: _function("cbrt"),
+    math.CosOp: _function("cos"),
+    math.CoshOp: _function("cosh"),
+    math.ErfOp: _function("erf"),
+    math.ExpOp: _function("exp"),
+    math.Exp2Op: _function("exp2"),
+    math.ExpM1Op: _function("expm1"),
+    math.LogOp: _function("log"),
+    math.Log10Op: _function("log10"),
+    math.Log1pOp: _function("log1p"),
+    math.Log2Op: _function("log2"),
+    math.PowFOp: _function("pow"),
+    math.SinOp: _function("sin"),
+    math.SinhOp: _function("sinh"),
+    math.TanOp: _function("tan"),
+    math.TanhOp: _function("tanh"),
+}
+
+#: Operations on the bits of a float, or between floats: 16-bit ones are given to their rules as they are.
+_RAW = frozenset({arith.SelectOp, arith.BitcastOp, arith.ExtFOp, arith.TruncFOp})

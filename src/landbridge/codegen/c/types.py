@@ -1,0 +1,133 @@
+"""C spellings of types and constants.
+
+A value is a scalar or a vector of lanes, its element one of ``i1 i8 i16 i32 i64 index f16 bf16 f32 f64``. Integers
+have no sign: they are kept unsigned, where arithmetic wraps, and are cast where an operation is signed. An i1 is
+a byte of 0 or 1; f16 and bf16 are kept as their bits. ``s8 .. s64`` are signed forms, for casts alone.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from math import inf, isnan
+
+import numpy as np
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerType,
+    VectorType,
+)
+from xdsl.ir import Attribute
+
+from landbridge.errors import CodegenError
+
+_SCALARS = {
+    "i1": "uint8_t",
+    **{f"i{bits}": f"uint{bits}_t" for bits in (8, 16, 32, 64)},
+    **{f"s{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
+    "index": "int64_t",
+    "f16": "uint16_t",
+    "bf16": "uint16_t",
+    "f32": "float",
+    "f64": "double",
+}
+_FLOATS: dict[type[Attribute], str] = {
+    Float16Type: "f16",
+    BFloat16Type: "bf16",
+    Float32Type: "f32",
+    Float64Type: "f64",
+}
+_BITS = {"i1": 8, "index": 64, "f16": 16, "bf16": 16, "f32": 32, "f64": 64}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The type of a value: its element and its lanes, 0 for a scalar."""
+
+    element: str
+    lanes: int = 0
+
+    @property
+    def text(self) -> str:
+        """The C type: ``float``, or the name of a vector type such as ``v16f32``."""
+        return f"v{self.lanes}{self.element}" if self.lanes else _SCALARS[self.element]
+
+    @property
+    def scalar(self) -> str:
+        """The C type of one lane."""
+        return _SCALARS[self.element]
+
+    @property
+    def bits(self) -> int:
+        """Width of one lane in memory."""
+        return _BITS.get(self.element) or int(self.element[1:])
+
+    @property
+    def is_float(self) -> bool:
+        """Whether lanes are floating point numbers."""
+        return self.element in ("f16", "bf16", "f32", "f64")
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether lanes are 16-bit floats, which are computed in f32."""
+        return self.element in ("f16", "bf16")
+
+    @property
+    def is_native(self) -> bool:
+        """Whether compilers with vector types have one for it: their sizes are powers of two."""
+        return self.lanes > 0 and self.lanes & (self.lanes - 1) == 0
+
+    def of(self, element: str) -> Kind:
+        """As many lanes of another element."""
+        return Kind(element, self.lanes)
+
+
+def kind_of(attr: Attribute) -> Kind:
+    """The Kind of a scalar or 1-D vector type; raises CodegenError for any other."""
+    if isinstance(attr, VectorType):
+        shape = attr.get_shape()
+        if len(shape) != 1:
+            raise CodegenError(f"{attr}: only 1-D vectors have a C form; unroll the other dimensions")
+        return Kind(kind_of(attr.element_type).element, shape[0])
+    element = "index" if isinstance(attr, IndexType) else _FLOATS.get(type(attr), "")
+    if isinstance(attr, IntegerType):
+        element = f"i{attr.width.data}"
+    if element not in _SCALARS:
+        raise CodegenError(
+            f"type {attr} has no C form; legal: i1 i8 i16 i32 i64 index f16 bf16 f32 f64, "
+            "1-D vectors and memrefs of them"
+        )
+    return Kind(element)
+
+
+def literal(value: float | int, element: str) -> str:
+    """A constant of a scalar element, exact for every value."""
+    if element in ("f32", "f64"):
+        return _float_literal(float(np.float32(value)) if element == "f32" else float(value), element)
+    if element == "f16":
+        return f"0x{int(np.float16(value).view(np.uint16)):04X}"
+    if element == "bf16":
+        import ml_dtypes
+
+        return f"0x{int(np.asarray(value, ml_dtypes.bfloat16).view(np.uint16)):04X}"
+    if element == "index":
+        # The most negative number is no literal: its digits alone do not fit.
+        return f"({value + 1}LL - 1)" if value == -(1 << 63) else f"({value}LL)" if value < 0 else f"{value}LL"
+    bits = int(element[1:])
+    number = int(value) & ((1 << bits) - 1)
+    return f"{number}{'ull' if bits == 64 else 'u' if bits == 32 else ''}"
+
+
+def _float_literal(value: float, element: str) -> str:
+    if isnan(value):
+        # A NaN's sign shows when it is negated or its bits are read.
+        sign = "-" if struct.pack(">d", value)[0] & 0x80 else ""
+        return f"({sign}({_SCALARS[element]})NAN)"
+    if abs(value) == inf:
+        return f"({'-' if value < 0 else ''}({_SCALARS[element]})INFINITY)"
+    text = value.hex() + ("f" if element == "f32" else "")
+    return f"({text})" if text[0] == "-" else text

@@ -1,0 +1,189 @@
+"""C of the ``vector`` dialect but for its loads and stores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import vector
+from xdsl.dialects.arith import FastMathFlagsAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, VectorType
+from xdsl.dialects.utils import FastMathFlag
+from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
+from xdsl.ir import Operation, SSAValue
+
+from landbridge.codegen.c import lanes
+from landbridge.codegen.c.emitter import Emitter, Printer
+from landbridge.codegen.c.scalar import convert_float, signed
+from landbridge.codegen.c.types import Kind
+from landbridge.errors import CodegenError
+
+#: How two lanes are combined; ``{K}`` is the element, ``{f}`` the suffix of C functions on it.
+_COMBINE: dict[CombiningKindFlag, str] = {
+    CombiningKindFlag.ADD: "({0} + {1})",
+    CombiningKindFlag.MUL: "({0} * {1})",
+    CombiningKindFlag.MINUI: "({0} < {1} ? {0} : {1})",
+    CombiningKindFlag.MAXUI: "({0} > {1} ? {0} : {1})",
+    CombiningKindFlag.MINSI: "({s0} < {s1} ? {0} : {1})",
+    CombiningKindFlag.MAXSI: "({s0} > {s1} ? {0} : {1})",
+    CombiningKindFlag.AND: "({0} & {1})",
+    CombiningKindFlag.OR: "({0} | {1})",
+    CombiningKindFlag.XOR: "({0} ^ {1})",
+    CombiningKindFlag.MINNUMF: "fmin{f}({0}, {1})",
+    CombiningKindFlag.MAXNUMF: "fmax{f}({0}, {1})",
+    CombiningKindFlag.MINIMUMF: "lb_minimum_{K}({0}, {1})",
+    CombiningKindFlag.MAXIMUMF: "lb_maximum_{K}({0}, {1})",
+}
+_ROUNDING = (CombiningKindFlag.ADD, CombiningKindFlag.MUL)
+
+
+def _broadcast(e: Emitter, op: Operation) -> None:
+    source, result = op.operands[0], op.results[0]
+    if isinstance(source.type, VectorType):
+        if source.type != result.type:
+            raise CodegenError(f"vector.broadcast of {source.type} to {result.type}; legal: a scalar, or the same type")
+        e.names[result] = e.names[source]
+        return
+    e.set(result, lanes.splat(e.unit, e.kind(result), e.names[source]))
+
+
+def _fma(e: Emitter, op: Operation) -> None:
+    kind = e.kind(op.results[0])
+    suffix = "" if kind.element == "f64" else "f"
+
+    def rule(x: Sequence[str]) -> str:
+        wide = [convert_float(kind, Kind("f32"), t) if kind.is_narrow else t for t in x]
+        text = f"fma{suffix}({', '.join(wide)})"
+        return convert_float(Kind("f32"), kind, text) if kind.is_narrow else text
+
+    name = f"lb_fma_{kind.text}"
+    native = lanes.native(e.unit, op, [kind] * 3, kind)
+    e.unit.define(name, lambda: lanes.helper(name, [kind] * 3, kind, rule, native))
+    e.set(op.results[0], f"{name}({', '.join(e.names[o] for o in op.operands)})")
+
+
+def _reduction(e: Emitter, op: Operation) -> None:
+    """Sums and products of floats go in lane order unless ``reassoc`` is given: then as a tree."""
+    source, *accumulator = op.operands
+    combining = op.properties["kind"]
+    assert isinstance(combining, CombiningKindAttr)
+    flags = op.properties.get("fastmath")
+    reassociate = isinstance(flags, FastMathFlagsAttr) and FastMathFlag.REASSOC in flags.data
+    kind = e.kind(source)
+    in_order = kind.is_float and combining.data in _ROUNDING and not reassociate
+    tree = kind.is_native and not in_order
+    name = f"lb_reduce_{combining.data.name.lower()}{'' if tree else '_in_order'}{len(accumulator) or ''}_{kind.text}"
+    e.unit.define(name, lambda: _reduce(name, kind, combining.data, tree, bool(accumulator)))
+    e.set(op.results[0], f"{name}({', '.join(e.names[o] for o in op.operands)})")
+
+
+def _reduce(name: str, kind: Kind, combining: CombiningKindFlag, tree: bool, accumulates: bool) -> str:
+    """The definition of a reduction of ``a``, with an accumulator ``b`` if it has one."""
+    one = Kind(kind.element)
+    wide = Kind("f32") if kind.is_narrow else one
+    suffix = "f" if wide.element == "f32" else ""
+
+    def combine(a: str, b: str) -> str:
+        text = _COMBINE[combining].format(a, b, s0=signed(wide, a), s1=signed(wide, b), K=wide.element, f=suffix)
+        # Rounded to the element after each step, as every operation on it is.
+        return convert_float(one, wide, convert_float(wide, one, text)) if kind.is_narrow else f"({wide.scalar}){text}"
+
+    accumulator = convert_float(one, wide, "b")
+    read = convert_float(one, wide, lanes.lane(kind, "a", "i"))
+    parameters = f"{kind.text} a, {kind.scalar} b" if accumulates else f"{kind.text} a"
+    lines = [
+        f"LB_INLINE {kind.scalar} {name}({parameters}) {{",
+        f"  {wide.scalar} x[{kind.lanes}], r;",
+        f"  for (int i = 0; i < {kind.lanes}; ++i) x[i] = {read};",
+    ]
+    if tree:
+        total = combine("x[0]", accumulator) if accumulates else "x[0]"
+        lines += [
+            f"  for (int n = {kind.lanes // 2}; n; n /= 2)",
+            f"    for (int i = 0; i < n; ++i) x[i] = {combine('x[i]', 'x[i + n]')};",
+            f"  r = {total};",
+        ]
+    else:
+        lines += [
+            f"  r = {combine(accumulator, 'x[0]') if accumulates else 'x[0]'};",
+            f"  for (int i = 1; i < {kind.lanes}; ++i) r = {combine('r', 'x[i]')};",
+        ]
+    last = "r & 1" if kind.element == "i1" else convert_float(wide, one, "r")
+    return "\n".join([*lines, f"  return {last};", "}"])
+
+
+def _position(e: Emitter, op: Operation, dynamic: int) -> str:
+    """The lane that ``vector.extract`` or ``vector.insert`` names; ``dynamic`` is where its operand would be."""
+    static = op.properties["static_position"]
+    assert isinstance(static, DenseArrayBase)
+    values = static.get_values()
+    if len(values) != 1:
+        raise CodegenError(f"{op.name} at {list(values)}: only one lane of a 1-D vector can be taken")
+    return e.names[op.operands[dynamic]] if values[0] == DYNAMIC_INDEX else str(values[0])
+
+
+def _extract(e: Emitter, op: Operation) -> None:
+    source = op.operands[0]
+    e.set(op.results[0], lanes.lane(e.kind(source), e.names[source], _position(e, op, 1)))
+
+
+def _insert(e: Emitter, op: Operation) -> None:
+    value, dest = op.operands[0], op.operands[1]
+    name = e.variable(op.results[0], e.names[dest])
+    e.line(f"{lanes.lane(e.kind(dest), name, _position(e, op, 2))} = {e.names[value]};")
+
+
+def _shuffle(e: Emitter, op: Operation) -> None:
+    a, b = op.operands
+    mask = op.properties["mask"]
+    assert isinstance(mask, DenseArrayBase)
+    first, second = e.kind(a), e.kind(b)
+    x, y = (_named(e, v) for v in (a, b))
+    values = []
+    for number in (int(v) for v in mask.get_values()):
+        # A negative number is a lane that nobody reads.
+        inside = number < first.lanes
+        source = (first, x, max(number, 0)) if inside else (second, y, number - first.lanes)
+        values.append(lanes.lane(*source))
+    e.set(op.results[0], lanes.make(e.kind(op.results[0]), values))
+
+
+def _named(e: Emitter, value: SSAValue) -> str:
+    """A name for a value that may be printed as a literal, whose lanes cannot all be subscripted."""
+    name = e.names[value]
+    if not name.isidentifier():
+        e.set(value, name)
+    return e.names[value]
+
+
+def _create_mask(e: Emitter, op: Operation) -> None:
+    kind, count = e.kind(op.results[0]), e.names[op.operands[0]]
+    name = f"lb_first_{kind.text}"
+    numbers = e.unit.use(kind.of("s32"))
+    clamped = f"(int32_t)(a < {kind.lanes} ? a : {kind.lanes})"
+    counting = lanes.make(numbers, [str(i) for i in range(kind.lanes)])
+    native = lanes.truths(f"{counting} < {clamped}", kind) if kind.is_native else None
+    e.unit.define(name, lambda: lanes.helper(name, [Kind("index")], kind, lambda x: "i < a", native))
+    e.set(op.results[0], f"{name}({count})")
+    e.kept[op.results[0]] = count
+
+
+def _bitcast(e: Emitter, op: Operation) -> None:
+    before, after = e.kind(op.operands[0]), e.kind(op.results[0])
+    if before.bits * before.lanes != after.bits * after.lanes:
+        raise CodegenError(f"vector.bitcast of {op.operands[0].type} to {op.results[0].type}: sizes differ")
+    name = f"lb_bits_{before.text}_{after.text}"
+    text = f"LB_INLINE {after.text} {name}({before.text} a) {{ {after.text} r; memcpy(&r, &a, sizeof r); return r; }}"
+    e.unit.define(name, lambda: text)
+    e.set(op.results[0], f"{name}({e.names[op.operands[0]]})")
+
+
+PRINTERS: dict[type[Operation], Printer] = {
+    vector.BroadcastOp: _broadcast,
+    vector.FMAOp: _fma,
+    vector.ReductionOp: _reduction,
+    vector.ExtractOp: _extract,
+    vector.InsertOp: _insert,
+    vector.ShuffleOp: _shuffle,
+    vector.CreateMaskOp: _create_mask,
+    vector.BitcastOp: _bitcast,
+}

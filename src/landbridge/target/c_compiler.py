@@ -1,0 +1,55 @@
+"""The system's C compiler: where it is, and what it says of a CPU."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+#: Looked for in this order.
+NAMES = ("cc", "gcc", "clang")
+
+#: Features of x86 as compilers spell them after ``-m``; each has a macro of its name.
+_X86 = (
+    "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "aes", "pclmul", "avx", "avx2", "fma", "f16c", "bmi", "bmi2",
+    "lzcnt", "movbe", "adx", "sha", "gfni", "vaes", "vpclmulqdq", "avxvnni", "avx512f", "avx512bw", "avx512cd",
+    "avx512dq", "avx512vl", "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512bitalg",
+    "avx512vpopcntdq", "avx512bf16",
+)  # fmt: skip
+_MACHINES = {"__x86_64__": "x86_64", "__aarch64__": "aarch64", "__riscv": "riscv64"}
+
+
+def find(name: str = "") -> str | None:
+    """The path of compiler ``name``, or of the first of ``NAMES`` there is; None when there is none."""
+    return next((path for known in ((name,) if name else NAMES) if (path := shutil.which(known))), None)
+
+
+def machine_flags(cpu: str, features: Sequence[str]) -> tuple[str, ...]:
+    """Options for ``cpu`` with ``features`` (``+name`` / ``-name``); ``generic`` is every CPU of its kind."""
+    march = () if cpu == "generic" else (f"-march={cpu}",)
+    return (*march, *(f"-m{'' if f.startswith('+') else 'no-'}{f.lstrip('+-')}" for f in features))
+
+
+@cache
+def macros(path: str, flags: tuple[str, ...]) -> Mapping[str, str]:
+    """The macros the compiler predefines under ``flags``; raises ValueError with its message if it refuses them."""
+    command = [path, *flags, "-dM", "-E", "-x", "c", "/dev/null"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise ValueError(f"{path} does not run: {error}") from error
+    if done.returncode != 0:
+        raise ValueError((done.stderr.strip().splitlines() or [f"status {done.returncode}"])[0])
+    words = (line.split(maxsplit=2) for line in done.stdout.splitlines())
+    return {word[1]: word[2] if len(word) > 2 else "" for word in words if len(word) > 1}
+
+
+def isa(defined: Mapping[str, str]) -> str:
+    """The instruction set that code is compiled for: ``x86_64``, ``aarch64``, ``riscv64``, or ``unknown``."""
+    return next((name for macro, name in _MACHINES.items() if macro in defined), "unknown")
+
+
+def features(defined: Mapping[str, str]) -> tuple[str, ...]:
+    """The x86 features that code may use, sorted."""
+    return tuple(sorted(name for name in _X86 if f"__{name.upper().replace('.', '_')}__" in defined))
