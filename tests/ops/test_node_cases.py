@@ -22,7 +22,6 @@ EXCLUDED = "|".join(
         "string|STRING",
         "sequence_map|_seq|optional|identity_opt",
         "training",
-        "test_maxpool_with_argmax",
         "test_constantofshape",
         "test_range_",
         "window",

@@ -9,8 +9,9 @@ import numpy as np
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import Body, PrimBuilder
-from landbridge.ir.scalars import float_limits
-from landbridge.ops.context import Array, OpContext, Operand
+from landbridge.ir.scalars import ScalarBuilder, Value, float_limits
+from landbridge.ir.types import element_count
+from landbridge.ops.context import Array, Buffer, OpContext, Operand
 from landbridge.ops.reduce import reduce
 from landbridge.ops.registry import operator
 from landbridge.ops.windows import Windows, windows
@@ -47,12 +48,47 @@ def _windows(c: OpContext, x: Operand) -> Windows:
 
 
 @operator("MaxPool")
-def max_pool(c: OpContext, x: Operand) -> Operand:
-    """The largest element of each window."""
-    if c.outputs > 1:
-        raise c.unsupported("the indices of the maxima cannot be returned; drop the second output")
-    low = float_limits(c.dtype(x))[0]
-    return _pool(c, "max_pool", x, _windows(c, x), lambda s, acc, v: s.maximum(acc, v), low)
+def max_pool(c: OpContext, x: Operand) -> Operand | list[Operand]:
+    """The largest element of each window, and where in ``x`` it is."""
+    low, w = float_limits(c.dtype(x))[0], _windows(c, x)
+    largest = _pool(c, "max_pool", x, w, lambda s, acc, v: s.maximum(acc, v), low)
+    return [largest, _positions(c, x, w, largest)] if c.outputs > 1 else largest
+
+
+def _positions(c: OpContext, x: Operand, w: Windows, largest: Operand) -> Operand:
+    """The first flat position of each maximum; columns first when ``storage_order`` is 1."""
+    shape, rank = c.shape(x), len(w.kernel)
+    n, channels, *spatial = shape
+    strides = [element_count(spatial[a + 1 :]) for a in range(rank)]
+    if c.attribute("storage_order", 0):
+        strides = [element_count(spatial[:a]) for a in range(rank)]
+    last = element_count(shape)
+
+    def build(p: PrimBuilder) -> None:
+        source = Buffer(p.inputs[0], p.dtype(p.inputs[0]))
+
+        def body(s: ScalarBuilder, acc: Value, top: Value) -> Value:
+            d = [s.index(i) for i in range(2 + 2 * rank)]
+            flat, inside, where = (d[0] * channels + d[1]) * element_count(spatial), s.const(True, "bool"), d[:2]
+            for a in range(rank):
+                at = d[2 + a] * w.stride[a] + d[2 + rank + a] * w.dilation[a] - w.low[a]
+                inside = inside & (at >= 0) & (at < spatial[a])
+                where.append(s.minimum(s.maximum(at, 0), spatial[a] - 1))
+                flat = flat + at * strides[a]
+            hit = inside & source.load(s, where).eq(top)
+            return s.minimum(acc, s.select(hit, s.cast(flat, "int64"), s.const(last, "int64")))
+
+        p.generic(
+            "pp" + "p" * rank + "r" * rank,
+            (n, channels, *w.output, *w.kernel),
+            [(p.inputs[1], lambda *d: d[: rank + 2])],
+            [(p.outputs[0], lambda *d: d[: rank + 2])],
+            body,
+            init=last,
+        )
+
+    result = ((n, channels, *w.output), "int64")
+    return c.g.call("max_positions", [c.value(x), c.value(largest)], [result], build)[0]
 
 
 def _counts(c: OpContext, x: Operand, w: Windows, include_pad: bool) -> Array:

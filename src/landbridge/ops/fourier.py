@@ -1,0 +1,104 @@
+"""Fourier transforms as contractions with a constant matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from landbridge.dtypes import numpy_dtype
+from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ops.context import Array, OpContext, Operand
+from landbridge.ops.registry import operator
+
+
+def _matrix(points: int, bins: int, parts: int, inverse: bool, mirrored: int = 0) -> Array:
+    """[out part, in part, bin, point]: real and imaginary parts of ``exp(-2 pi i k n / points)``.
+
+    ``mirrored``: the input holds only that many bins of a spectrum whose others are their conjugates.
+    """
+    k, n = np.arange(bins)[:, None], np.arange(mirrored or points)[None, :]
+    angle = 2 * np.pi * k * n / points * (-1 if not inverse else 1)
+    cos, sin = np.cos(angle), np.sin(angle)
+    table = np.array([[cos, -sin], [sin, cos]])[:, :parts]
+    if mirrored:
+        twice = np.where((n == 0) | ((points % 2 == 0) & (n == points // 2)), 1.0, 2.0)
+        table = np.array([[cos * twice, -sin * twice]])[:, :parts]
+    result: Array = table / points if inverse else table
+    return result
+
+
+@operator("DFT", since=20)
+def dft(c: OpContext, x: Operand, length: Operand | None = None, axis: Operand | None = None) -> Operand:
+    """Along the input ``axis``, -2 by default."""
+    return _dft(c, x, length, -2 if axis is None else int(c.constant(axis, "axis").reshape(-1)[0]))
+
+
+@operator("DFT", since=17)
+def dft_17(c: OpContext, x: Operand, length: Operand | None = None) -> Operand:
+    """Along the attribute ``axis``, 1 by default."""
+    return _dft(c, x, length, c.attribute("axis", 1))
+
+
+def _dft(c: OpContext, x: Operand, length: Operand | None, along: int) -> Operand:
+    shape, rank = c.shape(x), c.rank(x)
+    axis, parts = c.axis(along, rank), shape[-1]
+    inverse, onesided = bool(c.attribute("inverse", 0)), bool(c.attribute("onesided", 0))
+    extent = shape[axis]
+    mirrored = inverse and onesided
+    points = (c.ints("dft_length", length) or [0])[0] if length is not None else 0
+    points = points or (2 * (extent - 1) if mirrored else extent)
+    bins = points // 2 + 1 if onesided and not inverse else points
+    used = min(extent, points // 2 + 1 if mirrored else points)
+    table = _matrix(points, bins, parts, inverse, used if mirrored else 0)[..., :used]
+    outs = table.shape[0]
+    result = [bins if a == axis else e for a, e in enumerate(shape[:-1])] + [outs]
+
+    def build(p: PrimBuilder) -> None:
+        p.generic(
+            "p" * rank + "rr",
+            (*result, parts, used),
+            [
+                (p.inputs[0], lambda *d: [d[rank + 1] if a == axis else d[a] for a in range(rank - 1)] + [d[rank]]),
+                (p.inputs[1], lambda *d: [d[rank - 1], d[rank], d[axis], d[rank + 1]]),
+            ],
+            [(p.outputs[0], lambda *d: d[:rank])],
+            lambda s, acc, a, b: acc + a * b,
+            init=0,
+        )
+
+    constant = table.astype(numpy_dtype(c.dtype(x)))
+    return c.g.call("dft", [c.value(x), c.value(constant)], [(result, c.dtype(x))], build)[0]
+
+
+@operator("STFT")
+def stft(
+    c: OpContext, x: Operand, step: Operand, window: Operand | None = None, length: Operand | None = None
+) -> Operand:
+    """Transforms of windows every ``step`` elements: [batch, frames, bins, 2]."""
+    (batch, extent, *rest), hop = c.shape(x), int(c.constant(step, "frame_step").reshape(-1)[0])
+    parts = rest[0] if rest else 1
+    points = c.shape(window)[0] if window is not None else (c.ints("frame_length", length) or [0])[0]
+    frames = (extent - points) // hop + 1
+    bins = points // 2 + 1 if c.attribute("onesided", 1) else points
+    table: Operand = _matrix(points, bins, parts, False).astype(numpy_dtype(c.dtype(x)))
+    if window is not None:
+        if isinstance(window, np.ndarray) and isinstance(table, np.ndarray):
+            table = (table * window).astype(table.dtype)
+        else:
+            table = c.elementwise("window", [table, window], lambda s, t, w: t * w)
+
+    def build(p: PrimBuilder) -> None:
+        p.generic(
+            "pppprr",
+            (batch, frames, bins, 2, parts, points),
+            [
+                (p.inputs[0], lambda b, f, k, o, i, n: [b, f * hop + n, i]),
+                (p.inputs[1], lambda b, f, k, o, i, n: [o, i, k, n]),
+            ],
+            [(p.outputs[0], lambda b, f, k, o, i, n: [b, f, k, o])],
+            lambda s, acc, a, b: acc + a * b,
+            init=0,
+        )
+
+    source = c.reshape(x, (batch, extent, parts))
+    result = ((batch, frames, bins, 2), c.dtype(x))
+    return c.g.call("stft", [c.value(source), c.value(table)], [result], build)[0]
