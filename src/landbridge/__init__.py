@@ -61,8 +61,7 @@ def __getattr__(name: str) -> Any:
         # the package itself is callable: importing any part of it makes it an attribute here
         value = import_module("landbridge.device")
     else:
-        from landbridge import errors
-
+        errors = import_module("landbridge.errors")
         value = getattr(errors, name, None)
         if not (isinstance(value, type) and issubclass(value, errors.LandbridgeError)):
             raise AttributeError(f"module 'landbridge' has no attribute {name!r}")
@@ -71,7 +70,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    from landbridge import errors
-
+    errors = import_module("landbridge.errors")
     raised = [name for name, value in vars(errors).items() if isinstance(value, type)]
     return sorted({*globals(), *_HOME, "device", *raised})

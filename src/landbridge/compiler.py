@@ -39,8 +39,8 @@ PIPELINE = (
     "place",
     "dedup",
     "fold",
-    "fold_scale",
     "fuse",
+    "fold_scale",
     "pack",
     "fold",
     "assign_targets",
@@ -104,7 +104,7 @@ def compile(
     with _timed(seconds, "lower"):
         lowered = lower_module(module)
         if directory is not None:
-            (directory / "lowered.mlir").write_text(f"{lowered}\n", encoding="utf-8")
+            (directory / "lowered.mlir").write_text(str(lowered) + "\n", encoding="utf-8")
     with _timed(seconds, "emit"):
         main = build_function(module, lowered)
     with _timed(seconds, "codegen"):

@@ -56,7 +56,8 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     if name in ("bfloat16",) or name.startswith("float8"):
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, name))
+        extended: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return extended
     return np.dtype(name)
 
 

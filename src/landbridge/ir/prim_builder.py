@@ -14,7 +14,7 @@ from xdsl.dialects import arith, func, linalg, memref
 from xdsl.dialects.builtin import AffineMapAttr, FloatAttr, FunctionType, IntegerAttr, MemRefType, UnitAttr
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
-from xdsl.ir.affine import AffineMap
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 
 from landbridge.ir.graph_ops import int_array
@@ -31,10 +31,14 @@ def affine_map(dims: int, spec: AffineMap | Callable[..., Sequence[Any]]) -> Aff
     """An AffineMap of ``dims`` dims from a function of them (integers allowed as results)."""
     if isinstance(spec, AffineMap):
         return spec
-    from xdsl.ir.affine import AffineExpr
-
     results = spec(*(AffineExpr.dimension(i) for i in range(dims)))
     return AffineMap(dims, 0, tuple(AffineExpr.constant(r) if isinstance(r, int) else r for r in results))
+
+
+def _hidden_loops(dims: int, maps: Sequence[AffineMap]) -> list[int]:
+    """Loops that no operand is indexed by alone."""
+    alone = {e.position for m in maps for e in m.results if isinstance(e, AffineDimExpr)}
+    return [d for d in range(dims) if d not in alone]
 
 
 class PrimBuilder:
@@ -83,8 +87,15 @@ class PrimBuilder:
             for target, _ in outs:
                 constant = self._constant(init, self._dtypes[target])
                 self._builder.insert(linalg.ops.FillOp([constant], [target], []))
-        buffers = [*(b for b, _ in ins), *(b for b, _ in outs)]
-        maps = [affine_map(dims, spec) for _, spec in (*ins, *outs)]
+        maps = [affine_map(dims, spec) for _, spec in ins]
+        out_maps = [affine_map(dims, spec) for _, spec in outs]
+        sources = [b for b, _ in ins]
+        if hidden := _hidden_loops(dims, [*maps, *out_maps]):
+            # MLIR derives a loop's bound from an operand it indexes alone: a window that nobody reads states it.
+            sources.append(self.temp([extents[d] for d in hidden], "float32"))
+            maps.append(AffineMap(dims, 0, tuple(AffineExpr.dimension(d) for d in hidden)))
+        buffers = [*sources, *(b for b, _ in outs)]
+        maps += out_maps
         types = []
         for b in buffers:
             assert isinstance(b.type, MemRefType)
@@ -92,13 +103,13 @@ class PrimBuilder:
         block = Block(arg_types=types)
         s = ScalarBuilder(Builder(InsertPoint.at_end(block)))
         values = [s.wrap(a, self._dtypes[b]) for a, b in zip(block.args, buffers, strict=True)]
-        xs, accumulators = values[: len(ins)], values[len(ins) :]
+        xs, accumulators = values[: len(ins)], values[len(sources) :]
         produced = body(s, *accumulators, *xs) if reduces else body(s, *xs)
         results = [produced] if isinstance(produced, Value) else list(produced)
         block.add_op(linalg.ops.YieldOp(*[r.ssa for r in results]))
         kinds = {"p": IteratorTypeAttr.parallel(), "r": IteratorTypeAttr.reduction()}
         op = linalg.ops.GenericOp(
-            [b for b, _ in ins],
+            sources,
             [b for b, _ in outs],
             Region(block),
             [AffineMapAttr(m) for m in maps],

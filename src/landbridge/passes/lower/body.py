@@ -24,17 +24,18 @@ REASSOCIATE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC, FastMathFlag.NO_SIG
 def emit_body(
     code: Code,
     stage: Stage,
-    inputs: Sequence[SSAValue],
+    inputs: Sequence[SSAValue | None],
     lanes: int,
     index: Callable[[int], Index],
     buffers: Mapping[SSAValue, SSAValue],
     reassociate: bool = False,
 ) -> list[SSAValue]:
-    """The values that ``stage`` yields for ``inputs`` (its block arguments' values).
+    """The values that ``stage`` yields for ``inputs`` (its block arguments' values; None for one it does not use).
 
     A value is a scalar until it meets a vector. ``index(d)`` gives the loop index for ``linalg.index d``.
     """
-    env: dict[SSAValue, SSAValue] = dict(zip(stage.body.args, inputs, strict=False))
+    pairs = zip(stage.body.args, inputs, strict=False)
+    env: dict[SSAValue, SSAValue] = {argument: value for argument, value in pairs if value is not None}
     for op in stage.body.ops:
         if isinstance(op, linalg.ops.YieldOp):
             return [env[v] for v in op.operands]

@@ -65,10 +65,12 @@ class NestEmitter:
         lanes = 1 if self.sched.horizontal else self._operands.lanes
         for number, stage in enumerate(self.nest.stages):
             if not stage.reduces:
-                inputs = [
-                    registers[(m, n, r.stage, r.output)] if isinstance(r, Register) else self._operands.read(r, t, m, n)
-                    for r in stage.reads
-                ]
+                inputs: list[SSAValue | None] = []
+                for r in stage.reads:
+                    if isinstance(r, Register):
+                        inputs.append(registers[(m, n, r.stage, r.output)])
+                    else:
+                        inputs.append(self._operands.read(r, t, m, n) if r is not None else None)
                 values = emit_body(
                     self.code, stage, inputs, lanes, self._index_of(stage, t, m, n), self._operands.buffers
                 )

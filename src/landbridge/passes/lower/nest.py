@@ -40,13 +40,14 @@ class Register:
 
 @dataclass(frozen=True)
 class Stage:
-    """One generic over the dims of its nest. ``inits`` are the start values of a reduction's outputs.
+    """One generic over the dims of its nest. ``inits`` are the start values of a reduction's outputs. A read is None
+    where the body does not use the operand.
 
     ``dims`` maps the generic's own loop numbers (for ``linalg.index``) to indices over the nest's dims.
     """
 
     body: Block
-    reads: tuple[Access | Register, ...]
+    reads: tuple[Access | Register | None, ...]
     writes: tuple[Access, ...]
     stored: tuple[bool, ...]
     inits: tuple[Attribute | None, ...]
@@ -146,13 +147,13 @@ class _Group:
         self._written: dict[SSAValue, tuple[Register, AffineMap]] = {}
         identity = {i: Linear(0, {i: 1}) for i in range(len(self.dims))}
         inits = tuple(fills.get(o.buffer) if g.reduces else None for o in g.outs)
-        reads = tuple(_access(o.buffer, o.map, pads) for o in g.ins)
+        reads = tuple(_access(o.buffer, o.map, pads) if o.scalar.uses else None for o in g.ins)
         self._append(g, reads, identity, inits, [o.map for o in g.outs])
 
     def _append(
         self,
         g: Generic,
-        reads: tuple[Access | Register, ...],
+        reads: tuple[Access | Register | None, ...],
         dims: Mapping[int, Linear],
         inits: tuple[Attribute | None, ...],
         out_maps: list[AffineMap],
@@ -180,9 +181,11 @@ class _Group:
         if any(o.buffer in pads and pads[o.buffer].source in self._written for o in g.ins):
             return False
         dims = {i: linearize(e) for i, e in enumerate(out_map.results)}
-        reads: list[Access | Register] = []
+        reads: list[Access | Register | None] = []
         for o in g.ins:
-            if o.buffer in self._written:
+            if not o.scalar.uses:
+                reads.append(None)
+            elif o.buffer in self._written:
                 reads.append(self._written[o.buffer][0])
             else:
                 reads.append(rename_access(_access(o.buffer, o.map, pads), dims))

@@ -243,7 +243,10 @@ class Reduction:
             if o:
                 continue
             shift = (last, u * self._lane_step(last)) if last is not None and u else None
-            reads = [self.operands.read(r, t, m, n, shift, in_loop=True) for r in main.reads if isinstance(r, Access)]
+            reads = [
+                self.operands.read(r, t, m, n, shift, in_loop=True) if isinstance(r, Access) else None
+                for r in main.reads
+            ]
             accumulators = [slots[(m, n, u, x)] for x in range(outputs)]
             values = emit_body(
                 self.code,
