@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError
+from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import element_count
 from landbridge.ops.context import Buffer, OpContext, Operand
@@ -122,25 +123,41 @@ def pad(
     if not any(low) and not any(high):
         return x
     mode = c.attribute("mode", "constant")
-    if mode == "constant" and min(low + high) >= 0:
-        return _constant_pad(c, x, low, result, value)
-    tables = [_source_index(c, mode, shape[a], low[a], result[a]) for a in range(rank)]
+    given = c.attribute("value", 0.0) if value is None or c.shape(value) == (0,) else value
+    fill = None if isinstance(given, SSAValue) else np.asarray(given, numpy_dtype(dtype)).reshape(-1)[0].item()
+    if mode == "constant" and fill is not None and min(low + high) >= 0:
+        return _constant_pad(c, x, low, high, fill)
     padded = [a for a in range(rank) if low[a] or high[a]]
-    fill = 0.0 if value is None or c.shape(value) == (0,) else c.constant(value, "constant_value").reshape(-1)[0]
+    operands: list[Operand] = [x, *(_source_index(c, mode, shape[a], low[a], result[a]) for a in padded)]
+    if fill is None:
+        operands.append(c.reshape(given, ()))
 
     def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
-        where, outside = list(at), None
-        for table, a in zip(buffers[1:], padded, strict=True):
+        where, outside = list(at), s.const(False, "bool")
+        for table, a in zip(buffers[1:], padded, strict=False):
             index = table.load(s, [at[a]])
-            missing = index < 0
-            outside = missing if outside is None else outside | missing
+            outside = outside | (index < 0)
             where[a] = s.cast(s.maximum(index, 0), "index")
         loaded = buffers[0].load(s, where)
-        if mode != "constant" or outside is None:
+        if mode != "constant":
             return loaded
-        return s.select(outside, s.const(np.asarray(fill).item(), dtype), loaded)
+        return s.select(outside, buffers[-1].load(s, []) if fill is None else s.const(fill, dtype), loaded)
 
-    return c.compute("pad", [x, *(tables[a] for a in padded)], result, body, dtype)
+    return c.compute("pad", operands, result, body, dtype)
+
+
+def _constant_pad(c: OpContext, x: Operand, low: Sequence[int], high: Sequence[int], fill: float | int) -> Operand:
+    """Padding with one known value, as a stage that lowering can fold into its reader."""
+    shape, dtype = c.shape(x), c.dtype(x)
+    result = [e + a + b for e, a, b in zip(shape, low, high, strict=True)]
+    if 0 in shape:
+        return np.full(result, fill, numpy_dtype(dtype))
+
+    def build(p: PrimBuilder) -> None:
+        padded = p.pad(p.inputs[0], low, high, fill)
+        p.generic("p" * len(result), result, [(padded, lambda *d: d)], [(p.outputs[0], lambda *d: d)], lambda s, v: v)
+
+    return c.g.call("pad", [c.value(x)], [(result, dtype)], build)[0]
 
 
 def _source_index(c: OpContext, mode: str, extent: int, low: int, result: int) -> np.ndarray[Any, Any]:
@@ -158,33 +175,3 @@ def _source_index(c: OpContext, mode: str, extent: int, low: int, result: int) -
     else:
         raise c.unsupported(f"mode {mode!r}; constant, edge, reflect and wrap are known")
     return at.astype(np.int64)
-
-
-def _constant_pad(c: OpContext, x: Operand, low: Sequence[int], shape: Sequence[int], value: Operand | None) -> Operand:
-    """Padding with one value: a read of the input where it is, the value elsewhere."""
-    old, dtype = c.shape(x), c.dtype(x)
-    given: Any = c.attribute("value", 0.0)
-    if value is not None and c.shape(value) != (0,):
-        given = value
-    fill = np.asarray(given, numpy_dtype(dtype)).item() if not isinstance(given, SSAValue) else None
-
-    def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
-        inside: Value | None = None
-        where: list[Value] = []
-        for a, i in enumerate(at):
-            if old[a] == shape[a]:
-                where.append(i)
-                continue
-            j = s.binary("sub", i, low[a]) if low[a] else i
-            tests = ([j >= 0] if low[a] else []) + ([j < old[a]] if low[a] + old[a] < shape[a] else [])
-            for test in tests:
-                inside = test if inside is None else inside & test
-            where.append(s.minimum(s.maximum(j, 0), old[a] - 1))
-        loaded = buffers[0].load(s, where)
-        filler = s.const(fill, dtype) if fill is not None else buffers[1].load(s, [])
-        return loaded if inside is None else s.select(inside, loaded, filler)
-
-    if 0 in old:
-        return np.full(shape, 0 if fill is None else fill, numpy_dtype(dtype))
-    operands = [x] if fill is not None else [x, c.reshape(given, ())]
-    return c.compute("pad", operands, shape, body, dtype)
