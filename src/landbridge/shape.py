@@ -23,6 +23,19 @@ def check_shape(shape: Sequence[int], dtype: str) -> tuple[int, ...]:
     return extents
 
 
+def check_strides(strides: Sequence[int], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """``strides``, in elements, as ints; raises InputError unless there is one for each dimension of ``shape``."""
+    try:
+        steps = tuple(map(operator.index, strides))
+    except TypeError:
+        raise InputError(f"strides {strides!r} are not legal; give a sequence of integers") from None
+    if len(steps) != len(shape):
+        raise InputError(f"strides {steps} do not match shape {shape}; give one for each dimension")
+    if any(abs(step) > _LARGEST for step in steps):
+        raise InputError(f"strides {steps} reach further than any device can address ({_LARGEST})")
+    return steps
+
+
 @lru_cache(maxsize=4096)
 def dense_bytes(extents: tuple[int, ...], dtype: str) -> int:
     """Bytes of dense elements; raises InputError as ``check_shape`` does."""

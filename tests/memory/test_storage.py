@@ -48,7 +48,7 @@ def test_a_slice_keeps_the_bytes() -> None:
     row = np.asarray(tensor)[3, 1:]
     row[:] = 5
     storage = tensor.storage
-    with pytest.raises(StorageInUseError, match=r"still in use by numpy array float32\[64, 64\]"):
+    with pytest.raises(StorageInUseError, match=r"in use by numpy array or DLPack capsule over float32\[64, 64\]"):
         storage.free()
     view = memoryview(row)
     del row, tensor

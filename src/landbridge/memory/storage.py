@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from sys import is_finalizing
-from typing import Any
+from typing import Any, Protocol
 from weakref import ref
 
 from landbridge.device.device import Device
@@ -55,12 +55,20 @@ def any_view_open() -> bool:
     return _open_views[0] > 0
 
 
+class ExportCache(Protocol):
+    """Keeps exports of a Storage that nobody uses now, because the next user would get the same."""
+
+    def let_go(self) -> None:
+        """Drop them."""
+
+
 class Storage:
     """``nbytes`` bytes from ``region`` on, of memory ``kind``; ``owner`` is kept alive for borrowed bytes."""
 
     __slots__ = (
         "__weakref__",
         "_address",
+        "_caches",
         "_exports",
         "_queued",
         "_release",
@@ -90,6 +98,7 @@ class Storage:
         self._release = release
         self._address: int | None = None
         self._exports: set[ref[Any]] | None = None
+        self._caches: set[ref[ExportCache]] | None = None
         self._views: list[Access] | None = None
         self._queued: list[_Queued] | None = None
 
@@ -125,6 +134,9 @@ class Storage:
         """Free the bytes now; raises StorageInUseError naming the holders of exported views. Twice is once."""
         if self.region is None:
             return
+        for known in [known() for known in self._caches or ()]:
+            if known is not None:
+                known.let_go()
         holders = [export() for export in self._exports or ()]
         names = [str(holder) for holder in holders if holder is not None]
         names += [view.holder for view in self._views or ()]
@@ -153,6 +165,17 @@ class Storage:
         if self._exports is None:
             self._exports = set()
         self._exports.add(ref(holder, self._exports.discard))
+
+    def add_cache(self, cache: ExportCache) -> None:
+        """Have ``cache`` let go of what it keeps for later before a ``free()`` asks who uses the bytes."""
+        if self._caches is None:
+            self._caches = set()
+        self._caches.add(ref(cache, self._caches.discard))
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the bytes are there and no access is pending, so that nobody has to wait."""
+        return self.region is not None and not self._queued
 
     def queue(self, event: Event, access: Access, keep_alive: object) -> None:
         """Note an access that completes with ``event``; it holds ``keep_alive`` until then."""

@@ -1,32 +1,27 @@
-"""Tensor: a typed view of a Storage; and the functions that make one.
-
-Three verbs are never mixed: a *view* never copies and raises ZeroCopyError with the reason, a *copy* always copies,
-and ``asarray`` follows the array API's ``copy=None | True | False``.
-"""
+"""Tensor: a typed view of a Storage."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode
 from landbridge.device.registry import device as find_device
-from landbridge.device.space import DmaBuf
-from landbridge.device.stream import Stream, current_device
+from landbridge.device.stream import Stream
 from landbridge.dtypes import dtype as dtype_facts
-from landbridge.dtypes import dtype_name, numpy_dtype
-from landbridge.errors import HostViewError, InputError, ZeroCopyError
-from landbridge.memory import ledger
-from landbridge.memory.export import export_array
+from landbridge.dtypes import dtype_name
+from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.host_array import address_of, byte_bounds
 from landbridge.memory.host_view import HostView
-from landbridge.memory.storage import Storage, allocate, borrow_host, import_memory
-from landbridge.memory_kind import HOST_ACCESSES, HostAccess
-from landbridge.shape import check_shape, dense_bytes, row_major
+from landbridge.memory.storage import Storage, any_view_open, borrow_host
+from landbridge.shape import check_shape, check_strides, dense_bytes, row_major
+
+if TYPE_CHECKING:
+    import tvm_ffi
 
 # numpy dtypes seen so far, by the name they have here: a name costs two microseconds to ask for.
 _names: dict[np.dtype[Any], str] = {}
@@ -43,6 +38,7 @@ class Tensor:
         "_address",
         "_array",
         "_byte_offset",
+        "_packed",
         "_shape",
         "_storage",
         "_strides",
@@ -72,17 +68,20 @@ class Tensor:
         """Raises InputError when an element would lie outside ``storage``."""
         self.dtype = dtype
         self._shape: tuple[int, ...] | None = check_shape(shape, dtype)
-        self._strides: tuple[int, ...] | None = row_major(self._shape) if strides is None else tuple(strides)
+        self._strides: tuple[int, ...] | None = (
+            row_major(self._shape) if strides is None else check_strides(strides, self._shape)
+        )
         self._storage: Storage | None = storage
         self._byte_offset: int | None = byte_offset
+        # What is exported again and again: an array over the bytes (the borrowed one while there is no storage), and
+        # the argument of a PackedFunc.
         self._array: np.ndarray[Any, Any] | None = None
+        self._packed: tvm_ffi.Tensor | None = None
         self._address: int | None = None
         self.readonly = readonly or storage.readonly
         self.axis_separators = axis_separators
         if strides is None and 0 <= byte_offset <= storage.nbytes - dense_bytes(self._shape, dtype):
             return
-        if len(self._strides) != len(self._shape):
-            raise InputError(f"strides {self._strides} do not match shape {self._shape}; give one for each dimension")
         start, stop = self.byte_range
         if start < 0 or stop > storage.nbytes:
             raise InputError(
@@ -110,7 +109,7 @@ class Tensor:
         self._array = array.view(np.ndarray) if type(array) is not np.ndarray else array.view()
         self.dtype = name
         self.axis_separators = ()
-        self._storage = self._shape = self._strides = self._byte_offset = self._address = None
+        self._storage = self._shape = self._strides = self._byte_offset = self._address = self._packed = None
         return self
 
     @property
@@ -234,23 +233,9 @@ class Tensor:
         Raises HostViewError with the way out when the host cannot read them in place, and ZeroCopyError when
         ``copy=False`` cannot be kept.
         """
-        array = self._host_array("numpy array")
-        wanted = array.dtype if dtype is None else np.dtype(dtype)
-        if wanted == array.dtype and not copy:
-            return array
-        if copy is False:
-            raise ZeroCopyError(f"{self!r} as {wanted} needs a copy and copy=False allows none; ask for its own dtype")
-        out = np.empty(array.shape, wanted)
-        ledger.copy_array(
-            out,
-            array,
-            cause="asarray",
-            tensor=repr(self),
-            source=str(self.device),
-            destination="host",
-            casting="unsafe" if wanted != array.dtype else "no",
-        )
-        return out
+        from landbridge.tensor.exports import host_array
+
+        return host_array(self, dtype, copy)
 
     def __dlpack__(
         self,
@@ -261,15 +246,45 @@ class Tensor:
         copy: bool | None = None,
     ) -> object:
         """A DLPack capsule over the bytes; see ``landbridge.dlpack.export_capsule``."""
-        from landbridge.dlpack import export_capsule
+        array = self._array
+        if array is not None and stream is None and dl_device is None and not copy:
+            storage = self._storage
+            # numpy writes capsules for what it can describe, in a hundredth of the time it takes here.
+            if array.size and (storage is None or storage.is_ready):
+                try:
+                    return array.__dlpack__(max_version=max_version)
+                except BufferError:
+                    pass  # one of ml_dtypes, or read-only
+        from landbridge.tensor.exports import capsule
 
-        return export_capsule(self, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+        return capsule(self, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """The DLPack device type and index of the memory."""
+        if self._storage is None:
+            return (1, 0)
         from landbridge.dlpack import dlpack_device
 
         return dlpack_device(self)
+
+    def __tvm_ffi_object__(self) -> tvm_ffi.Tensor:
+        """The Tensor as tvm-ffi passes it to a PackedFunc: the same bytes, described once.
+
+        Raises ZeroCopyError for a read-only Tensor, which a PackedFunc cannot be told, and HostAccessError while
+        an open host view conflicts.
+        """
+        packed = self._packed
+        if packed is not None and not any_view_open() and (self._storage is None or self._storage.is_ready):
+            return packed
+        from landbridge.tensor.exports import packed_argument
+
+        return packed_argument(self)
+
+    def let_go(self) -> None:
+        """Forget what is kept for the next export, so that only what others hold keeps the bytes in use."""
+        self._packed = None
+        if self._storage is not None and self._shape is not None:  # else the array is the memory that was borrowed
+            self._array = None
 
     def __repr__(self) -> str:
         where = "freed" if self._storage is not None and self._storage.region is None else str(self.device)
@@ -290,153 +305,13 @@ class Tensor:
         self._storage = borrow_host(low, high - low, array, readonly=self.readonly)
         return self._storage
 
-    def _host_array(self, what: str) -> np.ndarray[Any, Any]:
-        """An array over host-readable coherent memory; raises HostViewError for any other."""
-        if self._array is not None and self._storage is None:
-            return self._array.view()
-        storage = self.storage
-        storage.live_region  # noqa: B018  raises when freed
-        kind = storage.kind
-        if not (kind.host_readable and kind.coherent):
-            raise HostViewError(
-                f"{self!r} is not host-readable coherent memory; use `with t.host_view('r') as a`, or copy it with "
-                "t.to_device('cpu')"
-            )
-        if storage.has_queued:
-            storage.wait(*self.byte_range, writes=False)
-        shape, element = self.shape, self.dtype  # not self: the export would keep this Tensor alive
-        return export_array(
-            storage,
-            element,
-            shape,
-            self._strides,
-            self.byte_offset,
-            readonly=self.readonly or not kind.host_writable,
-            what=lambda: f"{what} {element}{list(shape)}",
-        )
-
     def _copy(self, device: Device, cause: str, stream: Stream | None) -> Tensor:
         from landbridge.memory.transfer import copy_tensor
+        from landbridge.tensor.create import empty
 
         out = empty(self.shape, dtype=self.dtype, device=device)
         copy_tensor(out, self, cause=cause, stream=stream)
         return out
-
-
-def empty(
-    shape: int | Sequence[int],
-    *,
-    dtype: Any,
-    device: Device | str | None = None,
-    scope: str = "global",
-    alignment: int | None = None,
-    host_access: HostAccess | None = None,
-) -> Tensor:
-    """A new dense Tensor whose elements are undefined, in ``scope`` of ``device`` (None: the current one).
-
-    ``alignment``: bytes, a power of two, None for the scope's own. ``host_access``: what the host must be able
-    to do with the bytes in place. Raises InputError for what is not legal and OutOfMemoryError.
-    """
-    name = dtype_facts(dtype).name if type(dtype) is str else dtype_name(dtype)
-    extents = check_shape((shape,) if isinstance(shape, int) else shape, name)
-    where = current_device() if device is None else find_device(device)
-    kind = where.memory_kind(scope)
-    if alignment is not None and (alignment < 1 or alignment & (alignment - 1)):
-        raise InputError(f"alignment {alignment} is not legal; give a power of two in bytes")
-    if host_access is not None:
-        if host_access not in HOST_ACCESSES:
-            raise InputError(f"host_access {host_access!r} is unknown; legal: {', '.join(HOST_ACCESSES)}")
-        if host_access not in ("none", kind.host_access) and kind.host_access != "read_write":
-            raise InputError(
-                f"host_access {host_access!r} asked of scope {kind.scope!r} of {where}; legal: {kind.host_access!r}"
-            )
-    nbytes = dense_bytes(extents, name)
-    if kind.max_bytes is not None and nbytes > kind.max_bytes:
-        raise InputError(
-            f"{name}{list(extents)} has {nbytes} bytes; one allocation of scope {kind.scope!r} of {where} has at most "
-            f"{kind.max_bytes}"
-        )
-    return Tensor(allocate(where, nbytes, scope=scope, alignment=alignment or 1), name, extents)
-
-
-def asarray(obj: Any, /, *, dtype: Any = None, device: Device | str | None = None, copy: bool | None = None) -> Tensor:
-    """``obj`` as a Tensor: a Tensor, an array, anything with DLPack or the buffer protocol, or nested sequences.
-
-    ``copy=None`` copies only when another ``dtype`` or ``device`` needs it, True always, False never: it raises
-    ZeroCopyError with the reason instead.
-    """
-    tensor, fresh = _as_tensor(obj, copy)
-    wanted = tensor.dtype if dtype is None else dtype_name(dtype)
-    stays = device is None or find_device(device) == tensor.device
-    if wanted == tensor.dtype and stays and (fresh or not copy):
-        return tensor
-    target = tensor.device if device is None else find_device(device)
-    if copy is False:
-        raise ZeroCopyError(
-            f"asarray(copy=False): {tensor!r} as {wanted} on {target} needs a copy; allow it with copy=None, or ask "
-            "for the dtype and device it has"
-        )
-    if wanted != tensor.dtype:
-        cast = Tensor.from_numpy_view(np.asarray(tensor.to_device("cpu"), dtype=numpy_dtype(wanted)))
-        return cast.to_device(target)
-    return tensor._copy(target, "asarray", None)
-
-
-def from_dlpack(x: Any, /, *, device: Device | str | None = None, copy: bool | None = None) -> Tensor:
-    """The memory of ``x``, any object with ``__dlpack__``, as a Tensor; ``copy`` as in ``asarray``."""
-    from landbridge.dlpack import import_object
-
-    tensor = import_object(x, copy=copy)
-    return asarray(tensor, device=device, copy=copy)
-
-
-def from_dma_buf(
-    fd: int,
-    shape: Sequence[int],
-    dtype: Any,
-    *,
-    device: Device | str,
-    offset: int = 0,
-    strides: Sequence[int] | None = None,
-) -> Tensor:
-    """The memory of the Linux dma-buf ``fd`` from byte ``offset`` on, used in place by ``device``.
-
-    ``strides`` count elements, None is dense. ``fd`` stays the caller's, to close when he likes. Raises
-    ZeroCopyError when the device cannot import it.
-    """
-    name = dtype_name(dtype)
-    where = find_device(device)
-    extents = check_shape(shape, name)
-    steps = row_major(extents) if strides is None else tuple(strides)
-    if offset < 0 or any(step < 0 for step in steps) or len(steps) != len(extents):
-        raise InputError(f"offset {offset} and strides {steps} of a dma-buf must be at least 0, one for each dimension")
-    last = sum((extent - 1) * step for extent, step in zip(extents, steps, strict=True))
-    nbytes = 0 if 0 in extents else (last + 1) * dtype_facts(name).itemsize
-    storage = import_memory(where, DmaBuf(fd, offset, nbytes), "rw")
-    return Tensor(storage, name, extents, steps)
-
-
-def _as_tensor(obj: Any, copy: bool | None) -> tuple[Tensor, bool]:
-    """``obj`` as a Tensor, and whether its memory is already a copy."""
-    if isinstance(obj, Tensor):
-        return obj, False
-    if isinstance(obj, HostView):
-        return obj.tensor, False
-    if isinstance(obj, np.ndarray):
-        return Tensor.from_numpy_view(obj), False
-    if hasattr(obj, "__dlpack__"):
-        from landbridge.dlpack import import_object
-
-        return import_object(obj, copy=copy), False
-    if hasattr(obj, "__array_interface__"):
-        return Tensor.from_numpy_view(np.asarray(obj)), False
-    try:
-        return Tensor.from_numpy_view(np.asarray(memoryview(obj))), False
-    except TypeError:
-        pass
-    if copy is False:
-        raise ZeroCopyError(f"asarray(copy=False): a {type(obj).__name__} has no memory to view; allow a copy")
-    return Tensor.from_numpy_view(np.array(obj)), True
 
 
 def _learn(dtype: np.dtype[Any]) -> str:

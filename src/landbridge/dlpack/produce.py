@@ -1,0 +1,140 @@
+"""Our memory for others: capsules that describe a Tensor and keep its bytes alive."""
+
+from __future__ import annotations
+
+import ctypes
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from landbridge.device.registry import device_type
+from landbridge.dlpack import capsules
+from landbridge.dlpack.structs import (
+    CPU,
+    CUDA_TYPES,
+    FLAG_IS_COPIED,
+    FLAG_READ_ONLY,
+    UNVERSIONED,
+    VERSION,
+    VERSIONED,
+    Deleter,
+    DLManagedTensor,
+    DLManagedTensorVersioned,
+    Managed,
+)
+from landbridge.dtypes import dtype
+from landbridge.errors import InputError, ZeroCopyError
+from landbridge.memory.export import Exporter
+
+if TYPE_CHECKING:
+    from landbridge.tensor import Tensor
+
+# What lives exports own, by the key in their manager_ctx, until their consumer calls the deleter.
+_exports: dict[int, tuple[Any, ...]] = {}
+_keys = count(1)
+
+
+def _delete_versioned(pointer: int) -> None:
+    _exports.pop(DLManagedTensorVersioned.from_address(pointer).manager_ctx, None)
+
+
+def _delete_unversioned(pointer: int) -> None:
+    _exports.pop(DLManagedTensor.from_address(pointer).manager_ctx, None)
+
+
+def _destroy(capsule: int) -> None:
+    """Free what a capsule that nobody consumed still owns."""
+    if capsules.dying_is_valid(capsule, VERSIONED):
+        _delete_versioned(capsules.dying_pointer(capsule, VERSIONED))
+    elif capsules.dying_is_valid(capsule, UNVERSIONED):
+        _delete_unversioned(capsules.dying_pointer(capsule, UNVERSIONED))
+
+
+_callbacks = (
+    Deleter(_delete_versioned),
+    Deleter(_delete_unversioned),
+    ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_destroy),
+)
+for _callback in _callbacks:
+    # Consumers may outlive this module while the interpreter exits: their callbacks are never freed.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_callback))
+_versioned_deleter, _unversioned_deleter, _destructor = (
+    ctypes.cast(callback, ctypes.c_void_p).value or 0 for callback in _callbacks
+)
+
+
+def dlpack_device(tensor: Tensor) -> tuple[int, int]:
+    """The DLPack (device type, index) of the memory of ``tensor``."""
+    known = tensor.storage.kind.dlpack_device
+    device = tensor.device
+    return known if known is not None else (device_type(device.api), device.index)
+
+
+def export_capsule(
+    tensor: Tensor,
+    *,
+    stream: int | None = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> object:
+    """A capsule over the bytes of ``tensor``, which live until its consumer is done.
+
+    ``max_version`` from (1, 0) on gives the versioned form. ``dl_device`` must be the tensor's own, or
+    ``(kDLCPU, 0)`` for coherent memory the host can read. ``copy=True`` exports a copy and says so.
+    Raises ZeroCopyError (a BufferError) for what DLPack cannot say or the memory does not allow.
+    """
+    own = dlpack_device(tensor)
+    where = own if dl_device is None else tuple(dl_device)
+    _check_stream(where, stream)
+    if copy:
+        tensor = tensor.copy()
+    storage = tensor.storage
+    region = storage.live_region
+    start, stop = tensor.byte_range
+    storage.wait(start, stop, writes=False)
+    if where == CPU and (own == CPU or (storage.kind.host_readable and storage.kind.coherent)):
+        data, offset = storage.address, tensor.byte_offset
+    elif where == own:
+        data, offset = region.space.handle, region.byte_offset + tensor.byte_offset
+    else:
+        raise ZeroCopyError(
+            f"DLPack: {tensor!r} is on device {own} and cannot be exported in place to {where}; copy it with "
+            "t.to_device first"
+        )
+    if not isinstance(data, int):
+        raise ZeroCopyError(f"DLPack: the memory of {tensor!r} has no address that can be exported; copy it first")
+    versioned = max_version is not None and max_version[0] >= 1
+    if tensor.readonly and not versioned:
+        raise ZeroCopyError(
+            f"DLPack: {tensor!r} is read-only, which an unversioned capsule cannot say; ask for max_version=(1, 0) "
+            "or newer, or export a copy"
+        )
+    managed: Managed
+    if versioned:
+        managed = DLManagedTensorVersioned(major=VERSION[0], minor=VERSION[1], deleter=_versioned_deleter)
+        managed.flags = (FLAG_READ_ONLY if tensor.readonly else 0) | (FLAG_IS_COPIED if copy else 0)
+    else:
+        managed = DLManagedTensor(deleter=_unversioned_deleter)
+    name, shape = tensor.dtype, tensor.shape  # not the tensor: the export would keep it alive
+    key = managed.manager_ctx = next(_keys)
+    described = managed.dl_tensor
+    element = dtype(tensor.dtype)
+    extents = (ctypes.c_int64 * max(tensor.ndim, 1))(*tensor.shape)
+    strides = (ctypes.c_int64 * max(tensor.ndim, 1))(*tensor.strides)
+    described.data = None if tensor.size == 0 else data
+    described.byte_offset = 0 if tensor.size == 0 else offset
+    described.device_type, described.device_id = where
+    described.ndim = tensor.ndim
+    described.code, described.bits, described.lanes = element.dlpack_code, element.dlpack_bits, 1
+    described.shape = ctypes.cast(extents, ctypes.POINTER(ctypes.c_int64))
+    described.strides = ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64))
+    _exports[key] = (managed, extents, strides, Exporter(storage, lambda: f"DLPack capsule {name}{list(shape)}"))
+    return capsules.new(ctypes.addressof(managed), VERSIONED if versioned else UNVERSIONED, _destructor)
+
+
+def _check_stream(where: tuple[int, ...], stream: int | None) -> None:
+    if where[0] in CUDA_TYPES:
+        if stream == 0:
+            raise InputError("DLPack: stream 0 is ambiguous on CUDA; use 1 (legacy default), 2 (per thread) or -1")
+    elif stream is not None and not (where[0] == CPU[0] and stream == -1):
+        raise InputError(f"DLPack: device {where} has no streams to exchange; pass stream=None")

@@ -1,0 +1,11 @@
+"""Tensor, and the functions that make one.
+
+Three verbs are never mixed: a *view* never copies and raises ZeroCopyError with the reason, a *copy* always copies,
+and ``asarray`` follows the array API's ``copy=None | True | False``.
+"""
+
+from landbridge.tensor.convert import asarray as asarray
+from landbridge.tensor.convert import from_dlpack as from_dlpack
+from landbridge.tensor.create import empty as empty
+from landbridge.tensor.create import from_dma_buf as from_dma_buf
+from landbridge.tensor.tensor import Tensor as Tensor

@@ -1,0 +1,76 @@
+"""Tensors of what exists already: arrays, DLPack producers, buffers, nested sequences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from landbridge.device.device import Device
+from landbridge.device.registry import device as find_device
+from landbridge.dtypes import dtype_name, numpy_dtype
+from landbridge.errors import ZeroCopyError
+from landbridge.memory.host_view import HostView
+from landbridge.tensor.tensor import Tensor
+
+
+def from_dlpack(x: Any, /, *, device: Device | str | None = None, copy: bool | None = None) -> Tensor:
+    """The memory of ``x``, any object with ``__dlpack__``, as a Tensor; ``copy`` as in ``asarray``.
+
+    A producer elsewhere is asked for its memory on ``device`` first; only then is it copied there.
+    """
+    if type(x) is np.ndarray and device is None and not copy:
+        return Tensor.from_numpy_view(x)  # what its capsule would say, without the capsule
+    from landbridge.dlpack import import_object
+
+    target = None if device is None else find_device(device)
+    tensor = import_object(x, device=target, copy=copy)
+    if copy or (target is not None and target != tensor.device):
+        return asarray(tensor, device=target, copy=copy)
+    return tensor
+
+
+def asarray(obj: Any, /, *, dtype: Any = None, device: Device | str | None = None, copy: bool | None = None) -> Tensor:
+    """``obj`` as a Tensor: a Tensor, an array, anything with DLPack or the buffer protocol, or nested sequences.
+
+    ``copy=None`` copies only when another ``dtype`` or ``device`` needs it, True always, False never: it raises
+    ZeroCopyError with the reason instead.
+    """
+    tensor, fresh = _as_tensor(obj, copy)
+    wanted = tensor.dtype if dtype is None else dtype_name(dtype)
+    stays = device is None or find_device(device) == tensor.device
+    if wanted == tensor.dtype and stays and (fresh or not copy):
+        return tensor
+    target = tensor.device if device is None else find_device(device)
+    if copy is False:
+        raise ZeroCopyError(
+            f"asarray(copy=False): {tensor!r} as {wanted} on {target} needs a copy; allow it with copy=None, or ask "
+            "for the dtype and device it has"
+        )
+    if wanted != tensor.dtype:
+        cast = Tensor.from_numpy_view(np.asarray(tensor.to_device("cpu"), dtype=numpy_dtype(wanted)))
+        return cast.to_device(target)
+    return tensor._copy(target, "asarray", None)
+
+
+def _as_tensor(obj: Any, copy: bool | None) -> tuple[Tensor, bool]:
+    """``obj`` as a Tensor, and whether its memory is already a copy."""
+    if isinstance(obj, Tensor):
+        return obj, False
+    if isinstance(obj, HostView):
+        return obj.tensor, False
+    if isinstance(obj, np.ndarray):
+        return Tensor.from_numpy_view(obj), False
+    if hasattr(obj, "__dlpack__"):
+        from landbridge.dlpack import import_object
+
+        return import_object(obj, copy=copy), False
+    if hasattr(obj, "__array_interface__"):
+        return Tensor.from_numpy_view(np.asarray(obj)), False
+    try:
+        return Tensor.from_numpy_view(np.asarray(memoryview(obj))), False
+    except TypeError:
+        pass
+    if copy is False:
+        raise ZeroCopyError(f"asarray(copy=False): a {type(obj).__name__} has no memory to view; allow a copy")
+    return Tensor.from_numpy_view(np.array(obj)), True
