@@ -3,7 +3,8 @@
 Executable and read-only sections of all objects are laid out one after another; references between them are
 resolved here, so that what is left for the loader are two lists: 8-byte slots that receive the address of an
 imported function, and 8-byte slots to which the load address is added. Calls of imported functions go through
-stubs that jump through their slot. Writable sections have no place in an image whose pages are executable.
+stubs that jump through their slot. All slots stand after everything else, from a page boundary on, so that they
+can become pages of their own. Writable sections have no place in an image whose pages are executable.
 
 Numbers and structures: System V ABI, AMD64 supplement, version 1.0, chapter 4.
 """
@@ -11,7 +12,7 @@ Numbers and structures: System V ABI, AMD64 supplement, version 1.0, chapter 4.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from landbridge.errors import CodegenError
@@ -27,6 +28,7 @@ _GOT = (_R_GOTPCREL, _R_GOTPCRELX, _R_REX_GOTPCRELX)
 #: ``jmp *slot(%rip)``, to be followed by the distance to the slot.
 _JUMP_THROUGH = b"\xff\x25"
 _STUB_BYTES = 8
+_PAGE = 4096
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,13 @@ class _Object:
         #: Image offset of each section that is placed.
         self.placed: dict[int, int] = {}
 
+    def relocations(self) -> Iterator[tuple[_Section, int]]:
+        """Each relocation's section and its offset in the file."""
+        for section in self.sections:
+            if section.kind == _SHT_RELA:
+                for at in range(section.offset, section.offset + section.size, 24):
+                    yield section, at
+
     def body(self, section: _Section) -> bytes:
         return self.data[section.offset : section.offset + section.size]
 
@@ -116,9 +125,10 @@ def link_objects(objects: Sequence[bytes]) -> LinkedImage:
     parsed = [_Object(data) for data in objects]
     image = _Image()
     # Code first and read-only data after it: distances between functions stay short.
-    for executable in (True, False):
-        for obj in parsed:
-            _place(image, obj, executable)
+    for obj in parsed:
+        _place(image, obj, lambda section: bool(section.flags & _SHF_EXECINSTR))
+    for obj in parsed:
+        _place(image, obj, lambda section: not section.flags & (_SHF_EXECINSTR | _SHF_WRITE))
     for obj in parsed:
         for symbol in obj.symbols:
             if not symbol.is_local and symbol.section in obj.placed:
@@ -126,12 +136,17 @@ def link_objects(objects: Sequence[bytes]) -> LinkedImage:
                     raise CodegenError(f"symbol {symbol.name!r} is defined twice; function names must be unique")
                 image.symbols[symbol.name] = obj.placed[symbol.section] + symbol.value
     for obj in parsed:
+        _reserve_stubs(image, obj)
+    image.align(_PAGE)
+    for obj in parsed:
+        _place(image, obj, lambda section: bool(section.flags & _SHF_WRITE))
+    for obj in parsed:
         _relocate(image, obj)
     imports = {name: tuple(slots) for name, slots in image.imports.items()}
     return LinkedImage(bytes(image.code), image.symbols, imports, tuple(image.relocations))
 
 
-def _place(image: _Image, obj: _Object, executable: bool) -> None:
+def _place(image: _Image, obj: _Object, wanted: Callable[[_Section], bool]) -> None:
     for index, section in enumerate(obj.sections):
         if not section.flags & _SHF_ALLOC or section.name == ".eh_frame" or not section.size:
             continue
@@ -141,20 +156,29 @@ def _place(image: _Image, obj: _Object, executable: bool) -> None:
                 f"section {section.name!r} is writable ({section.size} bytes); an image has no writable pages: "
                 "keep state in memory that the caller passes"
             )
-        if section.kind != _SHT_PROGBITS or bool(section.flags & _SHF_EXECINSTR) != executable:
+        if section.kind != _SHT_PROGBITS or not wanted(section):
             continue
         obj.placed[index] = image.align(section.align)
         image.code += obj.body(section)
 
 
+def _reserve_stubs(image: _Image, obj: _Object) -> None:
+    """Room for the stubs of the functions that ``obj`` calls and no object defines."""
+    for section, at in obj.relocations():
+        _, info, _ = struct.unpack_from("<QQq", obj.data, at)
+        symbol, kind = obj.symbols[info >> 32], info & 0xFFFFFFFF
+        imported = symbol.section == _SHN_UNDEF and symbol.name not in image.symbols
+        if imported and kind in (_R_PC32, _R_PLT32) and section.info in obj.placed and symbol.name not in image.stubs:
+            image.stubs[symbol.name] = image.align(_STUB_BYTES)
+            image.code += _JUMP_THROUGH.ljust(_STUB_BYTES, b"\xcc")
+
+
 def _relocate(image: _Image, obj: _Object) -> None:
-    for section in obj.sections:
-        if section.kind != _SHT_RELA or section.info not in obj.placed:
-            continue
-        base = obj.placed[section.info]
-        for at in range(section.offset, section.offset + section.size, 24):
+    for section, at in obj.relocations():
+        if section.info in obj.placed:
             offset, info, addend = struct.unpack_from("<QQq", obj.data, at)
-            _apply(image, obj, base + offset, info & 0xFFFFFFFF, obj.symbols[info >> 32], addend)
+            place = obj.placed[section.info] + offset
+            _apply(image, obj, place, info & 0xFFFFFFFF, obj.symbols[info >> 32], addend)
 
 
 def _apply(image: _Image, obj: _Object, place: int, kind: int, symbol: _Symbol, addend: int) -> None:
@@ -202,12 +226,10 @@ def _own_slot(image: _Image, target: int) -> int:
 
 
 def _stub(image: _Image, name: str) -> int:
-    if name not in image.stubs:
-        slot = _import_slot(image, name)
-        at = image.stubs[name] = image.align(_STUB_BYTES)
-        distance = struct.pack("<i", slot - (at + len(_JUMP_THROUGH) + 4))
-        image.code += (_JUMP_THROUGH + distance).ljust(_STUB_BYTES, b"\xcc")
-    return image.stubs[name]
+    """The reserved stub of ``name``, which now gets the distance to its slot."""
+    at, slot = image.stubs[name], _import_slot(image, name)
+    struct.pack_into("<i", image.code, at + len(_JUMP_THROUGH), slot - (at + len(_JUMP_THROUGH) + 4))
+    return at
 
 
 def _string(data: bytes, at: int) -> str:

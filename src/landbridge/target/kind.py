@@ -88,7 +88,8 @@ class TargetKind:
     ``parser`` completes the options that were given (unset ones are absent) with what follows from them or
     from this host; everything it returns is recorded in the Target. ``derive`` computes ``attrs``, facts that
     follow from the recorded options alone. ``memory`` gives the memory of a target whose description states
-    none. ``device_types`` are the device names that can run code of this kind.
+    none. ``device_types`` are the device names that can run code of this kind; ``default_for`` are
+    those for which this kind is taken when several could be and none is named.
     """
 
     name: str
@@ -96,6 +97,7 @@ class TargetKind:
     options: tuple[Option, ...]
     device_types: tuple[str, ...]
     keys: tuple[str, ...] = ()
+    default_for: tuple[str, ...] = ()
     parser: Callable[[dict[str, OptionValue]], dict[str, OptionValue]] | None = None
     derive: Callable[[Options], dict[str, object]] | None = None
     memory: Callable[[Options], tuple[MemoryKind, ...]] | None = None

@@ -66,6 +66,7 @@ LLVM = TargetKind(
     ),
     device_types=("cpu",),
     keys=("cpu",),
+    default_for=("cpu",),
     parser=_parse,
     derive=_derive,
     memory=host_memory,

@@ -66,16 +66,22 @@ def get_kind(name: str) -> TargetKind:
 
 
 def kind_for_device(device_name: str) -> str:
-    """The one kind whose code runs on devices called ``device_name``; raises TargetError unless it is one."""
-    kinds = []
+    """The kind whose code runs on devices called ``device_name``: the only one, or the only default for them.
+
+    Raises TargetError when that is none or several.
+    """
+    kinds: list[TargetKind] = []
     for name in names():
         with suppress(TargetError):  # a plugin that does not load is not the one meant
             if device_name in get_kind(name).device_types:
-                kinds.append(name)
+                kinds.append(get_kind(name))
+    if len(kinds) > 1:
+        kinds = [kind for kind in kinds if device_name in kind.default_for] or kinds
     if len(kinds) != 1:
-        found = f"the kinds {', '.join(kinds)} compile" if kinds else f"no kind of {', '.join(names())} compiles"
+        several = ", ".join(kind.name for kind in kinds)
+        found = f"the kinds {several} compile" if kinds else f"no kind of {', '.join(names())} compiles"
         raise TargetError(f"{found} for the device {device_name!r}; name the kind to use")
-    return kinds[0]
+    return kinds[0].name
 
 
 def _load(point: EntryPoint) -> TargetKind:
