@@ -46,7 +46,7 @@ def check(y, values, x):
     np.testing.assert_allclose(np.asarray(y), wanted, atol=1e-4 * np.abs(wanted).max())
 
 
-@pytest.mark.parametrize("mutable", [("conv.weight",), ("scale", "head"), ("conv.weight", "conv.bias", "scale", "head")])
+@pytest.mark.parametrize("mutable", [("conv.weight",), ("scale", "head"), ("head", *list(weights())[:3])])
 def test_new_weights_give_what_a_model_with_them_gives(tmp_path, mutable):
     first, later = weights(), weights()
     lb.compile(network(first), mutable=mutable).save(tmp_path / "m.lbx")
@@ -126,9 +126,9 @@ def test_a_weight_in_a_constant_node_and_one_listed_as_an_input():
 
 
 def test_names_that_are_no_weights():
-    with pytest.raises(InputError, match="'conv.wieght', which is no weight of the model; did you mean 'conv.weight'"):
+    with pytest.raises(InputError, match=r"'conv.wieght', which is no weight of the model; did you mean 'conv.weight'"):
         lb.compile(network(weights()), mutable=("conv.wieght",))
-    with pytest.raises(InputError, match="'x', which is no weight"):
+    with pytest.raises(InputError, match=r"'x', which is no weight"):
         lb.compile(network(weights()), mutable=("x",))
     with pytest.raises(InputError, match="twice"):
         lb.compile(network(weights()), mutable=("head", "head"))

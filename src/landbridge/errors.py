@@ -34,7 +34,8 @@ and the way out::
     +-- InputError (ValueError)      wrong name, shape, dtype, rank or overlap
     +-- ExecutableError              an .lbx that is corrupt, truncated, of another version or ISA
     +-- BindError                    an Executable and a device that do not fit
-    +-- SessionBusyError             a Session used by a second thread while it runs
+    +-- SessionBusyError             a Session used while a run of it is in flight
+    +-- RunTimeoutError (TimeoutError)  a run that is not over when the wait for it ends
 """
 
 from __future__ import annotations
@@ -168,4 +169,8 @@ class BindError(LandbridgeError):
 
 
 class SessionBusyError(LandbridgeError):
-    """A Session was used by a second thread while it runs."""
+    """A Session was used while a run of it is in flight, or another thread uses it."""
+
+
+class RunTimeoutError(LandbridgeError, TimeoutError):
+    """A run is not over when the time to wait for it is; it goes on."""

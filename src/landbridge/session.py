@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -23,10 +24,11 @@ from landbridge.memory.host_array import address_of
 from landbridge.memory.storage import any_view_open
 from landbridge.tensor import Tensor
 from landbridge.vm.argument import as_array, borrow
-from landbridge.vm.bound_program import BoundProgram, read_only, slot_tensor
+from landbridge.vm.background import AsyncRun, Worker
+from landbridge.vm.bound_program import BoundProgram, read_only, session_name, slot_tensor
 from landbridge.vm.program_memory import bind_devices
 from landbridge.vm.slot import Slot
-from landbridge.vm.thread_pool import default_threads
+from landbridge.vm.thread_pool import default_threads, is_exiting
 
 _ndarray = np.ndarray
 
@@ -61,10 +63,13 @@ class Session:
         # The runs' own view of the program, read on every call.
         self._execute, self._execute_call = program.execute, program.execute_call
         self._words = program.words
+        self._slots = (*program.inputs, *program.outputs, *program.parameters)
         self._written: tuple[Slot, ...] = program.outputs
         self._has_moves, self._has_states = bool(program.moves), False
         self._complete = False
         self._forked = False
+        self._worker: Worker | None = None
+        self._pending: AsyncRun | None = None
         _sessions.add(self)
 
     @property
@@ -88,8 +93,7 @@ class Session:
         return self._executable.main.parameters
 
     def __repr__(self) -> str:
-        inputs, outputs = (", ".join(spec.name for spec in specs) for specs in (self.inputs, self.outputs))
-        return f"Session({inputs} -> {outputs})"
+        return session_name(self._executable.main)
 
     def set_input(self, name: str | int, value: Any) -> None:
         """Give input ``name`` (or index) the values of ``value`` now; later writes to ``value`` have no effect.
@@ -136,9 +140,12 @@ class Session:
                 if address < other.end and other.address < end:
                     slot.check_no_overlap(address, other, other.address)
             words = self._words
+            if type(owner) is not _ndarray:
+                slot.bind(words, address, owner)
+                return
             for word, offset in slot.places:
                 words[word] = address + offset
-            slot.address, slot.end, slot.owner = address, end, owner
+            slot.address, slot.end, slot.owner, slot.storage, slot.lease = address, end, owner, None, None
         finally:
             self._release()
 
@@ -234,8 +241,10 @@ class Session:
                 self._program.complete()
                 self._complete = True
             if any_view_open():
-                slots = (*self._program.inputs, *self._program.outputs)
-                self._program.check_views(slots, (slot.owner for slot in slots))
+                self._check_views()
+            for slot in self._slots:
+                if slot.storage is not None and slot.storage.has_queued:
+                    slot.wait(slot.owner)
             if self._has_moves and ledger.is_active():
                 self._program.record_moves()
             self._execute()
@@ -243,6 +252,53 @@ class Session:
                 self._program.swap_states()
         finally:
             self._release()
+
+    def run_async(self) -> AsyncRun:
+        """Start a run on what is bound and return at once; ``wait(timeout)`` of the result ends it.
+
+        Until then what is bound stays alive, host views of the bound Tensors wait for it where they must, and
+        every other method of this Session raises SessionBusyError. Raises as ``run`` does, before it starts; what
+        the run itself raises comes from ``wait``.
+        """
+        if not self._acquire(False):
+            self._refuse()
+        try:
+            if not self._complete:
+                self._program.complete()
+                self._complete = True
+            if any_view_open():
+                self._check_views()
+            for slot in self._slots:
+                if slot.storage is not None and slot.storage.has_queued:
+                    slot.wait(slot.owner)
+            self._worker = worker = self._worker or Worker(f"{self!r} run_async")
+            self._pending = pending = AsyncRun()
+            self._program.queue_accesses(pending)
+            worker.submit(partial(self._finish, pending))
+        except BaseException:
+            self._release()
+            raise
+        return pending
+
+    def _finish(self, pending: AsyncRun) -> None:
+        """In the worker: execute with the lock that ``run_async`` took, and give it back."""
+        error: BaseException | None = None
+        try:
+            if self._has_moves and ledger.is_active():
+                self._program.record_moves()
+            self._execute()
+            if self._has_states:
+                self._program.swap_states()
+        except BaseException as raised:
+            error = raised
+        finally:
+            self._pending = None
+            self._release()
+            pending.complete(error)
+
+    def _check_views(self) -> None:
+        slots = (*self._program.inputs, *self._program.outputs)
+        self._program.check_views(slots, [slot.owner for slot in slots])
 
     def __call__(self, *arrays: Any, out: Sequence[Any] | None = None) -> list[Any]:
         """Run on ``arrays``, by reference for this call; the outputs: new Tensors, or what ``out`` lists.
@@ -304,9 +360,13 @@ class Session:
         """Say why the Session cannot be entered now."""
         if self._forked:
             raise ForkedDeviceError("this Session is of the parent process; make a new one in the child")
-        raise SessionBusyError(
-            "this Session is used by another thread, or the process is exiting; give each thread a Session of its own"
-        )
+        if is_exiting():
+            if threading.current_thread().daemon:
+                threading.Event().wait()  # as Python itself stops its daemon threads
+            raise SessionBusyError("the process is exiting and its threads are joined; run before that")
+        if self._pending is not None:
+            raise SessionBusyError("a run_async of this Session is in flight; call wait() of its handle first")
+        raise SessionBusyError("this Session is used by another thread; give each thread a Session of its own")
 
 
 def _by_name_and_index(slots: Sequence[Slot]) -> dict[str | int, Slot]:

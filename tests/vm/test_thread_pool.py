@@ -10,11 +10,10 @@ from tests.vm import programs
 
 def test_one_pool_for_each_number_of_threads():
     image = load_image(programs.code_image())
-    user = threading.Lock()
-    assert thread_pool.pool_address(image, 1, user) == 0
-    two, three = (thread_pool.pool_address(image, n, user) for n in (2, 3))
+    assert thread_pool.pool_address(image, 1) == 0
+    two, three = (thread_pool.pool_address(image, n) for n in (2, 3))
     assert two and three and two != three
-    assert thread_pool.pool_address(image, 2, threading.Lock()) == two
+    assert thread_pool.pool_address(image, 2) == two
 
 
 def test_sessions_of_many_threads_share_a_pool():

@@ -49,7 +49,9 @@ def write_executable(executable: Executable, path: Path) -> None:
     constant_offsets = _offsets([array.nbytes for array in constants.values()], CONSTANT_ALIGNMENT)
     image_offsets = _offsets([len(code) for code in images], PAGE)
     manifest = Manifest(
-        functions=tuple(FunctionEntry(name, f.inputs, f.outputs, f.parameters) for name, f in executable.functions.items()),
+        functions=tuple(
+            FunctionEntry(name, f.inputs, f.outputs, f.parameters) for name, f in executable.functions.items()
+        ),
         vdevices=tuple(executable.vdevices),
         images=tuple(map(_image_entry, executable.modules, image_offsets)),
         constants=tuple(

@@ -1,8 +1,8 @@
 """Instructions of a compiled function: frozen facts over numbered registers, no behaviour.
 
 Register numbering in a Function: inputs first (``0 .. n_inputs-1``), then outputs (``n_inputs ..``; the
-caller's destination buffers), then parameters (weights that may be replaced), then whatever the instructions define. A register holds a tensor's place: an
-address range on one device.
+caller's destination buffers), then parameters (weights that may be replaced), then whatever the instructions
+define. A register holds a tensor's place: an address range on one device.
 """
 
 from __future__ import annotations

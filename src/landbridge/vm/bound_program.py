@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from landbridge.device.device import Device
+from landbridge.device.protocols import Event
 from landbridge.errors import InputError
-from landbridge.executable.executable import Executable
+from landbridge.executable.executable import Executable, Function
 from landbridge.memory import ledger
 from landbridge.memory.host_array import address_of
-from landbridge.memory.storage import host_device
+from landbridge.memory.storage import Access, host_device
 from landbridge.tensor import Tensor
 from landbridge.vm.argument import as_array, borrow
 from landbridge.vm.bind import bind_function
@@ -28,8 +29,8 @@ from landbridge.vm.code_image import load_image
 from landbridge.vm.interpreter import run_steps
 from landbridge.vm.program import NativeStep, Program
 from landbridge.vm.program_memory import ProgramMemory
-from landbridge.vm.slot import Slot
-from landbridge.vm.thread_pool import pool_address, runtime_address
+from landbridge.vm.slot import Lease, Slot
+from landbridge.vm.thread_pool import pool_address, runtime_address, stop_at_exit
 
 _ndarray, _empty, _view = np.ndarray, np.empty, Tensor.from_numpy_view
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
@@ -52,17 +53,21 @@ class BoundProgram:
         program = bind_function(function, executable.vdevices, images, self.memory)
         runtime, pool = 0, 0
         if images:
-            runtime, pool = runtime_address(images[0]), pool_address(images[0], threads, lock)
+            runtime, pool = runtime_address(images[0]), pool_address(images[0], threads)
         self._images = images
+        self.lock = lock
+        self._leases: list[Lease] = []
+        stop_at_exit(self)
         self._device = str(devices[0])
         self.moves = program.moves
         self.words, self.call_words = program.instantiate(), program.instantiate()
         self.execute = _executor(program, self.words, runtime, pool)
         self.execute_call = _executor(program, self.call_words, runtime, pool)
         places = iter(program.places)
-        self.inputs = tuple(Slot(spec, "input", next(places)) for spec in function.inputs)
-        self.outputs = tuple(Slot(spec, "output", next(places)) for spec in function.outputs)
-        self.parameters = tuple(Slot(spec, "parameter", next(places)) for spec in function.parameters)
+        name = session_name(function)
+        self.inputs = tuple(Slot(spec, "input", next(places), name) for spec in function.inputs)
+        self.outputs = tuple(Slot(spec, "output", next(places), name) for spec in function.outputs)
+        self.parameters = tuple(Slot(spec, "parameter", next(places), name) for spec in function.parameters)
         for slot in self.outputs:
             slot.is_small = devices[0] == host_device() and slot.nbytes <= _SMALL_BYTES
         for slot in self.parameters:
@@ -76,7 +81,7 @@ class BoundProgram:
     def bind_own(self, slot: Slot) -> Tensor:
         """Bind ``slot`` to memory of the program's own, zeroed when new."""
         if slot.own is None:
-            slot.own = self.memory.tensor(slot.shape, slot.spec.dtype)
+            slot.own = self._own_tensor(slot)
             np.asarray(slot.own).fill(0)
         if slot.owner is not slot.own:
             slot.bind(self.words, slot.own.data_address, slot.own)
@@ -85,7 +90,8 @@ class BoundProgram:
     def copy_in(self, slot: Slot, source: np.ndarray[Any, Any], cause: str) -> None:
         """Copy ``source`` to memory of the program's own and bind ``slot`` to it."""
         if slot.own is None:
-            slot.own = self.memory.tensor(slot.shape, slot.spec.dtype)
+            slot.own = self._own_tensor(slot)
+        slot.wait(slot.own)
         for other in self.outputs:  # it may have been lent meanwhile
             if other.owner is not None:
                 slot.check_no_overlap(slot.own.data_address, other, other.address)
@@ -99,6 +105,12 @@ class BoundProgram:
             casting="no" if source.dtype.isnative else "unsafe",  # the dtype is right, only the byte order differs
         )
         self.bind_own(slot)
+
+    def _own_tensor(self, slot: Slot) -> Tensor:
+        """Memory of the program's own, which nobody may free while the program lives."""
+        tensor = self.memory.tensor(slot.shape, slot.spec.dtype)
+        self._leases.append(Lease(tensor.storage, f"{slot} of {slot.holder}"))
+        return tensor
 
     def set_parameters(self, values: Sequence[tuple[Slot, np.ndarray[Any, Any]]]) -> None:
         """Copy new values to memory of the program's own; the file's are left as they are."""
@@ -144,7 +156,7 @@ class BoundProgram:
                 address = address_of(value)
             else:
                 address, owner = borrow(slot, value)
-                keep = (*keep, owner)
+                keep = (*keep, owner, slot.lend(owner))
             slot.call_address = address
             for word, offset in slot.places:
                 words[word] = address + offset
@@ -181,7 +193,8 @@ class BoundProgram:
             for other in (*self.inputs, *self.outputs):
                 if start < other.call_address + other.nbytes and other.call_address < end and other is not slot:
                     slot.check_no_overlap(start, other, other.call_address)
-        return [owner for _, owner in borrowed]
+        owners = [owner for _, owner in borrowed]
+        return [owners, [slot.lend(owner) for slot, owner in zip(self.call_outputs, owners)]]  # noqa: B905
 
     def check_call_states(self) -> None:
         """Raise InputError when a call's input lies in the memory that a recurrent state is about to write."""
@@ -229,10 +242,24 @@ class BoundProgram:
                 start, stop = owner.byte_range
                 owner.storage.check_access(start, stop, writes=not slot.is_input, what=f"the run, as {slot},")
 
+    def queue_accesses(self, event: Event) -> None:
+        """Note in the storages of bound Tensors that an execution uses them until ``event``."""
+        for slot in (*self.inputs, *self.outputs, *self.parameters):
+            if isinstance(slot.owner, Tensor):
+                writes = not slot.is_input or slot.partner is not None
+                access = Access(*slot.owner.byte_range, writes, f"the run, as {slot},")
+                slot.owner.storage.queue(event, access, None)
+
     def record_moves(self) -> None:
         """Tell the ledger of the kernels that only move data."""
         for move in self.moves:
             ledger.record_kernel_moves(move.nbytes, tensor=move.name, device=self._device)
+
+
+def session_name(function: Function) -> str:
+    """How messages name a Session of ``function``."""
+    inputs, outputs = (", ".join(spec.name for spec in specs) for specs in (function.inputs, function.outputs))
+    return f"Session({inputs} -> {outputs})"
 
 
 def slot_tensor(slot: Slot) -> Tensor:

@@ -11,16 +11,31 @@ import numpy as np
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import InputError
 from landbridge.executable.executable import TensorSpec
+from landbridge.memory.storage import Storage
 from landbridge.tensor import Tensor
 
 Role = Literal["input", "output", "parameter"]
+
+
+class Lease:
+    """Stands in a Storage's list of users for as long as it lives: the slot that uses the bytes, and whose it is."""
+
+    __slots__ = ("__weakref__", "_what")
+
+    def __init__(self, storage: Storage, what: str) -> None:
+        self._what = what
+        storage.add_export(self)
+
+    def __str__(self) -> str:
+        return self._what
 
 
 class Slot:
     """One input, output or parameter (its ``role``): what fits there, and what is bound.
 
     ``places`` are the (word, byte offset) of a program's words that depend on its address; ``owner`` keeps the
-    bound memory alive and is None while nothing is bound; ``partner`` is the other half of a recurrent state.
+    bound memory alive and is None while nothing is bound, ``storage`` is that of a bound Tensor; ``partner`` is the
+    other half of a recurrent state. ``holder`` names the program, for whoever frees what is bound to it.
     """
 
     __slots__ = (
@@ -28,8 +43,10 @@ class Slot:
         "call_address",
         "dtype",
         "end",
+        "holder",
         "is_input",
         "is_small",
+        "lease",
         "mask",
         "nbytes",
         "own",
@@ -39,10 +56,12 @@ class Slot:
         "role",
         "shape",
         "spec",
+        "storage",
     )
 
-    def __init__(self, spec: TensorSpec, role: Role, places: tuple[tuple[int, int], ...]) -> None:
+    def __init__(self, spec: TensorSpec, role: Role, places: tuple[tuple[int, int], ...], holder: str) -> None:
         self.spec = spec
+        self.holder = holder
         self.role = role
         self.is_input = role != "output"
         self.places = places
@@ -60,6 +79,8 @@ class Slot:
         #: The Session's memory for it, once it was needed.
         self.own: Tensor | None = None
         self.partner: Slot | None = None
+        self.storage: Storage | None = None
+        self.lease: Lease | None = None
 
     def __str__(self) -> str:
         return f"{self.role} {self.spec.name!r}"
@@ -71,6 +92,21 @@ class Slot:
         self.address = address
         self.end = address + self.nbytes
         self.owner = owner
+        self.storage = owner.storage if isinstance(owner, Tensor) else None
+        self.lease = None if owner is self.own else self.lend(owner)
+
+    def lend(self, owner: object) -> Lease | None:
+        """While the result lives, the bytes of a Tensor ``owner`` are not freed; waits for what is queued on them."""
+        if not isinstance(owner, Tensor):
+            return None
+        self.wait(owner)
+        return Lease(owner.storage, f"{self} of {self.holder}")
+
+    def wait(self, owner: Tensor) -> None:
+        """Wait for queued accesses, copies of devices or runs in the background, that an execution must come after."""
+        storage = owner.storage
+        if storage.has_queued:
+            storage.wait(*owner.byte_range, writes=not self.is_input or self.partner is not None)
 
     def check_no_overlap(self, address: int, other: Slot, start: int) -> None:
         """Raise InputError when the bytes from ``address`` share some with those of ``other`` from ``start``."""

@@ -1,7 +1,7 @@
 """Thread pools of the process: one per number of threads, run by the runtime of the first image loaded.
 
-Workers are native threads. At exit they are joined before any code goes away; after fork they are gone, and the
-child makes new pools.
+Workers are native threads. At exit no run is let in any more and the workers are joined before any code goes away;
+after fork they are gone, and the child makes new pools.
 """
 
 from __future__ import annotations
@@ -10,29 +10,44 @@ import atexit
 import ctypes
 import os
 import threading
+import time
 import weakref
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from landbridge.errors import BindError, OutOfMemoryError
 from landbridge.executable.abi import POOL_CREATE_SYMBOL, POOL_DESTROY_SYMBOL, RUN_SYMBOL
 from landbridge.vm.code_image import LoadedImage
 
-#: Seconds that exit waits for runs of daemon threads; the pool of a longer run is left to the system.
+#: Seconds that exit waits for runs of other threads; the code, memory and pool of a longer one are left to the system.
 _EXIT_PATIENCE = 1.0
+
+
+class Runner(Protocol):
+    """What executes code and keeps that code and its memory. It may be collected at any time."""
+
+    @property
+    def lock(self) -> threading.Lock:
+        """Held during every execution."""
 
 
 @dataclass
 class _Process:
-    """What this process has: the image whose runtime serves it, and its pools by number of threads."""
+    """What this process has: the image whose runtime serves it, its pools by number of threads, and who runs."""
 
     image: LoadedImage | None = None
     pools: dict[int, int] = field(default_factory=dict)
-    users: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)
+    runners: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    exiting: bool = False
 
 
 _process = _Process()
+
+
+def is_exiting() -> bool:
+    """Whether the process is past the point where runs are let in."""
+    return _process.exiting
 
 
 def runtime_address(image: LoadedImage) -> int:
@@ -46,11 +61,11 @@ def runtime_address(image: LoadedImage) -> int:
     return _process.image.address(RUN_SYMBOL)
 
 
-def pool_address(image: LoadedImage, threads: int, user: threading.Lock) -> int:
+def pool_address(image: LoadedImage, threads: int) -> int:
     """The pool of ``threads`` threads, the caller counted; 0 for one thread, which needs none.
 
-    ``user`` is the lock held during every run on the pool: exit takes it before the workers are joined.
-    Raises OutOfMemoryError when the system gives no more threads.
+    Whoever runs on it enters itself with ``stop_at_exit``. Raises OutOfMemoryError when the system gives no more
+    threads.
     """
     if threads == 1:
         return 0
@@ -63,8 +78,13 @@ def pool_address(image: LoadedImage, threads: int, user: threading.Lock) -> int:
             if not address:
                 raise OutOfMemoryError(f"the system gave no pool of {threads} threads; ask for fewer (num_threads=)")
             _process.pools[threads] = address
-        _process.users.add(user)
     return address
+
+
+def stop_at_exit(runner: Runner) -> None:
+    """At exit, take the lock of ``runner`` for good before any code goes away; one that is in a run then is kept."""
+    with _process.lock:
+        _process.runners.add(runner)
 
 
 def default_threads() -> int:
@@ -78,25 +98,26 @@ def _symbol(name: str) -> int:
     return _process.image.address(name)
 
 
-def _join_workers() -> None:
-    """At exit: join every worker, unless a daemon thread is still in a run."""
-    if not _process.pools:
-        return
-    if all(user.acquire(timeout=_EXIT_PATIENCE) for user in list(_process.users)):
+def _stop() -> None:
+    """At exit: let no run in, and join every worker unless another thread is still in a run."""
+    _process.exiting = True
+    deadline = time.monotonic() + _EXIT_PATIENCE
+    still = [r for r in list(_process.runners) if not r.lock.acquire(timeout=max(0.0, deadline - time.monotonic()))]
+    for kept in (*still, *([_process.image] if still else [])):
+        # Its code and memory must stay until the process ends.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+    if _process.pools and not still:
         destroy = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_symbol(POOL_DESTROY_SYMBOL))
         while _process.pools:
             destroy(_process.pools.popitem()[1])
-    else:
-        # Workers still run the image: it must stay mapped until the process ends.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(_process.image))
 
 
 def _drop_after_fork() -> None:
     """In a child: the workers are the parent's, so the pools are no more than its memory."""
     _process.pools.clear()
-    _process.users = weakref.WeakSet()
+    _process.runners = weakref.WeakSet()
     _process.lock = threading.Lock()
 
 
-atexit.register(_join_workers)
+atexit.register(_stop)
 os.register_at_fork(after_in_child=_drop_after_fork)

@@ -26,7 +26,7 @@ from landbridge.vm.code_image import LoadedImage, load_image
 from landbridge.vm.interpreter import RunNative, run_steps
 from landbridge.vm.program import BranchStep, CopyStep, HostStep, NativeStep, Program, Step
 from landbridge.vm.program_memory import ProgramMemory, bind_devices
-from landbridge.vm.thread_pool import default_threads, pool_address, runtime_address
+from landbridge.vm.thread_pool import default_threads, pool_address, runtime_address, stop_at_exit
 
 _WORD = 8  # bytes
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
@@ -61,10 +61,11 @@ def trace_run(
     for tensor, places in zip(tensors, program.places, strict=True):
         for word, offset in places:
             words[word] = (tensor.data_address or 0) + offset
-    lock = Lock()
-    run_native = _native(images, num_threads or default_threads(), lock)
+    runner = _Runner(images, memory, Lock())
+    stop_at_exit(runner)
+    run_native = _native(images, num_threads or default_threads())
     tracer = _Tracer(program, words, run_native, function.instructions)
-    with lock:
+    with runner.lock:
         tracer.run()
         return tracer.run()
 
@@ -88,12 +89,21 @@ def chrome_trace(events: Sequence[TraceEvent], process: str) -> str:
     return json.dumps({"traceEvents": [named, *complete], "displayTimeUnit": "ms"}, indent=1)
 
 
-def _native(images: Sequence[LoadedImage], threads: int, user: Lock) -> RunNative:
+@dataclass(eq=False)
+class _Runner:
+    """What a trace executes, for exit to wait for."""
+
+    images: Sequence[LoadedImage]
+    memory: ProgramMemory
+    lock: Lock
+
+
+def _native(images: Sequence[LoadedImage], threads: int) -> RunNative:
     """A function that runs records on ``threads`` threads; a program without code never calls it."""
     if not images:
         return lambda address, count: None
     run = _RUN(runtime_address(images[0]))
-    pool = pool_address(images[0], threads, user)
+    pool = pool_address(images[0], threads)
     return lambda address, count: run(pool, address, count)
 
 

@@ -21,11 +21,12 @@ def promote_parameters(graph: ir.Graph, names: Sequence[str]) -> dict[str, np.nd
     weights = _weights(graph)
     found: dict[str, np.ndarray[Any, Any]] = {}
     for name in names:
-        if name in found or name not in weights:
+        if name in found:
+            raise InputError(f"mutable= names {name!r} twice; name each weight once")
+        if name not in weights:
             near = get_close_matches(str(name), weights, 3)
-            hint = f"; did you mean {', '.join(map(repr, near))}?" if near else "; the model has no weights"
-            said = f"names {name!r} twice" if name in found else f"names {name!r}, which is no weight of the model{hint}"
-            raise InputError(f"mutable= {said}")
+            hint = f"did you mean {', '.join(map(repr, near))}?" if near else f"it has {len(weights)}"
+            raise InputError(f"mutable= names {name!r}, which is no weight of the model; {hint}")
         found[name] = _promote(graph, weights[name])
     return found
 

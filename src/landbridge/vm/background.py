@@ -1,0 +1,98 @@
+"""Runs in the background: the handle of one, and the thread that a Session gets for them when it first needs it.
+
+Workers are daemon threads. They end with their Session, and at exit before any code or memory goes away.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from queue import SimpleQueue
+
+from landbridge.errors import InputError, RunTimeoutError
+
+#: Seconds that exit waits for one idle worker to end; one that is in a run is left to the system.
+_EXIT_PATIENCE = 0.2
+
+
+class AsyncRun:
+    """A run that ``Session.run_async`` started; it keeps everything the run uses alive until it is done."""
+
+    def __init__(self) -> None:
+        self._completed = threading.Event()
+        self._error: BaseException | None = None
+
+    def done(self) -> bool:
+        """Whether the run is over, well or not."""
+        return self._completed.is_set()
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait at most ``timeout`` seconds (None: as long as it takes) for the run; Ctrl-C ends the wait only.
+
+        Raises RunTimeoutError when it is not over by then: it goes on, and can be waited for again. Raises what
+        the run raised, a host builtin's exception for instance, each time.
+        """
+        if timeout is not None and not timeout >= 0:
+            raise InputError(f"timeout is {timeout!r}; legal: None, or seconds from 0")
+        if not self._completed.wait(timeout):
+            raise RunTimeoutError(f"the run is not over after {timeout} s and goes on; wait again, or longer")
+        if self._error is not None:
+            raise self._error
+
+    def complete(self, error: BaseException | None) -> None:
+        """Say that the run is over. For the Session."""
+        self._error = error
+        self._completed.set()
+
+    def query(self) -> bool:
+        """``done()``, as the Event that the bytes in use are queued with."""
+        return self._completed.is_set()
+
+    def synchronize(self, timeout: float | None = None) -> bool:
+        """Wait, and say whether the run is over; its exception is for ``wait``."""
+        return self._completed.wait(timeout)
+
+    def __repr__(self) -> str:
+        return f"AsyncRun({'done' if self.done() else 'in flight'})"
+
+
+class Worker:
+    """One daemon thread that takes tasks in order until it is closed or collected."""
+
+    def __init__(self, name: str) -> None:
+        tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._tasks = tasks
+        self._thread = threading.Thread(target=_work, args=(tasks,), name=name, daemon=True)
+        self._thread.start()
+        weakref.finalize(self, tasks.put, None).atexit = False
+        _workers.add(self)
+
+    def submit(self, task: Callable[[], None]) -> None:
+        """Run ``task``, which must not raise, after those before it."""
+        self._tasks.put(task)
+
+    def close(self, timeout: float | None = None) -> None:
+        """End the thread after the tasks it has, and wait for that at most ``timeout`` seconds."""
+        self._tasks.put(None)
+        self._thread.join(timeout)
+
+
+def _work(tasks: SimpleQueue[Callable[[], None] | None]) -> None:
+    while (task := tasks.get()) is not None:
+        task()
+        del task  # an idle worker holds nobody's memory
+
+
+_workers: weakref.WeakSet[Worker] = weakref.WeakSet()
+
+
+def _join_workers() -> None:
+    for worker in list(_workers):
+        worker.close(_EXIT_PATIENCE)
+
+
+atexit.register(_join_workers)
+os.register_at_fork(after_in_child=_workers.clear)
