@@ -152,7 +152,7 @@ def _tensor_over(described: _Described, owner: _Borrowed, *, readonly: bool) -> 
     base, offset = described.data, described.byte_offset
     if described.device_type in HOST_TYPES:
         address = base + offset
-        if high and not (base and 0 < address + low and address + high < _ADDRESSES):
+        if high and not (base and address + low > 0 and address + high < _ADDRESSES):
             raise InputError(
                 f"DLPack: the producer wrote address {base:#x} and byte offset {offset} for {name}{list(shape)} with "
                 f"strides {strides}, which is outside of memory"
