@@ -1,88 +1,94 @@
-"""Module: the kernels of one code image as functions, called one at a time; for tests, tuning and looking."""
+"""Module: the kernels of one code image as PackedFuncs by name, for anything that speaks tvm-ffi."""
 
 from __future__ import annotations
 
-import ctypes
-import math
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from landbridge.dtypes import dtype
-from landbridge.errors import InputError, ZeroCopyError
+from landbridge.errors import InputError
 from landbridge.executable import instructions as ins
-from landbridge.executable.executable import Executable
-from landbridge.tensor import Tensor, from_dlpack
-from landbridge.vm.code_image import LoadedImage, load_image
+from landbridge.executable.executable import Executable, TensorSpec
+from landbridge.executable.packed import PREFIX, PackedKernel, with_packed_functions
+from landbridge.executable.shared_library import shared_library
+from landbridge.vm.code_image import load_image
 
 if TYPE_CHECKING:
     import tvm_ffi
 
-_KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
+class Module(Mapping[str, "tvm_ffi.Function"]):
+    """The kernels of module ``index`` of ``executable`` that its main function calls.
 
-class Kernel:
-    """One function of a Module: ``kernel(*tensors)`` runs all its ``tasks`` on the calling thread.
-
-    The operands are inputs, then destinations: contiguous Tensors in host memory, of the sizes in bytes of
-    ``operands``.
+    ``module["name"](*tensors)`` runs all tasks of a kernel on the calling thread: inputs first, then the
+    destinations it writes, as Tensors, numpy arrays, torch tensors or anything else with ``__dlpack__``, on the
+    CPU, dense, of the dtypes and shapes in ``kernels[name].operands``. What does not fit raises TypeError,
+    ValueError or BufferError; nothing is copied or cast. ``kernels`` says of each what it takes.
     """
 
-    def __init__(self, image: LoadedImage, name: str, tasks: int, operands: tuple[int, ...]) -> None:
-        self.name = name
-        self.tasks = tasks
-        self.operands = operands
-        self._image = image
-        self._function = _KERNEL(image.address(name))
+    def __init__(self, executable: Executable, index: int = 0) -> None:
+        """Raises InputError for a module there is not, ExecutableError for code that cannot run here."""
+        if not 0 <= index < len(executable.modules):
+            raise InputError(f"module {index} of an executable that has {len(executable.modules)}; they count from 0")
+        self.kernels: Mapping[str, PackedKernel] = MappingProxyType(_kernels(executable, index))
+        self._image = with_packed_functions(executable.modules[index].image, self.kernels)
+        self._loaded = load_image(self._image)
+        self._functions: dict[str, tvm_ffi.Function] = {}
 
-    def __call__(self, *tensors: Tensor) -> None:
-        if len(tensors) != len(self.operands):
-            raise InputError(f"kernel {self.name!r} takes {len(self.operands)} tensors, not {len(tensors)}")
-        for i, (tensor, nbytes) in enumerate(zip(tensors, self.operands, strict=True)):
-            if tensor.nbytes != nbytes:
-                raise InputError(f"kernel {self.name!r}: operand {i} has {tensor.nbytes} bytes, it takes {nbytes}")
-            if not tensor.is_contiguous:
-                raise ZeroCopyError(f"kernel {self.name!r}: operand {i} is not contiguous; pass tensor.copy()")
-        args = (ctypes.c_void_p * len(tensors))(*[tensor.data_address for tensor in tensors])
-        self._function(ctypes.addressof(args), 0, self.tasks)
+    def __getitem__(self, name: str) -> tvm_ffi.Function:
+        """The kernel called ``name``, which keeps the code alive; raises KeyError."""
+        function = self._functions.get(name)
+        if function is None:
+            if name not in self.kernels:
+                raise KeyError(f"no kernel is called {name!r}; there are: {', '.join(self.kernels) or 'none'}")
+            import tvm_ffi
 
-    def packed(self) -> tvm_ffi.Function:
-        """The kernel as a PackedFunc, for whatever loads those; its tensors come and go by DLPack, in place."""
-        import tvm_ffi
-
-        def call(*tensors: tvm_ffi.Tensor) -> None:
-            self(*[from_dlpack(tensor, copy=False) for tensor in tensors])
-
-        function: tvm_ffi.Function = tvm_ffi.convert(call)
+            address = self._loaded.address(PREFIX + name)
+            function = tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=self._loaded)
+            self._functions[name] = function
         return function
 
-
-class Module(Mapping[str, Kernel]):
-    """The kernels of module ``index`` of ``executable`` that its main function calls, by name."""
-
-    def __init__(self, executable: Executable, index: int = 0) -> None:
-        image = load_image(executable.modules[index].image)
-        function = executable.main
-        sizes = {i: _nbytes(s.shape, s.dtype) for i, s in enumerate((*function.inputs, *function.outputs))}
-        self._kernels: dict[str, Kernel] = {}
-        for instruction in _flat(function.instructions):
-            match instruction:
-                case ins.AllocStorage(dst=dst, nbytes=nbytes):
-                    sizes[dst] = nbytes
-                case ins.AllocTensor(dst=dst, shape=shape, dtype=name) | ins.View(dst=dst, shape=shape, dtype=name):
-                    sizes[dst] = _nbytes(shape, name)
-                case ins.LoadConstant(dst=dst, name=name):
-                    sizes[dst] = executable.constants[name].nbytes
-                case ins.Call(module=module, function=name, args=args, tasks=tasks) if module == index:
-                    self._kernels[name] = Kernel(image, name, tasks, tuple(sizes[register] for register in args))
-
-    def __getitem__(self, name: str) -> Kernel:
-        return self._kernels[name]
-
     def __iter__(self) -> Iterator[str]:
-        return iter(self._kernels)
+        return iter(self.kernels)
 
     def __len__(self) -> int:
-        return len(self._kernels)
+        return len(self.kernels)
+
+    def export(self, path: str | Path) -> None:
+        """Write the kernels as a shared library that ``tvm_ffi.load_module(path)`` loads, without Landbridge.
+
+        It needs the C library alone, and a CPU with the features of the target. An existing file is replaced
+        only when the new one is complete. Raises ExecutableError for code of another instruction set than x86-64.
+        """
+        path = Path(path)
+        made = shared_library(self._image, [PREFIX + name for name in self.kernels])
+        partial = path.with_name(f".{path.name}.{id(made):x}")
+        try:
+            partial.write_bytes(made)
+            partial.chmod(0o755)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def _kernels(executable: Executable, index: int) -> dict[str, PackedKernel]:
+    """What each kernel of module ``index`` takes, by the instructions that call it."""
+    function = executable.main
+    tensors = dict(enumerate((*function.inputs, *function.outputs)))
+    kernels: dict[str, PackedKernel] = {}
+    for instruction in _flat(function.instructions):
+        match instruction:
+            case ins.AllocStorage(dst=dst, nbytes=nbytes):
+                tensors[dst] = TensorSpec("", (nbytes,), "uint8")
+            case ins.AllocTensor(dst=dst, shape=shape, dtype=dtype) | ins.View(dst=dst, shape=shape, dtype=dtype):
+                tensors[dst] = TensorSpec("", shape, dtype)
+            case ins.LoadConstant(dst=dst, name=name):
+                constant = executable.constants[name]
+                tensors[dst] = TensorSpec(name, constant.shape, constant.dtype.name)
+            case ins.Call(module=module, function=name, args=args, tasks=tasks) if module == index:
+                kernels[name] = PackedKernel(tasks, tuple(tensors[register] for register in args))
+    return kernels
 
 
 def _flat(instructions: Sequence[ins.Instruction]) -> Iterator[ins.Instruction]:
@@ -93,7 +99,3 @@ def _flat(instructions: Sequence[ins.Instruction]) -> Iterator[ins.Instruction]:
             yield from _flat(instruction.orelse)
         else:
             yield instruction
-
-
-def _nbytes(shape: Sequence[int], dtype_name: str) -> int:
-    return math.prod(shape) * dtype(dtype_name).itemsize

@@ -22,6 +22,9 @@ can serve the process::
     void   *landbridge_pool_create_v1(int64_t threads)      threads >= 1, the caller counts as one; 0 on failure
     void    landbridge_pool_destroy_v1(void *pool)          joins the workers
 
+They also export ``landbridge_packed_v1``, which ``landbridge.executable.packed`` describes: it serves callers that
+speak tvm-ffi.
+
 ``landbridge_run_v1`` runs records from 0 until index ``count`` and returns 0. ``pool`` may be 0: one thread. A
 pool that is busy with another run is not waited for: that run goes on the calling thread alone.
 """

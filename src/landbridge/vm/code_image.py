@@ -17,7 +17,7 @@ from landbridge.vm import host_cpu
 
 _SLOT = struct.Struct("<Q")
 _READ_EXECUTE = mmap.PROT_READ | mmap.PROT_EXEC
-_LIBRARIES = ("libc.so.6", "libm.so.6", "libpthread.so.0")
+_LIBRARIES = ("libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2")
 
 
 class LoadedImage:

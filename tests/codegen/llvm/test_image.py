@@ -12,6 +12,7 @@ from landbridge.codegen.llvm.isa import Isa
 from landbridge.codegen.llvm.print_ir import print_functions
 from landbridge.errors import CodegenError
 from landbridge.executable import abi
+from landbridge.executable.packed import PACKED_SYMBOL
 from landbridge.target.target import Target
 from landbridge.vm.code_image import load_image
 
@@ -56,15 +57,23 @@ def micro_kernel(rows: int, columns: int) -> str:
 
 def test_an_image_has_the_kernels_the_runtime_and_what_it_needs() -> None:
     made = generate(parse(ADD), host())
-    assert set(made.image.symbols) == {"add", abi.RUN_SYMBOL, abi.POOL_CREATE_SYMBOL, abi.POOL_DESTROY_SYMBOL}
+    assert set(made.image.symbols) == {
+        "add",
+        abi.RUN_SYMBOL,
+        abi.POOL_CREATE_SYMBOL,
+        abi.POOL_DESTROY_SYMBOL,
+        PACKED_SYMBOL,
+    }
     assert made.image.isa == "x86_64"
     assert Target.from_json(made.target) == host()
     assert set(made.image.imports) <= {
         "aligned_alloc",
+        "dlsym",
         "free",
         "memset",
         "pthread_create",
         "pthread_join",
+        "snprintf",
         "syscall",
     }
 

@@ -15,11 +15,12 @@ from landbridge.codegen.functions import call_groups
 from landbridge.codegen.link import link_objects
 from landbridge.executable import abi
 from landbridge.executable.executable import CodeImage
+from landbridge.executable.packed import PACKED_SYMBOL
 
 if TYPE_CHECKING:
     from landbridge.target.target import Target
 
-_RUNTIME = (abi.RUN_SYMBOL, abi.POOL_CREATE_SYMBOL, abi.POOL_DESTROY_SYMBOL)
+_RUNTIME = (abi.RUN_SYMBOL, abi.POOL_CREATE_SYMBOL, abi.POOL_DESTROY_SYMBOL, PACKED_SYMBOL)
 
 
 def generate_image(module: ModuleOp, target: Target) -> CodeImage:
@@ -28,7 +29,7 @@ def generate_image(module: ModuleOp, target: Target) -> CodeImage:
     groups = call_groups(module)
     names = c_names(f for group in groups for f in group)
     sources = [print_functions(files, names) for files in _files(groups, len(os.sched_getaffinity(0)))]
-    linked = link_objects([_runtime(compiler), *compile_all(sources, compiler)])
+    linked = link_objects([*_runtime(compiler), *compile_all(sources, compiler)])
     own = {identifier: name for name, identifier in names.items()}
     symbols = {own.get(s, s): at for s, at in linked.symbols.items() if s in own or s in _RUNTIME}
     return CodeImage(
@@ -62,5 +63,5 @@ def _files(groups: list[list[func.FuncOp]], count: int) -> list[list[func.FuncOp
 
 
 @cache
-def _runtime(compiler: Compiler) -> bytes:
-    return compile_all([text_of("runtime.c")], compiler)[0]
+def _runtime(compiler: Compiler) -> list[bytes]:
+    return compile_all([text_of("runtime.c"), text_of("packed.c")], compiler)

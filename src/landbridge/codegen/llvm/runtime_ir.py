@@ -53,7 +53,8 @@ _NUMBERS = {
 
 def runtime_ir() -> str:
     """The LLVM module of the runtime for x86-64 Linux."""
-    text = files(__package__).joinpath("runtime.ll").read_text(encoding="utf-8")
+    names = ("runtime.ll", "packed.ll")
+    text = "\n".join(files(__package__).joinpath(name).read_text(encoding="utf-8") for name in names)
     for name, number in _NUMBERS.items():
         text = text.replace(f"[{name}]", str(number))
     return text

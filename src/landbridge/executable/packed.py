@@ -1,0 +1,132 @@
+"""Functions of the tvm-ffi calling convention for the kernels of a code image.
+
+A *packed function* is ``int f(void *self, const TVMFFIAny *args, int32_t count, TVMFFIAny *result)``. Every CPU
+image holds one checker, ``landbridge_packed_v1(descriptor, args, count)``: it compares the arguments with a
+descriptor, raises through ``TVMFFIErrorSetRaisedFromCStr`` what does not fit, and runs all tasks of the kernel on
+the calling thread. ``with_packed_functions`` appends to an image, for each kernel, its descriptor and a few bytes
+of code ``__tvm_ffi_<kernel>`` that call the checker with it.
+
+A descriptor is an array of 64-bit words; offsets count bytes from its start::
+
+    word 0   kernel's offset     1  tasks     2  number of operands     3  offset of the kernel's name
+    word 4   for each reason to refuse (REASONS): offset of the error's kind, offset of its printf format
+    then     for each operand: DLPack type (code | bits << 8 | lanes << 16), alignment in bytes, rank,
+             offset of its extents followed by its strides in elements, offset of its text ("float32[2, 3]")
+
+The formats take the kernel's name, a number, an operand's text and two more numbers, in this order.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from landbridge.dtypes import dtype
+from landbridge.errors import ExecutableError
+from landbridge.executable.executable import CodeImage, TensorSpec
+
+PACKED_SYMBOL = "landbridge_packed_v1"
+PREFIX = "__tvm_ffi_"
+PAGE = 4096
+
+#: Kind (a Python exception that tvm-ffi knows) and format of each reason, in the order of the checker's numbers.
+REASONS = (
+    ("TypeError", "kernel '%s' takes %lld tensors%s, %lld were given"),
+    ("TypeError", "kernel '%s': operand %lld is no tensor; it takes %s"),
+    (
+        "ValueError",
+        "kernel '%s': operand %lld is %s on the CPU; this tensor is on a device of DLPack type %lld; copy it to the "
+        "host",
+    ),
+    (
+        "TypeError",
+        "kernel '%s': operand %lld is %s; this tensor has DLPack type code %lld, %lld bits; nothing is cast silently",
+    ),
+    ("ValueError", "kernel '%s': operand %lld is %s; this tensor has rank %lld"),
+    ("ValueError", "kernel '%s': operand %lld is %s; dimension %lld of this tensor is %lld"),
+    (
+        "ValueError",
+        "kernel '%s': operand %lld is %s, dense and row-major; the stride of dimension %lld is %lld; pass a "
+        "contiguous copy",
+    ),
+    (
+        "ValueError",
+        "kernel '%s': operand %lld is %s; its memory is not aligned to the %lld bytes of an element; pass a copy",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class PackedKernel:
+    """What a packed function checks and runs: the kernel's tasks and the tensors it takes, destinations last."""
+
+    tasks: int
+    operands: tuple[TensorSpec, ...]
+
+
+def with_packed_functions(image: CodeImage, kernels: Mapping[str, PackedKernel]) -> CodeImage:
+    """``image`` with a symbol ``__tvm_ffi_<name>`` for each of ``kernels``.
+
+    Raises ExecutableError for an image without the checker, or for another instruction set than x86-64.
+    """
+    if PACKED_SYMBOL not in image.symbols:
+        raise ExecutableError(f"the code image has no {PACKED_SYMBOL}; compile the model again with this version")
+    if image.isa != "x86_64":
+        raise ExecutableError(f"packed functions are made for x86_64 images; this one is for {image.isa}")
+    # Behind the slots, on pages of its own again.
+    made = bytearray(image.code)
+    made += bytes(-len(made) % PAGE)
+    symbols = dict(image.symbols)
+    for name, kernel in kernels.items():
+        at = len(made)
+        made += _descriptor(name, kernel, image.symbols[name] - at)
+        made += bytes(-len(made) % 16)
+        symbols[PREFIX + name] = len(made)
+        made += _call(len(made), at, image.symbols[PACKED_SYMBOL])
+        made += bytes(-len(made) % 16)
+    return replace(image, code=bytes(made), symbols=symbols)
+
+
+def _call(at: int, descriptor: int, checker: int) -> bytes:
+    """x86-64 code at ``at``: the descriptor in the place of ``self``, then on to the checker."""
+    load, jump = b"\x48\x8d\x3d", b"\xe9"  # lea descriptor(%rip), %rdi; jmp checker
+    after_load = at + len(load) + 4
+    after_jump = after_load + len(jump) + 4
+    return load + struct.pack("<i", descriptor - after_load) + jump + struct.pack("<i", checker - after_jump)
+
+
+def _descriptor(name: str, kernel: PackedKernel, offset: int) -> bytes:
+    words: list[int] = [offset, kernel.tasks, len(kernel.operands)]
+    size = 8 * (4 + 2 * len(REASONS) + 5 * len(kernel.operands))
+    tail = bytearray()
+
+    def add(data: bytes) -> int:
+        """The offset of ``data``, appended on an 8-byte boundary."""
+        where = size + len(tail)
+        tail.extend(data + bytes(-len(data) % 8))
+        return where
+
+    words.append(add(_text(name)))
+    for kind, form in REASONS:
+        words += [add(_text(kind)), add(_text(form))]
+    for spec in kernel.operands:
+        element = dtype(spec.dtype)
+        strides = [math.prod(spec.shape[i + 1 :]) for i in range(len(spec.shape))]
+        words += [
+            element.dlpack_code | element.dlpack_bits << 8 | 1 << 16,
+            element.itemsize,
+            len(spec.shape),
+            add(_words([*spec.shape, *strides])),
+            add(_text(f"{spec.dtype}{list(spec.shape)}")),
+        ]
+    return _words(words) + bytes(tail)
+
+
+def _words(values: Sequence[int]) -> bytes:
+    return struct.pack(f"<{len(values)}q", *values)
+
+
+def _text(text: str) -> bytes:
+    return text.encode() + b"\0"

@@ -1,0 +1,168 @@
+"""Writing a code image as an ELF shared library, without a linker.
+
+The image is complete but for its slots: they become dynamic relocations, and what stands around them is a dynamic
+section, a symbol table and a hash table. Structures: System V ABI, generic part, chapter 5, and its AMD64
+supplement. The library has no section headers, which only linkers and debuggers read.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from landbridge.errors import ExecutableError
+from landbridge.executable.executable import CodeImage
+from landbridge.executable.packed import PAGE
+
+_ET_DYN, _EM_X86_64 = 3, 62
+_PT_LOAD, _PT_DYNAMIC, _PT_GNU_STACK, _PT_GNU_RELRO = 1, 2, 0x6474E551, 0x6474E552
+_X, _W, _R = 1, 2, 4
+_DT_NULL, _DT_NEEDED, _DT_HASH, _DT_STRTAB, _DT_SYMTAB = 0, 1, 4, 5, 6
+_DT_RELA, _DT_RELASZ, _DT_RELAENT, _DT_STRSZ, _DT_SYMENT = 7, 8, 9, 10, 11
+_R_X86_64_64, _R_X86_64_RELATIVE = 1, 8
+_GLOBAL_FUNCTION = 1 << 4 | 2
+_HEADER, _SEGMENT = 64, 56
+
+#: Where the functions of ``CodeImage.imports`` are found.
+_LIBRARIES = ("libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2")
+
+
+@dataclass(frozen=True)
+class _Segment:
+    kind: int
+    flags: int
+    start: int
+    size: int
+
+
+def shared_library(image: CodeImage, exports: Iterable[str]) -> bytes:
+    """The bytes of a shared library of ``image`` whose visible symbols are ``exports``.
+
+    Raises ExecutableError for an image of another instruction set than x86-64, and for one whose slots share a
+    page with its functions.
+    """
+    if image.isa != "x86_64":
+        raise ExecutableError(f"shared libraries are written for x86_64 alone; this image is for {image.isa}")
+    runs = list(_runs(image))
+    exported = sorted(exports)
+    names = [*image.imports, *exported]
+    strings, places = _strings([*_LIBRARIES, *names])
+    segments = len(runs) + sum(writable for _, _, writable in runs) + 4
+    # Symbols, strings, hash table and relocations, in one read-only segment with the headers.
+    symbols_at = _HEADER + _SEGMENT * segments
+    strings_at = symbols_at + 24 * (1 + len(names))
+    hash_at = strings_at + _up(len(strings), 8)
+    table = _hash_table(names)
+    relocations_at = hash_at + len(table)
+    slots = sum(map(len, image.imports.values())) + len(image.relocations)
+    base = _up(relocations_at + 24 * slots, PAGE)
+    dynamic_at = base + _up(len(image.code), PAGE)
+
+    symbols = [bytes(24)]
+    symbols += [struct.pack("<IBBHQQ", places[name], _GLOBAL_FUNCTION, 0, 0, 0, 0) for name in image.imports]
+    for name in exported:
+        # Any section index but 0 says that the symbol is defined here.
+        symbols.append(struct.pack("<IBBHQQ", places[name], _GLOBAL_FUNCTION, 0, 1, base + image.symbols[name], 0))
+    relocations = [
+        struct.pack("<QQq", base + slot, number << 32 | _R_X86_64_64, 0)
+        for number, name in enumerate(image.imports, start=1)
+        for slot in image.imports[name]
+    ]
+    for slot in image.relocations:
+        (offset,) = struct.unpack_from("<Q", image.code, slot)
+        relocations.append(struct.pack("<QQq", base + slot, _R_X86_64_RELATIVE, base + offset))
+    dynamic = b"".join(
+        struct.pack("<QQ", tag, value)
+        for tag, value in [
+            *((_DT_NEEDED, places[library]) for library in _LIBRARIES),
+            (_DT_HASH, hash_at),
+            (_DT_STRTAB, strings_at),
+            (_DT_SYMTAB, symbols_at),
+            (_DT_STRSZ, len(strings)),
+            (_DT_SYMENT, 24),
+            (_DT_RELA, relocations_at),
+            (_DT_RELASZ, 24 * slots),
+            (_DT_RELAENT, 24),
+            (_DT_NULL, 0),
+        ]
+    )
+    headers = [_Segment(_PT_LOAD, _R, 0, relocations_at + 24 * slots)]
+    headers += [_Segment(_PT_LOAD, _R | (_W if w else _X), base + start, size) for start, size, w in runs]
+    headers.append(_Segment(_PT_LOAD, _R | _W, dynamic_at, len(dynamic)))
+    headers.append(_Segment(_PT_DYNAMIC, _R | _W, dynamic_at, len(dynamic)))
+    # Slots are written by the loader alone, which then takes the pages' write permission away.
+    headers += [_Segment(_PT_GNU_RELRO, _R, base + start, size) for start, size, w in runs if w]
+    headers.append(_Segment(_PT_GNU_STACK, _R | _W, 0, 0))
+
+    made = bytearray(_elf_header(len(headers)))
+    made += b"".join(map(_program_header, headers))
+    for at, part in (
+        (symbols_at, b"".join(symbols)),
+        (strings_at, strings),
+        (hash_at, table),
+        (relocations_at, b"".join(relocations)),
+        (base, image.code),
+        (dynamic_at, dynamic),
+    ):
+        made += bytes(at - len(made)) + part
+    return bytes(made)
+
+
+def _runs(image: CodeImage) -> Iterator[tuple[int, int, bool]]:
+    """Start, size and whether it holds slots, of each run of pages of one kind."""
+    slots = [*image.relocations, *(slot for places in image.imports.values() for slot in places)]
+    written = {page for slot in slots for page in (slot // PAGE, (slot + 7) // PAGE)}
+    for name, offset in image.symbols.items():
+        if offset // PAGE in written:
+            raise ExecutableError(f"function {name!r} shares a page with addresses to fill in; compile the model again")
+    start, pages = 0, _up(len(image.code), PAGE) // PAGE
+    for page in range(1, pages + 1):
+        if page == pages or (page in written) != (start in written):
+            yield start * PAGE, (page - start) * PAGE, start in written
+            start = page
+
+
+def _elf_header(segments: int) -> bytes:
+    identity = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9)
+    return identity + struct.pack(
+        "<HHIQQQIHHHHHH", _ET_DYN, _EM_X86_64, 1, 0, _HEADER, 0, 0, _HEADER, _SEGMENT, segments, 64, 0, 0
+    )
+
+
+def _program_header(s: _Segment) -> bytes:
+    alignment = PAGE if s.kind == _PT_LOAD else 8
+    return struct.pack("<IIQQQQQQ", s.kind, s.flags, s.start, s.start, s.start, s.size, s.size, alignment)
+
+
+def _strings(names: Iterable[str]) -> tuple[bytes, dict[str, int]]:
+    """A string table and where each name is in it."""
+    table, places = bytearray(1), {}
+    for name in names:
+        places[name] = len(table)
+        table += name.encode() + b"\0"
+    return bytes(table), places
+
+
+def _hash_table(names: list[str]) -> bytes:
+    """The table by which the loader finds symbols 1 .. n by name."""
+    buckets = [0] * max(1, len(names))
+    chains = [0] * (1 + len(names))
+    for number, name in enumerate(names, start=1):
+        bucket = _hash(name) % len(buckets)
+        chains[number], buckets[bucket] = buckets[bucket], number
+    words = [len(buckets), len(chains), *buckets, *chains]
+    return struct.pack(f"<{len(words)}I", *words) + bytes(4 * (len(words) % 2))
+
+
+def _hash(name: str) -> int:
+    value = 0
+    for byte in name.encode():
+        value = (value << 4) + byte
+        high = value & 0xF0000000
+        value = (value ^ high >> 24) & ~high
+    return value
+
+
+def _up(value: int, alignment: int) -> int:
+    return -(-value // alignment) * alignment
