@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,16 +30,56 @@ def test_alloc(nbytes: int, alignment: int) -> None:
     assert api._mappings == {}
 
 
-def test_memory_is_shared_over_fork() -> None:
+@pytest.mark.parametrize("shared", [True, False])
+def test_memory_is_shared_over_fork_when_asked(shared: bool) -> None:
     api = CpuDeviceAPI()
-    space = api.alloc_data_space(0, 8, 8, "global", None)
+    space = api.alloc_shared_space(0, 8, 8, "global") if shared else api.alloc_data_space(0, 8, 8, "global", None)
     child = os.fork()
     if child == 0:
         ctypes.memset(space.handle, 7, 8)
         os._exit(0)
     os.waitpid(child, 0)
-    assert ctypes.string_at(space.handle, 8) == b"\7" * 8
+    assert ctypes.string_at(space.handle, 8) == (b"\7" if shared else b"\0") * 8
     api.free_data_space(space)
+
+
+def test_shared_memory_is_mapped_by_its_file_descriptor() -> None:
+    api = CpuDeviceAPI()
+    space = api.alloc_shared_space(0, 3 << 20, 64, "global")
+    fd = api.export_fd(space)
+    with mmap.mmap(fd, 3 << 20) as other:
+        ctypes.memset(space.handle + (2 << 20), 9, 8)
+        assert other[2 << 20 : (2 << 20) + 8] == b"\x09" * 8
+    os.close(fd)
+    api.free_data_space(space)
+    assert api._files == {}
+    private = api.alloc_data_space(0, 8, 8, "global", None)
+    with pytest.raises(ZeroCopyError, match="was not made to be shared"):
+        api.export_fd(private)
+    api.free_data_space(private)
+    with pytest.raises(OutOfMemoryError, match="refused to map"):
+        api.alloc_shared_space(0, 1 << 62, 64, "global")
+
+
+def test_large_private_memory_has_huge_pages() -> None:
+    if "[never]" in Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text():
+        pytest.skip("this kernel has no transparent huge pages")
+    api = CpuDeviceAPI()
+    space = api.alloc_data_space(0, 8 << 20, 64, "global", None)
+    assert space.handle % (2 << 20) == 0
+    assert "hg" in _vm_flags(space.handle)
+    api.free_data_space(space)
+
+
+def _vm_flags(address: int) -> list[str]:
+    """What the kernel notes about the mapping that holds ``address``."""
+    inside = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if found := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+            inside = int(found[1], 16) <= address < int(found[2], 16)
+        elif inside and line.startswith("VmFlags:"):
+            return line.split()[1:]
+    return []
 
 
 def test_copy() -> None:

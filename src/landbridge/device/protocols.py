@@ -73,6 +73,13 @@ class HostMemory(Protocol):
 
 
 @runtime_checkable
+class SharedMemory(Protocol):
+    """Memory made for others to map too, given back by ``free_data_space``. Absent: all of it is alike."""
+
+    def alloc_shared_space(self, index: int, nbytes: int, alignment: int, scope: str) -> Space: ...
+
+
+@runtime_checkable
 class HostBarriers(Protocol):
     """Barriers around host access. Absent: they are no-ops, legal only for a coherent kind."""
 

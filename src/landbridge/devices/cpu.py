@@ -27,8 +27,9 @@ _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 class CpuDeviceAPI(DeviceAPI):
     """One CPU with all its cores. A handle is an address; copies are done on return; streams do not exist.
 
-    Allocations are shared mappings (``MAP_SHARED``: a fork does not move a device's view of them), aligned to
-    pages, and ask for huge pages from 2 MiB on.
+    Allocations are private mappings aligned to pages, of huge pages from 2 MiB on. Those made to be shared are of
+    an in-memory file (``MAP_SHARED``), which other processes and devices map through ``export_fd``; kernels seldom
+    allow huge pages there, so that the first touch of a large one takes ten times longer.
     """
 
     name: ClassVar[str] = "cpu"
@@ -37,6 +38,7 @@ class CpuDeviceAPI(DeviceAPI):
 
     def __init__(self) -> None:
         self._mappings: dict[int, mmap.mmap] = {}
+        self._files: dict[int, int] = {}
         self._kinds = {
             GLOBAL_SCOPE: MemoryKind(
                 scope=GLOBAL_SCOPE,
@@ -45,6 +47,7 @@ class CpuDeviceAPI(DeviceAPI):
                 alignment=STORAGE_ALIGNMENT,
                 capacity=_memory_bytes("MemTotal"),
                 importable=True,
+                exportable=hasattr(os, "memfd_create"),
                 dlpack_device=(1, 0),
             )
         }
@@ -64,24 +67,65 @@ class CpuDeviceAPI(DeviceAPI):
 
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
         """Map ``nbytes`` bytes of zeros; alignments above a page are met by mapping more."""
+        self._check_scope(index, scope)
+        huge = nbytes >= _HUGE_PAGE_BYTES
+        align = max(alignment, _HUGE_PAGE_BYTES if huge else mmap.PAGESIZE)
+        return self._map(index, -1, nbytes, align, scope, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+    def alloc_shared_space(self, index: int, nbytes: int, alignment: int, scope: str) -> Space:
+        """Map ``nbytes`` bytes of zeros that other processes and devices can map too."""
+        self._check_scope(index, scope)
+        align = max(alignment, mmap.PAGESIZE)
+        if not hasattr(os, "memfd_create"):
+            return self._map(index, -1, nbytes, align, scope, mmap.MAP_SHARED | mmap.MAP_ANONYMOUS)
+        file = os.memfd_create("landbridge", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        try:
+            os.ftruncate(file, max(nbytes, 1) + align - mmap.PAGESIZE)
+            space = self._map(index, file, nbytes, align, scope, mmap.MAP_SHARED)
+        except (OSError, OverflowError, OutOfMemoryError) as error:
+            os.close(file)
+            raise OutOfMemoryError(f"the kernel refused to map {nbytes} shared bytes: {error}") from error
+        self._files[space.handle] = file
+        return space
+
+    def free_data_space(self, space: Space) -> None:
+        """Unmap the pages."""
+        self._mappings.pop(space.handle).close()
+        if (file := self._files.pop(space.handle, None)) is not None:
+            os.close(file)
+
+    def export_fd(self, space: Space) -> int:
+        """A file descriptor of memory that was made to be shared, its first byte at offset 0; the caller closes it."""
+        file = self._files.get(space.handle)
+        if file is None:
+            raise ZeroCopyError(
+                f"the memory at {space.handle:#x} was not made to be shared; allocate it with "
+                "lb.empty(..., host_access='read_write')"
+            )
+        mapping = self._mappings[space.handle]
+        if space.handle != ctypes.addressof(ctypes.c_char.from_buffer(mapping)):
+            raise ZeroCopyError(
+                f"the memory at {space.handle:#x} does not start where its file does, because more than the page "
+                f"size of {mmap.PAGESIZE} was asked as alignment; ask for that much at most"
+            )
+        return os.dup(file)
+
+    def _check_scope(self, index: int, scope: str) -> None:
         if scope not in self._kinds:
             raise InputError(f"device cpu:{index} has no memory scope {scope!r}; legal: {GLOBAL_SCOPE}")
-        align = max(alignment, _HUGE_PAGE_BYTES if nbytes >= _HUGE_PAGE_BYTES else mmap.PAGESIZE)
-        slack = align - mmap.PAGESIZE
+
+    def _map(self, index: int, file: int, nbytes: int, align: int, scope: str, flags: int) -> Space:
+        """A mapping of ``nbytes`` bytes at a multiple of ``align``, which may be more than a page."""
         try:
-            mapping = mmap.mmap(-1, max(nbytes, 1) + slack, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS)
+            mapping = mmap.mmap(file, max(nbytes, 1) + align - mmap.PAGESIZE, flags=flags)
         except (OSError, OverflowError, ValueError) as error:
             raise OutOfMemoryError(f"the kernel refused to map {nbytes} bytes: {error}") from error
         if nbytes >= _HUGE_PAGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
             mapping.madvise(mmap.MADV_HUGEPAGE)
         start = ctypes.addressof(ctypes.c_char.from_buffer(mapping))
-        address = (start + align - 1) // align * align
+        address = -(-start // align) * align
         self._mappings[address] = mapping
         return Space(Device(self, index), scope, address)
-
-    def free_data_space(self, space: Space) -> None:
-        """Unmap the pages."""
-        self._mappings.pop(space.handle).close()
 
     def copy_data_from_to(
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object

@@ -217,11 +217,20 @@ class Storage:
 
 
 def allocate(
-    device: Device, nbytes: int, *, scope: str = "global", alignment: int = 1, allocator: Allocator | None = None
+    device: Device,
+    nbytes: int,
+    *,
+    scope: str = "global",
+    alignment: int = 1,
+    shared: bool = False,
+    allocator: Allocator | None = None,
 ) -> Storage:
-    """A Storage of ``nbytes`` bytes, undefined, of ``scope``; raises OutOfMemoryError."""
+    """A Storage of ``nbytes`` bytes, undefined, of ``scope``, from ``allocator`` (None: the process's).
+
+    ``shared``: memory that other processes and devices can map too. Raises OutOfMemoryError.
+    """
     kind = device.memory_kind(scope)
-    source = allocator or default_allocator(device, scope)
+    source = allocator or default_allocator(device, scope, shared=shared)
     block = allocate_or_trim(source, nbytes, max(alignment, kind.alignment))
     return Storage(block.region, kind, nbytes, release=lambda: source.deallocate(block))
 

@@ -30,7 +30,8 @@ def empty(
     """A new dense Tensor whose elements are undefined, in ``scope`` of ``device`` (None: the current one).
 
     ``alignment``: bytes, a power of two, None for the scope's own. ``host_access``: what the host must be able
-    to do with the bytes in place. Raises InputError for what is not legal and OutOfMemoryError.
+    to do with the bytes in place; memory asked for so is made to be shared, which on the host itself means that
+    others can map it and that huge pages are rare. Raises InputError for what is not legal and OutOfMemoryError.
     """
     name = dtype_facts(dtype).name if type(dtype) is str else dtype_name(dtype)
     extents = check_shape((shape,) if isinstance(shape, int) else shape, name)
@@ -51,7 +52,8 @@ def empty(
             f"{name}{list(extents)} has {nbytes} bytes; one allocation of scope {kind.scope!r} of {where} has at most "
             f"{kind.max_bytes}"
         )
-    return Tensor(allocate(where, nbytes, scope=scope, alignment=alignment or 1), name, extents)
+    shared = host_access not in (None, "none")
+    return Tensor(allocate(where, nbytes, scope=scope, alignment=alignment or 1, shared=shared), name, extents)
 
 
 def from_dma_buf(

@@ -13,7 +13,7 @@ from landbridge.memory.allocators.naive import NaiveAllocator
 from landbridge.memory.allocators.pooled import PooledAllocator
 from landbridge.memory_kind import GLOBAL_SCOPE
 
-_allocators: dict[tuple[DeviceAPI, int, str], Allocator] = {}
+_allocators: dict[tuple[DeviceAPI, int, str, bool], Allocator] = {}
 _lock = Lock()
 
 
@@ -27,13 +27,16 @@ def _start_anew() -> None:
 os.register_at_fork(after_in_child=_start_anew)
 
 
-def default_allocator(device: Device, scope: str = "global") -> Allocator:
-    """The process's allocator of ``scope``: pooled where the kind prefers that, else naive."""
-    key = (device.api, device.index, scope or GLOBAL_SCOPE)
+def default_allocator(device: Device, scope: str = "global", *, shared: bool = False) -> Allocator:
+    """The process's allocator of ``scope``: pooled where the kind prefers that, else naive.
+
+    ``shared``: of memory that other processes and devices can map.
+    """
+    key = (device.api, device.index, scope or GLOBAL_SCOPE, shared)
     found = _allocators.get(key)
     if found is None:
         kind = device.memory_kind(scope)
-        made: Allocator = NaiveAllocator(device, scope)
+        made: Allocator = NaiveAllocator(device, scope, shared=shared)
         if kind.allocators[0] == "pooled" and kind.ndim == 1:
             made = PooledAllocator(made, granule=max(64, kind.alignment, kind.offset_alignment, kind.coherence_granule))
         with _lock:
@@ -44,7 +47,7 @@ def default_allocator(device: Device, scope: str = "global") -> Allocator:
 def trim(device: Device) -> int:
     """Give what the pools of ``device`` hold unused back to it; returns the bytes given back."""
     with _lock:
-        pools = [pool for (api, index, _), pool in _allocators.items() if (api, index) == (device.api, device.index)]
+        pools = [pool for (api, index, *_), pool in _allocators.items() if (api, index) == (device.api, device.index)]
     return sum(pool.trim() for pool in pools if isinstance(pool, PooledAllocator))
 
 
