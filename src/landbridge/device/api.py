@@ -26,12 +26,15 @@ class DeviceAPI(ABC):
     """The instances of one kind of device, numbered from 0.
 
     Class attributes: ``name``, under which the device is asked for; ``device_type``, its DLPack code, None to
-    get one above ``kDLExtDev`` from the registry; ``api_version``, the ``DEVICE_API_VERSION`` it was written for.
+    get one above ``kDLExtDev`` from the registry; ``api_version``, the ``DEVICE_API_VERSION`` it was written for;
+    ``survives_fork``, whether a child process may go on using it. Any method may raise DeviceLostError: the
+    instance is lost from then on, and the runtime calls nothing of it, frees included, until it is reopened.
     """
 
     name: ClassVar[str]
     device_type: ClassVar[int | None] = None
     api_version: ClassVar[int]
+    survives_fork: ClassVar[bool] = False
 
     @abstractmethod
     def count(self) -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from landbridge.device.attr import DeviceAttr
-from landbridge.errors import InputError
+from landbridge.device.state import begin_anew, state_of
+from landbridge.errors import DeviceLostError, ForkedDeviceError, InputError
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 
 if TYPE_CHECKING:
@@ -17,13 +19,17 @@ _Protocol = TypeVar("_Protocol")
 
 
 class Device:
-    """Instance ``index`` of ``api``. Two handles are equal when they name the same instance of the same API."""
+    """Instance ``index`` of ``api``. Two handles are equal when they name the same life of the same instance.
 
-    __slots__ = ("_capabilities", "_kinds", "api", "index")
+    ``state`` says whether it can still be used.
+    """
+
+    __slots__ = ("_capabilities", "_kinds", "api", "index", "state")
 
     def __init__(self, api: DeviceAPI, index: int = 0) -> None:
         self.api = api
         self.index = index
+        self.state = state_of(api, index)
         self._kinds: Mapping[str, MemoryKind] | None = None
         self._capabilities: dict[object, object | None] = {}
 
@@ -64,11 +70,36 @@ class Device:
             self._capabilities[protocol] = found
             return cast("_Protocol | None", found)
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether every call raises, because the device is gone or belongs to the parent process."""
+        return self.state.failure is not None
+
+    def reopen(self) -> Device:
+        """A new handle after a loss; the driver is closed and opened again where it has such methods.
+
+        Tensors of the lost device stay lost, its old handles too. Raises ForkedDeviceError in a child process.
+        """
+        from landbridge.device.protocols import Lifecycle
+        from landbridge.device.registry import forget
+
+        if isinstance(self.state.failure, ForkedDeviceError):
+            self.state.check()
+        if self.state is state_of(self.api, self.index):
+            lifecycle = self.capability(Lifecycle)
+            if lifecycle is not None:
+                with suppress(DeviceLostError):
+                    lifecycle.close(self.index)
+                lifecycle.open(self.index)
+            begin_anew(self.api, self.index)
+            forget(self)
+        return Device(self.api, self.index)
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Device) and self.api is other.api and self.index == other.index
+        return isinstance(other, Device) and self.state is other.state
 
     def __hash__(self) -> int:
-        return hash((id(self.api), self.index))
+        return hash(self.state)
 
     def __str__(self) -> str:
         return f"{self.name}:{self.index}"

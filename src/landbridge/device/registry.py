@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 GROUP = "landbridge.devices"
 
 # Also in this package's own entry points; here because a source tree that is not installed has none.
-_BUILT_IN = {"cpu": "landbridge.devices.cpu:CpuDeviceAPI"}
+_BUILT_IN = {
+    "cpu": "landbridge.devices.cpu:CpuDeviceAPI",
+    "sim:lazy": "landbridge.testing.sim_lazy:SimLazyDeviceAPI",
+}
 
 #: Codes of ``DLDeviceType`` in dlpack.h 1.1; a device with one of these names keeps the code.
 DLPACK_DEVICE_TYPES = {
@@ -82,6 +85,13 @@ def device(name: str | Device, index: int | None = None) -> Device:
         with _lock:
             found = _devices.setdefault(key, _find(parsed))
     return found
+
+
+def forget(lost: Device) -> None:
+    """Have the next request for the instance make a new handle."""
+    with _lock:
+        for key in [key for key, known in _devices.items() if known == lost]:
+            del _devices[key]
 
 
 def names() -> list[str]:

@@ -35,6 +35,7 @@ class CpuDeviceAPI(DeviceAPI):
     name: ClassVar[str] = "cpu"
     device_type: ClassVar[int | None] = 1
     api_version: ClassVar[int] = DEVICE_API_VERSION
+    survives_fork: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._mappings: dict[int, mmap.mmap] = {}

@@ -34,6 +34,7 @@ class HostView:
             raise HostViewError(f"host view mode {mode!r} is unknown; legal: r, w, rw")
         storage = tensor.storage
         storage.live_region  # noqa: B018  raises when freed
+        storage.check_device()
         _check_mode(tensor, storage, mode)
         self.mode: AccessMode = mode
         self._source: Tensor | None = tensor
@@ -117,12 +118,14 @@ class HostView:
         self._storage.wait(self._start, self._stop, writes=mode != "r")
         if (api := self._storage.device.capability(HostBarriers)) is not None:
             region, nbytes = self._granules()
-            api.begin_host_access(region, nbytes, mode)
+            with self._storage.device.state.watching():
+                api.begin_host_access(region, nbytes, mode)
 
     def _end(self, mode: AccessMode) -> None:
         if (api := self._storage.device.capability(HostBarriers)) is not None:
             region, nbytes = self._granules()
-            api.end_host_access(region, nbytes, mode)
+            with self._storage.device.state.watching():
+                api.end_host_access(region, nbytes, mode)
 
     def _granules(self) -> tuple[Region, int]:
         """The bytes of the view, rounded outwards to whole granules of the Space."""

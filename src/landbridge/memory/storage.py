@@ -7,6 +7,7 @@ now, or says who holds on.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from sys import is_finalizing
@@ -17,7 +18,15 @@ from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode, Event, HostMemory, MemoryImport
 from landbridge.device.registry import device as find_device
 from landbridge.device.space import ImportSource, Region, Space
-from landbridge.errors import HostAccessError, HostViewError, StorageInUseError, UseAfterFreeError, ZeroCopyError
+from landbridge.errors import (
+    DeviceLostError,
+    ForkedDeviceError,
+    HostAccessError,
+    HostViewError,
+    StorageInUseError,
+    UseAfterFreeError,
+    ZeroCopyError,
+)
 from landbridge.memory.allocators.base import Allocator
 from landbridge.memory.allocators.default import allocate_or_trim, default_allocator
 from landbridge.memory_kind import MemoryKind
@@ -118,6 +127,7 @@ class Storage:
     def address(self) -> int:
         """The host address of the first byte; raises HostViewError for memory the host cannot address."""
         if self._address is None:
+            self.check_device()
             region = self.live_region
             api = region.space.device.capability(HostMemory)
             if self.kind.host_access == "none" or api is None:
@@ -129,6 +139,11 @@ class Storage:
         elif self.region is None:
             self.live_region  # noqa: B018  raises
         return self._address
+
+    def check_device(self) -> None:
+        """Raise DeviceLostError when the bytes are gone with their device; those of a host owner stay."""
+        if self.owner is None:
+            self.live_region.space.device.state.check()
 
     def free(self) -> None:
         """Free the bytes now; raises StorageInUseError naming the holders of exported views. Twice is once."""
@@ -148,7 +163,9 @@ class Storage:
         self._free()
 
     def _free(self) -> None:
-        self.wait(0, self.nbytes, writes=True)
+        with suppress(DeviceLostError, ForkedDeviceError):  # what was queued will never be done
+            self.wait(0, self.nbytes, writes=True)
+        self._queued = None
         release, self._release = self._release, None
         self.region = None
         if release is not None:
@@ -190,10 +207,11 @@ class Storage:
     def wait(self, start: int, stop: int, *, writes: bool) -> None:
         """Wait for the queued accesses that an access of ``start <= b < stop`` must come after."""
         if self._queued:
-            for queued in self._queued:
-                if queued.access.conflicts(start, stop, writes):
-                    queued.event.synchronize()
-            self._queued = [q for q in self._queued if not q.event.query()]
+            with self.device.state.watching():
+                for queued in self._queued:
+                    if queued.access.conflicts(start, stop, writes):
+                        queued.event.synchronize()
+                self._queued = [q for q in self._queued if not q.event.query()]
 
     def check_access(self, start: int, stop: int, *, writes: bool, what: str) -> None:
         """Raise HostAccessError when an open view conflicts with ``what``, which uses ``start <= b < stop``."""
@@ -229,6 +247,7 @@ def allocate(
 
     ``shared``: memory that other processes and devices can map too. Raises OutOfMemoryError.
     """
+    device.state.check()
     kind = device.memory_kind(scope)
     source = allocator or default_allocator(device, scope, shared=shared)
     block = allocate_or_trim(source, nbytes, max(alignment, kind.alignment))
@@ -257,14 +276,15 @@ def import_memory(device: Device, source: ImportSource, access: AccessMode, owne
         raise ZeroCopyError(
             f"{device} cannot use {source} in place: it has no import_memory; copy the data to a tensor of its own"
         )
-    space = api.import_memory(device.index, source, access)
+    with device.state.submitting(f"an import of {source}"):
+        space = api.import_memory(device.index, source, access)
     return Storage(
         Region(space),
         device.memory_kind(space.scope),
         source.nbytes,
         readonly=access == "r",
         owner=owner,
-        release=lambda: api.release_import(space),
+        release=lambda: None if device.is_lost else api.release_import(space),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import TYPE_CHECKING
 
-from landbridge.device.api import DeviceAPI
+from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode, HostMemory, PeerCopy
 from landbridge.device.space import Region, Space
 from landbridge.device.stream import Stream, current_stream
@@ -30,6 +30,8 @@ def copy_tensor(dst: Tensor, src: Tensor, *, cause: str, stream: Stream | None =
         raise InputError(f"{cause}: {dst!r} is read-only; give a destination that may be written")
     if src.nbytes == 0:
         return
+    for end in (src, dst):
+        end.storage.check_device()
     _check_views(dst, src, cause)
     if _host_sees(src, "r") and _host_sees(dst, "w"):
         with src.host_view("r") as source, dst.host_view(_writing_mode(dst)) as target:
@@ -58,25 +60,25 @@ def copy_tensor(dst: Tensor, src: Tensor, *, cause: str, stream: Stream | None =
     copy_tensor(dst, staging, cause=f"{cause}:staged", stream=stream)
 
 
-def _copy_by(copier: DeviceAPI, dst: Tensor, src: Tensor, cause: str, stream: Stream | None) -> None:
+def _copy_by(by: Device, dst: Tensor, src: Tensor, cause: str, stream: Stream | None) -> None:
     source, target = src.storage, dst.storage
     ledger.announce(src.nbytes, cause=cause, tensor=repr(src), source=str(src.device), destination=str(dst.device))
     (src_start, src_stop), (dst_start, dst_stop) = src.byte_range, dst.byte_range
     source.wait(src_start, src_stop, writes=False)
     target.wait(dst_start, dst_stop, writes=True)
     if stream is None:
-        device = dst.device if dst.device.api is copier else src.device
-        stream = current_stream(device)
+        stream = current_stream(by)
     from_region, to_region = source.live_region, target.live_region
     _check_overlap(dst, src, cause)
     for src_offset, dst_offset, nbytes in _runs(src, dst):
-        event = copier.copy_data_from_to(
-            Region(from_region.space, from_region.byte_offset + src_offset),
-            Region(to_region.space, to_region.byte_offset + dst_offset),
-            nbytes,
-            stream,
-            (source, target),
-        )
+        with by.state.submitting(f"{cause} of {nbytes} bytes of {src!r} to {dst!r}"):
+            event = by.api.copy_data_from_to(
+                Region(from_region.space, from_region.byte_offset + src_offset),
+                Region(to_region.space, to_region.byte_offset + dst_offset),
+                nbytes,
+                stream,
+                (source, target),
+            )
         if event is None:
             continue
         if source.owner is not None:
@@ -119,13 +121,13 @@ def _check_views(dst: Tensor, src: Tensor, cause: str) -> None:
         dst.storage.check_access(*dst.byte_range, writes=True, what=cause)
 
 
-def _copier(src: Space, dst: Space) -> DeviceAPI | None:
-    """The API that copies from ``src`` to ``dst``: the one they share, or one that reaches over."""
+def _copier(src: Space, dst: Space) -> Device | None:
+    """The device that copies from ``src`` to ``dst``: the one they share, or one that reaches over."""
     if src.device == dst.device:
-        return src.device.api
+        return src.device
     for device in (dst.device, src.device):
         if (peer := device.capability(PeerCopy)) is not None and peer.can_copy(src, dst):
-            return device.api
+            return device
     return None
 
 

@@ -48,6 +48,7 @@ def exported_array(tensor: Tensor) -> np.ndarray[Any, Any]:
         return array
     storage = tensor.storage
     storage.live_region  # noqa: B018  raises when freed
+    storage.check_device()
     kind = storage.kind
     if not (kind.host_readable and kind.coherent):
         raise HostViewError(

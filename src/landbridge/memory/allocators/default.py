@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from threading import Lock
 
-from landbridge.device.api import DeviceAPI
 from landbridge.device.device import Device
+from landbridge.device.state import DeviceState
 from landbridge.errors import OutOfMemoryError
 from landbridge.memory.allocators.base import Allocator, Block
 from landbridge.memory.allocators.naive import NaiveAllocator
 from landbridge.memory.allocators.pooled import PooledAllocator
 from landbridge.memory_kind import GLOBAL_SCOPE
 
-_allocators: dict[tuple[DeviceAPI, int, str, bool], Allocator] = {}
+_allocators: dict[tuple[DeviceState, str, bool], Allocator] = {}
 _lock = Lock()
 
 
@@ -32,7 +32,7 @@ def default_allocator(device: Device, scope: str = "global", *, shared: bool = F
 
     ``shared``: of memory that other processes and devices can map.
     """
-    key = (device.api, device.index, scope or GLOBAL_SCOPE, shared)
+    key = (device.state, scope or GLOBAL_SCOPE, shared)
     found = _allocators.get(key)
     if found is None:
         kind = device.memory_kind(scope)
@@ -47,7 +47,7 @@ def default_allocator(device: Device, scope: str = "global", *, shared: bool = F
 def trim(device: Device) -> int:
     """Give what the pools of ``device`` hold unused back to it; returns the bytes given back."""
     with _lock:
-        pools = [pool for (api, index, *_), pool in _allocators.items() if (api, index) == (device.api, device.index)]
+        pools = [pool for (state, *_), pool in _allocators.items() if state is device.state]
     return sum(pool.trim() for pool in pools if isinstance(pool, PooledAllocator))
 
 

@@ -1,0 +1,88 @@
+"""DeviceState: whether one instance of a device can still be used; all handles of it share one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from landbridge.errors import DeviceError, DeviceLostError, ForkedDeviceError
+
+if TYPE_CHECKING:
+    from landbridge.device.api import DeviceAPI
+
+
+class DeviceState:
+    """One life of instance ``name``: from its first use, or a ``reopen()``, until it is lost.
+
+    ``last_work`` is what was submitted last, ``failure`` what every call raises since the loss.
+    """
+
+    __slots__ = ("__weakref__", "failure", "last_work", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.last_work = "nothing"
+        self.failure: DeviceError | None = None
+
+    def check(self) -> None:
+        """Raise DeviceLostError or ForkedDeviceError when the device can no longer be used."""
+        if self.failure is not None:
+            raise type(self.failure)(*self.failure.args)
+
+    @contextmanager
+    def submitting(self, work: str) -> Iterator[None]:
+        """Give the device ``work``; when it says that it is lost, that is so from then on."""
+        with self.watching():
+            self.last_work = work
+            yield
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Call the device for what is no work: a wait, a barrier, a free."""
+        self.check()
+        try:
+            yield
+        except DeviceLostError as error:
+            raise self.lose(str(error)) from error
+
+    def lose(self, reason: str) -> DeviceLostError:
+        """Note the loss, for every handle; the error to raise."""
+        lost = DeviceLostError(
+            f"device {self.name} is lost ({reason}); the last work submitted was {self.last_work}. Memory on it is "
+            "gone: call device.reopen() and make its tensors and Sessions again"
+        )
+        self.failure = lost
+        return lost
+
+
+_states: WeakKeyDictionary[DeviceAPI, dict[int, DeviceState]] = WeakKeyDictionary()
+
+
+def state_of(api: DeviceAPI, index: int) -> DeviceState:
+    """The present life of instance ``index`` of ``api``."""
+    known = _states.get(api)
+    if known is None:
+        known = _states.setdefault(api, {})
+    return known.get(index) or known.setdefault(index, DeviceState(f"{api.name}:{index}"))
+
+
+def begin_anew(api: DeviceAPI, index: int) -> None:
+    """End the present life of an instance: handles made from now on belong to the next."""
+    _states.setdefault(api, {})[index] = DeviceState(f"{api.name}:{index}")
+
+
+def _leave_behind() -> None:
+    """In a child process: a driver's state belongs to the parent."""
+    for api, lives in list(_states.items()):
+        if not api.survives_fork:
+            for state in lives.values():
+                state.failure = ForkedDeviceError(
+                    f"device {state.name} was opened by the parent process, and its driver does not survive a fork; "
+                    "start the process with the 'spawn' method, or open the device in the child alone"
+                )
+
+
+os.register_at_fork(after_in_child=_leave_behind)
