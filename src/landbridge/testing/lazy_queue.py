@@ -1,0 +1,199 @@
+"""Queued work that runs as late as legal: nothing happens before somebody waits, then in a seeded random order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable
+from random import Random
+from threading import Condition, RLock
+from typing import Any
+
+from landbridge.errors import DeviceLostError
+
+#: Longest sleep of a wait, in seconds, so that Ctrl-C is answered.
+_SLICE = 0.05
+
+
+class Task:
+    """One entry of a queue, and the Event of everything before and at it.
+
+    ``uses`` are the (block, start, stop, writes) it touches; ``keep_alive`` is held until it is done.
+    """
+
+    __slots__ = ("_queue", "action", "after", "done", "finished_ms", "held", "keep_alive", "stream", "uses", "what")
+
+    def __init__(
+        self,
+        queue: LazyQueue,
+        stream: Hashable,
+        what: str,
+        action: Callable[[], None] | None,
+        uses: tuple[tuple[Any, int, int, bool], ...],
+        keep_alive: object,
+    ) -> None:
+        self._queue = queue
+        self.stream = stream
+        self.what = what
+        self.action = action
+        self.uses = uses
+        self.keep_alive = keep_alive
+        self.after: list[Task] = []
+        self.done = False
+        self.held = False
+        self.finished_ms: float | None = None
+
+    def query(self) -> bool:
+        """Whether it is done. Being asked also moves the queue on by one task, so that polling ends."""
+        return self._queue.poll(self)
+
+    def synchronize(self, timeout: float | None = None) -> bool:
+        """Run what must come first, then this; False when ``timeout`` seconds pass before held work allows it."""
+        return self._queue.finish((self,), timeout)
+
+
+class LazyQueue:
+    """The tasks of one device instance on all its streams; ``rng`` chooses among those that may run.
+
+    A task runs after the one before it on its stream and after what it was told to wait for; nothing else orders
+    them. Every method may be called from any thread.
+    """
+
+    def __init__(self, rng: Random) -> None:
+        self._rng = rng
+        self._changed = Condition(RLock())
+        self._pending: list[Task] = []
+        self._last: dict[Hashable, Task] = {}
+        self._clock_ms = 0.0
+        self.last_submitted = "nothing"
+        self.lost = False
+
+    def submit(
+        self,
+        stream: Hashable,
+        what: str,
+        action: Callable[[], None] | None = None,
+        *,
+        uses: tuple[tuple[Any, int, int, bool], ...] = (),
+        after: tuple[Task, ...] = (),
+        keep_alive: object = None,
+        held: bool = False,
+    ) -> Task:
+        """Append a task to ``stream``, to run after ``after`` too; one that is ``held`` waits for ``release``."""
+        with self._changed:
+            self.check()
+            task = Task(self, stream, what, action, uses, keep_alive)
+            before = self._last.get(stream)
+            task.after = [t for t in (*after, *([before] if before else [])) if not t.done]
+            task.held = held
+            self._pending.append(task)
+            self._last[stream] = task
+            self.last_submitted = what
+            return task
+
+    def release(self, task: Task) -> None:
+        """Let a held task run."""
+        with self._changed:
+            task.held = False
+            self._changed.notify_all()
+
+    def poll(self, task: Task) -> bool:
+        """Whether ``task`` is done; then one task that may run does, whichever."""
+        with self._changed:
+            self.check()
+            done = task.done
+            ready = [t for t in self._pending if not t.held and all(b.done for b in t.after)]
+            if ready and not done:
+                self._run(self._rng.choice(ready))
+            return done
+
+    def finish(self, tasks: tuple[Task, ...], timeout: float | None = None) -> bool:
+        """Run ``tasks`` and what they wait for, in random order, now and then with others that may run too.
+
+        False when ``timeout`` seconds pass while held work stands in the way.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            with self._changed:
+                self.check()
+                needed = _closure(tasks)
+                if not needed:
+                    return True
+                pool = self._pending if self._rng.random() < 0.25 else needed
+                ready = [t for t in pool if not t.held and all(b.done for b in t.after)]
+                if ready:
+                    self._run(self._rng.choice(ready))
+                elif not any(not t.held and all(b.done for b in t.after) for t in needed):
+                    # Other threads release what is held; short sleeps keep the wait interruptible.
+                    left = _SLICE if deadline is None else min(_SLICE, deadline - time.monotonic())
+                    if left <= 0:
+                        return False
+                    self._changed.wait(left)
+
+    def finish_stream(self, stream: Hashable) -> None:
+        """Run everything that is queued on ``stream``."""
+        if (last := self._last.get(stream)) is not None:
+            self.finish((last,))
+
+    def finish_all(self) -> None:
+        """Run everything that is queued."""
+        with self._changed:
+            tasks = tuple(self._pending)
+        self.finish(tasks)
+
+    def last(self, stream: Hashable) -> Task | None:
+        """The task submitted last to ``stream``."""
+        return self._last.get(stream)
+
+    def touching(self, block: object, start: int, stop: int, *, writes: bool) -> tuple[Task, ...]:
+        """The pending tasks that an access of bytes ``start`` to ``stop`` of ``block`` conflicts with."""
+        with self._changed:
+            return tuple(
+                task
+                for task in self._pending
+                if any(b is block and (w or writes) and s < stop and start < e for b, s, e, w in task.uses)
+            )
+
+    def lose(self) -> None:
+        """Drop what is pending; from now on every call raises."""
+        with self._changed:
+            self.lost = True
+            for task in self._pending:
+                task.keep_alive = task.action = None
+            self._pending.clear()
+            self._changed.notify_all()
+
+    def check(self) -> None:
+        """Raise DeviceLostError once the device is lost."""
+        if self.lost:
+            raise DeviceLostError(
+                f"the simulated device was lost; the work submitted last was: {self.last_submitted}; "
+                "reopen the device and make new tensors, the old ones stay lost"
+            )
+
+    def _run(self, task: Task) -> None:
+        self._pending.remove(task)
+        if self._last.get(task.stream) is task:
+            del self._last[task.stream]
+        try:
+            if task.action is not None:
+                task.action()
+        finally:
+            self._clock_ms += 0.001
+            task.finished_ms = self._clock_ms
+            task.done = True
+            # What was waited for, and what was lent, is let go: an Event may outlive both.
+            task.action = task.keep_alive = None
+            task.after, task.uses = [], ()
+            self._changed.notify_all()
+
+
+def _closure(tasks: tuple[Task, ...]) -> list[Task]:
+    """The tasks that are not done among ``tasks`` and everything they wait for."""
+    found: dict[Task, None] = {}
+    todo = [task for task in tasks if not task.done]
+    while todo:
+        task = todo.pop()
+        if task not in found:
+            found[task] = None
+            todo += [before for before in task.after if not before.done]
+    return list(found)

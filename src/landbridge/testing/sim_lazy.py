@@ -1,0 +1,394 @@
+"""``sim:lazy``: a device of host memory that queues everything and is as unhelpful as the contract allows.
+
+Queued copies and launches run as late as legal, in a seeded random order among unordered streams. Blocks are
+poisoned when allocated and when freed; a use after free, or a free before the last queued use, is an error and
+stays in ``violations``. The seed is ``LANDBRIDGE_SIM_SEED`` or 0 and is part of every such error.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, ClassVar
+
+import numpy as np
+
+from landbridge.device.api import DEVICE_API_VERSION, DeviceAPI
+from landbridge.device.attr import DeviceAttr
+from landbridge.device.device import Device
+from landbridge.device.protocols import AccessMode, Event, HostMemory
+from landbridge.device.space import Region, Space
+from landbridge.device.stream import Stream
+from landbridge.errors import (
+    DeviceIndexError,
+    HostAccessError,
+    HostViewError,
+    InputError,
+    OutOfMemoryError,
+    UseAfterFreeError,
+)
+from landbridge.memory_kind import MemoryKind, normalize_scope
+from landbridge.testing.lazy_instance import POISON, Block, Hold, Instance, StreamHandle
+from landbridge.testing.lazy_queue import Task
+
+SEED_VARIABLE = "LANDBRIDGE_SIM_SEED"
+
+_INSTANCES = 2
+_CAPACITY = 1 << 28
+_QUARANTINE = 64  # freed blocks that are watched for late writes
+
+
+class SimLazyDeviceAPI(DeviceAPI):
+    """Two instances. ``global`` is hidden from the host and never pooled; ``shared`` is coherent host memory."""
+
+    name: ClassVar[str] = "sim:lazy"
+    api_version: ClassVar[int] = DEVICE_API_VERSION
+
+    def __init__(self, seed: int | None = None) -> None:
+        self.seed = int(os.environ.get(SEED_VARIABLE, "0")) if seed is None else seed
+        self._instances = [Instance(index, self.seed) for index in range(_INSTANCES)]
+        self._current = threading.local()
+        self._lock = threading.RLock()
+        #: What the runtime did against the contract, in words.
+        self.violations: list[str] = []
+        common = {
+            "coherent": True,
+            "alignment": 256,
+            "offset_alignment": 64,
+            "size_multiple": 64,
+            "max_bytes": _CAPACITY,
+            "capacity": _CAPACITY,
+            "allocators": ("naive", "pooled"),
+        }
+        self._kinds = {
+            "global": MemoryKind(**(common | {"scope": "global", "host_access": "none", "coherent": False})),  # type: ignore[arg-type]
+            "shared": MemoryKind(**(common | {"scope": "shared", "host_access": "read_write"})),  # type: ignore[arg-type]
+        }
+
+    def count(self) -> int:
+        """Always 2."""
+        return _INSTANCES
+
+    def get_attr(self, index: int, attr: DeviceAttr) -> object | None:
+        """Name and memory; None for the rest."""
+        match attr:
+            case DeviceAttr.PRODUCT_NAME:
+                return f"simulated device, lazy, seed {self.seed}"
+            case DeviceAttr.TOTAL_MEMORY:
+                return _CAPACITY
+            case DeviceAttr.AVAILABLE_MEMORY if 0 <= index < _INSTANCES:
+                return _CAPACITY - self._instances[index].used_bytes
+        return None
+
+    def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
+        """``global`` and ``shared``."""
+        return self._kinds
+
+    # --- lifecycle ---------------------------------------------------------------------------------------------
+
+    def open(self, index: int, **options: object) -> None:
+        """Start instance ``index`` anew with the option ``seed``; what was allocated before is lost."""
+        unknown = sorted(set(options) - {"seed"})
+        seed = options.get("seed", self.seed)
+        if unknown or not isinstance(seed, int):
+            raise InputError(f"sim:lazy: cannot open with {options}; legal: seed, an int")
+        self.seed = seed
+        self.reset(index)
+
+    def close(self, index: int) -> None:
+        """Finish what is queued on instance ``index``."""
+        self._live(index).queue.finish_all()
+
+    def reset(self, index: int) -> None:
+        """Lose instance ``index`` and reopen it."""
+        self.lose(index)
+        self.reopen(index)
+
+    def lose(self, index: int) -> None:
+        """Take the device away, as a driver crash does: from now on every call raises DeviceLostError."""
+        self._instance(index).queue.lose()
+
+    def reopen(self, index: int) -> Device:
+        """A new Device where one was lost; what was made before stays lost."""
+        if self._instance(index).queue.lost:
+            self._instances[index] = Instance(index, self.seed)
+        return Device(self, index)
+
+    # --- memory ------------------------------------------------------------------------------------------------
+
+    def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
+        """A poisoned block."""
+        instance = self._live(index)
+        scope = normalize_scope(scope)
+        kind = self._kinds.get(scope)
+        if kind is None:
+            raise InputError(f"sim:lazy has no memory scope {scope!r}; legal: {', '.join(self._kinds)}")
+        if nbytes < 0 or alignment < 1 or alignment & (alignment - 1):
+            raise InputError(
+                f"sim:lazy: {nbytes} bytes aligned to {alignment}; legal: at least 0 bytes, a power of two"
+            )
+        with self._lock:
+            if nbytes > _CAPACITY - instance.used_bytes:
+                raise OutOfMemoryError(
+                    f"sim:lazy:{index}: {nbytes} bytes asked, {instance.used_bytes} of {_CAPACITY} used; free tensors"
+                )
+            instance.used_bytes += nbytes
+        block = Block(instance, scope, nbytes, max(alignment, kind.alignment))
+        return Space(Device(self, index), scope, block)
+
+    def free_data_space(self, space: Space) -> None:
+        """Poison the block; an error while queued work uses it, and when it was freed before."""
+        block: Block = space.handle
+        if block.instance.queue.lost:
+            return
+        if not block.alive:
+            self._violation(f"{block} is freed twice")
+        pending = self._pending(block, 0, block.data.nbytes, writes=True)
+        with self._lock:
+            block.alive = False
+            block.data[:] = POISON
+            block.instance.used_bytes -= block.data.nbytes
+            freed = block.instance.freed
+            freed.append(block)
+            oldest = freed.popleft() if len(freed) > _QUARANTINE else None
+        if pending:
+            self._violation(f"{block} is freed before its last queued use, {pending[0].what}")
+        if oldest is not None:
+            self._check_poison(oldest)
+
+    def check_freed_blocks(self) -> None:
+        """Raise UseAfterFreeError when a freed block was written."""
+        for instance in self._instances:
+            for block in tuple(instance.freed):
+                self._check_poison(block)
+
+    def can_copy(self, src: Space, dst: Space) -> bool:
+        """Between any two of the instances, and with memory that the host can address."""
+        return all(s.device.api is self or s.device.capability(HostMemory) is not None for s in (src, dst))
+
+    def copy_data_from_to(
+        self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
+    ) -> Event | None:
+        """Queue the copy. Memory of the host is read or written when it runs, not before."""
+        ends = (src, dst)
+        owner = next((end.space.handle for end in (dst, src) if end.space.device.api is self), None)
+        if owner is None:
+            raise InputError(f"sim:lazy copies neither from {src.space.device} nor to {dst.space.device}")
+        for end in ends:
+            self._check_region(end, nbytes)
+        if src.space == dst.space:
+            if src.byte_offset == dst.byte_offset:
+                return None
+            if abs(src.byte_offset - dst.byte_offset) < nbytes:
+                raise InputError(
+                    f"sim:lazy: copy of {nbytes} bytes from {src.byte_offset} to {dst.byte_offset} of one space "
+                    "overlaps; give ranges that are apart"
+                )
+        what = f"copy of {nbytes} bytes from {src.space.device} to {dst.space.device}"
+
+        def run() -> None:
+            ctypes.memmove(self._address(dst, what), self._address(src, what), nbytes)
+
+        uses = tuple(
+            (end.space.handle, end.byte_offset, end.byte_offset + nbytes, end is dst)
+            for end in ends
+            if end.space.device.api is self
+        )
+        return self._submit(owner.instance.index, stream, what, run, uses=uses, keep_alive=keep_alive)
+
+    # --- host access -------------------------------------------------------------------------------------------
+
+    def host_pointer(self, space: Space) -> int:
+        """The address of a ``shared`` block; none while work on it is pending outside ``begin_host_access``."""
+        block = self._block(space)
+        if block.scope != "shared":
+            raise HostViewError(f"sim:lazy: the host cannot address scope {block.scope!r}; copy it to the host")
+        if not block.host_accesses and (pending := self._pending(block, 0, block.data.nbytes, writes=True)):
+            raise HostAccessError(
+                f"sim:lazy: {pending[0].what} is pending on {block}; wait for it, or use begin_host_access"
+            )
+        return block.address
+
+    def begin_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
+        """Run what the access must come after."""
+        block = self._block(region.space)
+        for task in self._pending(block, region.byte_offset, region.byte_offset + nbytes, writes=mode != "r"):
+            task.synchronize()
+        block.host_accesses += 1
+
+    def end_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
+        """The memory is coherent: nothing but the count of accesses changes."""
+        block = self._block(region.space)
+        block.host_accesses = max(0, block.host_accesses - 1)
+
+    # --- streams and events ------------------------------------------------------------------------------------
+
+    def create_stream(self, index: int) -> Stream:
+        """A queue that nothing orders with the others."""
+        return Stream(Device(self, index), StreamHandle(self._live(index)))
+
+    def free_stream(self, stream: Stream) -> None:
+        """What is queued still runs; nothing more may be queued."""
+        stream.handle.alive = False
+
+    def set_stream(self, index: int, stream: Stream | None) -> None:
+        """Note this thread's stream of the instance, for ``get_stream``; the queues do not change."""
+        self._key(index, stream)
+        vars(self._current)[str(index)] = stream
+
+    def get_stream(self, index: int) -> Stream | None:
+        """What this thread set last."""
+        found: Stream | None = vars(self._current).get(str(index))
+        return found
+
+    def stream_sync(self, index: int, stream: Stream | None) -> None:
+        """Run all that is queued on ``stream``."""
+        self._live(index).queue.finish_stream(self._key(index, stream))
+
+    def sync_stream_from_to(self, index: int, source: Stream | None, target: Stream | None) -> None:
+        """Make what is queued on ``target`` from now on run after all that is on ``source`` now."""
+        last = self._live(index).queue.last(self._key(index, source))
+        if last is not None:
+            self._submit(index, target, "a barrier", None, after=(last,))
+
+    def record_event(self, index: int, stream: Stream | None) -> Task:
+        """An event after all that is on ``stream`` now."""
+        return self._submit(index, stream, "an event", None)
+
+    def wait_event(self, index: int, stream: Stream | None, event: Event) -> None:
+        """Make what is queued on ``stream`` from now on run after ``event``."""
+        if isinstance(event, Task) and not event.done:
+            self._submit(index, stream, "a wait", None, after=(event,))
+
+    def event_query(self, event: Event) -> bool:
+        """As ``event.query()``."""
+        return event.query()
+
+    def event_synchronize(self, event: Event, timeout: float | None) -> bool:
+        """As ``event.synchronize(timeout)``."""
+        return event.synchronize(timeout)
+
+    def elapsed_ms(self, start: Event, end: Event) -> float | None:
+        """Between two completed events, by a clock that counts a microsecond a task; None before."""
+        times = [event.finished_ms for event in (start, end) if isinstance(event, Task)]
+        if len(times) < 2 or times[0] is None or times[1] is None:
+            return None
+        return times[1] - times[0]
+
+    def hold(self, index: int, stream: Stream | None = None) -> Hold:
+        """Keep ``stream`` from running anything queued from now on until the Hold is released."""
+        instance = self._live(index)
+        return Hold(instance.queue, instance.queue.submit(self._key(index, stream), "a hold", held=True))
+
+    # --- modules -----------------------------------------------------------------------------------------------
+
+    def load_module(self, index: int, binary: bytes, format: str) -> object:
+        """The Python module whose import path is ``binary``; its functions are the kernels."""
+        if format != "python":
+            raise InputError(f"sim:lazy loads no modules of format {format!r}; legal: python")
+        return import_module(binary.decode())
+
+    def launch(
+        self,
+        module: object,
+        function: str,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        args: Sequence[Region | int | float],
+        stream: Stream | None,
+    ) -> Event | None:
+        """Queue ``function(grid, block, *args)``; a Region becomes a uint8 array to the end of its space."""
+        kernel = getattr(module, function)
+        regions = [arg for arg in args if isinstance(arg, Region)]
+        owner = next((r.space.device for r in regions if r.space.device.api is self), None)
+        index = stream.device.index if stream is not None else owner.index if owner is not None else 0
+        for region in regions:
+            self._check_region(region, 0)
+        what = f"launch of {function}"
+
+        def run() -> None:
+            kernel(grid, block, *(self._bytes(arg, what) if isinstance(arg, Region) else arg for arg in args))
+
+        uses = tuple((r.space.handle, r.byte_offset, self._block(r.space).data.nbytes, True) for r in regions)
+        return self._submit(index, stream, what, run, uses=uses)
+
+    # --- inside ------------------------------------------------------------------------------------------------
+
+    def _submit(self, index: int, stream: Stream | None, what: str, action: Any, **rest: Any) -> Task:
+        target = stream.device.index if stream is not None else index
+        return self._live(target).queue.submit(self._key(target, stream), what, action, **rest)
+
+    def _instance(self, index: int) -> Instance:
+        if not 0 <= index < _INSTANCES:
+            raise DeviceIndexError(f"sim:lazy:{index} does not exist; legal indices: 0 to {_INSTANCES - 1}")
+        return self._instances[index]
+
+    def _live(self, index: int) -> Instance:
+        instance = self._instance(index)
+        instance.queue.check()
+        return instance
+
+    def _key(self, index: int, stream: Stream | None) -> StreamHandle | None:
+        if stream is None:
+            return None
+        handle: StreamHandle = stream.handle
+        if stream.device.api is not self or stream.device.index != index:
+            raise InputError(
+                f"a stream of {stream.device} was given to sim:lazy:{index}; a stream belongs to one device"
+            )
+        handle.instance.queue.check()
+        if not handle.alive:
+            raise UseAfterFreeError("this stream was freed; create another one")
+        return handle
+
+    def _block(self, space: Space) -> Block:
+        block: Block = space.handle
+        block.instance.queue.check()
+        if not block.alive:
+            self._violation(f"{block} is used after it was freed")
+        return block
+
+    def _pending(self, block: Block, start: int, stop: int, *, writes: bool) -> list[Task]:
+        found: list[Task] = []
+        for instance in self._instances:
+            found += instance.queue.touching(block, start, stop, writes=writes)
+        return found
+
+    def _check_region(self, region: Region, nbytes: int) -> None:
+        if region.space.device.api is not self:
+            return
+        size = self._block(region.space).data.nbytes
+        if nbytes < 0 or not 0 <= region.byte_offset <= size - nbytes:
+            raise InputError(
+                f"sim:lazy: {nbytes} bytes from {region.byte_offset} do not lie in a space of {size} bytes"
+            )
+
+    def _address(self, region: Region, what: str) -> int:
+        """The address of ``region``, asked when ``what`` runs."""
+        space = region.space
+        if space.device.api is self:
+            if not space.handle.alive:
+                self._violation(f"{what} uses {space.handle} after it was freed")
+            return int(space.handle.address) + region.byte_offset
+        host = space.device.capability(HostMemory)
+        if host is None:
+            raise HostViewError(f"{what}: {space.device} has no memory that the host can address")
+        return host.host_pointer(space) + region.byte_offset
+
+    def _bytes(self, region: Region, what: str) -> np.ndarray[Any, Any]:
+        self._address(region, what)
+        data: np.ndarray[Any, Any] = region.space.handle.data[region.byte_offset :]
+        return data
+
+    def _check_poison(self, block: Block) -> None:
+        if not (block.data == POISON).all():
+            block.data[:] = POISON
+            self._violation(f"{block} was written after it was freed")
+
+    def _violation(self, what: str) -> None:
+        text = f"sim:lazy: {what} (seed {self.seed}; set {SEED_VARIABLE}={self.seed} to repeat)"
+        self.violations.append(text)
+        raise UseAfterFreeError(text)
