@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from landbridge.device.protocols import AccessMode, HostBarriers
-from landbridge.device.space import Region
 from landbridge.errors import HostAccessError, HostViewError, UseAfterFreeError
+from landbridge.memory.coherence import begin_host_access, end_host_access
 from landbridge.memory.export import export_array
 from landbridge.memory.storage import Access, Storage
 
@@ -80,7 +80,7 @@ class HostView:
         return Tensor.from_numpy_view(self._array(self._live))
 
     def flush(self) -> None:
-        """Make what the host wrote visible to the device."""
+        """Make what the host wrote visible to the device; raises HostAccessError when the device wrote there too."""
         self._live  # noqa: B018
         if self.mode == "r":
             raise HostAccessError("a view of mode 'r' has nothing to flush; ask for mode 'w' or 'rw'")
@@ -115,25 +115,10 @@ class HostView:
         )
 
     def _begin(self, mode: AccessMode) -> None:
-        self._storage.wait(self._start, self._stop, writes=mode != "r")
-        if (api := self._storage.device.capability(HostBarriers)) is not None:
-            region, nbytes = self._granules()
-            with self._storage.device.state.watching():
-                api.begin_host_access(region, nbytes, mode)
+        begin_host_access(self._storage, self._start, self._stop, mode)
 
     def _end(self, mode: AccessMode) -> None:
-        if (api := self._storage.device.capability(HostBarriers)) is not None:
-            region, nbytes = self._granules()
-            with self._storage.device.state.watching():
-                api.end_host_access(region, nbytes, mode)
-
-    def _granules(self) -> tuple[Region, int]:
-        """The bytes of the view, rounded outwards to whole granules of the Space."""
-        region = self._storage.live_region
-        granule = self._storage.kind.coherence_granule
-        start = (region.byte_offset + self._start) // granule * granule
-        stop = -(-(region.byte_offset + self._stop) // granule) * granule
-        return Region(region.space, start), stop - start
+        end_host_access(self._storage, self._start, self._stop, mode)
 
 
 def _check_mode(tensor: Tensor, storage: Storage, mode: AccessMode) -> None:

@@ -29,6 +29,7 @@ from landbridge.errors import (
 )
 from landbridge.memory.allocators.base import Allocator
 from landbridge.memory.allocators.default import allocate_or_trim, default_allocator
+from landbridge.memory.coherence import Coherence
 from landbridge.memory_kind import MemoryKind
 
 
@@ -82,6 +83,7 @@ class Storage:
         "_queued",
         "_release",
         "_views",
+        "coherence",
         "kind",
         "nbytes",
         "owner",
@@ -104,6 +106,8 @@ class Storage:
         self.nbytes = nbytes
         self.readonly = readonly
         self.owner = owner
+        #: Who wrote each granule last; None where host and device see each other's writes.
+        self.coherence = None if kind.coherent or kind.host_access == "none" else Coherence()
         self._release = release
         self._address: int | None = None
         self._exports: set[ref[Any]] | None = None

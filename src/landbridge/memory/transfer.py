@@ -12,6 +12,7 @@ from landbridge.device.space import Region, Space
 from landbridge.device.stream import Stream, current_stream
 from landbridge.errors import InputError
 from landbridge.memory import ledger
+from landbridge.memory.coherence import before_device_access
 from landbridge.memory.storage import Access, Storage, any_view_open, host_device
 
 if TYPE_CHECKING:
@@ -63,13 +64,15 @@ def copy_tensor(dst: Tensor, src: Tensor, *, cause: str, stream: Stream | None =
 def _copy_by(by: Device, dst: Tensor, src: Tensor, cause: str, stream: Stream | None) -> None:
     source, target = src.storage, dst.storage
     ledger.announce(src.nbytes, cause=cause, tensor=repr(src), source=str(src.device), destination=str(dst.device))
+    _check_overlap(dst, src, cause)
     (src_start, src_stop), (dst_start, dst_stop) = src.byte_range, dst.byte_range
     source.wait(src_start, src_stop, writes=False)
     target.wait(dst_start, dst_stop, writes=True)
     if stream is None:
         stream = current_stream(by)
+    before_device_access(source, src_start, src_stop, writes=False)
+    before_device_access(target, dst_start, dst_stop, writes=True)
     from_region, to_region = source.live_region, target.live_region
-    _check_overlap(dst, src, cause)
     for src_offset, dst_offset, nbytes in _runs(src, dst):
         with by.state.submitting(f"{cause} of {nbytes} bytes of {src!r} to {dst!r}"):
             event = by.api.copy_data_from_to(

@@ -1,0 +1,48 @@
+"""ByteRanges: a set of bytes as half-open ranges that are apart."""
+
+from __future__ import annotations
+
+Range = tuple[int, int]
+
+
+class ByteRanges:
+    """Starts empty; few ranges are expected, so that a plain sorted list serves."""
+
+    __slots__ = ("_ranges",)
+
+    def __init__(self) -> None:
+        self._ranges: list[Range] = []
+
+    def add(self, start: int, stop: int) -> None:
+        """Put ``start <= b < stop`` in; ranges that touch become one."""
+        apart: list[Range] = []
+        for low, high in self._ranges:
+            if high < start or stop < low:
+                apart.append((low, high))
+            else:
+                start, stop = min(start, low), max(stop, high)
+        if start < stop:
+            apart.append((start, stop))
+        self._ranges = sorted(apart)
+
+    def remove(self, start: int, stop: int) -> None:
+        """Take ``start <= b < stop`` out."""
+        pieces = [piece for low, high in self._ranges for piece in ((low, min(high, start)), (max(low, stop), high))]
+        self._ranges = [(low, high) for low, high in pieces if low < high]
+
+    def within(self, start: int, stop: int) -> list[Range]:
+        """What of ``start <= b < stop`` is in the set, in order."""
+        cut = ((max(low, start), min(high, stop)) for low, high in self._ranges)
+        return [(low, high) for low, high in cut if low < high]
+
+    def outside(self, start: int, stop: int) -> list[Range]:
+        """What of ``start <= b < stop`` is not in the set, in order."""
+        gaps = []
+        for low, high in self.within(start, stop):
+            gaps.append((start, low))
+            start = high
+        gaps.append((start, stop))
+        return [(low, high) for low, high in gaps if low < high]
+
+    def __bool__(self) -> bool:
+        return bool(self._ranges)

@@ -1,0 +1,103 @@
+"""Coherence: who wrote each granule last, where host and device do not see each other's writes.
+
+A granule is clean, host-dirty (the host wrote, the device does not see it yet) or device-dirty (the reverse). Both
+at once would lose one side's writes and is an error. Barriers are rounded outwards to whole granules, a host-dirty
+one is flushed before any access of the device. Coherent memory has no such state, and its barriers are no-ops.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from landbridge.device.protocols import AccessMode, HostBarriers
+from landbridge.device.space import Region
+from landbridge.errors import HostAccessError
+from landbridge.memory.byte_ranges import ByteRanges, Range
+
+if TYPE_CHECKING:
+    from landbridge.memory.storage import Storage
+
+
+class Coherence:
+    """The granules of one Storage of a kind that is not coherent; bytes count from the start of the Storage."""
+
+    __slots__ = ("device_dirty", "host_dirty")
+
+    def __init__(self) -> None:
+        self.host_dirty = ByteRanges()
+        self.device_dirty = ByteRanges()
+
+
+def begin_host_access(storage: Storage, start: int, stop: int, mode: AccessMode) -> None:
+    """Make ``start <= b < stop`` ready for the host, which then reads or writes them as ``mode`` says.
+
+    Waits for what is queued on their granules. "w" discards what the range held, but not what else those hold.
+    """
+    low, high = _granules(storage, start, stop)
+    storage.wait(low, high, writes=mode != "r")
+    state = storage.coherence
+    if state is None:
+        _begin(storage, low, high, mode)
+        return
+    for written in state.host_dirty.within(low, high):
+        _end(storage, *written, "w")  # another view has its granules here: the barrier must not bring old bytes back
+    shares_granules = low < start or stop < min(high, storage.nbytes)
+    _begin(storage, low, high, "rw" if mode == "w" and shares_granules else mode)
+    state.device_dirty.remove(low, high)
+    if mode != "r":
+        state.host_dirty.add(low, high)
+
+
+def end_host_access(storage: Storage, start: int, stop: int, mode: AccessMode) -> None:
+    """Make what the host wrote of ``start <= b < stop`` visible to the device, when ``mode`` writes.
+
+    Raises HostAccessError when the device wrote to the same granules meanwhile; no barrier is called then.
+    """
+    low, high = _granules(storage, start, stop)
+    state = storage.coherence
+    if state is None or mode == "r":
+        _end(storage, low, high, mode)
+        return
+    if lost := state.device_dirty.within(low, high):
+        state.host_dirty.remove(low, high)
+        raise HostAccessError(
+            f"host and device both wrote bytes {lost[0][0]} to {lost[0][1]} of a storage on {storage.device}, whose "
+            f"granules are {storage.kind.coherence_granule} bytes: what the host wrote there is not flushed; call "
+            "invalidate() before writing, and leave the view before the device writes"
+        )
+    _end(storage, low, high, mode)
+    state.host_dirty.remove(low, high)
+
+
+def before_device_access(storage: Storage, start: int, stop: int, *, writes: bool) -> None:
+    """Flush what the host wrote of ``start <= b < stop``; call it before the device is given work on them."""
+    state = storage.coherence
+    if state is None:
+        return
+    low, high = _granules(storage, start, stop)
+    for written in state.host_dirty.within(low, high):
+        _end(storage, *written, "w")
+    state.host_dirty.remove(low, high)
+    if writes:
+        state.device_dirty.add(low, high)
+
+
+def _granules(storage: Storage, start: int, stop: int) -> Range:
+    """The range rounded outwards to whole granules, which are counted from the start of the Space."""
+    offset = storage.live_region.byte_offset
+    granule = storage.kind.coherence_granule
+    return (offset + start) // granule * granule - offset, -(-(offset + stop) // granule) * granule - offset
+
+
+def _begin(storage: Storage, start: int, stop: int, mode: AccessMode) -> None:
+    region = storage.live_region
+    if (api := region.space.device.capability(HostBarriers)) is not None:
+        with region.space.device.state.watching():
+            api.begin_host_access(Region(region.space, region.byte_offset + start), stop - start, mode)
+
+
+def _end(storage: Storage, start: int, stop: int, mode: AccessMode) -> None:
+    region = storage.live_region
+    if (api := region.space.device.capability(HostBarriers)) is not None:
+        with region.space.device.state.watching():
+            api.end_host_access(Region(region.space, region.byte_offset + start), stop - start, mode)
