@@ -11,8 +11,10 @@ from dataclasses import dataclass
 
 from landbridge.errors import UnknownDeviceError
 
-_PLAIN = re.compile(r"(?P<name>[A-Za-z_][\w.\-]*(?::[A-Za-z_][\w.\-]*)*)(?::(?P<index>[0-9]+))?")
+_PLAIN = re.compile(r"(?P<name>[A-Za-z_][\w.\-]*(?::[A-Za-z_][\w.\-]*)*)(?::(?P<index>[0-9]{1,9}))?")
 _WRAPPED = re.compile(r"(?P<name>[A-Za-z_][\w.\-]*(?::[A-Za-z_][\w.\-]*)*)\((?P<inner>.*)\)")
+
+_MOST_WRAPPERS = 8
 
 
 @dataclass(frozen=True)
@@ -30,12 +32,17 @@ class DeviceName:
 def parse_device_name(text: str) -> DeviceName:
     """The DeviceName that ``text`` spells; raises UnknownDeviceError when it spells none."""
     stripped = text.strip()
-    if match := _PLAIN.fullmatch(stripped):
-        return DeviceName(match["name"], int(match["index"] or 0))
-    if match := _WRAPPED.fullmatch(stripped):
-        inner = parse_device_name(match["inner"])
-        return DeviceName(match["name"], inner.index, inner)
-    raise UnknownDeviceError(
-        f"{text!r} is not a device name; legal: name[:index], as in cpu or opencl:1, "
-        "or a wrapper around one, as in sanitize(opencl:0)"
-    )
+    wrappers: list[str] = []
+    while len(wrappers) < _MOST_WRAPPERS and (match := _WRAPPED.fullmatch(stripped)):
+        wrappers.append(match["name"])
+        stripped = match["inner"].strip()
+    match = _PLAIN.fullmatch(stripped)
+    if match is None:
+        raise UnknownDeviceError(
+            f"{text[:99]!r} is not a device name; legal: name[:index], as in cpu or opencl:1, "
+            f"or at most {_MOST_WRAPPERS} wrappers around one, as in sanitize(opencl:0)"
+        )
+    name = DeviceName(match["name"], int(match["index"] or 0))
+    for wrapper in reversed(wrappers):
+        name = DeviceName(wrapper, name.index, name)
+    return name

@@ -10,6 +10,7 @@ from landbridge.errors import InputError
 HostAccess = Literal["none", "read", "write", "read_write"]
 HOST_ACCESSES: tuple[HostAccess, ...] = ("none", "read", "write", "read_write")
 GLOBAL_SCOPE = "global"
+_ALLOCATORS = (("pooled", "naive"), ("naive", "pooled"), ("pooled",), ("naive",))
 
 
 def normalize_scope(scope: str) -> str:
@@ -57,23 +58,34 @@ class MemoryKind:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scope", normalize_scope(self.scope))
+        if not isinstance(self.scope, str):
+            raise self._illegal("scope", self.scope, "a name")
+        for field in ("coherent", "cached", "pinned", "importable", "exportable"):
+            if not isinstance(getattr(self, field), bool):
+                raise self._illegal(field, getattr(self, field), "True or False")
+        if not isinstance(self.physically_contiguous, bool | None):
+            raise self._illegal("physically_contiguous", self.physically_contiguous, "True, False or None")
         if self.host_access not in HOST_ACCESSES:
             raise self._illegal("host_access", self.host_access, f"one of {', '.join(HOST_ACCESSES)}")
         for field in ("alignment", "offset_alignment", "coherence_granule", "row_alignment"):
             value = getattr(self, field)
-            if value < 1 or value & (value - 1):
+            if type(value) is not int or value < 1 or value & (value - 1):
                 raise self._illegal(field, value, "a power of two")
         for field in ("size_multiple", "ndim"):
-            if getattr(self, field) < 1:
-                raise self._illegal(field, getattr(self, field), "at least 1")
+            value = getattr(self, field)
+            if type(value) is not int or value < 1:
+                raise self._illegal(field, value, "at least 1")
         for field in ("max_bytes", "max_binding_bytes", "capacity", "dma_address_bits"):
             value = getattr(self, field)
-            if value is not None and value < 0:
+            if value is not None and (type(value) is not int or value < 0):
                 raise self._illegal(field, value, "None or at least 0")
         if self.coherent and self.coherence_granule != 1:
             raise self._illegal("coherence_granule", self.coherence_granule, "1, because the kind is coherent")
-        if not self.allocators or set(self.allocators) - {"pooled", "naive"}:
-            raise self._illegal("allocators", self.allocators, 'a non-empty selection of "pooled" and "naive"')
+        if self.allocators not in _ALLOCATORS:
+            raise self._illegal("allocators", self.allocators, f"one of {_ALLOCATORS}")
+        device = self.dlpack_device
+        if device is not None and not (isinstance(device, tuple) and [type(n) for n in device] == [int, int]):
+            raise self._illegal("dlpack_device", device, "None or (device type, index)")
 
     def _illegal(self, field: str, value: object, legal: str) -> InputError:
         return InputError(f"MemoryKind of scope {self.scope!r}: {field} is {value!r}; legal: {legal}")

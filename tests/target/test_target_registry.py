@@ -35,12 +35,12 @@ def toy() -> Iterator[None]:
     targets.unregister("toy")
 
 
-_names = st.text(st.characters(exclude_characters=",", exclude_categories=("Cs",)), min_size=1, max_size=8)
+_names = st.text(st.characters(exclude_characters=",\0", exclude_categories=("Cs",)), min_size=1, max_size=8)
 _options = st.fixed_dictionaries(
     {},
     optional={
-        "label": st.text(st.characters(exclude_categories=("Cs",)), max_size=12),
-        "lanes": st.integers(1, 1 << 70),
+        "label": st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=12),
+        "lanes": st.integers(1, (1 << 63) - 1),
         "fast": st.booleans(),
         "features": st.lists(_names, max_size=4).map(tuple),
         "level": st.sampled_from(["low", "high"]),

@@ -19,11 +19,15 @@ def read_csv(path: str | Path) -> list[Buffer]:
     """
     with Path(path).open(newline="", encoding="utf-8") as file:
         rows = csv.reader(file)
-        columns = [_COLUMNS.get(name.strip().lower(), "") for name in next(rows, [])]
-        missing = {"id", "start", "end", "size"} - set(columns)
-        if missing:
-            raise PlanError(f"{path}: the first line must name the columns id, lower, upper and size")
-        return [_buffer(path, line, dict(zip(columns, row, strict=False))) for line, row in enumerate(rows, 2) if row]
+        try:
+            columns = [_COLUMNS.get(name.strip().lower(), "") for name in next(rows, [])]
+            numbered = list(enumerate(rows, 2))
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise PlanError(f"{path}: after line {rows.line_num}, this is no CSV in UTF-8: {error}") from error
+    missing = {"id", "start", "end", "size"} - set(columns)
+    if missing:
+        raise PlanError(f"{path}: the first line must name the columns id, lower, upper and size")
+    return [_buffer(path, line, dict(zip(columns, row, strict=False))) for line, row in numbered if row]
 
 
 def _buffer(path: str | Path, line: int, row: dict[str, str]) -> Buffer:

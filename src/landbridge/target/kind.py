@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeGuard
 
 from landbridge.errors import TargetError
 from landbridge.memory_kind import MemoryKind
@@ -16,6 +16,8 @@ Options = Mapping[str, OptionValue]
 #: Words of the dict form that are about the Target itself, so no option may be called by them.
 RESERVED = frozenset({"kind", "keys", "memory", "shares", "host"})
 
+#: Integers of a target stay below this, so that every reader of its JSON can hold them.
+_INT_END = 1 << 63
 _TRUE, _FALSE = ("1", "true", "on", "yes"), ("0", "false", "off", "no")
 
 
@@ -49,8 +51,8 @@ class Option:
         if self.choices:
             return "one of " + ", ".join(self.choices)
         return {
-            "str": "a string",
-            "int": f"an integer, at least {self.minimum}",
+            "str": "text without NUL",
+            "int": f"an integer, at least {self.minimum}, below 2**63",
             "bool": "0 or 1",
             "list": "names joined by commas",
         }[self.type]
@@ -67,9 +69,9 @@ class Option:
             items = value.split(",") if isinstance(value, str) else value
             if not isinstance(items, list | tuple):
                 return None
-            names = tuple(str(item) for item in items if item != "")
-            return None if any("," in name for name in names) else names
-        return value if isinstance(value, str) else None
+            names = tuple(item for item in items if item != "")
+            return names if all(_is_text(name) and "," not in name for name in names) else None
+        return value if _is_text(value) else None
 
     def _integer(self, value: object) -> int | None:
         if isinstance(value, bool) or not isinstance(value, int | str):
@@ -78,7 +80,18 @@ class Option:
             number = int(value)
         except ValueError:
             return None
-        return number if number >= self.minimum else None
+        return number if self.minimum <= number < _INT_END else None
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    """Whether ``value`` is text that files, and the arguments of other programs, can hold."""
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which JSON can write
+        return False
+    return True
 
 
 @dataclass(frozen=True)

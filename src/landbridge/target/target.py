@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from types import MappingProxyType
@@ -54,16 +55,18 @@ class Target:
     host: Target | None
 
     def __init__(self, spec: str | Mapping[str, object] | Target, host: str | Target | None = None) -> None:
-        form = _form(spec)
-        if host is not None:
-            form["host"] = host
-        self._fill(form, resolve=True)
+        with _refusals():
+            form = _form(spec)
+            if host is not None:
+                form["host"] = host
+            self._fill(form, resolve=True)
 
     @classmethod
     def from_json(cls, json_text: str) -> Target:
         """The Target whose ``to_json()`` this is, as recorded: nothing is resolved again."""
         target = cls.__new__(cls)
-        target._fill(text.parse(json_text), resolve=False)
+        with _refusals():
+            target._fill(_form(json_text), resolve=False)
         return target
 
     @classmethod
@@ -86,7 +89,10 @@ class Target:
         form: dict[str, Any] = {"kind": self.kind}
         form.update((k, list(v) if isinstance(v, tuple) else v) for k, v in self.options.items())
         form["keys"] = list(self.keys)
-        form["memory"] = [asdict(memory) for memory in self.memory]
+        form["memory"] = [
+            {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(memory).items()}
+            for memory in self.memory
+        ]
         form["shares"] = [list(pair) for pair in self.shares]
         form["host"] = None if self.host is None else self.host.to_dict()
         return form
@@ -199,6 +205,17 @@ class Target:
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Values that Python itself refuses to print or to nest deeper, as a TargetError."""
+    try:
+        yield
+    except TargetError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise TargetError(f"the target states something that is too large: {error}") from error
 
 
 def _form(spec: str | Mapping[str, object] | Target) -> dict[str, object]:

@@ -38,7 +38,7 @@ def parse(text: str) -> dict[str, object]:
 def _parse_json(text: str) -> dict[str, object]:
     try:
         form = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:  # no JSON, an integer too long to read, or nested too deep
         raise TargetError(f"target JSON does not parse: {error}") from error
     if not isinstance(form, dict):
         raise TargetError(f"target JSON must be an object with the key 'kind', not {type(form).__name__}")
