@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -84,9 +85,27 @@ class IRModule:
         constants: dict[str, np.ndarray[Any, Any]] | None = None,
     ) -> IRModule:
         """IR from text; raises ParseError with the place of the fault."""
+        _check_strings(text)
         try:
             op = Parser(context(), text).parse_module()
             op.verify()
+        except RecursionError as error:
+            raise ParseError("the IR text is nested too deep to parse; give it fewer regions inside regions") from error
         except (XdslParseError, VerifyException) as error:
             raise ParseError(f"the IR text does not parse: {error}") from error
         return IRModule(op, targets, vdevices, dict(constants or {}))
+
+
+# Text with whole comments and strings; possessive, so that it takes linear time.
+_WHOLE_STRINGS = re.compile(
+    r'(?:[^"/]|//[^\n]*+|/(?!/)|"(?:[^"\\\n\v\f]|\\["nt\\]|\\[0-9A-Fa-f]{2})*+")*+',
+)
+
+
+def _check_strings(text: str) -> None:
+    """Raise ParseError for a string that is not closed: xdsl takes exponential time to find out."""
+    match = _WHOLE_STRINGS.match(text)
+    end = match.end() if match else 0
+    if end < len(text):
+        line = text.count("\n", 0, end) + 1
+        raise ParseError(f"the IR text does not parse: the string that begins in line {line} is not closed in it")
