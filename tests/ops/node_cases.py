@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
 from onnx.backend.test.case.node import collect_testcases
 
+import landbridge as lb
 from landbridge.errors import ShapeError, UnsupportedOperatorError
 from landbridge.frontend.onnx import import_onnx
 from landbridge.ir.module import IRModule
@@ -42,14 +43,18 @@ def names(op_types: Sequence[str], exclude: str = "$^") -> list[str]:
     )
 
 
-def check(name: str, target: Target) -> None:
-    """Import, interpret and compare with the stored outputs."""
+#: What gives the outputs of a module for its inputs by name.
+Runner: TypeAlias = Callable[[IRModule, Mapping[str, np.ndarray[Any, Any]]], Sequence[np.ndarray[Any, Any]]]
+
+
+def check(name: str, target: Target, run: Runner = run_module) -> None:
+    """Import, run (the interpreter of the IR, unless another is given) and compare with the stored outputs."""
     case = cases()[name]
     for inputs, wanted in case.data_sets:
         feeds = [_array(v) for v in inputs]
         module, left = imported(case.model, feeds, target)
         verify(module)
-        results = run_module(module, left)
+        results = run(module, left)
         assert names_of(module.main, "lb.output_names") == [o.name for o in case.model.graph.output]
         for result, expected in zip(results, wanted, strict=True):
             expected = _array(expected)
@@ -58,6 +63,12 @@ def check(name: str, target: Target) -> None:
             if result.dtype.kind in "fV":
                 result, expected = result.astype(np.float64), expected.astype(np.float64)
             np.testing.assert_allclose(result, expected, rtol, max(case.atol or 0, 1e-5))
+
+
+def run_compiled(module: IRModule, feeds: Mapping[str, np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+    """The outputs of ``module`` compiled for its target."""
+    session = lb.Session(lb.compile(module, module.targets[0]), num_threads=1)
+    return [np.asarray(output) for output in session(*(feeds[spec.name] for spec in session.inputs))]
 
 
 def _array(value: Any) -> np.ndarray[Any, Any]:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from landbridge.dtypes import dtype
 from landbridge.ir.scalars import ScalarBuilder, Value, is_float
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.registry import Handler, operator
@@ -191,7 +192,17 @@ def modulo(c: OpContext, a: Operand, b: Operand) -> Operand:
 def bit_shift(c: OpContext, a: Operand, b: Operand) -> Operand:
     """``a`` shifted by ``b`` bits in ``direction``."""
     kind = "shl" if c.attribute("direction") == "LEFT" else "shr"
-    return c.elementwise(kind, [a, b], lambda s, x, y: s.binary(kind, x, y))
+
+    def shifted(s: ScalarBuilder, x: Value, y: Value) -> Value:
+        # By the width or more, negative amounts among them, arith gives no value: what is shifted in is left.
+        signed = not x.dtype.startswith("uint")
+        bits = 8 * dtype(x.dtype).itemsize
+        amount = s.cast(y, f"uint{bits}")
+        most = s.cast(s.minimum(amount, bits - 1), x.dtype)
+        within = s.binary(kind, x, most)
+        return within if signed and kind == "shr" else s.select(amount < bits, within, 0)
+
+    return c.elementwise(kind, [a, b], shifted)
 
 
 @operator("BitwiseNot")

@@ -65,8 +65,10 @@ def lower_prim(function: func.FuncOp, machine: Machine) -> func.FuncOp:
     code = Code(block)
     buffers: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=False))
     begin, end = block.args[-2], block.args[-1]
-    nests = build_nests(prim)
-    if len(nests) == 1:
+    nests = [nest for nest in build_nests(prim) if not nest.is_empty]
+    if not nests:
+        tasks = 0
+    elif len(nests) == 1:
         tasks = _single(code, simplify(nests[0]), machine, buffers, begin, end)
     else:
         tasks = _several(code, prim, nests, machine, buffers, begin, end)
@@ -186,7 +188,7 @@ def _several(
     extents = [nests[0].dims[i].extent for i in range(length)]
     count = math.prod(extents)
     temporaries = set(prim.temporaries)
-    used = {a.buffer for n in nests for a in n.accesses()} & temporaries
+    used = {b for n in nests for b in (*(a.buffer for a in n.accesses()), *n.loaded())} & temporaries
     size = sum(nbytes_of(t.type) // count for t in used)
     if size > MAX_STACK_BYTES:
         raise CodegenError(

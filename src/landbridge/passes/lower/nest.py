@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith, linalg
+from xdsl.dialects import arith, linalg, memref
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.ir.affine import AffineMap
@@ -78,6 +78,15 @@ class Nest:
         """The reduction stage, if any; it is the first."""
         return self.stages[0] if self.stages[0].reduces else None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no point is computed: a loop that is no reduction runs over nothing."""
+        return any(d.extent == 0 and not d.reduction for d in self.dims)
+
+    def loaded(self) -> set[SSAValue]:
+        """Buffers that bodies read at computed indices."""
+        return {buffer for s in self.stages for buffer in loaded_buffers(s.body)}
+
     def accesses(self) -> list[Access]:
         """All memory reads and stored writes."""
         found: list[Access] = []
@@ -85,6 +94,11 @@ class Nest:
             found += [r for r in s.reads if isinstance(r, Access)]
             found += [w for w, stored in zip(s.writes, s.stored, strict=True) if stored]
         return found
+
+
+def loaded_buffers(body: Block) -> list[SSAValue]:
+    """What the loads of a body read."""
+    return [op.memref for op in body.ops if isinstance(op, memref.LoadOp)]
 
 
 @dataclass(frozen=True)
@@ -180,6 +194,8 @@ class _Group:
             return False
         if any(o.buffer in pads and pads[o.buffer].source in self._written for o in g.ins):
             return False
+        if any(buffer in self._written for buffer in loaded_buffers(g.body)):
+            return False
         dims = {i: linearize(e) for i, e in enumerate(out_map.results)}
         reads: list[Access | Register | None] = []
         for o in g.ins:
@@ -194,7 +210,8 @@ class _Group:
 
     def memory_reads(self) -> list[SSAValue]:
         """Buffers this nest reads from memory."""
-        return [r.buffer for s in self.stages for r in s.reads if isinstance(r, Access)]
+        at_points = [r.buffer for s in self.stages for r in s.reads if isinstance(r, Access)]
+        return at_points + [buffer for s in self.stages for buffer in loaded_buffers(s.body)]
 
     def nest(self, visible: object) -> Nest:
         """The finished nest; a temporary that nobody reads from memory is not stored."""

@@ -18,6 +18,8 @@ def shared_prefix(nests: list[Nest]) -> int:
     if len(nests) < 2:
         return 0
     between = _passed_between(nests)
+    if any(between & n.loaded() for n in nests):
+        return 0
     length = 0
     while all(length < len(n.dims) and not n.dims[length].reduction for n in nests):
         if len({n.dims[length].extent for n in nests}) != 1 or not _separate(nests, between, length + 1):
@@ -31,7 +33,7 @@ def _passed_between(nests: list[Nest]) -> set[SSAValue]:
     written: set[SSAValue] = set()
     passed: set[SSAValue] = set()
     for n in nests:
-        reads = {r.buffer for s in n.stages for r in s.reads if isinstance(r, Access)}
+        reads = n.loaded() | {r.buffer for s in n.stages for r in s.reads if isinstance(r, Access)}
         passed |= reads & written
         written |= {w.buffer for s in n.stages for w in s.writes}
     return passed
