@@ -23,10 +23,9 @@ from landbridge.memory import ledger
 from landbridge.memory.host_array import address_of
 from landbridge.memory.storage import any_view_open
 from landbridge.tensor import Tensor
-from landbridge.vm.argument import as_array, borrow
 from landbridge.vm.background import AsyncRun, Worker
 from landbridge.vm.bound_program import BoundProgram, read_only, session_name, slot_tensor
-from landbridge.vm.program_memory import bind_devices
+from landbridge.vm.home import bind_devices
 from landbridge.vm.slot import Slot
 from landbridge.vm.thread_pool import default_threads, is_exiting
 
@@ -55,8 +54,8 @@ class Session:
         lock = threading.Lock()
         self._acquire, self._release = lock.acquire, lock.release
         self._executable = executable
-        found = bind_devices(executable.vdevices, device, devices)
-        self._program = program = BoundProgram(executable, found, threads, lock)
+        homes = bind_devices(executable, device, devices)
+        self._program = program = BoundProgram(executable, homes, threads, lock)
         self._inputs = _by_name_and_index(program.inputs)
         self._outputs = _by_name_and_index(program.outputs)
         self._parameters = {slot.spec.name: slot for slot in program.parameters}
@@ -65,7 +64,7 @@ class Session:
         self._words = program.words
         self._slots = (*program.inputs, *program.outputs, *program.parameters)
         self._written: tuple[Slot, ...] = program.outputs
-        self._has_moves, self._has_states = bool(program.moves), False
+        self._listed, self._has_states = program.listed, False
         self._complete = False
         self._forked = False
         self._worker: Worker | None = None
@@ -105,7 +104,7 @@ class Session:
             self._refuse()
         try:
             slot = _find("input", name, self._inputs)
-            self._program.copy_in(slot, as_array(slot, value), "set_input")
+            self._program.copy_in(slot, value, "set_input")
         finally:
             self._release()
 
@@ -125,14 +124,14 @@ class Session:
                 raise _unknown("input", name, self._inputs) from None
             owner: object = value
             if (
-                type(value) is _ndarray
+                type(value) is slot.array_type
                 and value.dtype == slot.dtype
                 and value.shape == slot.shape
                 and value.flags.carray
             ):
                 address = address_of(value)
             else:
-                address, owner = borrow(slot, value)
+                address, owner = self._program.borrow(slot, value)
             if slot.partner is not None:
                 raise InputError(f"{slot} is a recurrent state, whose memory swaps at each run; use set_input")
             end = address + slot.nbytes
@@ -173,7 +172,7 @@ class Session:
             self._refuse()
         try:
             found = [(_find("parameter", name, self._parameters), value) for name, value in values.items()]
-            self._program.set_parameters([(slot, as_array(slot, value)) for slot, value in found])
+            self._program.set_parameters(found)
         finally:
             self._release()
 
@@ -198,7 +197,7 @@ class Session:
             self._refuse()
         try:
             slot = _find("output", index, self._outputs)
-            address, owner = borrow(slot, out)
+            address, owner = self._program.borrow(slot, out)
             if slot.partner is not None:
                 raise InputError(f"{slot} is a recurrent state, whose memory swaps at each run; use get_output")
             for other in (*self._program.inputs, *self._program.outputs):
@@ -245,9 +244,10 @@ class Session:
             for slot in self._slots:
                 if slot.storage is not None and slot.storage.has_queued:
                     slot.wait(slot.owner)
-            if self._has_moves and ledger.is_active():
-                self._program.record_moves()
-            self._execute()
+            if self._listed is not None and ledger.is_active():
+                self._listed[0]()
+            else:
+                self._execute()
             if self._has_states:
                 self._program.swap_states()
         finally:
@@ -283,10 +283,12 @@ class Session:
     def _finish(self, pending: AsyncRun) -> None:
         """In the worker: execute with the lock that ``run_async`` took, and give it back."""
         error: BaseException | None = None
+        pending.begin()
         try:
-            if self._has_moves and ledger.is_active():
-                self._program.record_moves()
-            self._execute()
+            if self._listed is not None and ledger.is_active():
+                self._listed[0]()
+            else:
+                self._execute()
             if self._has_states:
                 self._program.swap_states()
         except BaseException as raised:
@@ -321,9 +323,10 @@ class Session:
                 program.check_call_states()
             if any_view_open():
                 program.check_views((*program.call_inputs, *program.call_outputs), (*arrays, *results))
-            if self._has_moves and ledger.is_active():
-                program.record_moves()
-            self._execute_call()
+            if self._listed is not None and ledger.is_active():
+                self._listed[1]()
+            else:
+                self._execute_call()
             if self._has_states:
                 program.swap_states()
             del keep  # alive until here

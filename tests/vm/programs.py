@@ -29,6 +29,7 @@ from landbridge.executable.instructions import (
     LoadConstant,
     View,
 )
+from landbridge.target import Target
 
 _HEADER = """
   %a_at = getelementptr ptr, ptr %args, i64 0
@@ -111,7 +112,7 @@ def executable(
     return Executable(
         functions={"main": main},
         vdevices=(VDevice("main", 0),),
-        modules=(ModuleImage("llvm", image or code_image()),),
+        modules=(ModuleImage(Target("llvm").to_json(), image or code_image()),),
         constants=constants or {},
         memory=(StorageReport("main", "global", 256, 256, True),),
         metadata={"model": "tiny"},

@@ -19,8 +19,9 @@ from landbridge.executable.instructions import (
     ToVDevice,
     View,
 )
-from landbridge.vm.bind import bind_function
+from landbridge.vm.bind import Block, bind_function
 from landbridge.vm.code_image import load_image
+from landbridge.vm.home import Home
 from landbridge.vm.program import BranchStep, NativeStep
 from tests.vm import programs
 
@@ -28,11 +29,14 @@ from tests.vm import programs
 class FixedMemory:
     """Storages and constants at addresses the test knows."""
 
+    def home(self, vdevice):
+        return Home(lb.device("cpu"), lb.device("cpu").memory_kind())
+
     def storage(self, instruction):
-        return 0x10000 * instruction.dst
+        return Block(0x10000 * instruction.dst, instruction.nbytes, None)
 
     def constant(self, instruction):
-        return 0x7000_0000, 4096
+        return Block(0x7000_0000, 4096, None)
 
 
 def bind(executable):

@@ -10,6 +10,7 @@ from landbridge.dtypes import dtype_name
 from landbridge.errors import HostViewError, InputError, LandbridgeError, ZeroCopyError
 from landbridge.memory.host_array import address_of
 from landbridge.tensor import Tensor, from_dlpack
+from landbridge.vm.home import Home
 from landbridge.vm.slot import Slot
 
 Array = np.ndarray[Any, Any]
@@ -22,6 +23,8 @@ def borrow(slot: Slot, value: Any) -> tuple[int, object]:
 
     Raises InputError when ``value`` does not fit ``slot``, ZeroCopyError when its memory cannot be used in place.
     """
+    if slot.home is not None:
+        return _on_device(slot, slot.home, value)
     if isinstance(value, np.ndarray):
         if value.dtype == slot.dtype and value.shape == slot.shape:
             if value.flags.carray:  # contiguous, aligned to its elements, writable
@@ -52,6 +55,30 @@ def as_array(slot: Slot, value: Any) -> Array:
         array = np.asarray(value)
     _check_fit(slot, array.shape, _name_of(slot, array.dtype))
     return array
+
+
+def as_tensor(slot: Slot, value: Any) -> Tensor:
+    """``value`` as a Tensor that fits ``slot``, wherever it is; as ``as_array`` for all but Tensors."""
+    if isinstance(value, Tensor):
+        _check_fit(slot, value.shape, value.dtype)
+        return value
+    array = as_array(slot, value)
+    return Tensor.from_numpy_view(array if array.dtype.isnative else array.astype(slot.dtype))
+
+
+def _on_device(slot: Slot, home: Home, value: Any) -> tuple[int, object]:
+    """``borrow`` where code is kept away from and only the device itself looks."""
+    way_out = f"pass tensor.to_device({str(home.device)!r})"
+    if slot.is_input:
+        way_out += ", or let set_input copy it"
+    if not isinstance(value, Tensor):
+        raise ZeroCopyError(f"{slot}: a {type(value).__name__} is not in {home}; {way_out}")
+    _check_fit(slot, value.shape, value.dtype)
+    if value.device != home.device or value.scope != home.kind.scope:
+        raise ZeroCopyError(f"{slot}: {value!r} is not in {home}; {way_out}")
+    if value.readonly and not slot.is_input:
+        raise ZeroCopyError(f"{slot}: {value!r} is read-only, the run would write it; pass a new tensor")
+    return slot.place(value), value
 
 
 def _in_place(slot: Slot, address: int, contiguous: bool, readonly: bool) -> int:

@@ -24,6 +24,7 @@ class AsyncRun:
     def __init__(self) -> None:
         self._completed = threading.Event()
         self._error: BaseException | None = None
+        self._thread: int | None = None
 
     def done(self) -> bool:
         """Whether the run is over, well or not."""
@@ -42,9 +43,13 @@ class AsyncRun:
         if self._error is not None:
             raise self._error
 
+    def begin(self) -> None:
+        """Say that this thread executes the run. For the Session."""
+        self._thread = threading.get_ident()
+
     def complete(self, error: BaseException | None) -> None:
         """Say that the run is over. For the Session."""
-        self._error = error
+        self._error, self._thread = error, None
         self._completed.set()
 
     def query(self) -> bool:
@@ -52,7 +57,9 @@ class AsyncRun:
         return self._completed.is_set()
 
     def synchronize(self, timeout: float | None = None) -> bool:
-        """Wait, and say whether the run is over; its exception is for ``wait``."""
+        """Wait, and say whether the run is over; its exception is for ``wait``. The run does not wait for itself."""
+        if self._thread == threading.get_ident():
+            return False
         return self._completed.wait(timeout)
 
     def __repr__(self) -> str:

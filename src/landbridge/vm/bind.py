@@ -4,32 +4,66 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol, cast
 
 from landbridge.dtypes import dtype
 from landbridge.errors import BindError
 from landbridge.executable import instructions as ins
 from landbridge.executable.abi import RECORD_BRANCH_IF_ZERO, RECORD_CALL, RECORD_JUMP, RECORD_WORDS
 from landbridge.executable.executable import Function, VDevice
+from landbridge.tensor import Tensor
 from landbridge.vm.builtins import find_builtin
 from landbridge.vm.code_image import LoadedImage
-from landbridge.vm.program import BranchStep, CopyStep, HostStep, HostTensor, KernelMove, NativeStep, Program, Step
+from landbridge.vm.home import Home
+from landbridge.vm.program import (
+    BoundTensor,
+    BranchStep,
+    CopyEnd,
+    CopyStep,
+    HostStep,
+    HostTensor,
+    MoveStep,
+    NativeStep,
+    Program,
+    Step,
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """``nbytes`` bytes of a program's own: their host address, None where code of the host cannot use them in place,
+    and the Tensor of bytes that they are, None where no device has a part in it."""
+
+    address: int | None
+    nbytes: int
+    tensor: Tensor | None
 
 
 class Memory(Protocol):
     """Where a program's own memory is."""
 
-    def storage(self, instruction: ins.AllocStorage) -> int:
-        """The address of a new storage."""
+    def home(self, vdevice: int) -> Home:
+        """Where the tensors of ``vdevice`` live."""
 
-    def constant(self, instruction: ins.LoadConstant) -> tuple[int, int]:
-        """Address and size in bytes of a constant."""
+    def storage(self, instruction: ins.AllocStorage) -> Block:
+        """A new storage."""
+
+    def constant(self, instruction: ins.LoadConstant) -> Block:
+        """A constant."""
+
+
+class NotDirectError(BindError):
+    """Code uses memory of ``vdevice`` that the host cannot use in place."""
+
+    def __init__(self, message: str, vdevice: int) -> None:
+        super().__init__(message)
+        self.vdevice = vdevice
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Bytes of a register: ``nbytes`` from ``offset`` of input or output ``io``, or from that address (io None)."""
+    """Bytes of a register: ``nbytes`` from ``offset`` of ``block``, or of input, output or parameter ``io``."""
 
     io: int | None
     offset: int
@@ -37,6 +71,8 @@ class _Place:
     shape: tuple[int, ...] = ()
     dtype: str = "uint8"
     vdevice: int = 0
+    block: Block | None = None
+    name: str = ""
 
 
 def bind_function(
@@ -53,15 +89,18 @@ class _Binder:
         self._vdevices, self._images, self._memory = vdevices, images, memory
         specs = [*function.inputs, *function.outputs, *function.parameters]
         self._registers = {
-            i: _Place(i, 0, _nbytes(spec.shape, spec.dtype), spec.shape, spec.dtype) for i, spec in enumerate(specs)
+            i: _Place(i, 0, _nbytes(spec.shape, spec.dtype), spec.shape, spec.dtype, name=spec.name)
+            for i, spec in enumerate(specs)
         }
         self._io = len(specs)
+        self._first_parameter = self._io - len(function.parameters)
         self._records: list[int] = []
         self._arguments: list[int] = []
         self._first_argument = _record_words(function.instructions)
         self._pointers: list[tuple[int, int]] = []
         self._places: list[list[tuple[int, int]]] = [[] for _ in specs]
-        self._moves: list[KernelMove] = []
+        self._listing: list[Step] = []
+        self._blocks: list[Block] = []
 
     def program(self, instructions: Sequence[ins.Instruction]) -> Program:
         steps = self._steps(instructions)
@@ -70,7 +109,8 @@ class _Binder:
             pointers=tuple(self._pointers),
             places=tuple(map(tuple, self._places)),
             steps=tuple(steps),
-            moves=tuple(self._moves),
+            listed_steps=tuple(self._listing) if _has_moves(instructions) else (),
+            blocks=tuple(self._blocks),
         )
 
     def _steps(self, instructions: Sequence[ins.Instruction]) -> list[Step]:
@@ -89,7 +129,9 @@ class _Binder:
                 self._native(instruction, start)
                 continue
             close()
-            steps.append(self._host(instruction))
+            step, listed = self._host(instruction)
+            steps.append(step)
+            self._listing.append(listed)
             start = len(self._records)
         close()
         return steps
@@ -97,18 +139,16 @@ class _Binder:
     def _native(self, instruction: ins.Instruction, start: int) -> None:
         """Bind an instruction of the segment whose records begin at word ``start``."""
         match instruction:
-            case ins.AllocStorage(dst, nbytes, vdevice):
+            case ins.AllocStorage(dst, _, vdevice):
                 self._vdevice(vdevice)
-                address = self._memory.storage(instruction)
-                self._define(dst, _Place(None, address, nbytes, (nbytes,), vdevice=vdevice))
-            case ins.AllocTensor(dst, storage, offset, shape, dtype_name) | ins.View(
-                dst, storage, offset, shape, dtype_name
-            ):
-                self._define(dst, self._part(storage, offset, shape, dtype_name))
-            case ins.LoadConstant(dst, _, vdevice):
+                self._define_block(dst, self._memory.storage(instruction), vdevice)
+            case ins.AllocTensor(dst, storage, offset, shape, dtype_name, name):
+                self._define(dst, self._part(storage, offset, shape, dtype_name, name))
+            case ins.View(dst, source, offset, shape, dtype_name):
+                self._define(dst, self._part(source, offset, shape, dtype_name))
+            case ins.LoadConstant(dst, name, vdevice):
                 self._vdevice(vdevice)
-                address, nbytes = self._memory.constant(instruction)
-                self._define(dst, _Place(None, address, nbytes, (nbytes,), vdevice=vdevice))
+                self._define_block(dst, self._memory.constant(instruction), vdevice, name)
             case ins.Call():
                 self._call(instruction)
             case ins.If(condition, then, orelse):
@@ -122,64 +162,119 @@ class _Binder:
         if not 0 <= call.module < len(self._images):
             raise BindError(f"call of {call.function!r} in module {call.module} of {len(self._images)}")
         address = self._images[call.module].address(call.function)
-        self._pointers.append((len(self._records) + 2, self._first_argument + len(self._arguments)))
+        first = len(self._records)
+        self._pointers.append((first + 2, self._first_argument + len(self._arguments)))
+        user = f"call {call.name or call.function!r}"
         for register in call.args:
-            self._argument(self._place(register))
+            self._argument(self._place(register), user)
         self._records += [RECORD_CALL, address, 0, call.tasks]
         if call.moves_bytes:
-            self._moves.append(KernelMove(call.name or call.function, call.moves_bytes))
+            vdevice = self._place(call.args[-1]).vdevice
+            device = str(self._memory.home(vdevice).device)
+            self._listing.append(MoveStep(call.name or call.function, call.moves_bytes, device))
+        match self._listing:
+            case [*_, NativeStep(before, count)] if before + count * RECORD_WORDS == first:
+                self._listing[-1] = NativeStep(before, count + 1)
+            case _:
+                self._listing.append(NativeStep(first, 1))
 
     def _branch(
         self, condition: _Place, then: Sequence[ins.Instruction], orelse: Sequence[ins.Instruction], start: int
     ) -> None:
         branch = len(self._records)
-        address = condition.offset if condition.io is None else 0
+        address = self._address(condition, "the condition of an If")
         self._records += [RECORD_BRANCH_IF_ZERO, address, 0, 0]
         if condition.io is not None:
             self._places[condition.io].append((branch + 1, condition.offset))
+        outer, self._listing = self._listing, []
         for instruction in then:
             self._native(instruction, start)
+        taken, self._listing = tuple(self._listing), []
         jump = len(self._records)
         self._records += [RECORD_JUMP, 0, 0, 0]
         self._records[branch + 2] = (len(self._records) - start) // RECORD_WORDS
         for instruction in orelse:
             self._native(instruction, start)
         self._records[jump + 2] = (len(self._records) - start) // RECORD_WORDS
+        outer.append(BranchStep(branch + 1, taken, tuple(self._listing)))
+        self._listing = outer
 
-    def _host(self, instruction: ins.Instruction) -> Step:
+    def _host(self, instruction: ins.Instruction) -> tuple[Step, Step]:
+        """The step of a host instruction, and the one that lists what it moves."""
         match instruction:
             case ins.HostCall(builtin, args, attributes):
-                return HostStep(find_builtin(builtin), tuple(map(self._host_tensor, args)), attributes)
+                function, user = find_builtin(builtin), f"host builtin {builtin!r}"
+                tensors = tuple(self._host_tensor(self._place(register), user) for register in args)
+                host = HostStep(function, tensors, attributes)
+                return host, host
             case ins.ToVDevice(src, dst, name):
                 source, destination = self._place(src), self._place(dst)
                 if (source.shape, source.dtype) != (destination.shape, destination.dtype):
                     raise BindError(f"copy of {name or src!r} between tensors of different shape or dtype")
-                return CopyStep(
-                    self._host_tensor(src),
-                    self._host_tensor(dst),
+                copy = CopyStep(
+                    self._end(source),
+                    self._end(destination),
                     name,
                     self._vdevice(source.vdevice),
                     self._vdevice(destination.vdevice),
                 )
+                return copy, copy
             case ins.If(condition, then, orelse):
-                word = self._argument(self._place(condition))
-                return BranchStep(word, tuple(self._steps(then)), tuple(self._steps(orelse)))
+                word = self._argument(self._place(condition), "the condition of an If")
+                outer, branches = self._listing, []
+                for instructions in (then, orelse):
+                    self._listing = []
+                    branches.append((tuple(self._steps(instructions)), tuple(self._listing)))
+                self._listing = outer
+                (taken, listed), (other, other_listed) = branches
+                return BranchStep(word, taken, other), BranchStep(word, listed, other_listed)
             case _:
                 raise BindError(f"{instruction} is no host instruction")
 
-    def _host_tensor(self, register: int) -> HostTensor:
-        place = self._place(register)
-        return HostTensor(self._argument(place), place.shape, place.dtype)
+    def _host_tensor(self, place: _Place, user: str) -> HostTensor:
+        return HostTensor(self._argument(place, user), place.shape, place.dtype)
 
-    def _argument(self, place: _Place) -> int:
+    def _end(self, place: _Place) -> CopyEnd:
+        """One end of a copy: by address in memory of the host, else the device's Tensor."""
+        block = place.block
+        if block is None and self._is_direct(place):
+            return self._host_tensor(place, "a copy")
+        if block is None:
+            return BoundTensor(cast(int, place.io), place.offset, place.shape, place.dtype)
+        if block.tensor is None or (block.address is not None and self._memory.home(place.vdevice).is_host):
+            return self._host_tensor(place, "a copy")
+        return Tensor(block.tensor.storage, place.dtype, place.shape, None, block.tensor.byte_offset + place.offset)
+
+    def _is_direct(self, place: _Place) -> bool:
+        """Whether code of the host can use ``place``. Parameters are in memory of the host."""
+        if place.block is not None:
+            return place.block.address is not None
+        return cast(int, place.io) >= self._first_parameter or self._memory.home(place.vdevice).is_direct
+
+    def _address(self, place: _Place, user: str) -> int:
+        """The address of ``place``, 0 until something is bound there; raises NotDirectError naming ``user``."""
+        if not self._is_direct(place):
+            raise NotDirectError(
+                f"{user} uses tensor {place.name!r} in {self._memory.home(place.vdevice)}, which code of the host "
+                f"cannot use in place; bind vdevice {self._vdevice(place.vdevice)!r} to cpu, place the node on another "
+                'one, or compile with on_mismatch="copy"',
+                place.vdevice,
+            )
+        return 0 if place.block is None else cast(int, place.block.address) + place.offset
+
+    def _argument(self, place: _Place, user: str) -> int:
         """Append an argument that holds the address of ``place``; its word."""
         word = self._first_argument + len(self._arguments)
-        self._arguments.append(place.offset if place.io is None else 0)
+        self._arguments.append(self._address(place, user))
         if place.io is not None:
             self._places[place.io].append((word, place.offset))
         return word
 
-    def _part(self, register: int, offset: int, shape: tuple[int, ...], dtype_name: str) -> _Place:
+    def _define_block(self, register: int, block: Block, vdevice: int, name: str = "") -> None:
+        self._blocks.append(block)
+        self._define(register, _Place(None, 0, block.nbytes, (block.nbytes,), vdevice=vdevice, block=block, name=name))
+
+    def _part(self, register: int, offset: int, shape: tuple[int, ...], dtype_name: str, name: str = "") -> _Place:
         whole = self._place(register)
         nbytes = _nbytes(shape, dtype_name)
         if not 0 <= offset <= offset + nbytes <= whole.nbytes:
@@ -187,7 +282,9 @@ class _Binder:
                 f"a tensor of {nbytes} bytes at offset {offset} lies outside register {register}, "
                 f"which has {whole.nbytes} bytes; compile the model again"
             )
-        return _Place(whole.io, whole.offset + offset, nbytes, shape, dtype_name, whole.vdevice)
+        return replace(
+            whole, offset=whole.offset + offset, nbytes=nbytes, shape=shape, dtype=dtype_name, name=name or whole.name
+        )
 
     def _place(self, register: int) -> _Place:
         try:
@@ -204,6 +301,17 @@ class _Binder:
         if not 0 <= index < len(self._vdevices):
             raise BindError(f"vdevice {index} of {len(self._vdevices)}; compile the model again")
         return self._vdevices[index].name
+
+
+def _has_moves(instructions: Sequence[ins.Instruction]) -> bool:
+    """Whether a kernel of ``instructions`` only moves data."""
+    for instruction in instructions:
+        if isinstance(instruction, ins.If):
+            if _has_moves((*instruction.then, *instruction.orelse)):
+                return True
+        elif isinstance(instruction, ins.Call) and instruction.moves_bytes:
+            return True
+    return False
 
 
 def _is_native(instruction: ins.Instruction) -> bool:

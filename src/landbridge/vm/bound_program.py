@@ -15,25 +15,29 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.device.device import Device
 from landbridge.device.protocols import Event
+from landbridge.dtypes import numpy_dtype
 from landbridge.errors import InputError
 from landbridge.executable.executable import Executable, Function
 from landbridge.memory import ledger
 from landbridge.memory.host_array import address_of
 from landbridge.memory.storage import Access, host_device
-from landbridge.tensor import Tensor
-from landbridge.vm.argument import as_array, borrow
-from landbridge.vm.bind import bind_function
-from landbridge.vm.code_image import load_image
-from landbridge.vm.interpreter import run_steps
+from landbridge.memory.transfer import copy_tensor
+from landbridge.tensor import Tensor, empty
+from landbridge.vm.argument import as_array, as_tensor, borrow
+from landbridge.vm.bind import NotDirectError, bind_function
+from landbridge.vm.code_image import LoadedImage, load_image
+from landbridge.vm.home import ON_MISMATCH, Home
+from landbridge.vm.interpreter import BoundTo, RunNative, run_steps
 from landbridge.vm.program import NativeStep, Program
 from landbridge.vm.program_memory import ProgramMemory
 from landbridge.vm.slot import Lease, Slot
+from landbridge.vm.staging import Staging
 from landbridge.vm.thread_pool import pool_address, runtime_address, stop_at_exit
 
-_ndarray, _empty, _view = np.ndarray, np.empty, Tensor.from_numpy_view
+_empty, _view = np.empty, Tensor.from_numpy_view
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+Execute = Callable[[], object]
 
 
 #: Up to here numpy's allocator is the fastest; above, the C library maps fresh pages where a device's pool keeps them.
@@ -41,16 +45,16 @@ _SMALL_BYTES = 1 << 16
 
 
 class BoundProgram:
-    """The main function of ``executable`` on ``devices`` (one for each vdevice) and ``threads`` threads.
+    """The main function of ``executable`` in ``homes`` (one for each vdevice) and on ``threads`` threads.
 
     ``lock`` is the one held during every execution. Raises BindError or ExecutableError when it cannot be bound.
     """
 
-    def __init__(self, executable: Executable, devices: tuple[Device, ...], threads: int, lock: Lock) -> None:
+    def __init__(self, executable: Executable, homes: Sequence[Home], threads: int, lock: Lock) -> None:
         function = executable.main
-        self.memory = ProgramMemory(executable, devices)
+        self.memory = memory = ProgramMemory(executable, homes)
         images = [load_image(module.image) for module in executable.modules]
-        program = bind_function(function, executable.vdevices, images, self.memory)
+        program = _bind(executable, images, memory)
         runtime, pool = 0, 0
         if images:
             runtime, pool = runtime_address(images[0]), pool_address(images[0], threads)
@@ -58,18 +62,38 @@ class BoundProgram:
         self.lock = lock
         self._leases: list[Lease] = []
         stop_at_exit(self)
-        self._device = str(devices[0])
-        self.moves = program.moves
+        self._bound = program
+        self._device = str(memory.home(0).device)
         self.words, self.call_words = program.instantiate(), program.instantiate()
-        self.execute = _executor(program, self.words, runtime, pool)
-        self.execute_call = _executor(program, self.call_words, runtime, pool)
         places = iter(program.places)
         name = session_name(function)
         self.inputs = tuple(Slot(spec, "input", next(places), name) for spec in function.inputs)
         self.outputs = tuple(Slot(spec, "output", next(places), name) for spec in function.outputs)
         self.parameters = tuple(Slot(spec, "parameter", next(places), name) for spec in function.parameters)
-        for slot in self.outputs:
-            slot.is_small = devices[0] == host_device() and slot.nbytes <= _SMALL_BYTES
+        slots = (*self.inputs, *self.outputs)
+        for slot in slots:
+            slot.is_small = memory.home(0).is_host and slot.nbytes <= _SMALL_BYTES
+            if not memory.home(0).is_direct:
+                slot.home, slot.array_type = memory.home(0), None
+        #: Where arguments on a device take the way over the host; None where they never do.
+        self.staging = Staging() if memory.home(0) is not homes[0] else None
+        self._runners = [
+            _executors(program, self.words, runtime, pool, lambda register: slots[register].owner),
+            _executors(program, self.call_words, runtime, pool, lambda register: slots[register].call_owner),
+        ]
+        self.execute, self.execute_call = (plain for plain, _ in self._runners)
+        #: The same with what they move told to the ledger; None when that is nothing.
+        self.listed: tuple[Execute, Execute] | None = None
+        if program.listed_steps:
+            self.listed = self._runners[0][1], self._runners[1][1]
+        if self.staging is not None:
+            for slot in slots:
+                slot.array_type = None
+            self.execute = self.staging.wrap(self.execute, call=False)
+            self.execute_call = self.staging.wrap(self.execute_call, call=True)
+            if self.listed is not None:
+                run, call = self.listed
+                self.listed = self.staging.wrap(run, call=False), self.staging.wrap(call, call=True)
         for slot in self.parameters:
             first = self.memory.parameter(slot.spec)
             slot.bind(self.words, first.data_address, first)
@@ -82,19 +106,49 @@ class BoundProgram:
         """Bind ``slot`` to memory of the program's own, zeroed when new."""
         if slot.own is None:
             slot.own = self._own_tensor(slot)
-            np.asarray(slot.own).fill(0)
+            _fill_zeros(slot.own)
         if slot.owner is not slot.own:
-            slot.bind(self.words, slot.own.data_address, slot.own)
+            slot.bind(self.words, slot.place(slot.own), slot.own)
         return slot.own
 
-    def copy_in(self, slot: Slot, source: np.ndarray[Any, Any], cause: str) -> None:
-        """Copy ``source`` to memory of the program's own and bind ``slot`` to it."""
+    def borrow(self, slot: Slot, value: Any) -> tuple[int, object]:
+        """As ``argument.borrow``, for runs; by way of memory of the program's own where that is allowed."""
+        if self.staging is not None:
+            if Staging.needs(value):
+                as_tensor(slot, value)
+                memory = self.bind_own(slot)
+                self.staging.bind(slot, value, memory)
+                return memory.data_address, memory
+            self.staging.unbind(slot)
+        return borrow(slot, value)
+
+    def _borrow_for_call(self, slot: Slot, value: Any) -> tuple[int, object]:
+        if self.staging is not None and Staging.needs(value):
+            as_tensor(slot, value)
+            memory = self.memory.tensor(slot.shape, slot.spec.dtype)
+            self.staging.bind_call(slot, value, memory)
+            return memory.data_address, memory
+        return borrow(slot, value)
+
+    def copy_in(self, slot: Slot, value: Any, cause: str) -> None:
+        """Copy ``value``, which ``as_array`` or ``as_tensor`` takes, to memory of the program's own and bind that."""
+        if slot.home is not None or Staging.needs(value):
+            tensor = as_tensor(slot, value)
+            own = slot.own = slot.own or self._own_tensor(slot)
+            copy_tensor(own, tensor, cause=cause)
+            if self.staging is not None:
+                self.staging.unbind(slot)
+            slot.bind(self.words, slot.place(own), own)
+            return
+        source = as_array(slot, value)
+        if self.staging is not None:
+            self.staging.unbind(slot)
         if slot.own is None:
             slot.own = self._own_tensor(slot)
         slot.wait(slot.own)
         for other in self.outputs:  # it may have been lent meanwhile
             if other.owner is not None:
-                slot.check_no_overlap(slot.own.data_address, other, other.address)
+                slot.check_no_overlap(slot.place(slot.own), other, other.address)
         ledger.copy_array(
             np.asarray(slot.own),
             source,
@@ -108,12 +162,17 @@ class BoundProgram:
 
     def _own_tensor(self, slot: Slot) -> Tensor:
         """Memory of the program's own, which nobody may free while the program lives."""
-        tensor = self.memory.tensor(slot.shape, slot.spec.dtype)
+        if slot.role == "parameter":  # code reads it, wherever inputs are
+            tensor = empty(slot.shape, dtype=slot.spec.dtype, device=host_device())
+        else:
+            tensor = self.memory.tensor(slot.shape, slot.spec.dtype)
         self._leases.append(Lease(tensor.storage, f"{slot} of {slot.holder}"))
         return tensor
 
-    def set_parameters(self, values: Sequence[tuple[Slot, np.ndarray[Any, Any]]]) -> None:
-        """Copy new values to memory of the program's own; the file's are left as they are."""
+    def set_parameters(self, values: Sequence[tuple[Slot, Any]]) -> None:
+        """Copy new values to memory of the program's own, all or none; the file's are left as they are."""
+        for slot, value in values:
+            as_tensor(slot, value)  # raises before anything is copied
         for slot, value in values:
             self.copy_in(slot, value, "set_params")
             self._point_call_at(slot)
@@ -122,6 +181,11 @@ class BoundProgram:
         """Copy ``result``, a value of ``slot``, to the array, Tensor or DLPack producer ``out``."""
         if not isinstance(out, np.ndarray | Tensor) and not hasattr(out, "__dlpack__"):
             raise InputError(f"{slot}: a {type(out).__name__} cannot be written; pass an array or a Tensor")
+        if slot.home is not None or Staging.needs(out):
+            target = as_tensor(slot, out)
+            copy_tensor(target, result, cause="get_output")
+            target.storage.wait(*target.byte_range, writes=True)
+            return
         ledger.copy_array(
             as_array(slot, out),
             np.asarray(result),
@@ -148,14 +212,15 @@ class BoundProgram:
         keep: tuple[object, ...] = ()
         for slot, value in zip(self.call_inputs, arrays):  # noqa: B905 - lengths are checked, strict costs time
             if (
-                type(value) is _ndarray
+                type(value) is slot.array_type
                 and value.dtype == slot.dtype
                 and value.shape == slot.shape
                 and value.flags.carray
             ):
                 address = address_of(value)
             else:
-                address, owner = borrow(slot, value)
+                address, owner = self._borrow_for_call(slot, value)
+                slot.call_owner = owner
                 keep = (*keep, owner, slot.lend(owner))
             slot.call_address = address
             for word, offset in slot.places:
@@ -171,8 +236,8 @@ class BoundProgram:
                 array = _empty(slot.shape, slot.dtype)
                 tensor, address = _view(array), address_of(array)
             else:
-                tensor = self.memory.tensor(slot.shape, slot.spec.dtype)
-                address = tensor.data_address
+                slot.call_owner = tensor = self.memory.tensor(slot.shape, slot.spec.dtype)
+                address = slot.place(tensor)
             for word, offset in slot.places:
                 words[word] = address + offset
             results.append(tensor)
@@ -182,9 +247,9 @@ class BoundProgram:
         """Bind ``out`` as a call's outputs; their owners. Raises InputError where they overlap other arguments."""
         if len(out) != len(self.call_outputs):
             raise _wrong_number("output", len(out), self.call_outputs)
-        borrowed = [borrow(slot, value) for slot, value in zip(self.call_outputs, out)]  # noqa: B905
-        for slot, (address, _) in zip(self.call_outputs, borrowed):  # noqa: B905
-            slot.call_address = address
+        borrowed = [self._borrow_for_call(slot, value) for slot, value in zip(self.call_outputs, out)]  # noqa: B905
+        for slot, (address, owner) in zip(self.call_outputs, borrowed):  # noqa: B905
+            slot.call_address, slot.call_owner = address, owner
             for word, offset in slot.places:
                 self.call_words[word] = address + offset
         for slot in self.call_outputs:
@@ -210,9 +275,9 @@ class BoundProgram:
         for half in (source, target):
             for other in self.inputs:
                 if half.own is not None and other is not target and other.owner is not None:
-                    half.check_no_overlap(half.own.data_address, other, other.address)
+                    half.check_no_overlap(half.place(half.own), other, other.address)
         if target.owner is not None and target.owner is not target.own:
-            self.copy_in(target, np.asarray(slot_tensor(target)), "bind_state")
+            self.copy_in(target, slot_tensor(target), "bind_state")
         self.bind_own(target)
         self.bind_own(source)
         source.partner, target.partner = target, source
@@ -231,7 +296,7 @@ class BoundProgram:
 
     def _point_call_at(self, *slots: Slot) -> None:
         for slot in slots:
-            slot.call_address = slot.address
+            slot.call_address, slot.call_owner = slot.address, slot.owner
             for word, offset in slot.places:
                 self.call_words[word] = slot.address + offset
 
@@ -249,11 +314,6 @@ class BoundProgram:
                 writes = not slot.is_input or slot.partner is not None
                 access = Access(*slot.owner.byte_range, writes, f"the run, as {slot},")
                 slot.owner.storage.queue(event, access, None)
-
-    def record_moves(self) -> None:
-        """Tell the ledger of the kernels that only move data."""
-        for move in self.moves:
-            ledger.record_kernel_moves(move.nbytes, tensor=move.name, device=self._device)
 
 
 def session_name(function: Function) -> str:
@@ -275,17 +335,45 @@ def read_only(tensor: Tensor) -> Tensor:
     return Tensor(tensor.storage, tensor.dtype, tensor.shape, None, tensor.byte_offset, readonly=True)
 
 
-def _executor(program: Program, words: array[int], runtime: int, pool: int) -> Callable[[], object]:
-    """What executes ``program`` on ``words``: for compiled code alone, the foreign function itself."""
-    if not runtime:
-        return partial(run_steps, program.steps, words, lambda address, count: None)
-    function = _RUN(runtime)
+def _bind(executable: Executable, images: Sequence[LoadedImage], memory: ProgramMemory) -> Program:
+    """The Program; where it may copy, memory that code cannot use in place is taken from the host instead."""
+    while True:
+        try:
+            return bind_function(executable.main, executable.vdevices, images, memory)
+        except NotDirectError as error:
+            if executable.metadata.get(ON_MISMATCH) != "copy":
+                raise
+            memory.use_host(error.vdevice)
+
+
+def _executors(
+    program: Program, words: array[int], runtime: int, pool: int, bound_to: BoundTo
+) -> tuple[Execute, Execute]:
+    """What executes ``program`` on ``words``, and what also lists the moves of kernels.
+
+    The first is, for compiled code alone, the foreign function itself.
+    """
+
+    def no_code(address: int, count: int) -> None:
+        """Programs without code have no records."""
+
+    function = _RUN(runtime) if runtime else None
+    run_native: RunNative = partial(function, pool) if function else no_code
+    listed = partial(run_steps, program.listed_steps, words, run_native, bound_to)
     match program.steps:
-        case (NativeStep(first, count),):
+        case (NativeStep(first, count),) if function:
             address = words.buffer_info()[0] + first * words.itemsize
-            return partial(function, ctypes.c_void_p(pool), ctypes.c_void_p(address), ctypes.c_int64(count))
+            return partial(function, ctypes.c_void_p(pool), ctypes.c_void_p(address), ctypes.c_int64(count)), listed
         case steps:
-            return partial(run_steps, steps, words, partial(function, pool))
+            return partial(run_steps, steps, words, run_native, bound_to), listed
+
+
+def _fill_zeros(tensor: Tensor) -> None:
+    if Staging.needs(tensor):
+        zeros = np.zeros(tensor.shape, numpy_dtype(tensor.dtype))
+        copy_tensor(tensor, Tensor.from_numpy_view(zeros), cause="zeros")
+    else:
+        np.asarray(tensor).fill(0)
 
 
 def _wrong_number(what: str, given: int, slots: Sequence[Slot]) -> InputError:

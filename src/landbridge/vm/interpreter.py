@@ -11,14 +11,28 @@ from typing import Any
 import numpy as np
 
 from landbridge.dtypes import dtype, numpy_dtype
-from landbridge.memory.ledger import copy_array
-from landbridge.vm.program import BranchStep, CopyStep, HostStep, HostTensor, NativeStep, Step
+from landbridge.memory import ledger
+from landbridge.memory.transfer import copy_tensor
+from landbridge.tensor import Tensor
+from landbridge.vm.program import (
+    BoundTensor,
+    BranchStep,
+    CopyEnd,
+    CopyStep,
+    HostStep,
+    HostTensor,
+    MoveStep,
+    NativeStep,
+    Step,
+)
 
 #: Runs ``count`` records from an address.
 RunNative = Callable[[int, int], object]
+#: The Tensor that is bound to an input or output register.
+BoundTo = Callable[[int], Tensor]
 
 
-def run_steps(steps: Sequence[Step], words: array[int], run_native: RunNative) -> None:
+def run_steps(steps: Sequence[Step], words: array[int], run_native: RunNative, bound_to: BoundTo) -> None:
     """Take ``steps`` in order on the bound ``words``; a builtin's exception ends the run and is passed on."""
     base = words.buffer_info()[0]
     for step in steps:
@@ -27,18 +41,43 @@ def run_steps(steps: Sequence[Step], words: array[int], run_native: RunNative) -
                 run_native(base + first * words.itemsize, count)
             case HostStep(function, args, attributes):
                 function([_array(arg, words) for arg in args], attributes)
-            case CopyStep(src, dst, name, source, destination):
-                copy_array(
-                    _array(dst, words),
-                    _array(src, words),
-                    cause="to_vdevice",
-                    tensor=name,
-                    source=source,
-                    destination=destination,
-                )
+            case CopyStep(src, dst):
+                _copy(step, src, dst, words, bound_to)
+            case MoveStep(name, nbytes, device):
+                ledger.record_kernel_moves(nbytes, tensor=name, device=device)
             case BranchStep(condition, then, orelse):
                 taken = ctypes.c_uint8.from_address(words[condition]).value
-                run_steps(then if taken else orelse, words, run_native)
+                run_steps(then if taken else orelse, words, run_native, bound_to)
+
+
+def _copy(step: CopyStep, src: CopyEnd, dst: CopyEnd, words: array[int], bound_to: BoundTo) -> None:
+    if isinstance(src, HostTensor) and isinstance(dst, HostTensor):
+        ledger.copy_array(
+            _array(dst, words),
+            _array(src, words),
+            cause="to_vdevice",
+            tensor=step.name,
+            source=step.source,
+            destination=step.destination,
+        )
+        return
+    ends = _tensor(src, words, bound_to), _tensor(dst, words, bound_to)
+    copy_tensor(ends[1], ends[0], cause="to_vdevice")
+    for tensor in ends:
+        # Code does not look at queues, so nothing may be pending on what it can reach.
+        if tensor.storage.has_queued:
+            tensor.storage.wait(*tensor.byte_range, writes=True)
+
+
+def _tensor(end: CopyEnd, words: array[int], bound_to: BoundTo) -> Tensor:
+    match end:
+        case HostTensor():
+            return Tensor.from_numpy_view(_array(end, words))
+        case BoundTensor(register, offset, shape, element):
+            whole = bound_to(register)
+            return Tensor(whole.storage, element, shape, None, whole.byte_offset + offset, readonly=whole.readonly)
+        case _:
+            return end
 
 
 def _array(tensor: HostTensor, words: array[int]) -> np.ndarray[Any, Any]:

@@ -10,14 +10,25 @@ from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from landbridge.tensor import Tensor
 from landbridge.vm.builtins import Builtin
 
 
 @dataclass(frozen=True)
 class HostTensor:
-    """A tensor a host step works on; its address is in word ``word``."""
+    """A tensor in memory that the host uses in place; its address is in word ``word``."""
 
     word: int
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class BoundTensor:
+    """A tensor at byte ``offset`` of what is bound to register ``register``, in memory of a device."""
+
+    register: int
+    offset: int
     shape: tuple[int, ...]
     dtype: str
 
@@ -39,12 +50,16 @@ class HostStep:
     attributes: Mapping[str, object]
 
 
+#: One end of a copy between vdevices. A Tensor is memory of the program's own.
+CopyEnd = HostTensor | BoundTensor | Tensor
+
+
 @dataclass(frozen=True)
 class CopyStep:
-    """A copy of ``src`` to ``dst``, on the vdevices named."""
+    """A copy of ``src`` to ``dst``, on the vdevices named; it ends before the next step when that may be code."""
 
-    src: HostTensor
-    dst: HostTensor
+    src: CopyEnd
+    dst: CopyEnd
     name: str
     source: str
     destination: str
@@ -59,15 +74,16 @@ class BranchStep:
     orelse: tuple[Step, ...]
 
 
-Step = NativeStep | HostStep | CopyStep | BranchStep
-
-
 @dataclass(frozen=True)
-class KernelMove:
-    """A kernel of the program that only moves ``nbytes`` bytes."""
+class MoveStep:
+    """Tell the ledger that the kernel of the next record only moves ``nbytes`` bytes on ``device``."""
 
     name: str
     nbytes: int
+    device: str
+
+
+Step = NativeStep | HostStep | CopyStep | BranchStep | MoveStep
 
 
 @dataclass(frozen=True)
@@ -76,15 +92,17 @@ class Program:
 
     ``words`` holds the records, then the arguments, with every address but those of inputs, outputs and parameters;
     ``pointers`` are (word, other word): the first is to hold the address of the second. ``places[i]`` are the
-    (word, byte offset) that depend on the address of register ``i``: inputs,
-    then outputs, then parameters.
+    (word, byte offset) that depend on the address of register ``i``: inputs, then outputs, then parameters.
+    ``listed_steps`` do what ``steps`` do, cut where a ledger wants to know what is done: empty when it never does.
+    ``blocks`` are what the addresses in ``words`` belong to.
     """
 
     words: tuple[int, ...]
     pointers: tuple[tuple[int, int], ...]
     places: tuple[tuple[tuple[int, int], ...], ...]
     steps: tuple[Step, ...]
-    moves: tuple[KernelMove, ...]
+    listed_steps: tuple[Step, ...] = ()
+    blocks: tuple[object, ...] = ()
 
     def instantiate(self) -> array[int]:
         """The program's words in memory of their own, ready to have inputs and outputs bound."""

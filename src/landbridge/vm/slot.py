@@ -13,6 +13,7 @@ from landbridge.errors import InputError
 from landbridge.executable.executable import TensorSpec
 from landbridge.memory.storage import Storage
 from landbridge.tensor import Tensor
+from landbridge.vm.home import Home
 
 Role = Literal["input", "output", "parameter"]
 
@@ -40,10 +41,13 @@ class Slot:
 
     __slots__ = (
         "address",
+        "array_type",
         "call_address",
+        "call_owner",
         "dtype",
         "end",
         "holder",
+        "home",
         "is_input",
         "is_small",
         "lease",
@@ -72,8 +76,13 @@ class Slot:
         self.owner: Any = None
         self.address = 0
         self.end = 0
-        #: The address in the call that is under way.
+        #: The address in the call that is under way, and what a device's step finds there.
         self.call_address = 0
+        self.call_owner: Any = None
+        #: Where bound memory must be, when it is not the host's.
+        self.home: Home | None = None
+        #: Arrays of exactly this type need only fit: their memory is used in place.
+        self.array_type: Any = np.ndarray
         #: Whether a call's new output is better taken from numpy than from the device's allocator.
         self.is_small = False
         #: The Session's memory for it, once it was needed.
@@ -101,6 +110,12 @@ class Slot:
             return None
         self.wait(owner)
         return Lease(owner.storage, f"{self} of {self.holder}")
+
+    def place(self, tensor: Tensor) -> int:
+        """The address of ``tensor``; for memory of a device, a number that is one within its Storage."""
+        if self.home is None:
+            return tensor.data_address
+        return (id(tensor.storage) << 64) + tensor.byte_offset
 
     def wait(self, owner: Tensor) -> None:
         """Wait for queued accesses, copies of devices or runs in the background, that an execution must come after."""

@@ -23,9 +23,10 @@ from landbridge.tensor import Tensor
 from landbridge.vm.bind import bind_function
 from landbridge.vm.builtins import Builtin
 from landbridge.vm.code_image import LoadedImage, load_image
+from landbridge.vm.home import bind_devices
 from landbridge.vm.interpreter import RunNative, run_steps
-from landbridge.vm.program import BranchStep, CopyStep, HostStep, NativeStep, Program, Step
-from landbridge.vm.program_memory import ProgramMemory, bind_devices
+from landbridge.vm.program import BranchStep, CopyStep, HostStep, MoveStep, NativeStep, Program, Step
+from landbridge.vm.program_memory import ProgramMemory
 from landbridge.vm.thread_pool import default_threads, pool_address, runtime_address, stop_at_exit
 
 _WORD = 8  # bytes
@@ -50,7 +51,7 @@ def trace_run(
 
     ``inputs`` has a Tensor for every input, of its shape and dtype. Raises BindError as a Session does.
     """
-    memory = ProgramMemory(executable, bind_devices(executable.vdevices, device, None))
+    memory = ProgramMemory(executable, bind_devices(executable, device, None))
     images = [load_image(module.image) for module in executable.modules]
     function = executable.main
     program = bind_function(function, executable.vdevices, images, memory)
@@ -60,11 +61,11 @@ def trace_run(
     tensors += [memory.parameter(spec) for spec in function.parameters]
     for tensor, places in zip(tensors, program.places, strict=True):
         for word, offset in places:
-            words[word] = (tensor.data_address or 0) + offset
+            words[word] = tensor.data_address + offset
     runner = _Runner(images, memory, Lock())
     stop_at_exit(runner)
     run_native = _native(images, num_threads or default_threads())
-    tracer = _Tracer(program, words, run_native, function.instructions)
+    tracer = _Tracer(program, words, tensors, run_native, function.instructions)
     with runner.lock:
         tracer.run()
         return tracer.run()
@@ -109,9 +110,14 @@ def _native(images: Sequence[LoadedImage], threads: int) -> RunNative:
 
 class _Tracer:
     def __init__(
-        self, program: Program, words: array[int], run_native: RunNative, instructions: Sequence[Instruction]
+        self,
+        program: Program,
+        words: array[int],
+        tensors: Sequence[Tensor],
+        run_native: RunNative,
+        instructions: Sequence[Instruction],
     ) -> None:
-        self._program, self._words, self._run_native = program, words, run_native
+        self._program, self._words, self._tensors, self._run_native = program, words, tensors, run_native
         self._base = words.buffer_info()[0]
         # Binding keeps the order of calls, so the n-th call record is the n-th Call.
         records = sorted(word for word in _record_words(program.steps) if words[word] == RECORD_CALL)
@@ -123,7 +129,7 @@ class _Tracer:
         self._events = []
         steps = [self._traced(step) for step in self._program.steps]
         self._began = time.perf_counter_ns()
-        run_steps(steps, self._words, self._run_records)
+        run_steps(steps, self._words, self._run_records, self._tensors.__getitem__)
         return self._events
 
     def _run_records(self, address: int, count: int) -> None:
@@ -151,7 +157,7 @@ class _Tracer:
                 return replace(step, function=self._timed(function))
             case BranchStep(then=then, orelse=orelse):
                 return replace(step, then=tuple(map(self._traced, then)), orelse=tuple(map(self._traced, orelse)))
-            case NativeStep() | CopyStep():
+            case NativeStep() | CopyStep() | MoveStep():
                 return step
 
     def _timed(self, function: Builtin) -> Builtin:

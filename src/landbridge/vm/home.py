@@ -1,0 +1,164 @@
+"""Homes: the memory that each vdevice of a program got, checked against what the compiler was told about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from typing import Any
+
+from landbridge.device.device import Device
+from landbridge.device.registry import device as find_device
+from landbridge.errors import BindError, InputError
+from landbridge.executable import instructions as ins
+from landbridge.executable.executable import Executable, Function
+from landbridge.memory.storage import host_device
+from landbridge.memory_kind import MemoryKind
+
+#: What ``compile(on_mismatch=)`` recorded.
+ON_MISMATCH = "on_mismatch"
+
+
+@dataclass(frozen=True)
+class Home:
+    """Memory ``kind`` of ``device``, where the tensors of one vdevice live."""
+
+    device: Device
+    kind: MemoryKind
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether code of the host may use the memory in place."""
+        return self.kind.host_access == "read_write" and self.kind.coherent
+
+    @property
+    def is_host(self) -> bool:
+        """Whether it is ordinary memory of this process."""
+        return self.device == host_device()
+
+    def __str__(self) -> str:
+        return f"memory {self.kind.scope!r} of {self.device}"
+
+
+def bind_devices(
+    executable: Executable, device: Device | str, devices: Mapping[str, Device | str] | None
+) -> tuple[Home, ...]:
+    """The Home of each vdevice: on the device that ``devices`` has for its name, else on ``device``.
+
+    Raises BindError for a name the program does not have, for a scope the device does not have, and where memory is
+    not what the program was compiled for, unless it was compiled with ``on_mismatch="copy"``.
+    """
+    asked = dict(devices or {})
+    names = [vdevice.name for vdevice in executable.vdevices]
+    if not names:
+        raise BindError("the program names no vdevice to bind; compile the model again")
+    for name in asked:
+        if name not in names:
+            near = get_close_matches(name, names, 1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise BindError(f"the program has no vdevice {name!r}{hint}; legal: {', '.join(names)}")
+    homes = []
+    for number, vdevice in enumerate(executable.vdevices):
+        found = find_device(asked.get(vdevice.name, device))
+        where = _name_on(executable.main, number, f"vdevice {vdevice.name!r}")
+        try:
+            home = Home(found, found.memory_kind(vdevice.scope))
+        except InputError as error:
+            raise BindError(f"{where}: {error}") from error
+        if executable.metadata.get(ON_MISMATCH) != "copy":
+            wrong = "; ".join(_differences(executable, number, home.kind))
+            if wrong:
+                raise BindError(
+                    f"{where}: {home} is not what vdevice {vdevice.name!r} was compiled for: {wrong}; bind another "
+                    'device, state its memory in the Target, or compile with on_mismatch="copy"'
+                )
+        _check_sizes(executable, number, home)
+        homes.append(home)
+    return tuple(homes)
+
+
+def _differences(executable: Executable, vdevice: int, found: MemoryKind) -> Iterator[str]:
+    """What the Target promised of the memory of ``vdevice`` and ``found`` does not keep."""
+    stated = _stated_kind(executable, vdevice)
+    if stated is None:
+        return
+    for field in ("coherent", "pinned", "physically_contiguous"):
+        if getattr(stated, field) is True and getattr(found, field) is not True:
+            yield f"{field} is {getattr(found, field)}, the target states True"
+    if (stated.host_readable and not found.host_readable) or (stated.host_writable and not found.host_writable):
+        yield f"host_access is {found.host_access!r}, the target states {stated.host_access!r}"
+    if stated.ndim != found.ndim:
+        yield f"ndim is {found.ndim}, the target states {stated.ndim}"
+    for field in ("offset_alignment", "row_alignment", "coherence_granule"):
+        if getattr(found, field) > getattr(stated, field) and not (field == "coherence_granule" and stated.coherent):
+            yield f"{field} is {getattr(found, field)}, the target states {getattr(stated, field)}"
+    for field in ("max_bytes", "max_binding_bytes", "capacity", "dma_address_bits"):
+        limit, promised = getattr(found, field), getattr(stated, field)
+        if limit is not None and promised is not None and limit < promised:
+            yield f"{field} is {limit}, the target states {promised}"
+
+
+def _check_sizes(executable: Executable, vdevice: int, home: Home) -> None:
+    """Raise BindError where planned memory is more than there is; no copy helps against that."""
+    kind, total = home.kind, 0
+    for instruction in _flat(executable.main.instructions):
+        if isinstance(instruction, ins.AllocStorage) and instruction.vdevice == vdevice:
+            total += instruction.nbytes
+            for limit, needed in ((kind.max_bytes, instruction.nbytes), (kind.capacity, total)):
+                if limit is not None and needed > limit:
+                    where = _name_on(executable.main, vdevice, executable.vdevices[vdevice].name)
+                    raise BindError(
+                        f"{where}: the program needs {needed} bytes of {home}, which has at most {limit}; bind a "
+                        "device with more, or compile for smaller shapes"
+                    )
+
+
+def _stated_kind(executable: Executable, vdevice: int) -> MemoryKind | None:
+    """The memory kind in the Target's JSON form; read here, as its kind need not be known where it runs."""
+    place = executable.vdevices[vdevice]
+    if not 0 <= place.target < len(executable.modules):
+        return None
+    known = {field.name for field in fields(MemoryKind)}
+    try:
+        stated = json.loads(executable.modules[place.target].target).get("memory", ())
+        facts: list[dict[str, Any]] = [{k: _frozen(v) for k, v in entry.items() if k in known} for entry in stated]
+        kinds = [MemoryKind(**entry) for entry in facts]
+    except (AttributeError, TypeError, ValueError) as error:
+        raise BindError(f"the target of vdevice {place.name!r} is no JSON ({error}); compile the model again") from None
+    return next((kind for kind in kinds if kind.scope == (place.scope or "global")), None)
+
+
+def _frozen(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _name_on(function: Function, vdevice: int, default: str) -> str:
+    """A tensor of ``vdevice`` by name, or a crossing to it, for messages."""
+    if vdevice == 0 and (function.inputs or function.outputs):
+        return f"tensor {(*function.inputs, *function.outputs)[0].name!r}"
+    storages: set[int] = set()
+    tensors: set[int] = set()
+    for instruction in _flat(function.instructions):
+        match instruction:
+            case ins.AllocStorage(dst=dst) if instruction.vdevice == vdevice:
+                storages.add(dst)
+            case ins.AllocTensor(dst=dst, storage=storage, name=name) if storage in storages:
+                tensors.add(dst)
+                if name:
+                    return f"tensor {name!r}"
+            case ins.ToVDevice(src=src, dst=dst, name=name) if {src, dst} & tensors:
+                return f"crossing {name!r}"
+            case ins.LoadConstant(name=name) if instruction.vdevice == vdevice:
+                return f"constant {name!r}"
+            case _:
+                pass
+    return default
+
+
+def _flat(instructions: tuple[ins.Instruction, ...]) -> Iterator[ins.Instruction]:
+    for instruction in instructions:
+        yield instruction
+        if isinstance(instruction, ins.If):
+            yield from _flat(instruction.then)
+            yield from _flat(instruction.orelse)
