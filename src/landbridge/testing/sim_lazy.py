@@ -37,7 +37,7 @@ from landbridge.testing.lazy_queue import Task
 SEED_VARIABLE = "LANDBRIDGE_SIM_SEED"
 
 _INSTANCES = 2
-_CAPACITY = 1 << 28
+_CAPACITY = 1 << 26
 _QUARANTINE = 64  # freed blocks that are watched for late writes
 
 

@@ -1,0 +1,156 @@
+"""What the tests of every part share: the device, spaces that are given back, bytes that go there and come back."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import ClassVar, TypeVar
+from unittest import SkipTest
+
+from landbridge.device.api import DeviceAPI
+from landbridge.device.device import Device
+from landbridge.device.protocols import Event, HostBarriers, HostMemory, PeerCopy
+from landbridge.device.registry import device as find_device
+from landbridge.device.space import Region, Space
+from landbridge.device.stream import Stream
+from landbridge.memory.storage import host_device
+from landbridge.memory_kind import MemoryKind
+
+_Ability = TypeVar("_Ability")
+
+
+def expect(condition: bool, otherwise: str) -> None:
+    """Fail the test with ``otherwise`` unless ``condition``."""
+    if not condition:
+        raise AssertionError(otherwise)
+
+
+def expect_raises(wanted: type[BaseException], call: Callable[[], object], what: str) -> BaseException:
+    """Fail the test unless ``call`` raises ``wanted``; the exception."""
+    try:
+        call()
+    except wanted as error:
+        return error
+    except Exception as error:
+        raise AssertionError(f"{what} raised {type(error).__name__} ({error}), not {wanted.__name__}") from error
+    raise AssertionError(f"{what} raised nothing; {wanted.__name__} is wanted")
+
+
+def pattern(nbytes: int, seed: int) -> bytes:
+    """Bytes that differ between neighbours and between seeds."""
+    return bytes((seed * 37 + i * 7 + i // 251) % 256 for i in range(nbytes))
+
+
+class ConformanceCase:
+    """One test run on ``device_name``: spaces taken with ``alloc`` are given back at its end."""
+
+    device_name: ClassVar[str]
+
+    def setup_method(self, method: object = None) -> None:
+        """Look the device up; every test begins with no space of its own."""
+        self.device: Device = find_device(self.device_name)
+        self.api: DeviceAPI = self.device.api
+        self._spaces: list[Space] = []
+
+    def teardown_method(self, method: object = None) -> None:
+        """Give the spaces back that the test did not free itself."""
+        while self._spaces:
+            space = self._spaces.pop()
+            space.device.api.free_data_space(space)
+
+    def ability(self, protocol: Callable[..., _Ability]) -> _Ability:
+        """The API as ``protocol``; skips the test where the device does not have it."""
+        found = self.device.capability(protocol)
+        if found is None:
+            self.skip(f"has no {getattr(protocol, '__name__', protocol)}")
+        return found  # type: ignore[return-value]
+
+    def skip(self, why: str) -> None:
+        """End the test as not applicable: ``why`` the device need not do this."""
+        raise SkipTest(f"{self.device} {why}")
+
+    def host_kind(self) -> MemoryKind:
+        """A kind the host reads and writes; skips the test where there is none."""
+        self.ability(HostMemory)
+        for kind in self.device.memory_kinds.values():
+            if kind.host_access == "read_write" and kind.ndim == 1:
+                return kind
+        self.skip("has no scope that the host reads and writes")
+        raise AssertionError("unreachable")
+
+    def alloc(self, nbytes: int, scope: str = "global", alignment: int = 1) -> Space:
+        """A space of the device."""
+        kind = self.device.memory_kind(scope)
+        size = -(-nbytes // kind.size_multiple) * kind.size_multiple
+        space = self.api.alloc_data_space(self.device.index, size, alignment, scope, None)
+        self._spaces.append(space)
+        return space
+
+    def free(self, space: Space) -> None:
+        """Give ``space`` back before the end of the test."""
+        self._spaces.remove(space)
+        self.api.free_data_space(space)
+
+    def host(self, content: bytes) -> Space:
+        """A space of host memory that holds ``content``."""
+        cpu = host_device()
+        space = cpu.api.alloc_data_space(cpu.index, max(1, len(content)), 1, "global", None)
+        self._spaces.insert(0, space)
+        ctypes.memmove(self.host_address(space), content, len(content))
+        return space
+
+    def host_address(self, space: Space) -> int:
+        """The address of a space of host memory."""
+        api = space.device.capability(HostMemory)
+        if api is None:
+            self.skip("has no host_pointer")
+            raise AssertionError("unreachable")
+        return api.host_pointer(space)
+
+    def can_copy_host(self, space: Space) -> bool:
+        """Whether the device copies between ``space`` and host memory."""
+        if self.device == host_device():
+            return True
+        peer = self.device.capability(PeerCopy)
+        probe = Space(host_device(), "global", 0)
+        return peer is not None and peer.can_copy(probe, space) and peer.can_copy(space, probe)
+
+    def copy(
+        self, src: Region, dst: Region, nbytes: int, stream: Stream | None = None, keep_alive: object = None
+    ) -> Event | None:
+        """Queue a copy; the event of it."""
+        return self.api.copy_data_from_to(src, dst, nbytes, stream, keep_alive)
+
+    def wait(self, event: Event | None) -> None:
+        """Wait for ``event``; None is done."""
+        if event is not None:
+            expect(event.synchronize() is True, "synchronize() without a timeout returned something else than True")
+
+    def write(self, space: Space, content: bytes, offset: int = 0) -> None:
+        """Put ``content`` into ``space``: by a copy of the device, else through the host's view."""
+        if self.can_copy_host(space):
+            source = self.host(content)
+            self.wait(self.copy(Region(source), Region(space, offset), len(content)))
+            return
+        with_barriers = self.device.capability(HostBarriers)
+        region = Region(space, offset)
+        if with_barriers is not None:
+            with_barriers.begin_host_access(region, len(content), "w")
+        ctypes.memmove(self.host_address(space) + offset, content, len(content))
+        if with_barriers is not None:
+            with_barriers.end_host_access(region, len(content), "w")
+
+    def read(self, space: Space, nbytes: int, offset: int = 0) -> bytes:
+        """The bytes of ``space``, after all that was queued on stream None."""
+        if self.can_copy_host(space):
+            target = self.host(b"\xee" * nbytes)
+            self.wait(self.copy(Region(space, offset), Region(target), nbytes))
+            return ctypes.string_at(self.host_address(target), nbytes)
+        with_barriers = self.device.capability(HostBarriers)
+        region = Region(space, offset)
+        if with_barriers is not None:
+            with_barriers.begin_host_access(region, nbytes, "r")
+        content = ctypes.string_at(self.host_address(space) + offset, nbytes)
+        if with_barriers is not None:
+            with_barriers.end_host_access(region, nbytes, "r")
+        return content

@@ -1,0 +1,83 @@
+"""What a device says of itself."""
+
+from __future__ import annotations
+
+from landbridge.device import registry
+from landbridge.device.api import DEVICE_API_VERSION
+from landbridge.device.attr import DeviceAttr
+from landbridge.errors import DeviceIndexError, InputError
+from landbridge.memory_kind import MemoryKind
+from landbridge.testing.conformance.base import ConformanceCase, expect, expect_raises
+
+_EXT_DEV = 12
+_HOST = 1
+
+
+class FactConformance(ConformanceCase):
+    """Names, versions, attributes and memory kinds."""
+
+    def test_api_version(self) -> None:
+        """Plugins state DEVICE_API_VERSION, checked at load."""
+        expect(self.api.api_version == DEVICE_API_VERSION, f"api_version is {self.api.api_version!r}")
+
+    def test_count(self) -> None:
+        """Required: count()."""
+        count = self.api.count()
+        expect(type(count) is int and count > self.device.index, f"count() is {count!r}, and {self.device} is open")
+
+    def test_index_that_does_not_exist(self) -> None:
+        """An index that does not exist: an error of its own."""
+        name = f"{self.device.name}:{self.api.count()}"
+        expect_raises(DeviceIndexError, lambda: registry.device(name), f"device({name!r})")
+
+    def test_get_attr(self) -> None:
+        """get_attr(index, DeviceAttr) -> value | None (None when it cannot be queried or does not apply, never an
+        exception)."""
+        for attr in DeviceAttr:
+            try:
+                self.api.get_attr(self.device.index, attr)
+            except Exception as error:
+                raise AssertionError(
+                    f"get_attr({attr}) raised {type(error).__name__}: {error}; None is meant"
+                ) from error
+
+    def test_global_scope(self) -> None:
+        """ "global" always exists."""
+        expect("global" in self.api.memory_kinds(self.device.index), "memory_kinds has no 'global'")
+
+    def test_empty_scope(self) -> None:
+        """ "" means "global"."""
+        found = self.alloc(64, "").scope
+        expect(found == "global", f"a space allocated with scope '' has scope {found!r}")
+
+    def test_unknown_scope(self) -> None:
+        """An unknown scope: an error that names the scope, what was asked and what is legal."""
+        call = lambda: self.api.alloc_data_space(self.device.index, 64, 1, "no-such-scope", None)  # noqa: E731
+        error = expect_raises(InputError, call, "an allocation in an unknown scope")
+        expect("no-such-scope" in str(error) and "global" in str(error), f"the message names no scopes: {error}")
+
+    def test_kinds(self) -> None:
+        """MemoryKind (one per scope of a device)."""
+        for scope, kind in self.api.memory_kinds(self.device.index).items():
+            expect(isinstance(kind, MemoryKind), f"the kind of {scope!r} is a {type(kind).__name__}")
+            expect(kind.scope == scope, f"the kind of {scope!r} calls itself {kind.scope!r}")
+
+    def test_device_type(self) -> None:
+        """Device types: names of DLDeviceType keep their DLPack code, any other name gets a code above kDLExtDev from
+        the registry."""
+        code = registry.device_type(self.api)
+        known = registry.DLPACK_DEVICE_TYPES.get(self.device.name)
+        expect(code == known if known is not None else code > _EXT_DEV, f"{self.device} has the DLPack type {code}")
+
+    def test_dlpack_device(self) -> None:
+        """dlpack_device: it reports what was really granted."""
+        own = registry.device_type(self.api)
+        for kind in self.device.memory_kinds.values():
+            if kind.dlpack_device is None:
+                continue
+            code, index = kind.dlpack_device
+            if code == own:
+                expect(index == self.device.index, f"scope {kind.scope!r} says index {index}, not {self.device.index}")
+            else:
+                in_host = kind.host_readable and kind.coherent and (code, index) == (_HOST, 0)
+                expect(in_host, f"scope {kind.scope!r} says {(code, index)}; its own type is {own}")

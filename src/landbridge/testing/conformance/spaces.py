@@ -1,0 +1,89 @@
+"""Allocations: apart, aligned, and given back."""
+
+from __future__ import annotations
+
+from threading import Thread
+
+from landbridge.device.protocols import HostMemory
+from landbridge.errors import OutOfMemoryError
+from landbridge.testing.conformance.base import ConformanceCase, expect, expect_raises, pattern
+
+_BYTES = 4096
+
+
+class SpaceConformance(ConformanceCase):
+    """Spaces, regions, ownership."""
+
+    def test_space(self) -> None:
+        """Space = (device, scope, handle): one allocation."""
+        for scope in self._flat_scopes():
+            space = self.alloc(_BYTES, scope)
+            expect(space.device == self.device, f"the space is on {space.device}, not {self.device}")
+            expect(space.scope == scope, f"the space has scope {space.scope!r}, not {scope!r}")
+
+    def test_alignment(self) -> None:
+        """alignment (allocations; a power of two; effective = the larger of asked and this)."""
+        api = self.ability(HostMemory)
+        kind = self.host_kind()
+        for asked in (1, kind.alignment, 4 * kind.alignment, 1 << 16):
+            # A neighbour of odd size, so that the next space is not aligned by luck.
+            self.alloc(kind.alignment + 1, kind.scope)
+            address = api.host_pointer(self.alloc(_BYTES, kind.scope, asked))
+            wanted = max(asked, kind.alignment)
+            expect(address % wanted == 0, f"{address:#x} was asked aligned to {asked}, the kind says {kind.alignment}")
+
+    def test_spaces_are_apart(self) -> None:
+        """A Space is one allocation: no two share bytes."""
+        spaces = [self.alloc(_BYTES) for _ in range(4)]
+        for seed, space in enumerate(spaces):
+            self.write(space, pattern(_BYTES, seed))
+        for seed, space in enumerate(spaces):
+            expect(self.read(space, _BYTES) == pattern(_BYTES, seed), f"space {seed} of 4 lost what was written there")
+
+    def test_free_leaves_the_others(self) -> None:
+        """free_data_space(space) frees that space and no other."""
+        kept, freed = self.alloc(_BYTES), self.alloc(_BYTES)
+        self.write(kept, pattern(_BYTES, 1))
+        self.free(freed)
+        self.write(self.alloc(_BYTES), pattern(_BYTES, 2))
+        expect(self.read(kept, _BYTES) == pattern(_BYTES, 1), "a space lost its bytes when another was freed")
+
+    def test_freed_bytes_can_be_had_again(self) -> None:
+        """free_data_space(space) gives the bytes back."""
+        kind = self.device.memory_kind()
+        if kind.capacity is None or kind.capacity > 1 << 32:
+            self.skip("has more memory than a test should use up")
+        capacity = kind.capacity or 0
+        nbytes = min(capacity // 2, kind.max_bytes or capacity) // kind.size_multiple * kind.size_multiple
+        for _ in range(4):
+            self.free(self.alloc(nbytes))
+
+    def test_out_of_memory(self) -> None:
+        """alloc_data_space raises OutOfMemoryError when the memory is not there."""
+        call = lambda: self.api.alloc_data_space(self.device.index, 1 << 62, 1, "global", None)  # noqa: E731
+        expect_raises(OutOfMemoryError, call, "an allocation of 2**62 bytes")
+
+    def test_any_thread(self) -> None:
+        """Methods may be called from any thread."""
+        failures: list[str] = []
+
+        def work(seed: int) -> None:
+            try:
+                for _ in range(8):
+                    space = self.alloc(_BYTES)
+                    self.write(space, pattern(_BYTES, seed))
+                    if self.read(space, _BYTES) != pattern(_BYTES, seed):
+                        failures.append(f"thread {seed} read what it did not write")
+                    self.free(space)
+            except Exception as error:
+                failures.append(f"thread {seed}: {type(error).__name__}: {error}")
+
+        threads = [Thread(target=work, args=(seed,), daemon=True) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        expect(not failures, "; ".join(failures))
+
+    def _flat_scopes(self) -> list[str]:
+        return [scope for scope, kind in self.device.memory_kinds.items() if kind.ndim == 1]

@@ -1,0 +1,34 @@
+"""The conformance suite as a plugin author uses it, on the devices of this package."""
+
+from __future__ import annotations
+
+import pytest
+
+from landbridge.device import registry
+from landbridge.testing.conformance import DeviceConformance
+from landbridge.testing.conformance.run import run_conformance, sentences
+from landbridge.testing.sim_lazy import SimLazyDeviceAPI
+
+
+class TestCpu(DeviceConformance):
+    device_name = "cpu"
+
+
+class TestSimLazy(DeviceConformance):
+    device_name = "sim:lazy"
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_sim_lazy_conforms_whatever_the_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    api = SimLazyDeviceAPI(seed)
+    monkeypatch.setitem(registry._apis, api.name, api)
+    monkeypatch.setattr(registry, "_devices", {})
+    results = run_conformance("sim:lazy:1")
+    assert [r for r in results if r.outcome == "fail"] == []
+    assert not api.violations
+    api.check_freed_blocks()
+
+
+def test_every_test_states_its_sentence() -> None:
+    assert len(sentences()) > 40
+    assert [name for name, sentence in sentences().items() if len(sentence) < 10] == []
