@@ -18,7 +18,7 @@ from landbridge.device.space import HostPointer, ImportSource, Region, Space
 from landbridge.device.stream import Stream
 from landbridge.errors import InputError, OutOfMemoryError, ZeroCopyError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
-from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
+from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind, normalize_scope
 
 _HUGE_PAGE_BYTES = 2 << 20
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -112,7 +112,7 @@ class CpuDeviceAPI(DeviceAPI):
         return os.dup(file)
 
     def _check_scope(self, index: int, scope: str) -> None:
-        if scope not in self._kinds:
+        if normalize_scope(scope) not in self._kinds:
             raise InputError(f"device cpu:{index} has no memory scope {scope!r}; legal: {GLOBAL_SCOPE}")
 
     def _map(self, index: int, file: int, nbytes: int, align: int, scope: str, flags: int) -> Space:
@@ -126,13 +126,18 @@ class CpuDeviceAPI(DeviceAPI):
         start = ctypes.addressof(ctypes.c_char.from_buffer(mapping))
         address = -(-start // align) * align
         self._mappings[address] = mapping
-        return Space(Device(self, index), scope, address)
+        return Space(Device(self, index), normalize_scope(scope), address)
 
     def copy_data_from_to(
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
     ) -> Event | None:
-        """Copy now, without the GIL."""
-        ctypes.memmove(dst.space.handle + dst.byte_offset, src.space.handle + src.byte_offset, nbytes)
+        """Copy now, without the GIL; raises InputError when the bytes overlap without being the same."""
+        source, target = src.space.handle + src.byte_offset, dst.space.handle + dst.byte_offset
+        if source != target and abs(source - target) < nbytes:
+            raise InputError(
+                f"cpu: a copy of {nbytes} bytes from {source:#x} to {target:#x} overlaps; give ranges that are apart"
+            )
+        ctypes.memmove(target, source, nbytes)
         return None
 
     def host_pointer(self, space: Space) -> int:

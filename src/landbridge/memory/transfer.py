@@ -84,8 +84,9 @@ def _copy_by(by: Device, dst: Tensor, src: Tensor, cause: str, stream: Stream | 
             )
         if event is None:
             continue
-        if source.owner is not None:
-            event.synchronize()  # borrowed: its owner may overwrite it as soon as this returns
+        if source.kind.host_writable or source.owner is not None or target.owner is not None:
+            # The host may overwrite the source, and the owner of a borrowed target read it, once this returns.
+            event.synchronize()
             continue
         source.queue(event, Access(src_start, src_stop, False, cause), target)
         target.queue(event, Access(dst_start, dst_stop, True, cause), source)
