@@ -16,7 +16,7 @@ from landbridge.executable.packed import PACKED_SYMBOL
 from landbridge.target.target import Target
 from landbridge.vm.code_image import load_image
 
-from .native import call, host, parse
+from ..native import call, host, parse
 
 ADD = """
 func.func @add(%a: memref<64xf32>, %b: memref<64xf32>, %c: memref<64xf32>, %begin: index, %end: index) {

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from landbridge.errors import CodegenError
+from landbridge.target.target import Target
 from landbridge.vm.code_image import LoadedImage
 
 from .native import build, call
@@ -121,8 +122,8 @@ func.func @rows(%a: memref<4x4xf32>, %b: memref<4x4xf32>, %begin: index, %end: i
 
 
 @pytest.fixture(scope="module")
-def image() -> LoadedImage:
-    return build(KERNELS)
+def image(target: Target) -> LoadedImage:
+    return build(KERNELS, target)
 
 
 @pytest.mark.parametrize(("begin", "end"), [(0, 16), (3, 4), (5, 5), (7, 2)])
@@ -179,7 +180,7 @@ def test_calls_of_private_functions(image: LoadedImage) -> None:
                  %y = "memref.cast"(%x) : (memref<4xf32>) -> memref<?xf32>
                  func.return
                }""",
-            "function 'f': operation 'memref.cast' has no LLVM form",
+            "function 'f': operation 'memref.cast' has no (LLVM|C) form",
         ),
         (
             """func.func @f(%x: memref<4x4xf32>, %b: index, %e: index) {
@@ -191,6 +192,6 @@ def test_calls_of_private_functions(image: LoadedImage) -> None:
         ("arith.constant 1 : i32", "only functions can be compiled"),
     ],
 )
-def test_what_has_no_llvm_form_is_said(text: str, message: str) -> None:
+def test_what_has_no_form_is_said(target: Target, text: str, message: str) -> None:
     with pytest.raises(CodegenError, match=message):
-        build(text)
+        build(text, target)

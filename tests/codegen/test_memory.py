@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from landbridge.target.target import Target
 from landbridge.vm.code_image import LoadedImage
 
 from .native import build, call
@@ -132,8 +133,8 @@ func.func @gather(%idx: memref<4xindex>, %a: memref<8xf32>, %b: memref<4xf32>, %
 
 
 @pytest.fixture(scope="module")
-def image() -> LoadedImage:
-    return build(KERNELS)
+def image(target: Target) -> LoadedImage:
+    return build(KERNELS, target)
 
 
 def test_row_major_layout_of_any_rank(image: LoadedImage) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from landbridge.target.target import Target
 from landbridge.vm.code_image import LoadedImage
 
 from .native import build, call
@@ -83,12 +84,12 @@ func.func @bits(%a: memref<4xf32>, %b: memref<8xi16>, %begin: index, %end: index
 
 
 @pytest.fixture(scope="module")
-def image() -> LoadedImage:
+def image(target: Target) -> LoadedImage:
     texts = [KERNELS]
     for accumulate in (False, True):
         texts += [reduction(kind, "f32", accumulate) for kind in FLOAT_KINDS]
         texts += [reduction(kind, "i32", accumulate) for kind in INT_KINDS]
-    return build("\n".join(texts))
+    return build("\n".join(texts), target)
 
 
 def test_lanes_are_taken_and_put_at_constant_and_dynamic_places(image: LoadedImage) -> None:

@@ -7,7 +7,7 @@ import pytest
 from landbridge.target.target import Target
 from landbridge.vm.code_image import LoadedImage
 
-from .native import Array, build, call, host, pointwise
+from .native import Array, build, call, pointwise
 
 SIZE = 1 << 16
 NARROW = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
@@ -37,10 +37,10 @@ def kernels() -> str:
     return "\n".join(texts)
 
 
-@pytest.fixture(scope="module", params=["host", "x86-64", "x86-64-v3"])
+@pytest.fixture(scope="module", params=["llvm", "llvm -mcpu=x86-64", "llvm -mcpu=x86-64-v3", "c", "c -mcpu=x86-64"])
 def image(request: pytest.FixtureRequest) -> LoadedImage:
     """Loading fails where a conversion became a call into a compiler's own library."""
-    return build(kernels(), host() if request.param == "host" else Target({"kind": "llvm", "mcpu": request.param}))
+    return build(kernels(), Target(request.param))
 
 
 def every(narrow: str) -> Array:

@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from landbridge.target.target import Target
 from landbridge.vm.code_image import LoadedImage
 
 from .native import Array, build, call, pointwise
@@ -81,7 +82,7 @@ def dtype_of(op: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def image() -> LoadedImage:
+def image(target: Target) -> LoadedImage:
     texts = []
     for lanes, mark in ((0, "s"), (16, "v")):
         for op in {**INT_BINARY, **DIVISIONS}:
@@ -124,7 +125,7 @@ def image() -> LoadedImage:
             4,
         )
     )
-    return build("\n".join(texts))
+    return build("\n".join(texts), target)
 
 
 def run(image: LoadedImage, name: str, result: str, *inputs: Array) -> Array:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from landbridge.executable import abi
+from landbridge.target.target import Target
 from landbridge.vm.code_image import LoadedImage
 
 from .native import Array, build
@@ -80,8 +81,8 @@ class Runtime:
 
 
 @pytest.fixture(scope="module")
-def runtime() -> Runtime:
-    return Runtime(build(KERNELS))
+def runtime(target: Target) -> Runtime:
+    return Runtime(build(KERNELS, target))
 
 
 @pytest.fixture(params=[None, 1, 2, 3, 4])

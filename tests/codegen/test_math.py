@@ -67,7 +67,7 @@ def unary(name: str, lanes: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def image() -> LoadedImage:
+def image(target: Target) -> LoadedImage:
     texts = [unary(name, lanes) for name in EXPANDED for lanes in (0, 16)]
     texts += [unary(name, lanes) for name in [*BY_LANES, *INTRINSICS] for lanes in (0, 8)]
     two = dict.fromkeys("ab", "float32")
@@ -81,7 +81,7 @@ def image() -> LoadedImage:
         texts.append(pointwise(name, f"%r = math.{name} %a : {{T}}", {"a": "int32"}, "int32", SIZE))
     power = {"a": "float32", "b": "int32"}
     texts.append(pointwise("fpowi", "%r = math.fpowi %a, %b : {T}, {T:b}", power, "float32", SIZE, 8))
-    return build("\n".join(texts))
+    return build("\n".join(texts), target)
 
 
 def run(image: LoadedImage, name: str, *inputs: Array, dtype: str = "float32") -> Array:

@@ -1,4 +1,4 @@
-"""Compiling MLIR text for this host and calling it on numpy arrays."""
+"""Compiling MLIR text and calling it on numpy arrays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xdsl.dialects import arith, builtin, func, math, memref, scf, vector
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
-from landbridge.codegen.llvm import generate
+from landbridge.codegen.registry import codegen_for
 from landbridge.target.target import Target
 from landbridge.vm.code_image import LoadedImage, load_image
 
@@ -51,9 +51,9 @@ def parse(text: str) -> ModuleOp:
     return Parser(context, text).parse_module()
 
 
-def build(text: str, target: Target | None = None) -> LoadedImage:
-    """The loaded image of MLIR text, compiled for this host unless another target is given."""
-    return load_image(generate(parse(text), target or host()).image)
+def build(text: str, target: Target) -> LoadedImage:
+    """The loaded image of MLIR text, compiled by the generator of ``target``'s kind."""
+    return load_image(codegen_for(target.kind)(parse(text), target).image)
 
 
 def call(image: LoadedImage, name: str, *arrays: Array, begin: int = 0, end: int = 1) -> None:
