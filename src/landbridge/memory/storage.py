@@ -23,6 +23,7 @@ from landbridge.errors import (
     ForkedDeviceError,
     HostAccessError,
     HostViewError,
+    OutOfMemoryError,
     StorageInUseError,
     UseAfterFreeError,
     ZeroCopyError,
@@ -254,7 +255,12 @@ def allocate(
     device.state.check()
     kind = device.memory_kind(scope)
     source = allocator or default_allocator(device, scope, shared=shared)
-    block = allocate_or_trim(source, nbytes, max(alignment, kind.alignment))
+    try:
+        block = allocate_or_trim(source, nbytes, max(alignment, kind.alignment))
+    except OutOfMemoryError as error:
+        from landbridge.memory.holders import largest_holders
+
+        raise OutOfMemoryError(f"{error}. {largest_holders(device, kind.scope)}") from error
     return Storage(block.region, kind, nbytes, release=lambda: source.deallocate(block))
 
 

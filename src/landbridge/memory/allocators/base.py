@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from landbridge.device.device import Device
 from landbridge.device.space import Region
@@ -33,6 +33,14 @@ class Allocator(Protocol):
 
     def deallocate(self, block: Block) -> None:
         """Take ``block`` back after its last use; callable from any thread, finalizers included."""
+
+
+@runtime_checkable
+class Trimmable(Protocol):
+    """An allocator that keeps what is returned."""
+
+    def trim(self) -> int:
+        """Give back what is held unused; returns the bytes given back."""
 
 
 def round_up(value: int, multiple: int) -> int:

@@ -8,7 +8,8 @@ from threading import Lock
 from landbridge.device.device import Device
 from landbridge.device.state import DeviceState
 from landbridge.errors import OutOfMemoryError
-from landbridge.memory.allocators.base import Allocator, Block
+from landbridge.memory.allocators.adaptor import Adaptor
+from landbridge.memory.allocators.base import Allocator, Block, Trimmable
 from landbridge.memory.allocators.naive import NaiveAllocator
 from landbridge.memory.allocators.pooled import PooledAllocator
 from landbridge.memory_kind import GLOBAL_SCOPE
@@ -44,11 +45,24 @@ def default_allocator(device: Device, scope: str = "global", *, shared: bool = F
     return found
 
 
+def set_default_allocator(allocator: Allocator) -> Allocator:
+    """Make ``allocator`` the process's one of its device and scope; returns the one before.
+
+    Blocks go back to the allocator they came from. Around the one in use::
+
+        set_default_allocator(StatisticsAllocator(default_allocator(device)))
+    """
+    before = default_allocator(allocator.device, allocator.scope)
+    with _lock:
+        _allocators[allocator.device.state, allocator.scope, False] = allocator
+    return before
+
+
 def trim(device: Device) -> int:
     """Give what the pools of ``device`` hold unused back to it; returns the bytes given back."""
     with _lock:
         pools = [pool for (state, *_), pool in _allocators.items() if state is device.state]
-    return sum(pool.trim() for pool in pools if isinstance(pool, PooledAllocator))
+    return sum(pool.trim() for pool in pools if isinstance(pool, Trimmable))
 
 
 def allocate_or_trim(allocator: Allocator, nbytes: int, alignment: int) -> Block:
@@ -61,6 +75,16 @@ def allocate_or_trim(allocator: Allocator, nbytes: int, alignment: int) -> Block
         return allocator.allocate(nbytes, alignment)
     except OutOfMemoryError as error:
         raise OutOfMemoryError(
-            f"{allocator.device} {allocator.scope}: {nbytes} bytes asked; {given_back} unused bytes of its pools were "
-            f"given back first, and still: {error}; free tensors or ask for less"
+            f"{allocator.device} {allocator.scope}: {nbytes} bytes asked, {_room(allocator)}. {given_back} unused "
+            f"bytes of its pools were given back first, and still: {error}; free tensors or ask for less"
         ) from error
+
+
+def _room(allocator: Allocator) -> str:
+    """What a pool has, as far as it knows."""
+    while isinstance(allocator, Adaptor):
+        allocator = allocator.upstream
+    if not isinstance(allocator, PooledAllocator):
+        return "none of them kept in a pool"
+    free = allocator.free_bytes
+    return f"{allocator.reserved_bytes - free} used, {free} free, the largest hole {allocator.largest_hole}"

@@ -1,0 +1,26 @@
+"""FailureCallbackAllocator: one who is asked to make room when memory runs out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from landbridge.errors import OutOfMemoryError
+from landbridge.memory.allocators.adaptor import Adaptor
+from landbridge.memory.allocators.base import Allocator, Block
+
+
+class FailureCallbackAllocator(Adaptor):
+    """Calls ``callback(nbytes)`` when ``upstream`` has no memory, and asks again for as long as it returns True."""
+
+    def __init__(self, upstream: Allocator, callback: Callable[[int], bool]) -> None:
+        super().__init__(upstream)
+        self._callback = callback
+
+    def allocate(self, nbytes: int, alignment: int) -> Block:
+        """A block of ``upstream``; raises its OutOfMemoryError once the callback gives up."""
+        while True:
+            try:
+                return self.upstream.allocate(nbytes, alignment)
+            except OutOfMemoryError:
+                if not self._callback(nbytes):
+                    raise

@@ -1,0 +1,52 @@
+"""LimitingAllocator: refuses what would go beyond a number of bytes."""
+
+from __future__ import annotations
+
+from threading import RLock
+
+from landbridge.errors import InputError, OutOfMemoryError
+from landbridge.memory.allocators.adaptor import Adaptor
+from landbridge.memory.allocators.base import Allocator, Block
+
+
+class LimitingAllocator(Adaptor):
+    """At most ``limit`` bytes of blocks of ``upstream`` at a time, as upstream rounds them."""
+
+    def __init__(self, upstream: Allocator, limit: int) -> None:
+        super().__init__(upstream)
+        if limit < 0:
+            raise InputError(f"a limit of {limit} bytes is not legal; give at least 0")
+        self.limit = limit
+        self._used = 0
+        self._lock = RLock()  # blocks come back in finalizers too, also while this thread is in allocate
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of the blocks that are out now."""
+        return self._used
+
+    def allocate(self, nbytes: int, alignment: int) -> Block:
+        """A block, or OutOfMemoryError at the limit."""
+        if self._used + nbytes > self.limit:
+            raise self._refusal(nbytes)
+        block = self.upstream.allocate(nbytes, alignment)
+        with self._lock:
+            fits = self._used + block.nbytes <= self.limit
+            if fits:
+                self._used += block.nbytes
+        if not fits:
+            self.upstream.deallocate(block)
+            raise self._refusal(block.nbytes)
+        return block
+
+    def deallocate(self, block: Block) -> None:
+        """Give ``block`` back to ``upstream``, and its bytes to the limit."""
+        self.upstream.deallocate(block)
+        with self._lock:
+            self._used -= block.nbytes
+
+    def _refusal(self, nbytes: int) -> OutOfMemoryError:
+        return OutOfMemoryError(
+            f"{self.device} {self.scope}: {nbytes} bytes asked, {self._used} of the limit of {self.limit} bytes are in "
+            "use; free tensors or raise the limit"
+        )

@@ -1,0 +1,53 @@
+"""TrackingAllocator: which blocks are out, and where in the program they were allocated."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+
+from landbridge.memory.allocators.adaptor import Adaptor
+from landbridge.memory.allocators.base import Allocator, Block
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A block that is out: its bytes, its number in the order of allocation, and the stack if it was kept."""
+
+    nbytes: int
+    serial: int
+    stack: str
+
+
+class TrackingAllocator(Adaptor):
+    """Remembers each block until it comes back; with ``stacks`` also the Python stack that asked for it (slow)."""
+
+    def __init__(self, upstream: Allocator, *, stacks: bool = False) -> None:
+        super().__init__(upstream)
+        self._stacks = stacks
+        self._serial = 0
+        self._out: dict[int, tuple[Block, Holding]] = {}  # by id: the entry keeps the block, so the id stays its own
+
+    @property
+    def holdings(self) -> list[Holding]:
+        """The blocks that are out, the largest first."""
+        found = [holding for _, holding in list(self._out.values())]
+        return sorted(found, key=lambda holding: (-holding.nbytes, holding.serial))
+
+    def report(self) -> str:
+        """One line a block that is out, the largest first, each with its stack."""
+        holdings = self.holdings
+        head = f"{self.device} {self.scope}: {sum(h.nbytes for h in holdings)} bytes in {len(holdings)} blocks"
+        return "\n".join([head, *(f"{h.nbytes} bytes, block {h.serial}\n{h.stack}".rstrip() for h in holdings)])
+
+    def allocate(self, nbytes: int, alignment: int) -> Block:
+        """A block of ``upstream``, remembered."""
+        block = self.upstream.allocate(nbytes, alignment)
+        self._serial += 1
+        stack = "".join(traceback.format_stack()[:-1]) if self._stacks else ""
+        self._out[id(block)] = (block, Holding(block.nbytes, self._serial, stack))
+        return block
+
+    def deallocate(self, block: Block) -> None:
+        """Give ``block`` back to ``upstream`` and forget it."""
+        self._out.pop(id(block), None)
+        self.upstream.deallocate(block)

@@ -1,0 +1,148 @@
+"""Workspace: scratch memory for the length of a call, from a stack of its own for each thread and stream."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from landbridge.device.device import Device
+from landbridge.device.protocols import WorkspaceMemory
+from landbridge.device.space import Region
+from landbridge.device.stream import Stream, current_stream
+from landbridge.errors import InputError
+from landbridge.memory.allocators.base import Allocator, Block, round_up
+from landbridge.memory.allocators.default import default_allocator
+
+_CHUNK = 1 << 20
+_ALIGNMENT = 4096
+
+
+@dataclass(eq=False)
+class _Chunk:
+    """A block of upstream and what lies on it, bottom first; blocks given back out of order wait in ``freed``."""
+
+    block: Block
+    stack: list[Block] = field(default_factory=list)
+    freed: set[int] = field(default_factory=set)
+    top: int = 0
+
+
+class StackAllocator:
+    """Blocks that are given back in about the reverse order, on chunks of ``upstream`` that are kept.
+
+    For one thread. A block's bytes are used again once all above it are back. Chunks go back to upstream with the
+    allocator; when it is empty, all but the largest do.
+    """
+
+    def __init__(self, upstream: Allocator) -> None:
+        self._upstream = upstream
+        self._chunks: list[_Chunk] = []
+
+    @property
+    def device(self) -> Device:
+        """Where the blocks lie."""
+        return self._upstream.device
+
+    @property
+    def scope(self) -> str:
+        """The memory scope of the blocks."""
+        return self._upstream.scope
+
+    @property
+    def reserved_bytes(self) -> int:
+        """Bytes taken from upstream."""
+        return sum(chunk.block.nbytes for chunk in self._chunks)
+
+    def allocate(self, nbytes: int, alignment: int) -> Block:
+        """``nbytes`` bytes on the top of the stack; raises OutOfMemoryError."""
+        aligned = max(alignment, _ALIGNMENT)
+        begin = round_up(self._chunks[-1].top, alignment) if self._chunks else 0
+        if not self._chunks or alignment > _ALIGNMENT or begin + nbytes > self._chunks[-1].block.nbytes:
+            self._chunks.append(_Chunk(self._upstream.allocate(max(nbytes, _CHUNK), aligned)))
+            begin = 0
+        chunk = self._chunks[-1]
+        base = chunk.block.region
+        block = Block(Region(base.space, base.byte_offset + begin), nbytes)
+        chunk.stack.append(block)
+        chunk.top = begin + nbytes
+        return block
+
+    def deallocate(self, block: Block) -> None:
+        """Take ``block`` back; raises InputError for one that is not of this stack."""
+        for chunk in reversed(self._chunks):
+            if any(known is block for known in chunk.stack) and id(block) not in chunk.freed:
+                break
+        else:
+            raise InputError(f"{block} is not on this stack; give it back once, and in the thread that took it")
+        chunk.freed.add(id(block))
+        while chunk.stack and id(chunk.stack[-1]) in chunk.freed:
+            gone = chunk.stack.pop()
+            chunk.freed.discard(id(gone))
+        base = chunk.block.region.byte_offset
+        chunk.top = chunk.stack[-1].region.byte_offset - base + chunk.stack[-1].nbytes if chunk.stack else 0
+        if not any(chunk.stack for chunk in self._chunks):
+            self._keep(1)
+
+    def trim(self) -> int:
+        """Give the chunks that nothing lies on back to upstream; returns their bytes."""
+        before = self.reserved_bytes
+        self._keep(0)
+        return before - self.reserved_bytes
+
+    def _keep(self, unused: int) -> None:
+        """Give back all chunks without blocks but the ``unused`` largest."""
+        empty = sorted((c for c in self._chunks if not c.stack), key=lambda chunk: -chunk.block.nbytes)
+        for chunk in empty[unused:]:
+            self._chunks.remove(chunk)
+            self._upstream.deallocate(chunk.block)
+
+    def __del__(self) -> None:
+        # Whoever made a block still holds the stack through its thread; what is left when that ends is unused.
+        for chunk in getattr(self, "_chunks", ()):
+            self._upstream.deallocate(chunk.block)
+
+
+class _DeviceWorkspace:
+    """The workspace of a device that has its own."""
+
+    scope = "global"
+
+    def __init__(self, device: Device, own: WorkspaceMemory, stream: Stream | None) -> None:
+        self.device = device
+        self._own = own
+        self._stream = stream
+
+    def allocate(self, nbytes: int, alignment: int) -> Block:
+        """A workspace of the device, aligned as it aligns them."""
+        with self.device.state.submitting(f"a workspace of {nbytes} bytes"):
+            return Block(Region(self._own.alloc_workspace(self.device.index, nbytes, self._stream)), nbytes)
+
+    def deallocate(self, block: Block) -> None:
+        """Give it back, unless it was lost with its device."""
+        if not self.device.is_lost:
+            with self.device.state.watching():
+                self._own.free_workspace(block.region.space)
+
+
+class _PerThread(threading.local):
+    def __init__(self) -> None:
+        self.stacks: dict[tuple[Device, Stream | None], Allocator] = {}
+
+
+_per_thread = _PerThread()
+
+
+def workspace(device: Device, stream: Stream | None = None) -> Allocator:
+    """This thread's workspace for work queued on ``stream`` of ``device`` (None: the thread's current stream).
+
+    Give each block back after its last queued use, in about the reverse order.
+    """
+    stream = current_stream(device) if stream is None else stream
+    found = _per_thread.stacks.get((device, stream))
+    if found is None:
+        own = device.capability(WorkspaceMemory)
+        made: Allocator = StackAllocator(default_allocator(device))
+        if own is not None:
+            made = _DeviceWorkspace(device, own, stream)
+        found = _per_thread.stacks[device, stream] = made
+    return found
