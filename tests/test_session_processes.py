@@ -1,0 +1,318 @@
+"""How Sessions behave around processes and threads: exit, fork, Ctrl-C, shutdown order, many at once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import landbridge as lb
+from landbridge.errors import SessionBusyError, StorageInUseError
+from landbridge.executable.instructions import Call
+from tests.vm import programs
+
+SETUP = """
+import atexit, gc, os, signal, sys, threading, time
+import numpy as np, landbridge as lb
+from landbridge.errors import *
+from landbridge.executable.instructions import Call
+from tests.vm import programs
+
+n = 1 << 16
+def executable(calls):  # about 0.25 ms a call
+    return programs.executable({"x": (n,)}, {"y": (n,)}, tuple(Call(0, "expm1", (0, 1), n) for _ in range(calls)))
+def session(calls, threads):
+    s = lb.Session(executable(calls), num_threads=threads)
+    s.set_input("x", np.zeros(n, np.float32))
+    return s
+"""
+FOR_EVER = 40_000  # calls: ten seconds and more
+
+
+def python(code: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    paths = os.pathsep.join(p for p in sys.path if p)
+    return subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", SETUP + code],
+        env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def check(done: subprocess.CompletedProcess[str], printed: str = "") -> None:
+    """The child ended by itself, well, and said ``printed`` and nothing on standard error."""
+    assert (done.returncode, done.stderr, done.stdout.split()) == (0, "", printed.split())
+
+
+# ---- exit
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("calls", [1, FOR_EVER])
+def test_exit_while_a_daemon_thread_runs(threads, calls):
+    began = time.monotonic()
+    check(
+        python(f"""
+s = session({calls}, {threads})
+def for_ever():
+    while True:
+        s.run()
+threading.Thread(target=for_ever, daemon=True).start()
+time.sleep(0.2)
+""")
+    )
+    assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("calls", [1, FOR_EVER])
+@pytest.mark.parametrize("keep", ["run = s.run_async()", "s.run_async(); del s"])
+def test_exit_with_a_run_in_flight(threads, calls, keep):
+    check(python(f"s = session({calls}, {threads})\n{keep}\n"))
+
+
+def test_exit_with_idle_workers_and_pools():
+    check(
+        python("""
+kept = [session(1, threads) for threads in (1, 2, 3)]
+for s in kept:
+    s.run_async().wait()
+    s.run()
+print(sum(t.name.endswith("run_async") for t in threading.enumerate()))
+"""),
+        "3",
+    )
+
+
+def test_exit_hooks_run_before_the_end_and_are_told_after_it():
+    check(
+        python("""
+def late():  # registered first, so called last: the workers are joined
+    try:
+        s.run()
+    except SessionBusyError as error:
+        print("late", "exiting" in str(error))
+def early():
+    s.run()
+    print("early", float(np.asarray(s.get_output(0))[0]))
+import landbridge.vm.thread_pool as pool
+atexit.unregister(pool._stop)
+atexit.register(late)
+atexit.register(pool._stop)
+s = session(1, 2)
+atexit.register(early)
+"""),
+        "early 0.0 late True",
+    )
+
+
+def test_finalizers_at_shutdown():
+    check(
+        python("""
+class Keeper:
+    def __init__(self, s):
+        self.s = s
+    def __del__(self):
+        try:
+            self.s.run()
+        except Exception:
+            pass
+first, second = Keeper(session(1, 2)), Keeper(session(1, 1))
+sys.keeper = first  # outlives every module
+""")
+    )
+
+
+def test_shutdown_order_of_everything_a_session_gives():
+    check(
+        python("""
+sessions = [session(2, threads) for threads in (1, 2)]
+for s in sessions:
+    s.run()
+s = sessions[0]
+bound = lb.empty((n,), dtype="float32")
+s.set_input_zero_copy("x", bound)
+results = s(np.zeros(n, np.float32))
+tensors = [s.get_input("x"), s.get_output(0), *results]
+arrays = [np.asarray(t)[3:9] for t in tensors]
+capsules = [t.__dlpack__(max_version=(1, 0)) for t in tensors]
+views = [t.host_view() for t in tensors]
+entered = tensors[1].host_view("r")
+held = entered.__enter__()
+run = sessions[1].run_async()
+sys.extra = [sessions, tensors, arrays, capsules, views, entered, held, run]
+cycle = [tensors, sessions]
+cycle.append(cycle)
+""")
+    )
+
+
+# ---- fork
+
+
+def test_fork_forbids_the_parents_sessions_and_allows_new_ones():
+    check(
+        python("""
+parent = session(50, 2)
+parent.run_async().wait()
+in_flight = session(400, 2)
+run = in_flight.run_async()
+child = os.fork()
+if child == 0:
+    refused = 0
+    for s in (parent, in_flight):
+        for call in (s.run, s.run_async, lambda: s(np.zeros(n, np.float32)), lambda: s.get_output(0),
+                     lambda: s.set_input("x", np.zeros(n, np.float32)), lambda: s.set_params({}), s.get_params,
+                     lambda: s.set_input_zero_copy("x", np.zeros(n, np.float32)), lambda: s.get_input("x"),
+                     lambda: s.set_output_zero_copy(0, np.zeros(n, np.float32)), lambda: s.bind_state(0, 0)):
+            try:
+                call()
+            except ForkedDeviceError:
+                refused += 1
+    new = session(2, 2)
+    new.run()
+    pending = new.run_async()
+    pending.wait(30)
+    alone = lb.Session(parent.executable, num_threads=1)
+    alone(np.zeros(n, np.float32))
+    print(refused, float(np.asarray(new.get_output(0)).sum()), flush=True)
+    sys.exit(0)
+assert os.waitpid(child, 0)[1] == 0
+run.wait(30)
+parent.run()
+print("parent", float(np.asarray(in_flight.get_output(0)).sum()))
+"""),
+        "22 0.0 parent 0.0",
+    )
+
+
+# ---- Ctrl-C
+
+
+def test_ctrl_c_ends_a_wait_and_not_the_run():
+    check(
+        python("""
+import ctypes
+gate = threading.Event()
+from landbridge.executable.instructions import HostCall
+from landbridge.vm.builtins import register_builtin
+register_builtin("child.gate", lambda args, attributes: gate.wait(30))
+s = lb.Session(programs.executable({"x": (4,)}, {"y": (4,)}, (HostCall("child.gate", (0, 1), {}),)), num_threads=1)
+s.set_input("x", np.zeros(4, np.float32))
+for timeout in (None, 25):
+    gate.clear()
+    run = s.run_async()
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    began = time.monotonic()
+    try:
+        run.wait(timeout)
+    except KeyboardInterrupt:
+        print("interrupted", time.monotonic() - began < 10, run.done())
+    gate.set()
+    run.wait(20)
+s.run()
+"""),
+        "interrupted True False interrupted True False",
+    )
+
+
+def test_ctrl_c_in_a_run_leaves_the_session_usable():
+    check(
+        python("""
+s = session(4000, 1)
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    s.run()
+    time.sleep(5)
+except KeyboardInterrupt:
+    print("interrupted")
+s(np.zeros(n, np.float32))
+"""),
+        "interrupted",
+    )
+
+
+# ---- memory
+
+
+def test_free_while_a_slice_of_an_output_is_held():
+    s = lb.Session(programs.add_weights(1 << 15), num_threads=1)
+    (y,) = s(np.zeros(1 << 15, np.float32))
+    part = np.asarray(y)[5:9]
+    with pytest.raises(StorageInUseError, match="numpy array"):
+        y.storage.free()
+    assert part.tolist() == [5, 6, 7, 8]
+    del part
+    y.storage.free()
+
+
+# ---- threads
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_many_sessions_of_one_executable_in_many_threads(threads):
+    exe = programs.two_stages(512)
+    wrong: list[object] = []
+
+    def work(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        try:
+            for turn in range(6):
+                s = lb.Session(exe, num_threads=threads)
+                a, b = rng.standard_normal((2, 512), dtype=np.float32)
+                s.set_input_zero_copy("a", a)
+                s.set_input("b", b)
+                for _ in range(25):
+                    a += 1
+                    if turn % 2:
+                        s.run()
+                    else:
+                        s.run_async().wait(30)
+                    if not np.array_equal(np.asarray(s.get_output(0)), 2 * (a + b)):
+                        wrong.append((seed, turn))
+                    if not np.array_equal(np.asarray(s(b, b)[0]), 4 * b):
+                        wrong.append((seed, turn, "call"))
+        except BaseException as error:
+            wrong.append(error)
+
+    workers = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+def test_of_two_threads_in_one_session_each_is_served_or_refused():
+    n = 1 << 12
+    calls = tuple(Call(0, "expm1", (0, 1), n) for _ in range(20))
+    s = lb.Session(programs.executable({"x": (n,)}, {"y": (n,)}, calls), num_threads=1)
+    served, refused, wrong = [0] * 3, [0] * 3, []
+    stop = time.monotonic() + 1.0
+
+    def work(i: int) -> None:
+        x = np.full(n, i, np.float32)
+        expected = np.expm1(x)
+        while time.monotonic() < stop:
+            try:
+                (y,) = s(x)
+            except SessionBusyError:
+                refused[i] += 1
+                continue
+            served[i] += 1
+            if not np.allclose(np.asarray(y), expected, rtol=1e-5):
+                wrong.append(i)
+
+    workers = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong and sum(served) and sum(refused)
