@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from landbridge.cli.compare import compare
 from landbridge.cli.compile import compile_
+from landbridge.cli.conformance import conformance
 from landbridge.cli.devices import devices
 from landbridge.cli.opt import opt
 from landbridge.cli.output import error
@@ -24,7 +25,8 @@ EXIT_ERROR = 1
 
 _HELP = """Compile a model for a target and run it on any device, every byte where it was asked to be.
 
-Exit codes: 0 done; 1 an error, described on standard error; 2 wrong usage; 3 compare found a difference.
+Exit codes: 0 done; 1 an error, described on standard error; 2 wrong usage; 3 compare found a
+difference, or conformance a broken sentence.
 """
 
 
@@ -47,7 +49,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for _command in (run, devices, targets, opt, plan, compare):
+for _command in (run, devices, targets, opt, plan, compare, conformance):
     app.command(name=_command.__name__)(_command)
 app.command(name="compile")(compile_)
 

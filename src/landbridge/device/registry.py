@@ -100,6 +100,12 @@ def names() -> list[str]:
         return sorted({*_BUILT_IN, *_apis, *_plugins()})
 
 
+def origin(name: str) -> str:
+    """Where the device called ``name`` comes from: module and class, and the distribution when it is installed."""
+    with _lock:
+        return _holder(name)
+
+
 def devices(name: str) -> list[Device]:
     """Every instance of the device called ``name``, which may be none."""
     with _lock:

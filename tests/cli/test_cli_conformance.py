@@ -1,0 +1,76 @@
+"""``landbridge conformance`` and the self-tests of ``landbridge devices``, on devices that keep the contract or not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from typer.testing import CliRunner
+
+from landbridge.cli.app import app
+from landbridge.device import registry
+from landbridge.device.attr import DeviceAttr
+from landbridge.device.space import Space
+from landbridge.testing.sim_lazy import SimLazyDeviceAPI
+
+runner = CliRunner()
+
+
+class Bad(SimLazyDeviceAPI):
+    name = "bad"
+
+    def get_attr(self, index: int, attr: DeviceAttr) -> object | None:
+        if attr is DeviceAttr.VENDOR:
+            raise RuntimeError("no such query")
+        return super().get_attr(index, attr)
+
+
+class Dead(SimLazyDeviceAPI):
+    name = "dead"
+
+    def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
+        raise OSError("no answer from the card")
+
+
+@pytest.fixture
+def two_bad_devices() -> Iterator[None]:
+    registry.register(Bad())
+    registry.register(Dead())
+    yield
+    registry.unregister("bad")
+    registry.unregister("dead")
+
+
+def test_conformance_of_a_device_that_conforms() -> None:
+    done = runner.invoke(app, ["conformance", "sim:lazy", "--json"])
+    assert done.exit_code == 0
+    report = json.loads(done.stdout)
+    assert report["device"] == "sim:lazy:0"
+    assert report["fail"] == 0
+    assert report["pass"] + report["skip"] == len(report["results"])
+    assert all(result["sentence"] for result in report["results"])
+
+
+@pytest.mark.usefixtures("two_bad_devices")
+def test_conformance_names_the_broken_sentence() -> None:
+    done = runner.invoke(app, ["conformance", "bad"], env={"COLUMNS": "200", "NO_COLOR": "1"})
+    assert done.exit_code == 3
+    assert "no such query" in done.stdout
+    report = json.loads(runner.invoke(app, ["conformance", "bad", "--json"]).stdout)
+    assert [r["name"] for r in report["results"] if r["outcome"] == "fail"] == ["test_get_attr"]
+
+
+def test_conformance_of_no_device() -> None:
+    assert runner.invoke(app, ["conformance", "sim:lasy"]).exit_code == 1
+
+
+@pytest.mark.usefixtures("two_bad_devices")
+def test_devices_tests_each_and_lists_the_rest() -> None:
+    shown = runner.invoke(app, ["devices", "-v"], env={"COLUMNS": "200", "NO_COLOR": "1"})
+    assert shown.exit_code == 0
+    assert "cpu:0: PASS" in shown.stdout
+    assert "sim:lazy:1: PASS" in shown.stdout
+    assert "dead:0: FAIL: OSError: no answer from the card" in shown.stdout
+    assert "landbridge.devices.cpu:CpuDeviceAPI" in shown.stdout
+    assert "bad: RuntimeError: no such query" in shown.stderr
