@@ -20,7 +20,7 @@ from landbridge.device.device import Device
 from landbridge.errors import ForkedDeviceError, InputError, SessionBusyError
 from landbridge.executable.executable import Executable, TensorSpec
 from landbridge.memory import ledger
-from landbridge.memory.host_array import address_of
+from landbridge.memory.host_array import address_of_known
 from landbridge.memory.storage import any_view_open
 from landbridge.tensor import Tensor
 from landbridge.vm.background import AsyncRun, Worker
@@ -129,7 +129,7 @@ class Session:
                 and value.shape == slot.shape
                 and value.flags.carray
             ):
-                address = address_of(value)
+                address = address_of_known(value)
             else:
                 address, owner = self._program.borrow(slot, value)
             if slot.partner is not None:

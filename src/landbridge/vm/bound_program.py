@@ -20,7 +20,7 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.errors import InputError
 from landbridge.executable.executable import Executable, Function
 from landbridge.memory import ledger
-from landbridge.memory.host_array import address_of
+from landbridge.memory.host_array import address_of_known
 from landbridge.memory.storage import Access, host_device
 from landbridge.memory.transfer import copy_tensor
 from landbridge.tensor import Tensor, empty
@@ -35,7 +35,7 @@ from landbridge.vm.slot import Lease, Slot
 from landbridge.vm.staging import Staging
 from landbridge.vm.thread_pool import pool_address, runtime_address, stop_at_exit
 
-_empty, _view = np.empty, Tensor.from_numpy_view
+_empty, _over_new = np.empty, Tensor._over_new
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 Execute = Callable[[], object]
 
@@ -217,7 +217,7 @@ class BoundProgram:
                 and value.shape == slot.shape
                 and value.flags.carray
             ):
-                address = address_of(value)
+                address = address_of_known(value)
             else:
                 address, owner = self._borrow_for_call(slot, value)
                 slot.call_owner = owner
@@ -234,7 +234,8 @@ class BoundProgram:
         for slot in self.call_outputs:
             if slot.is_small:
                 array = _empty(slot.shape, slot.dtype)
-                tensor, address = _view(array), address_of(array)
+                address = address_of_known(array)
+                tensor = _over_new(array, slot.spec.dtype, address)
             else:
                 slot.call_owner = tensor = self.memory.tensor(slot.shape, slot.spec.dtype)
                 address = slot.place(tensor)
