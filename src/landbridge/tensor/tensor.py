@@ -17,7 +17,7 @@ from landbridge.dtypes import dtype_name
 from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.host_array import address_of, byte_bounds
 from landbridge.memory.host_view import HostView
-from landbridge.memory.storage import Storage, any_view_open, borrow_host
+from landbridge.memory.storage import Storage, borrow_host, open_views
 from landbridge.shape import check_shape, check_strides, dense_bytes, row_major
 
 if TYPE_CHECKING:
@@ -110,6 +110,14 @@ class Tensor:
         self.dtype = name
         self.axis_separators = ()
         self._storage = self._shape = self._strides = self._byte_offset = self._address = self._packed = None
+        return self
+
+    @classmethod
+    def _over_new(cls, array: np.ndarray[Any, Any], dtype: str, address: int) -> Self:
+        """The Tensor of a C-contiguous ``array`` that nobody else will ever see, at ``address``; checks nothing."""
+        self = object.__new__(cls)
+        self._array, self._address, self.dtype, self.readonly, self.axis_separators = array, address, dtype, False, ()
+        self._storage = self._shape = self._strides = self._byte_offset = self._packed = None
         return self
 
     @property
@@ -233,6 +241,11 @@ class Tensor:
         Raises HostViewError with the way out when the host cannot read them in place, and ZeroCopyError when
         ``copy=False`` cannot be kept.
         """
+        array = self._array
+        if array is not None and dtype is None and not copy:
+            storage = self._storage
+            if storage is None or storage.is_ready:
+                return array.view()
         from landbridge.tensor.exports import host_array
 
         return host_array(self, dtype, copy)
@@ -273,8 +286,8 @@ class Tensor:
         Raises ZeroCopyError for a read-only Tensor, which a PackedFunc cannot be told, and HostAccessError while
         an open host view conflicts.
         """
-        packed = self._packed
-        if packed is not None and not any_view_open() and (self._storage is None or self._storage.is_ready):
+        packed, storage = self._packed, self._storage
+        if packed is not None and storage is not None and storage.is_ready and not open_views[0]:
             return packed
         from landbridge.tensor.exports import packed_argument
 
