@@ -138,20 +138,20 @@ def _tensor_over(described: _Described, owner: _Borrowed, *, readonly: bool) -> 
     shape = check_shape(_int64s(described.shape, described.ndim), name)
     dense = row_major(shape)
     strides = dense
-    if described.strides:
-        # what is written for an extent of 1 means nothing
+    if described.strides and 0 not in shape:
+        # what is written for an extent of 1, or for no elements, means nothing
         written = zip(shape, _int64s(described.strides, described.ndim), dense, strict=True)
         strides = tuple(own if extent == 1 else stride for extent, stride, own in written)
     low = high = 0
     if strides == dense:
         strides = dense
         high = dense_bytes(shape, name)
-    elif 0 not in shape:
+    else:
         spans = [(extent - 1) * stride * itemsize for extent, stride in zip(shape, strides, strict=True)]
         low, high = sum(s for s in spans if s < 0), sum(s for s in spans if s > 0) + itemsize
     base, offset = described.data, described.byte_offset
     if described.device_type in HOST_TYPES:
-        address = base + offset
+        address = base + offset if high else 0  # an address of no bytes means nothing
         if high and not (base and address + low > 0 and address + high < _ADDRESSES):
             raise InputError(
                 f"DLPack: the producer wrote address {base:#x} and byte offset {offset} for {name}{list(shape)} with "
