@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, cast
 
 from landbridge.dtypes import dtype
-from landbridge.errors import BindError
+from landbridge.errors import BindError, InputError
 from landbridge.executable import instructions as ins
 from landbridge.executable.abi import RECORD_BRANCH_IF_ZERO, RECORD_CALL, RECORD_JUMP, RECORD_WORDS
 from landbridge.executable.executable import Function, VDevice
@@ -333,4 +333,7 @@ def _record_words(instructions: Sequence[ins.Instruction]) -> int:
 
 
 def _nbytes(shape: tuple[int, ...], dtype_name: str) -> int:
-    return math.prod(shape) * dtype(dtype_name).itemsize
+    try:
+        return math.prod(shape) * dtype(dtype_name).itemsize
+    except InputError as error:
+        raise BindError(f"the program has a tensor of {error}; compile the model again") from error

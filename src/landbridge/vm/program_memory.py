@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.errors import BindError
+from landbridge.errors import BindError, InputError
 from landbridge.executable.executable import Executable, TensorSpec, parameter_constant
 from landbridge.executable.instructions import AllocStorage, LoadConstant
 from landbridge.memory.host_array import address_of
@@ -38,7 +38,10 @@ class ProgramMemory:
 
     def storage(self, instruction: AllocStorage) -> Block:
         """A new storage, which lives as long as the program that holds its Block."""
-        tensor = self.tensor((instruction.nbytes,), "uint8", instruction.vdevice, instruction.alignment)
+        try:
+            tensor = self.tensor((instruction.nbytes,), "uint8", instruction.vdevice, instruction.alignment)
+        except InputError as error:
+            raise BindError(f"the program's storage does not fit: {error}; compile the model again") from error
         return self._block(tensor, instruction.vdevice)
 
     def constant(self, instruction: LoadConstant) -> Block:
