@@ -11,8 +11,6 @@ import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
-from xdsl.utils.exceptions import ParseError as XdslParseError
-from xdsl.utils.exceptions import VerifyException
 
 from landbridge.errors import ParseError
 from landbridge.executable.executable import VDevice
@@ -75,7 +73,7 @@ class IRModule:
 
     def print(self) -> str:
         """The IR as text; constants by symbol."""
-        return str(self.op) + "\n"
+        return _ESCAPED.sub(_as_text, str(self.op)) + "\n"
 
     @staticmethod
     def parse(
@@ -91,9 +89,20 @@ class IRModule:
             op.verify()
         except RecursionError as error:
             raise ParseError("the IR text is nested too deep to parse; give it fewer regions inside regions") from error
-        except (XdslParseError, VerifyException) as error:
+        except Exception as error:  # xdsl has its own ParseError, and others where it did not expect the text
             raise ParseError(f"the IR text does not parse: {error}") from error
         return IRModule(op, targets, vdevices, dict(constants or {}))
+
+
+# The bytes of text that is not ASCII, which xdsl prints escaped and reads back as bytes; "\\\\" is one backslash.
+_ESCAPED = re.compile(r"\\\\|(?:\\[89A-F][0-9A-F])+")
+
+
+def _as_text(escaped: re.Match[str]) -> str:
+    try:
+        return escaped[0] if escaped[0] == r"\\" else bytes.fromhex(escaped[0].replace("\\", "")).decode()
+    except UnicodeDecodeError:
+        return escaped[0]
 
 
 # Text with whole comments and strings; possessive, so that it takes linear time.

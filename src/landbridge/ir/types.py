@@ -87,10 +87,13 @@ def element_type(dtype: str) -> Attribute:
 
 
 def dtype_of(ty: Attribute) -> str:
-    """The dtype name of an element type, tensor type or memref type."""
+    """The dtype name of an element type, tensor type or memref type; raises CompileError when it has none."""
     if isinstance(ty, TensorType | MemRefType):
         ty = ty.element_type
-    return _DTYPE_NAMES[ty]
+    try:
+        return _DTYPE_NAMES[ty]
+    except KeyError:
+        raise CompileError(f"element type {ty} is no dtype; legal: {', '.join(map(str, _DTYPE_NAMES))}") from None
 
 
 def compute_type(element: Attribute) -> Attribute:

@@ -213,7 +213,10 @@ class _Verifier:
     def _concat(self, op: ConcatOp) -> None:
         self._same_place(op, list(op.inputs), op.result)
         axis = op.axis.value.data
-        expected = list(shape_of(op.inputs[0].type))
+        shapes = [shape_of(v.type) for v in op.inputs]
+        if not shapes or not 0 <= axis < min(map(len, shapes)):
+            self.fail(op, f"axis {axis} of inputs of shapes {shapes}", "an input, and an axis that each of them has")
+        expected = list(shapes[0])
         expected[axis] = sum(shape_of(v.type)[axis] for v in op.inputs)
         if list(shape_of(op.result.type)) != expected:
             self.fail(op, f"a result of shape {shape_of(op.result.type)}", f"{tuple(expected)}")
@@ -227,7 +230,11 @@ class _Verifier:
         self._packed(op, op.result, op.source)
 
     def _packed(self, op: PackOp | UnpackOp, plain: SSAValue, packed: SSAValue) -> None:
-        expected = packed_shape(shape_of(plain.type), ints(op.axes), ints(op.tiles))
+        shape, axes, tiles = shape_of(plain.type), ints(op.axes), ints(op.tiles)
+        rank = len(shape)
+        if len(axes) != len(tiles) or not all(0 <= a < rank for a in axes) or not all(t > 0 for t in tiles):
+            self.fail(op, f"axes {list(axes)} and tiles {list(tiles)}", f"as many tiles over 0 as axes below {rank}")
+        expected = packed_shape(shape, axes, tiles)
         if shape_of(packed.type) != expected:
             self.fail(op, f"packed shape {shape_of(packed.type)}", f"{expected}")
 
