@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
-from landbridge.errors import CompileError
+from landbridge.errors import CompileError, ImportModelError
 
 _RENAMED = {"double": "float64", "float": "float32", "string": "", "undefined": ""}
 
@@ -23,17 +24,32 @@ def dtype_of_onnx(code: int | ir.DataType) -> str:
     return name
 
 
+def tensor_array(tensor: ir.TensorProtocol) -> np.ndarray[Any, Any]:
+    """The values of a tensor of the file; raises ImportModelError where its data is not what its shape says."""
+    try:
+        return np.asarray(tensor.numpy())
+    except (ValueError, TypeError, OSError) as error:
+        raise ImportModelError(f"the data of tensor {tensor.name!r} cannot be read: {error}") from error
+
+
+def _text(name: str, value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise ImportModelError(f"attribute {name!r} is no text in UTF-8: {error}") from error
+
+
 def attribute_values(node: ir.Node) -> dict[str, Any]:
     """Python values by name: int, float, str, lists, ndarray for tensors; element types are dtype names."""
     values: dict[str, Any] = {}
     for name, attribute in node.attributes.items():
         value: Any = attribute.value
         if attribute.type == ir.AttributeType.TENSOR:
-            value = value.numpy()
+            value = tensor_array(value)
         elif isinstance(value, bytes):
-            value = value.decode()
+            value = _text(name, value)
         elif isinstance(value, list | tuple):
-            value = [v.decode() if isinstance(v, bytes) else v for v in value]
+            value = [_text(name, v) if isinstance(v, bytes) else v for v in value]
         if name in ("to", "dtype", "output_dtype") and isinstance(value, int) and value:
             value = dtype_of_onnx(value)
         values[name] = value

@@ -29,7 +29,10 @@ def foldable(node: ir.Node) -> bool:
 
 def evaluate(node: ir.Node, inputs: Sequence[Array | None], opset: int) -> list[Array] | None:
     """The outputs of one node, in the dtypes the operator's schema gives; None when it cannot be evaluated."""
-    proto = ir.serde.serialize_node(node)
+    try:
+        proto = ir.serde.serialize_node(node)
+    except ir.serde.SerdeError:  # text that is no UTF-8
+        return None
     names = [n if array is not None else "" for n, array in zip(proto.input, inputs, strict=True)]
     feeds = {n: array for n, array in zip(names, inputs, strict=True) if array is not None}
     types = {

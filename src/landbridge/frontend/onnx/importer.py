@@ -19,7 +19,7 @@ from xdsl.ir import Block, Region, SSAValue
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import CompileError, ImportModelError, InputError, ShapeError, UnsupportedOperatorError
 from landbridge.executable.executable import VDevice
-from landbridge.frontend.onnx.attributes import attribute_values, dtype_of_onnx
+from landbridge.frontend.onnx.attributes import attribute_values, dtype_of_onnx, tensor_array
 from landbridge.frontend.onnx.branches import import_if
 from landbridge.frontend.onnx.evaluate import evaluate, foldable
 from landbridge.frontend.onnx.functions import function_body
@@ -161,7 +161,7 @@ class Importer:
             for value in graph.initializers.values():
                 if value.const_value is None:
                     raise ImportModelError(f"initializer {value.name!r} has no data")
-                self.values[value] = np.asarray(value.const_value.numpy())
+                self.values[value] = tensor_array(value.const_value)
         for node in graph:
             self.run_node(node)
 

@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from landbridge.errors import InputError
+from landbridge.frontend.onnx.attributes import tensor_array
 
 
 def promote_parameters(graph: ir.Graph, names: Sequence[str]) -> dict[str, np.ndarray[Any, Any]]:
@@ -40,7 +41,7 @@ def _promote(graph: ir.Graph, value: ir.Value) -> np.ndarray[Any, Any]:
     tensor = ir.convenience.get_const_tensor(value)
     if tensor is None:
         raise InputError(f"mutable= names {value.name!r}, which has no data in the file")
-    array = np.array(tensor.numpy())  # of its own: the file it may be mapped from can go away
+    array = np.array(tensor_array(tensor))  # of its own: the file it may be mapped from can go away
     name = str(value.name)
     producer = value.producer()
     if producer is None:
