@@ -11,11 +11,14 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import landbridge as lb
 from landbridge.device.device import Device
 from landbridge.device.registry import device_type, register, unregister
-from landbridge.errors import InputError, StorageInUseError, UnknownDeviceError, ZeroCopyError
+from landbridge.dlpack import import_capsule
+from landbridge.errors import InputError, LandbridgeError, StorageInUseError, UnknownDeviceError, ZeroCopyError
 from tests.device.queueing_device import QueueingDeviceAPI
 
 api = ctypes.pythonapi
@@ -72,8 +75,9 @@ class Producer:
     def __init__(
         self,
         data: int | None,
-        shape: tuple[int, ...],
+        shape: tuple[int, ...] | None,
         *,
+        ndim: int | None = None,
         dtype: tuple[int, int, int] = (2, 32, 1),
         strides: tuple[int, ...] | None = None,
         byte_offset: int = 0,
@@ -83,13 +87,23 @@ class Producer:
     ) -> None:
         self.deleted = 0
         self.requests: list[dict[str, Any]] = []
-        self._keep = (int64s(shape), None if strides is None else int64s(strides), Deleter(self._delete))
+        self._keep = (
+            None if shape is None else int64s(shape),
+            None if strides is None else int64s(strides),
+            Deleter(self._delete),
+        )
         managed = Versioned(flags=flags) if version else Unversioned()
         if version:
             managed.major, managed.minor = version
         managed.deleter = self._keep[2]
         managed.dl_tensor = DLTensor(
-            data, DLDevice(*device), len(shape), DLDataType(*dtype), self._keep[0], self._keep[1], byte_offset
+            data,
+            DLDevice(*device),
+            len(shape or ()) if ndim is None else ndim,
+            DLDataType(*dtype),
+            self._keep[0],
+            self._keep[1],
+            byte_offset,
         )
         self._managed = managed
         self._device = device
@@ -245,6 +259,39 @@ class TestProducerHere:
         assert managed.dl_tensor.data is None
         managed.deleter(ctypes.addressof(managed))
 
+    def test_the_repeated_export_says_the_same(self) -> None:
+        """The first capsule is written here, those after it by numpy."""
+        t = lb.empty((3, 5), dtype="int16")
+        part = lb.asarray(np.zeros((3, 4), np.int16)[:, ::2])
+        frozen = lb.Tensor(t.storage, "int16", (5, 3), (1, 5), readonly=True)
+        for tensor in (t, part, frozen):
+            seen = []
+            for _ in range(3):
+                managed = consume(tensor.__dlpack__(max_version=(1, 0)))
+                assert isinstance(managed, Versioned)
+                d = managed.dl_tensor
+                facts = (d.device.device_type, d.device.device_id, d.ndim, d.dtype.code, d.dtype.bits, d.dtype.lanes)
+                strides = d.strides[: d.ndim] if d.strides else None
+                dense = list(tensor.strides) if tensor.is_contiguous else None
+                seen.append(
+                    (managed.flags, facts, d.data + d.byte_offset, d.shape[: d.ndim], strides if strides else dense)
+                )
+                managed.deleter(ctypes.addressof(managed))
+            assert seen[0] == seen[1] == seen[2]
+        with pytest.raises(ZeroCopyError, match="unversioned capsule cannot say"):
+            frozen.__dlpack__()
+
+    def test_a_capsule_is_consumed_once(self) -> None:
+        for version in ({}, {"max_version": (1, 0)}):
+            t = lb.empty(4, dtype="int8")
+            for _ in range(2):
+                capsule = t.__dlpack__(**version)
+                managed = consume(capsule)
+                with pytest.raises(InputError, match="consumed before"):
+                    import_capsule(capsule)
+                managed.deleter(ctypes.addressof(managed))
+            t.storage.free()
+
     def test_streams(self) -> None:
         t = lb.empty(1, dtype="int8")
         for stream in (None, -1):
@@ -328,6 +375,13 @@ class TestConsumerHere:
             ({"version": (2, 0)}, InputError, "wrote DLPack 2.0; we read 1.x"),
             ({"byte_offset": 2}, ZeroCopyError, "not at a multiple of their size"),
             ({"shape": (-1,)}, InputError, "negative extent"),
+            ({"shape": (1 << 62, 4)}, InputError, "more bytes than any device"),
+            ({"shape": (3,), "data": None}, InputError, "wrote address 0x0 and byte offset 0"),
+            ({"byte_offset": (1 << 64) - 4}, InputError, "outside of memory"),
+            ({"strides": (-(1 << 50),)}, InputError, "outside of memory"),
+            ({"ndim": -1}, InputError, "wrote -1 dimensions"),
+            ({"ndim": 65}, InputError, "wrote 65 dimensions"),
+            ({"shape": None, "ndim": 1}, InputError, "1 dimensions and a shape at 0x0"),
             ({"device": (77, 0)}, UnknownDeviceError, "DLPack type 77"),
             ({"device": (4, 0)}, UnknownDeviceError, "'opencl'"),
         ],
@@ -335,7 +389,7 @@ class TestConsumerHere:
     def test_refusals_give_the_memory_back(
         self, description: dict[str, Any], error: type[Exception], message: str
     ) -> None:
-        producer = Producer(ADDRESS, **{"shape": (2,), **description})
+        producer = Producer(**{"data": ADDRESS, "shape": (2,), **description})
         with pytest.raises(error, match=message):
             lb.from_dlpack(producer)
         gc.collect()
@@ -352,6 +406,81 @@ class TestConsumerHere:
     def test_no_producer(self) -> None:
         with pytest.raises(InputError, match="a list has no __dlpack__"):
             lb.from_dlpack([1, 2])
+
+    def test_strides_of_single_extents_mean_nothing(self) -> None:
+        t = lb.from_dlpack(Producer(ADDRESS, (1, 3, 1), strides=(-(1 << 60), 2, 1 << 62)))
+        assert t.is_contiguous is False
+        assert np.asarray(t).tolist() == [[[0], [2], [4]]]
+        assert lb.from_dlpack(Producer(ADDRESS, (1, 3), strides=(7, 1))).is_contiguous
+
+    def test_another_place_is_asked_for(self) -> None:
+        class Anywhere(Producer):
+            def __dlpack__(self, **request: Any) -> object:
+                if "dl_device" in request:
+                    self._managed.dl_tensor.device = DLDevice(*request["dl_device"])
+                return super().__dlpack__(**request)
+
+        producer = Anywhere(ADDRESS, (4,), device=(4, 0))  # on an OpenCL device, coherent with the host
+        t = lb.from_dlpack(producer, device="cpu", copy=False)
+        assert producer.requests == [{"max_version": (1, 1), "copy": False, "dl_device": (1, 0)}]
+        assert t.data_address == ADDRESS
+        assert lb.from_dlpack(Producer(ADDRESS, (4,)), device="cpu").data_address == ADDRESS
+
+    def test_a_place_it_cannot_go_to_is_copied_to(self) -> None:
+        api = register(QueueingDeviceAPI())
+        try:
+            npu = Device(api, 0)
+            with lb.ledger() as moves:
+                t = lb.from_dlpack(FLOATS, device=npu)
+            assert (t.device, moves.total_bytes) == (npu, 48)
+            with lb.ledger() as moves:
+                back = lb.from_dlpack(t, device="cpu")
+            np.testing.assert_array_equal(np.asarray(back), FLOATS)
+            assert moves.total_bytes == 48
+            for there, device in ((FLOATS, npu), (t, "cpu")):
+                with pytest.raises(ZeroCopyError, match=r"copy=False"):
+                    lb.from_dlpack(there, device=device, copy=False)
+        finally:
+            unregister("queueing")
+
+    @settings(max_examples=300, deadline=None)
+    @given(
+        st.lists(st.integers(-2, 5) | st.integers(-(1 << 63), (1 << 63) - 1), max_size=4),
+        st.none() | st.lists(st.integers(-4, 4) | st.integers(-(1 << 63), (1 << 63) - 1), min_size=4, max_size=4),
+        st.integers(0, 64) | st.integers(0, (1 << 64) - 1),
+        st.tuples(st.integers(0, 20), st.sampled_from([0, 1, 8, 16, 32, 64, 255]), st.integers(0, 2)),
+        st.sampled_from([None, (1, 0), (1, 7), (0, 9), (2, 0)]),
+        st.integers(0, 7),
+    )
+    def test_any_description_gives_a_tensor_or_an_error(
+        self,
+        shape: list[int],
+        strides: list[int] | None,
+        byte_offset: int,
+        dtype: tuple[int, int, int],
+        version: tuple[int, int] | None,
+        flags: int,
+    ) -> None:
+        producer = Producer(
+            ADDRESS,
+            tuple(shape),
+            strides=None if strides is None else tuple(strides[: len(shape)]),
+            byte_offset=byte_offset,
+            dtype=dtype,
+            version=version,
+            flags=flags,
+        )
+        try:
+            t = lb.from_dlpack(producer)
+        except LandbridgeError:
+            pass
+        else:
+            assert (t.shape, t.readonly) == (tuple(shape), bool(version and flags & 1))
+            start, stop = t.byte_range
+            assert 0 <= start <= stop <= t.storage.nbytes
+            assert t.size == 0 or t.data_address == ADDRESS + byte_offset
+            del t
+        assert producer.deleted == 1
 
     def test_a_used_capsule(self) -> None:
         class Twice:

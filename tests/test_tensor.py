@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import subprocess
+import sys
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +20,16 @@ import landbridge as lb
 from landbridge.device.device import Device
 from landbridge.device.space import DmaBuf, Space
 from landbridge.device.stream import set_device
-from landbridge.errors import HostViewError, InputError, UseAfterFreeError, ZeroCopyError
+from landbridge.errors import (
+    HostAccessError,
+    HostViewError,
+    InputError,
+    StorageInUseError,
+    UseAfterFreeError,
+    ZeroCopyError,
+)
+from landbridge.memory.transfer import copy_tensor
+from landbridge.memory_kind import MemoryKind
 from landbridge.tensor import Tensor
 from tests.device.queueing_device import QueueingDeviceAPI
 
@@ -61,6 +74,7 @@ class TestEmpty:
             ({"shape": (0, 1 << 62, 4)}, "more bytes than any device"),
             ({"dtype": "float33"}, "unknown dtype 'float33'"),
             ({"alignment": 48}, "alignment 48 is not legal; give a power of two"),
+            ({"alignment": 64.0}, r"alignment 64\.0 is not legal"),
             ({"scope": "vtcm"}, "no memory scope 'vtcm'; legal: global"),
             ({"host_access": "rw"}, "host_access 'rw' is unknown"),
         ],
@@ -281,3 +295,136 @@ def test_float8_copy_keeps_bits() -> None:
     a = np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e4m3fn)
     t = lb.asarray(a, copy=True)
     assert np.asarray(t).tobytes() == a.tobytes()
+
+
+class TestExportsAreKept:
+    """What is exported again is the same, unless somebody changed or freed it."""
+
+    def test_each_caller_has_an_array_of_his_own(self) -> None:
+        t = lb.empty((2, 3), dtype="float32")
+        first, second = np.asarray(t), np.asarray(t)
+        first.shape = (6,)
+        first.flags.writeable = False
+        assert second.shape == np.asarray(t).shape == np.from_dlpack(t).shape == (2, 3)
+        assert np.asarray(t).flags.writeable
+        assert first.ctypes.data == second.ctypes.data == t.data_address
+
+    def test_what_is_kept_holds_nothing_up(self) -> None:
+        t = lb.empty(8, dtype="float32")
+        for _ in range(3):
+            np.from_dlpack(t)[:] = 1
+            np.asarray(t)[:] = 2
+        t.storage.free()
+        for use in (np.asarray, np.from_dlpack, lb.from_dlpack, lambda t: t.__tvm_ffi_object__()):
+            with pytest.raises(UseAfterFreeError, match="was freed"):
+                use(t)
+
+    def test_the_second_export_holds_the_bytes_too(self) -> None:
+        t = lb.empty(8, dtype="float32")
+        storage = t.storage
+        np.from_dlpack(t)
+        held = [np.from_dlpack(t)[1:]]
+        for last in (False, True):
+            with pytest.raises(StorageInUseError, match=r"DLPack capsule over float32\[8\]"):
+                storage.free()
+            if last:
+                held.clear()
+            else:
+                held = [np.asarray(t)[::2].view(np.int32)]
+        storage.free()
+
+    def test_a_queued_write_is_waited_for(self, npu: Device) -> None:
+        t = lb.empty(8, dtype="int8")
+        np.asarray(t)[:] = 0
+        there = lb.asarray(np.full(8, 7, np.int8), device=npu)
+        for read in (np.asarray, np.from_dlpack, lambda t: np.from_dlpack(t.__tvm_ffi_object__())):
+            read(t)
+            copy_tensor(t, there, cause="test")
+            assert t.storage.has_queued
+            assert read(t).tolist() == [7] * 8
+
+    def test_nothing_goes_round_in_circles(self) -> None:
+        t = lb.empty(8, dtype="float32")
+        np.asarray(t), np.from_dlpack(t), t.__tvm_ffi_object__()
+        gone = weakref.ref(t.storage)
+        gc.disable()
+        try:
+            del t
+            assert gone() is None
+        finally:
+            gc.enable()
+
+
+class TestPackedArgument:
+    def test_the_memory_is_the_same(self) -> None:
+        import tvm_ffi
+
+        t = lb.empty((4, 4), dtype="float32")
+        np.asarray(t)[:] = 1
+
+        def double(x: Any) -> None:
+            array = np.from_dlpack(x)
+            assert array.ctypes.data == t.data_address
+            array *= 2
+
+        function = tvm_ffi.convert(double)
+        for expected in (2, 4):
+            function(t)
+            assert (np.asarray(t) == expected).all()
+        assert t.__tvm_ffi_object__() is t.__tvm_ffi_object__()
+
+    def test_dtypes_numpy_lacks(self) -> None:
+        t = lb.empty(4, dtype="bfloat16")
+        assert str(t.__tvm_ffi_object__().dtype) == "bfloat16"
+
+    def test_a_callee_that_keeps_it_is_a_holder(self) -> None:
+        import tvm_ffi
+
+        kept: list[Any] = []
+        t = lb.empty(4, dtype="float32")
+        tvm_ffi.convert(kept.append)(t)
+        with pytest.raises(StorageInUseError, match="DLPack capsule"):
+            t.storage.free()
+        kept.clear()
+        t.storage.free()
+
+    def test_read_only_and_open_views(self) -> None:
+        with pytest.raises(ZeroCopyError, match="a PackedFunc cannot be told"):
+            lb.asarray(np.frombuffer(bytes(8), np.int8)).__tvm_ffi_object__()
+        t = lb.empty(4, dtype="float32")
+        for _ in range(2):
+            with t.host_view("r"), pytest.raises(HostAccessError, match="a PackedFunc writes bytes 0 to 16"):
+                t.__tvm_ffi_object__()
+            t.__tvm_ffi_object__()
+
+    def test_the_package_is_imported_only_then(self) -> None:
+        script = (
+            "import sys, numpy as np, landbridge as lb\n"
+            "t = lb.empty(4, dtype='float32'); np.from_dlpack(t); lb.from_dlpack(np.zeros(3)); np.asarray(t)\n"
+            "assert 'tvm_ffi' not in sys.modules\n"
+            "kept = t.__tvm_ffi_object__()\n"
+            "assert 'tvm_ffi' in sys.modules\n"
+        )
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_offsets_a_scope_cannot_give() -> None:
+    class SubBuffers(QueueingDeviceAPI):
+        def memory_kinds(self, index: int) -> dict[str, MemoryKind]:
+            return {"global": MemoryKind("global", "none", coherent=False, alignment=256, offset_alignment=128)}
+
+    storage = lb.empty(1024, dtype="uint8", device=Device(SubBuffers(), 0)).storage
+    assert Tensor(storage, "uint8", (4,), byte_offset=256).byte_offset == 256
+    with pytest.raises(InputError, match=r"cannot start at byte 64 .* multiple of 128"):
+        Tensor(storage, "uint8", (4,), byte_offset=64)
+    host = lb.empty(64, dtype="uint8").storage
+    with pytest.raises(InputError, match="multiple of 4"):
+        Tensor(host, "float32", (4,), byte_offset=2)
+
+
+def test_strides_that_are_none() -> None:
+    storage = lb.empty(64, dtype="uint8").storage
+    for strides, message in (((1,), "one for each dimension"), ((1, 1 << 63), "reach further"), ((1, 0.5), "integers")):
+        with pytest.raises(InputError, match=message):
+            Tensor(storage, "uint8", (2, 2), strides)  # type: ignore[arg-type]

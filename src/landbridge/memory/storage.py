@@ -57,13 +57,13 @@ class _Queued:
     keep_alive: object
 
 
-# How many views are open in the process; a list so that readers need no attribute of a module that changes.
-_open_views = [0]
+#: How many views are open in the process; a list so that readers need no attribute of a module that changes.
+open_views = [0]
 
 
 def any_view_open() -> bool:
     """Whether any host view is open inside a ``with``; while none is, no access can conflict with one."""
-    return _open_views[0] > 0
+    return open_views[0] > 0
 
 
 class ExportCache(Protocol):
@@ -231,12 +231,12 @@ class Storage:
         """Enter a host view; raises HostAccessError when it conflicts with one that is open."""
         self.check_access(access.start, access.stop, writes=access.writes, what=access.holder)
         self._views = [*(self._views or ()), access]
-        _open_views[0] += 1
+        open_views[0] += 1
 
     def close_view(self, access: Access) -> None:
         """Leave a host view."""
         self._views = [view for view in self._views or () if view is not access]
-        _open_views[0] -= 1
+        open_views[0] -= 1
 
 
 def allocate(

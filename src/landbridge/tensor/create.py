@@ -37,8 +37,8 @@ def empty(
     extents = check_shape((shape,) if isinstance(shape, int) else shape, name)
     where = current_device() if device is None else find_device(device)
     kind = where.memory_kind(scope)
-    if alignment is not None and (alignment < 1 or alignment & (alignment - 1)):
-        raise InputError(f"alignment {alignment} is not legal; give a power of two in bytes")
+    if alignment is not None and (type(alignment) is not int or alignment < 1 or alignment & (alignment - 1)):
+        raise InputError(f"alignment {alignment!r} is not legal; give a power of two in bytes")
     if host_access is not None:
         if host_access not in HOST_ACCESSES:
             raise InputError(f"host_access {host_access!r} is unknown; legal: {', '.join(HOST_ACCESSES)}")

@@ -65,7 +65,7 @@ class Tensor:
         readonly: bool = False,
         axis_separators: tuple[int, ...] = (),
     ) -> None:
-        """Raises InputError when an element would lie outside ``storage``."""
+        """Raises InputError when an element would lie outside ``storage``, or where its kind allows no tensor."""
         self.dtype = dtype
         self._shape: tuple[int, ...] | None = check_shape(shape, dtype)
         self._strides: tuple[int, ...] | None = (
@@ -80,6 +80,13 @@ class Tensor:
         self._address: int | None = None
         self.readonly = readonly or storage.readonly
         self.axis_separators = axis_separators
+        if byte_offset:
+            multiple = max(dtype_facts(dtype).itemsize, storage.kind.offset_alignment)
+            if byte_offset % multiple:
+                raise InputError(
+                    f"a tensor {dtype}{list(self._shape)} cannot start at byte {byte_offset} of a storage of scope "
+                    f"{storage.kind.scope!r}; give a multiple of {multiple}"
+                )
         if strides is None and 0 <= byte_offset <= storage.nbytes - dense_bytes(self._shape, dtype):
             return
         start, stop = self.byte_range
