@@ -172,8 +172,13 @@ def test_functions_of_the_c_library_are_found_by_the_loader(target: str, tmp_pat
     np.testing.assert_allclose(y, np.arctan(x), rtol=1e-6)
 
 
-def test_calls_are_cheap(add: tvm_ffi.Function) -> None:
-    """Under 1 us here, where the machine may be busy; benchmarks say how much less."""
-    tensors = [lb.Tensor.from_numpy_view(floats(2, 3, 4)) for _ in range(3)]
-    add(*tensors)
-    assert min(timeit.repeat(lambda: add(*tensors), number=2000, repeat=5)) / 2000 < 3e-6
+def test_arguments_are_cheap(add: tvm_ffi.Function) -> None:
+    """A Tensor costs 0.14 us more than tvm-ffi's own; the limit leaves room for a machine that is busy."""
+    own = [tvm_ffi.from_dlpack(floats(2, 3, 4)) for _ in range(3)]
+    ours = [lb.Tensor.from_numpy_view(floats(2, 3, 4)) for _ in range(3)]
+    add(*ours)
+
+    def seconds(tensors: list[object]) -> float:
+        return min(timeit.repeat(lambda: add(*tensors), number=2000, repeat=7)) / 2000
+
+    assert (seconds(ours) - seconds(own)) / 3 < 0.3e-6

@@ -101,3 +101,15 @@ def test_a_symbol_defined_twice_is_refused() -> None:
 def test_other_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(CodegenError, match="relocatable"):
         link_objects([data])
+
+
+def test_slots_stand_on_pages_of_their_own() -> None:
+    image = link(
+        "declare i64 @labs(i64)\n@names = constant [2 x ptr] [ptr @f, ptr @labs]\n"
+        "define i64 @f(i64 %x) { %y = call i64 @labs(i64 %x) ret i64 %y }"
+    )
+    slots = [*image.relocations, *(slot for slots in image.imports.values() for slot in slots)]
+    assert len(slots) == 3, "one call, and two addresses in a table"
+    first = min(slots) // 4096 * 4096
+    assert first > 0 and all(at < first for name, at in image.symbols.items() if name != "names")
+    assert call(load(image), "f", -5) == 5
