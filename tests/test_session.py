@@ -387,10 +387,11 @@ def test_condition_that_is_an_input_follows_rebinding():
 
 
 def test_several_threads_agree_with_one():
-    s, x = session(num_threads=2), floats()
+    n = 1 << 13  # enough to be worth sharing
+    s, x = session(programs.add_weights(n), num_threads=2), floats(n)
     for _ in range(200):
         (y,) = s(x)
-        assert np.array_equal(values(y), x + WEIGHTS)
+        assert np.array_equal(values(y), x + np.arange(n, dtype=np.float32))
 
 
 def test_host_builtins_and_copies_between_vdevices():
@@ -625,7 +626,8 @@ def test_second_thread_is_refused_while_running():
 
 
 def test_fork_leaves_the_parents_session_and_allows_a_new_one():
-    executable, x = programs.add_weights(), floats()
+    n = 1 << 13
+    executable, x, weights = programs.add_weights(n), floats(n), np.arange(n, dtype=np.float32)
     s = session(executable, num_threads=2)
     s(x)
     read, write = os.pipe()
@@ -637,9 +639,9 @@ def test_fork_leaves_the_parents_session_and_allows_a_new_one():
                 s(x)
             except ForkedDeviceError:
                 verdict = b"f"
-            y = np.zeros(64, np.float32)
+            y = np.zeros(n, np.float32)
             session(executable, num_threads=2)(x, out=[y])
-            verdict += b"n" if np.array_equal(y, x + WEIGHTS) else b"w"
+            verdict += b"n" if np.array_equal(y, x + weights) else b"w"
         except BaseException as error:
             verdict += repr(error).encode()
         finally:
@@ -651,7 +653,7 @@ def test_fork_leaves_the_parents_session_and_allows_a_new_one():
     finally:
         os.close(read)
         os.waitpid(child, 0)
-    assert np.array_equal(values(s(x)[0]), x + WEIGHTS)
+    assert np.array_equal(values(s(x)[0]), x + weights)
 
 
 def python(code: str) -> subprocess.CompletedProcess:
@@ -671,8 +673,8 @@ def test_exit_while_a_daemon_thread_runs(threads):
     done = python(f"""
 import threading, time, numpy as np, landbridge as lb
 from tests.vm import programs
-s = lb.Session(programs.add_weights(), num_threads={threads})
-x = np.zeros(64, np.float32)
+s = lb.Session(programs.add_weights(1 << 13), num_threads={threads})
+x = np.zeros(1 << 13, np.float32)
 def forever():
     while True:
         s(x)

@@ -60,14 +60,15 @@ def ones() -> np.ndarray:
 
 def test_it_gives_what_run_gives():
     for threads in (1, 2):
-        s, x = lb.Session(programs.add_weights(), num_threads=threads), np.ones(64, np.float32)
+        n = 1 << 13  # enough to be worth sharing
+        s, x = lb.Session(programs.add_weights(n), num_threads=threads), np.ones(n, np.float32)
         s.set_input_zero_copy("x", x)
         for step in range(50):
             x[:] = step
             run = s.run_async()
             run.wait()
             assert run.done() and run.wait(0) is None
-            assert np.array_equal(np.asarray(s.get_output(0)), step + WEIGHTS)
+            assert np.array_equal(np.asarray(s.get_output(0)), step + np.arange(n, dtype=np.float32))
 
 
 def test_everything_else_is_refused_until_it_is_over(gated, gate):

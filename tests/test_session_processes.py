@@ -258,7 +258,7 @@ def test_free_while_a_slice_of_an_output_is_held():
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_many_sessions_of_one_executable_in_many_threads(threads):
-    exe = programs.two_stages(512)
+    exe = programs.two_stages(1 << 12)
     wrong: list[object] = []
 
     def work(seed: int) -> None:
@@ -266,7 +266,7 @@ def test_many_sessions_of_one_executable_in_many_threads(threads):
         try:
             for turn in range(6):
                 s = lb.Session(exe, num_threads=threads)
-                a, b = rng.standard_normal((2, 512), dtype=np.float32)
+                a, b = rng.standard_normal((2, 1 << 12), dtype=np.float32)
                 s.set_input_zero_copy("a", a)
                 s.set_input("b", b)
                 for _ in range(25):

@@ -35,7 +35,8 @@ _ndarray = np.ndarray
 class Session:
     """``executable`` bound to ``device`` (or ``devices``, by vdevice name) and to ``num_threads`` threads.
 
-    ``num_threads`` None takes every processor this process may use. One thread at a time may use a Session,
+    ``num_threads`` None takes every processor this process may use; a program whose every call is small runs on the
+    calling thread alone. One thread at a time may use a Session,
     another gets SessionBusyError; Sessions share the constants of their Executable. Raises BindError or
     ExecutableError when the program does not fit the devices or this machine.
     """

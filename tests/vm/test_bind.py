@@ -61,6 +61,12 @@ def test_records_and_arguments():
     assert [offset for _, offset in program.places[2]] == [0, 128]
 
 
+@pytest.mark.parametrize(("n", "tasks", "needed"), [(64, 64, False), (1 << 14, 1, False), (1 << 14, 8, True)])
+def test_small_work_needs_no_threads(n, tasks, needed):
+    executable = programs.add_weights(n, tasks)
+    assert bind(executable).needs_threads is needed
+
+
 def test_each_instance_points_into_itself():
     program = bind(programs.add_weights())
     one, two = program.instantiate(), program.instantiate()

@@ -17,11 +17,11 @@ def test_one_pool_for_each_number_of_threads():
 
 
 def test_sessions_of_many_threads_share_a_pool():
-    executable = programs.two_stages(256)
+    executable = programs.two_stages(1 << 12)
     failures = []
 
     def work(seed: int) -> None:
-        a = np.random.default_rng(seed).standard_normal(256, dtype=np.float32)
+        a = np.random.default_rng(seed).standard_normal(1 << 12, dtype=np.float32)
         session = lb.Session(executable, num_threads=2)
         for _ in range(300):
             (y,) = session(a, a)

@@ -29,6 +29,9 @@ from landbridge.vm.program import (
     Step,
 )
 
+#: Operands of a call below which one thread is done before another has woken up: a few microseconds of work.
+_WORTH_SHARING_BYTES = 1 << 15
+
 
 @dataclass(frozen=True)
 class Block:
@@ -101,6 +104,7 @@ class _Binder:
         self._places: list[list[tuple[int, int]]] = [[] for _ in specs]
         self._listing: list[Step] = []
         self._blocks: list[Block] = []
+        self._needs_threads = False
 
     def program(self, instructions: Sequence[ins.Instruction]) -> Program:
         steps = self._steps(instructions)
@@ -111,6 +115,7 @@ class _Binder:
             steps=tuple(steps),
             listed_steps=tuple(self._listing) if _has_moves(instructions) else (),
             blocks=tuple(self._blocks),
+            needs_threads=self._needs_threads,
         )
 
     def _steps(self, instructions: Sequence[ins.Instruction]) -> list[Step]:
@@ -165,8 +170,10 @@ class _Binder:
         first = len(self._records)
         self._pointers.append((first + 2, self._first_argument + len(self._arguments)))
         user = f"call {call.name or call.function!r}"
-        for register in call.args:
-            self._argument(self._place(register), user)
+        places = [self._place(register) for register in call.args]
+        for place in places:
+            self._argument(place, user)
+        self._needs_threads |= call.tasks > 1 and sum(place.nbytes for place in places) >= _WORTH_SHARING_BYTES
         self._records += [RECORD_CALL, address, 0, call.tasks]
         if call.moves_bytes:
             vdevice = self._place(call.args[-1]).vdevice

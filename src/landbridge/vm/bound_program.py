@@ -57,7 +57,8 @@ class BoundProgram:
         program = _bind(executable, images, memory)
         runtime, pool = 0, 0
         if images:
-            runtime, pool = runtime_address(images[0]), pool_address(images[0], threads)
+            runtime = runtime_address(images[0])
+            pool = pool_address(images[0], threads if program.needs_threads else 1)
         self._images = images
         self.lock = lock
         self._leases: list[Lease] = []

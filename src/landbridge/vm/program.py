@@ -94,7 +94,7 @@ class Program:
     ``pointers`` are (word, other word): the first is to hold the address of the second. ``places[i]`` are the
     (word, byte offset) that depend on the address of register ``i``: inputs, then outputs, then parameters.
     ``listed_steps`` do what ``steps`` do, cut where a ledger wants to know what is done: empty when it never does.
-    ``blocks`` are what the addresses in ``words`` belong to.
+    ``blocks`` are what the addresses in ``words`` belong to. ``needs_threads`` says whether any call is worth sharing.
     """
 
     words: tuple[int, ...]
@@ -103,6 +103,7 @@ class Program:
     steps: tuple[Step, ...]
     listed_steps: tuple[Step, ...] = ()
     blocks: tuple[object, ...] = ()
+    needs_threads: bool = True
 
     def instantiate(self) -> array[int]:
         """The program's words in memory of their own, ready to have inputs and outputs bound."""
