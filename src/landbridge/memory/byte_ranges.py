@@ -27,6 +27,8 @@ class ByteRanges:
 
     def remove(self, start: int, stop: int) -> None:
         """Take ``start <= b < stop`` out."""
+        if start >= stop:
+            return
         pieces = [piece for low, high in self._ranges for piece in ((low, min(high, start)), (max(low, stop), high))]
         self._ranges = [(low, high) for low, high in pieces if low < high]
 
