@@ -164,6 +164,9 @@ class Importer:
                 self.values[value] = tensor_array(value.const_value)
         for node in graph:
             self.run_node(node)
+        for value in graph.outputs:
+            if value not in self.values:
+                raise ImportModelError(f"output {value.name!r} of graph {graph.name!r} is made by no node")
 
     def run_node(self, node: ir.Node) -> None:
         """Import one node; what it cannot do becomes a problem and unknown outputs."""
