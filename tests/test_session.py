@@ -22,16 +22,41 @@ from landbridge.errors import (
     SessionBusyError,
     ZeroCopyError,
 )
-from landbridge.executable.executable import VDevice
+from landbridge.executable.executable import ModuleImage, VDevice
 from landbridge.executable.instructions import AllocStorage, Call, HostCall, LoadConstant, ToVDevice, View
+from landbridge.target import Target
 from landbridge.vm.builtins import register_builtin
 from tests.vm import programs
 
 WEIGHTS = np.arange(64, dtype=np.float32)
 
 
+class On:
+    """Where the Sessions of the tests have their tensors."""
+
+    device = "cpu"
+    scope = "global"
+
+
+@pytest.fixture(autouse=True, params=["cpu", "sim:lazy"])
+def where(request, monkeypatch):
+    """Memory of the host, and memory that the host shares with a device which does everything late."""
+    if request.param == "sim:lazy":
+        monkeypatch.setattr(On, "device", lb.device("sim:lazy"))
+        monkeypatch.setattr(On, "scope", "shared")
+    yield
+    if request.param == "sim:lazy":
+        assert not lb.device("sim:lazy").api.violations
+
+
 def session(executable=None, **options) -> lb.Session:
-    return lb.Session(executable or programs.add_weights(), **{"num_threads": 1} | options)
+    executable = executable or programs.add_weights()
+    if On.scope != "global" and "devices" not in options and [v.scope for v in executable.vdevices] == ["global"]:
+        target = Target({"kind": "llvm", "memory": [On.device.memory_kind(On.scope)]})
+        modules = tuple(ModuleImage(target.to_json(), m.image) for m in executable.modules)
+        executable = replace(executable, vdevices=(VDevice("main", 0, On.scope),), modules=modules)
+        options = {"device": On.device} | options
+    return lb.Session(executable, **{"num_threads": 1} | options)
 
 
 def floats(n: int = 64, start: float = 0.5) -> np.ndarray:
@@ -395,7 +420,9 @@ def test_several_threads_agree_with_one():
 
 
 def test_host_builtins_and_copies_between_vdevices():
-    register_builtin("test.negate", lambda args, attributes: np.multiply(args[0], -attributes["by"], out=args[1]))
+    register_builtin(
+        f"test.negate.{On.scope}", lambda args, attributes: np.multiply(args[0], -attributes["by"], out=args[1])
+    )
     n = 8
     program = (
         AllocStorage(2, 4 * n, 0, 64),
@@ -403,7 +430,7 @@ def test_host_builtins_and_copies_between_vdevices():
         AllocStorage(4, 4 * n, 1, 64),
         View(5, 4, 0, (n,), "float32"),
         Call(0, "double", (0, 3), n),
-        HostCall("test.negate", (3, 3), {"by": 1}),
+        HostCall(f"test.negate.{On.scope}", (3, 3), {"by": 1}),
         ToVDevice(3, 5, "t"),
         Call(0, "double", (5, 1), n),
     )
@@ -427,8 +454,8 @@ def test_a_host_builtins_exception_leaves_the_session_usable():
             raise ValueError("no")
         args[1][:] = args[0]
 
-    register_builtin("test.fail_once", builtin)
-    s = session(programs.executable({"x": (4,)}, {"y": (4,)}, (HostCall("test.fail_once", (0, 1), {}),)))
+    register_builtin(f"test.fail_once.{On.scope}", builtin)
+    s = session(programs.executable({"x": (4,)}, {"y": (4,)}, (HostCall(f"test.fail_once.{On.scope}", (0, 1), {}),)))
     with pytest.raises(ValueError, match="no"):
         s(floats(4))
     state["fail"] = False
