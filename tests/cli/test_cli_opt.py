@@ -50,6 +50,14 @@ def test_json_and_dump(tmp_path: Path) -> None:
     assert (tmp_path / "02-bufferize.mlir").read_text() == result["ir"]
 
 
+@pytest.mark.parametrize("steps", [[], [*STEPS, "lower"]], ids=["lowers itself", "lowered already"])
+def test_kernels_as_c(steps: list[str], tmp_path: Path) -> None:
+    source = tmp_path / "kernels.c"
+    done = runner.invoke(app, ["opt", str(ADD), "-p", ",".join(steps), "--emit-source", str(source)])
+    assert done.exit_code == 0
+    assert "(void **args, int64_t begin, int64_t end)" in source.read_text()
+
+
 @pytest.mark.parametrize(
     ("text", "passes", "says"),
     [

@@ -31,6 +31,10 @@ def opt(
     dump: Annotated[
         Path | None, typer.Option(file_okay=False, help="Write the IR after every pass into this directory.")
     ] = None,
+    emit_source: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, metavar="FILE.c", help="After the passes, write the lowered kernels as C11."),
+    ] = None,
     target: args.TargetText = None,
     shape: args.Shapes = None,
     list_passes: Annotated[bool, typer.Option("--list", help="List the passes and stop.")] = False,
@@ -56,13 +60,27 @@ def opt(
     seconds: dict[str, float] = {}
     module = _read(file, target or "llvm", args.parse_shapes(shape))
     with progress(f"running {len(names)} passes"):
-        text = registry.run_pipeline(module, names, dump=dump, seconds=seconds).print()
+        module = registry.run_pipeline(module, names, dump=dump, seconds=seconds)
+        text = module.print()
+    if emit_source is not None:
+        emit_source.write_text(_source(module), encoding="utf-8")
     if output is not None:
         output.write_text(text, encoding="utf-8")
     if json:
         emit({"passes": names, "seconds": seconds, "ir": text})
     elif output is None:
         typer.echo(text, nl=False)
+
+
+def _source(module: IRModule) -> str:
+    """The kernels of ``module``, which may be lowered already, as C."""
+    from xdsl.dialects.builtin import ModuleOp
+
+    from landbridge.codegen.c import print_source
+    from landbridge.passes.lower import lower_module
+
+    lowered = [op for op in module.op.body.block.ops if "lb.tasks" in op.attributes]
+    return print_source(ModuleOp([op.clone() for op in lowered]) if lowered else lower_module(module))
 
 
 def _read(file: Path, target: str, shapes: dict[str, tuple[int, ...]]) -> IRModule:
