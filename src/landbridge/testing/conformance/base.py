@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import ClassVar, TypeVar
+from typing import ClassVar, NoReturn, TypeVar
 from unittest import SkipTest
 
 from landbridge.device.api import DeviceAPI
@@ -63,9 +63,9 @@ class ConformanceCase:
         found = self.device.capability(protocol)
         if found is None:
             self.skip(f"has no {getattr(protocol, '__name__', protocol)}")
-        return found  # type: ignore[return-value]
+        return found
 
-    def skip(self, why: str) -> None:
+    def skip(self, why: str) -> NoReturn:
         """End the test as not applicable: ``why`` the device need not do this."""
         raise SkipTest(f"{self.device} {why}")
 
@@ -76,7 +76,6 @@ class ConformanceCase:
             if kind.host_access == "read_write" and kind.ndim == 1:
                 return kind
         self.skip("has no scope that the host reads and writes")
-        raise AssertionError("unreachable")
 
     def alloc(self, nbytes: int, scope: str = "global", alignment: int = 1) -> Space:
         """A space of the device."""
@@ -104,7 +103,6 @@ class ConformanceCase:
         api = space.device.capability(HostMemory)
         if api is None:
             self.skip("has no host_pointer")
-            raise AssertionError("unreachable")
         return api.host_pointer(space)
 
     def can_copy_host(self, space: Space) -> bool:

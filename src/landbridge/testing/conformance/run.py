@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 from unittest import SkipTest
@@ -27,10 +28,10 @@ def sentences() -> dict[str, str]:
     return {name: " ".join((getattr(DeviceConformance, name).__doc__ or "").split()) for name in names}
 
 
-def run_conformance(device_name: str) -> list[Result]:
-    """Every test on the device called ``device_name``, each by itself; a failure does not stop the others."""
+def run_conformance(device_name: str, only: Collection[str] | None = None) -> list[Result]:
+    """Every test, or those named by ``only``, on the device called ``device_name``; each by itself."""
     case = type("Case", (DeviceConformance,), {"device_name": device_name})
-    return [_run(case, name, sentence) for name, sentence in sentences().items()]
+    return [_run(case, name, sentence) for name, sentence in sentences().items() if only is None or name in only]
 
 
 def _run(case: type[DeviceConformance], name: str, sentence: str) -> Result:

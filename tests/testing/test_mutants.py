@@ -1,0 +1,63 @@
+"""The conformance suite notices each mutant, with the test that its sentence is for; and the table says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from landbridge.device import registry
+from landbridge.device.api import DeviceAPI
+from landbridge.testing.conformance.run import Result, run_conformance, sentences
+from tests.testing.contract_table import DOCUMENT, contract_table
+from tests.testing.mutants import RUNTIME, Correct, RuntimeMutant, device_mutants
+
+
+@pytest.fixture
+def admit(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
+    """Makes a device known without the checks of the registry, some of which a mutant would fail."""
+
+    def known_as_mutant(api: DeviceAPI) -> None:
+        monkeypatch.setitem(registry._apis, "mutant", api)
+        monkeypatch.setattr(registry, "_types", {**registry._types, api.device_type or 5000: "mutant"})
+        monkeypatch.setattr(registry, "_devices", {})
+
+    yield known_as_mutant
+
+
+def failures(name: str) -> list[Result]:
+    return [result for result in run_conformance("mutant", (name,)) if result.outcome == "fail"]
+
+
+def test_the_device_that_is_mutated_conforms(admit) -> None:
+    admit(Correct())
+    assert [r for r in run_conformance("mutant") if r.outcome == "fail"] == []
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("mutant", device_mutants(), ids=lambda m: m.__name__)
+def test_a_broken_device_is_noticed(mutant: type[Correct], admit) -> None:
+    admit(mutant())
+    assert failures(mutant.caught_by), f"{mutant.caught_by} passes although: {mutant.__doc__}"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("mutant", RUNTIME, ids=lambda m: m.caught_by)
+def test_a_broken_runtime_is_noticed(mutant: RuntimeMutant, admit) -> None:
+    admit(Correct())
+    assert not failures(mutant.caught_by)
+    with pytest.MonkeyPatch.context() as patch:
+        mutant.apply(patch)
+        found = failures(mutant.caught_by)
+    assert found, f"{mutant.caught_by} passes although: {mutant.what}"
+
+
+def test_every_sentence_has_a_mutant() -> None:
+    caught = {mutant.caught_by for mutant in (*device_mutants(), *RUNTIME)}
+    assert sorted(sentences()) == sorted(caught)
+
+
+def test_the_table_is_true() -> None:
+    text = Path(DOCUMENT).read_text(encoding="utf-8")
+    assert contract_table() in text, "docs/device-contract.md: run python -m tests.testing.contract_table"
