@@ -328,6 +328,9 @@ def test_where_copies_are_allowed_the_ledger_shows_them(dev):
         expected = [("on_mismatch", 4 * N, str(dev), "cpu:0"), ("on_mismatch", 4 * N, "cpu:0", str(dev))]
         assert [(m.cause, m.nbytes, m.source, m.destination) for m in moves] == expected
     assert np.array_equal(host(y), numbers() + WEIGHTS)
+    for tensor in (x, y):
+        with pytest.raises(StorageInUseError, match="of Session"):
+            tensor.storage.free()
     other = lb.asarray(numbers(1)).to_device(dev)
     with lb.ledger() as moves:
         assert s(other, out=[y])[0] is y

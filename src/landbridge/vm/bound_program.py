@@ -6,10 +6,7 @@ for that call alone. Nothing here locks: a Session lets one thread in at a time.
 
 from __future__ import annotations
 
-import ctypes
-from array import array
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 from threading import Lock
 from typing import Any
 
@@ -25,19 +22,15 @@ from landbridge.memory.storage import Access, host_device
 from landbridge.memory.transfer import copy_tensor
 from landbridge.tensor import Tensor, empty
 from landbridge.vm.argument import as_array, as_tensor, borrow
-from landbridge.vm.bind import NotDirectError, bind_function
-from landbridge.vm.code_image import LoadedImage, load_image
-from landbridge.vm.home import ON_MISMATCH, Home
-from landbridge.vm.interpreter import BoundTo, RunNative, run_steps
-from landbridge.vm.program import NativeStep, Program
+from landbridge.vm.code_image import load_image
+from landbridge.vm.executors import Execute, bind_program, executors
+from landbridge.vm.home import Home
 from landbridge.vm.program_memory import ProgramMemory
 from landbridge.vm.slot import Lease, Slot
 from landbridge.vm.staging import Staging
 from landbridge.vm.thread_pool import pool_address, runtime_address, stop_at_exit
 
 _empty, _over_new = np.empty, Tensor._over_new
-_RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
-Execute = Callable[[], object]
 
 
 #: Up to here numpy's allocator is the fastest; above, the C library maps fresh pages where a device's pool keeps them.
@@ -54,7 +47,7 @@ class BoundProgram:
         function = executable.main
         self.memory = memory = ProgramMemory(executable, homes)
         images = [load_image(module.image) for module in executable.modules]
-        program = _bind(executable, images, memory)
+        program = bind_program(executable, images, memory)
         runtime, pool = 0, 0
         if images:
             runtime = runtime_address(images[0])
@@ -79,8 +72,8 @@ class BoundProgram:
         #: Where arguments on a device take the way over the host; None where they never do.
         self.staging = Staging() if memory.home(0) is not homes[0] else None
         self._runners = [
-            _executors(program, self.words, runtime, pool, lambda register: slots[register].owner),
-            _executors(program, self.call_words, runtime, pool, lambda register: slots[register].call_owner),
+            executors(program, self.words, runtime, pool, lambda register: slots[register].owner),
+            executors(program, self.call_words, runtime, pool, lambda register: slots[register].call_owner),
         ]
         self.execute, self.execute_call = (plain for plain, _ in self._runners)
         #: The same with what they move told to the ledger; None when that is nothing.
@@ -118,7 +111,7 @@ class BoundProgram:
             if Staging.needs(value):
                 as_tensor(slot, value)
                 memory = self.bind_own(slot)
-                self.staging.bind(slot, value, memory)
+                self.staging.bind(slot, value, memory, slot.lend(value))
                 return memory.data_address, memory
             self.staging.unbind(slot)
         return borrow(slot, value)
@@ -275,6 +268,8 @@ class BoundProgram:
         Raises InputError when another input is bound to the memory of one of them.
         """
         for half in (source, target):
+            if self.staging is not None:
+                self.staging.unbind(half)
             for other in self.inputs:
                 if half.own is not None and other is not target and other.owner is not None:
                     half.check_no_overlap(half.place(half.own), other, other.address)
@@ -335,39 +330,6 @@ def read_only(tensor: Tensor) -> Tensor:
     if tensor.readonly:
         return tensor
     return Tensor(tensor.storage, tensor.dtype, tensor.shape, None, tensor.byte_offset, readonly=True)
-
-
-def _bind(executable: Executable, images: Sequence[LoadedImage], memory: ProgramMemory) -> Program:
-    """The Program; where it may copy, memory that code cannot use in place is taken from the host instead."""
-    while True:
-        try:
-            return bind_function(executable.main, executable.vdevices, images, memory)
-        except NotDirectError as error:
-            if executable.metadata.get(ON_MISMATCH) != "copy":
-                raise
-            memory.use_host(error.vdevice)
-
-
-def _executors(
-    program: Program, words: array[int], runtime: int, pool: int, bound_to: BoundTo
-) -> tuple[Execute, Execute]:
-    """What executes ``program`` on ``words``, and what also lists the moves of kernels.
-
-    The first is, for compiled code alone, the foreign function itself.
-    """
-
-    def no_code(address: int, count: int) -> None:
-        """Programs without code have no records."""
-
-    function = _RUN(runtime) if runtime else None
-    run_native: RunNative = partial(function, pool) if function else no_code
-    listed = partial(run_steps, program.listed_steps, words, run_native, bound_to)
-    match program.steps:
-        case (NativeStep(first, count),) if function:
-            address = words.buffer_info()[0] + first * words.itemsize
-            return partial(function, ctypes.c_void_p(pool), ctypes.c_void_p(address), ctypes.c_int64(count)), listed
-        case steps:
-            return partial(run_steps, steps, words, run_native, bound_to), listed
 
 
 def _fill_zeros(tensor: Tensor) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from landbridge.memory.transfer import copy_tensor
 from landbridge.tensor import Tensor
-from landbridge.vm.slot import Slot
+from landbridge.vm.slot import Lease, Slot
 
 CAUSE = "on_mismatch"
 
@@ -19,6 +19,7 @@ class Staging:
 
     def __init__(self) -> None:
         self._runs: dict[Slot, tuple[Tensor, Tensor]] = {}
+        self._leases: dict[Slot, Lease | None] = {}
         self._call: dict[Slot, tuple[Tensor, Tensor]] = {}
 
     @staticmethod
@@ -29,13 +30,14 @@ class Staging:
         kind = value.storage.kind
         return kind.host_access != "read_write" or not kind.coherent
 
-    def bind(self, slot: Slot, value: Tensor, memory: Tensor) -> None:
-        """Let runs find ``value`` in ``memory``, and outputs arrive in ``value``."""
-        self._runs[slot] = (value, memory)
+    def bind(self, slot: Slot, value: Tensor, memory: Tensor, lease: Lease | None) -> None:
+        """Let runs find ``value`` in ``memory``, and outputs arrive in ``value``; ``lease`` keeps it from being freed."""
+        self._runs[slot], self._leases[slot] = (value, memory), lease
 
     def unbind(self, slot: Slot) -> None:
         """Runs use the memory of what is bound."""
         self._runs.pop(slot, None)
+        self._leases.pop(slot, None)
 
     def bind_call(self, slot: Slot, value: Tensor, memory: Tensor) -> None:
         """As ``bind``, for the next call alone."""

@@ -1,0 +1,53 @@
+"""Executors: what runs a bound Program, prepared so that a run has nothing left to decide."""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from landbridge.executable.executable import Executable
+from landbridge.vm.bind import NotDirectError, bind_function
+from landbridge.vm.code_image import LoadedImage
+from landbridge.vm.home import ON_MISMATCH
+from landbridge.vm.interpreter import BoundTo, RunNative, run_steps
+from landbridge.vm.program import NativeStep, Program
+from landbridge.vm.program_memory import ProgramMemory
+
+#: Runs a program once, on what is bound.
+Execute = Callable[[], object]
+_RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+
+
+def bind_program(executable: Executable, images: Sequence[LoadedImage], memory: ProgramMemory) -> Program:
+    """The Program; where it may copy, memory that code cannot use in place is taken from the host instead."""
+    while True:
+        try:
+            return bind_function(executable.main, executable.vdevices, images, memory)
+        except NotDirectError as error:
+            if executable.metadata.get(ON_MISMATCH) != "copy":
+                raise
+            memory.use_host(error.vdevice)
+
+
+def executors(
+    program: Program, words: array[int], runtime: int, pool: int, bound_to: BoundTo
+) -> tuple[Execute, Execute]:
+    """What executes ``program`` on ``words``, and what also lists the moves of kernels.
+
+    The first is, for compiled code alone, the foreign function itself.
+    """
+
+    def no_code(address: int, count: int) -> None:
+        """Programs without code have no records."""
+
+    function = _RUN(runtime) if runtime else None
+    run_native: RunNative = partial(function, pool) if function else no_code
+    listed = partial(run_steps, program.listed_steps, words, run_native, bound_to)
+    match program.steps:
+        case (NativeStep(first, count),) if function:
+            address = words.buffer_info()[0] + first * words.itemsize
+            return partial(function, ctypes.c_void_p(pool), ctypes.c_void_p(address), ctypes.c_int64(count)), listed
+        case steps:
+            return partial(run_steps, steps, words, run_native, bound_to), listed
