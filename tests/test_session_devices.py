@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from onnx import helper
 
 import landbridge as lb
 from landbridge.device.device import Device
@@ -17,6 +18,7 @@ from landbridge.memory.storage import allocate
 from landbridge.target import Target
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 from tests.device.queueing_device import QueueingDeviceAPI
+from tests.frontend.models import model, value
 from tests.vm import programs
 
 N = 16
@@ -218,6 +220,52 @@ def test_a_run_waits_for_copies_that_are_queued_on_its_memory():
         assert np.array_equal(host(kept), numbers(1) + WEIGHTS)
         s.set_input_zero_copy("x", x)
     assert not api.violations
+
+
+def network():
+    """Two layers whose nodes are called ``first``, ``act`` and ``second``."""
+    w1, w2 = np.random.default_rng(1).standard_normal((2, N, N), dtype=np.float32)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w1"], ["a"], name="first"),
+        helper.make_node("Relu", ["a"], ["b"], name="act"),
+        helper.make_node("MatMul", ["b", "w2"], ["y"], name="second"),
+    ]
+    proto = model(nodes, [value("x", (4, N))], [value("y", (4, N))], {"w1": w1, "w2": w2})
+    return proto, lambda x: np.maximum(x @ w1, 0) @ w2
+
+
+def test_compiled_for_a_device_that_holds_data_and_a_host_that_computes(dev):
+    proto, expected = network()
+    hidden = Target({"kind": "llvm", "memory": [HIDDEN]})
+    exe = lb.compile(proto, {"npu": hidden, "host": "llvm"}, place={"*": "host"}, mutable=("w2",))
+    s = lb.Session(exe, devices={"npu": dev, "host": "cpu"}, num_threads=1)
+    for seed in range(3):
+        x = np.random.default_rng(seed).standard_normal((4, N), dtype=np.float32)
+        with lb.ledger() as moves:
+            (y,) = s(lb.asarray(x).to_device(dev))
+        assert y.device == dev
+        np.testing.assert_allclose(host(y), expected(x), rtol=1e-4, atol=1e-4)
+        assert [m.cause for m in moves] == ["to_device", *["to_vdevice"] * (len(moves) - 1)]
+    s.set_params({"w2": np.zeros((N, N), np.float32)})
+    s.set_input("x", x)
+    s.run()
+    assert not host(s.get_output(0)).any()
+
+
+def test_compiled_for_a_node_in_the_middle_on_another_device():
+    proto, expected = network()
+    api = SimLazyDeviceAPI(seed=11)
+    exe = lb.compile(proto, {"host": "llvm", "other": "llvm"}, place={"act": "other"})
+    x = np.random.default_rng(3).standard_normal((4, N), dtype=np.float32)
+    for devices in ({"other": "cpu:0"}, {"other": device_with({"offset_alignment": 1})}):
+        s = lb.Session(exe, devices=devices, num_threads=1)
+        for _ in range(2):
+            np.testing.assert_allclose(np.asarray(s(x)[0]), expected(x), rtol=1e-4, atol=1e-4)
+    with pytest.raises(BindError, match=r"(tensor|crossing) '.*host_access is 'none'"):
+        lb.Session(exe, devices={"other": Device(api, 0)}, num_threads=1)
+    copying = lb.compile(proto, {"host": "llvm", "other": "llvm"}, place={"act": "other"}, on_mismatch="copy")
+    s = lb.Session(copying, devices={"other": Device(api, 0)}, num_threads=1)
+    np.testing.assert_allclose(np.asarray(s(x)[0]), expected(x), rtol=1e-4, atol=1e-4)
 
 
 # ---- what binding checks

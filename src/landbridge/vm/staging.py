@@ -31,7 +31,7 @@ class Staging:
         return kind.host_access != "read_write" or not kind.coherent
 
     def bind(self, slot: Slot, value: Tensor, memory: Tensor, lease: Lease | None) -> None:
-        """Let runs find ``value`` in ``memory``, and outputs arrive in ``value``; ``lease`` keeps it from being freed."""
+        """Let runs find ``value`` in ``memory``, and outputs arrive in it; ``lease`` keeps it from being freed."""
         self._runs[slot], self._leases[slot] = (value, memory), lease
 
     def unbind(self, slot: Slot) -> None:
