@@ -345,6 +345,11 @@ class TestConsumerHere:
         t = lb.from_dlpack(Producer(None, (2, 0, 3)))
         assert np.asarray(t).shape == (2, 0, 3)
 
+    def test_zero_size_with_strides_and_an_address_that_mean_nothing(self) -> None:
+        producer = Producer((1 << 64) - 3, (0, 2), strides=(1 << 61, -(1 << 63)), byte_offset=7, version=(1, 0))
+        tensor = lb.from_dlpack(producer)
+        assert np.asarray(tensor).shape == np.asarray(tensor.copy()).shape == (0, 2)
+
     def test_scalar(self) -> None:
         assert np.asarray(lb.from_dlpack(Producer(ADDRESS, (), byte_offset=8))) == 2
 

@@ -32,10 +32,19 @@ def test_empty_scope_is_global() -> None:
         ({"coherence_granule": 64}, "coherence_granule"),
         ({"allocators": ()}, "allocators"),
         ({"allocators": ("buddy",)}, "allocators"),
+        ({"allocators": {}}, "allocators"),
+        ({"scope": 5}, "scope"),
+        ({"coherent": "yes"}, "coherent"),
+        ({"physically_contiguous": 1}, "physically_contiguous"),
+        ({"alignment": 64.0}, "alignment"),
+        ({"ndim": True}, "ndim"),
+        ({"capacity": float("nan")}, "capacity"),
+        ({"dlpack_device": (1, 0, 0)}, "dlpack_device"),
+        ({"dlpack_device": (1, "0")}, "dlpack_device"),
     ],
 )
 def test_impossible_facts(facts: dict[str, Any], field: str) -> None:
-    with pytest.raises(InputError, match=rf"scope 'global': {field} is .*legal"):
+    with pytest.raises(InputError, match=rf"scope .*: {field} is .*legal"):
         kind(**facts)
 
 

@@ -134,6 +134,28 @@ def test_any_instructions_bind_or_say_why_not(program):
         assert str(error)
 
 
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ((AllocStorage(2, 64, 0, 141),), "alignment 141"),
+        ((AllocStorage(2, (1 << 63) - 1, 0, 64),), "9223372036854775807 bytes"),
+        ((AllocStorage(2, 64, 0, 64), AllocTensor(3, 2, 0, (4,), "float33")), "float33"),
+        ((View(2, 0, 0, (4,), ""),), "unknown dtype ''"),
+    ],
+)
+def test_what_no_device_or_dtype_can_be(program, message):
+    executable = programs.executable({"x": (4,)}, {"y": (4,)}, program)
+    with pytest.raises(BindError, match=message):
+        lb.Session(executable, num_threads=1)
+
+
+def test_a_scope_that_is_not_there():
+    executable = programs.add_weights()
+    moved = replace(executable, vdevices=(replace(executable.vdevices[0], scope="nowhere"),))
+    with pytest.raises(BindError, match="nowhere"):
+        lb.Session(moved, num_threads=1)
+
+
 def test_executable_without_vdevices_or_modules():
     executable = programs.add_weights()
     with pytest.raises(BindError, match="no vdevice"):

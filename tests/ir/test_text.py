@@ -1,0 +1,62 @@
+"""IR text: what prints parses back to the same text; what does not parse says so, soon."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from landbridge.errors import ParseError, VerifyError
+from landbridge.ir.module import IRModule
+from landbridge.ir.verifier import verify
+from landbridge.target import Target
+
+TARGETS = (Target("llvm -mcpu=generic"),)
+MAIN = "builtin.module {\n  func.func @main() attributes {a = %s} {\n    func.return\n  }\n}\n"
+HOST = '#lb.vdevice<0, "global">'
+
+
+@pytest.mark.parametrize("text", ["plain", "Relu_é", "卷积/1", "\\\\C3\\\\A9", "a\\22b", "\U0001f309"])
+def test_text_comes_back(text: str) -> None:
+    module = IRModule.parse(MAIN % f'"{text}"', TARGETS)
+    again = IRModule.parse(module.print(), TARGETS)
+    assert again.print() == module.print()
+    assert again.main.attributes == module.main.attributes
+    assert type(again.main.attributes["a"]).__name__ == "StringAttr"
+
+
+def test_an_open_string_is_found_at_once() -> None:
+    started = time.perf_counter()
+    with pytest.raises(ParseError, match="begins in line 2 is not closed"):
+        IRModule.parse(MAIN % ('"' + "x" * 500), TARGETS)
+    assert time.perf_counter() - started < 1
+
+
+def test_quotes_in_comments_and_slashes_in_strings() -> None:
+    module = IRModule.parse('// an "open quote\n' + MAIN % '"a // b" // "c\n', TARGETS)
+    assert module.main.attributes["a"].data == "a // b"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "builtin.module {" * 2000,
+        MAIN % "1.5 : i90",
+        MAIN % ("1 : i" + "9" * 30),
+        "builtin.module",
+    ],
+)
+def test_other_text_is_a_parse_error(text: str) -> None:
+    with pytest.raises(ParseError, match=r"does not parse|too deep"):
+        IRModule.parse(text, TARGETS)
+
+
+@pytest.mark.parametrize(("axes", "tiles"), [("[5]", "[2]"), ("[-1]", "[2]"), ("[0]", "[0]"), ("[0]", "[2, 2]")])
+def test_packing_what_is_not_there(axes: str, tiles: str) -> None:
+    text = (
+        f"builtin.module {{ func.func @main(%0: tensor<4xf32, {HOST}>) -> tensor<2x2xf32, {HOST}> {{"
+        f'%1 = "lb.pack"(%0) {{axes = {axes}, tiles = {tiles}}} : (tensor<4xf32, {HOST}>) -> tensor<2x2xf32, {HOST}>'
+        f"func.return %1 : tensor<2x2xf32, {HOST}> }} }}"
+    )
+    with pytest.raises(VerifyError, match="as many tiles over 0 as axes below 1"):
+        verify(IRModule.parse(text, TARGETS))
