@@ -103,7 +103,7 @@ def names() -> list[str]:
 def origin(name: str) -> str:
     """Where the device called ``name`` comes from: module and class, and the distribution when it is installed."""
     with _lock:
-        return _holder(name)
+        return " and ".join(map(_place, _plugins().get(name, []))) or _holder(name)
 
 
 def devices(name: str) -> list[Device]:

@@ -72,10 +72,11 @@ class ConformanceCase:
     def host_kind(self) -> MemoryKind:
         """A kind the host reads and writes; skips the test where there is none."""
         self.ability(HostMemory)
-        for kind in self.device.memory_kinds.values():
-            if kind.host_access == "read_write" and kind.ndim == 1:
-                return kind
-        self.skip("has no scope that the host reads and writes")
+        kinds = self.device.memory_kinds.values()
+        found = next((kind for kind in kinds if kind.host_access == "read_write" and kind.ndim == 1), None)
+        if found is None:
+            self.skip("has no scope that the host reads and writes")
+        return found
 
     def alloc(self, nbytes: int, scope: str = "global", alignment: int = 1) -> Space:
         """A space of the device."""
