@@ -160,13 +160,13 @@ def test_by_value_means_the_source_is_free_at_once(dev):
 def test_what_is_not_on_the_device_is_not_bound_by_reference(dev):
     s = lb.Session(on_a_device(DEV, HOST), devices={"host": "cpu", "dev": dev}, num_threads=1)
     s.set_input("x", numbers())
-    for value in (numbers(), lb.asarray(numbers())):
+    for given in (numbers(), lb.asarray(numbers())):
         with pytest.raises(ZeroCopyError, match=r"input 'x': .*to_device"):
-            s.set_input_zero_copy("x", value)
+            s.set_input_zero_copy("x", given)
         with pytest.raises(ZeroCopyError, match="input 'x'"):
-            s(value)
+            s(given)
         with pytest.raises(ZeroCopyError, match="output 'y'"):
-            s.set_output_zero_copy(0, value)
+            s.set_output_zero_copy(0, given)
     s.run()
     assert np.array_equal(host(s.get_output(0)), numbers() + WEIGHTS)
 
