@@ -124,7 +124,7 @@ def _stated_kind(executable: Executable, vdevice: int) -> MemoryKind | None:
         stated = json.loads(executable.modules[place.target].target).get("memory", ())
         facts: list[dict[str, Any]] = [{k: _frozen(v) for k, v in entry.items() if k in known} for entry in stated]
         kinds = [MemoryKind(**entry) for entry in facts]
-    except (AttributeError, TypeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError, RecursionError) as error:
         raise BindError(f"the target of vdevice {place.name!r} is no JSON ({error}); compile the model again") from None
     return next((kind for kind in kinds if kind.scope == (place.scope or "global")), None)
 
