@@ -199,6 +199,7 @@ def test_exports_that_live_until_the_interpreter_exits() -> None:
         "import numpy as np, landbridge as lb\n"
         "t = lb.empty(1 << 16, dtype='float32')\n"
         "kept = [np.from_dlpack(t), np.asarray(t)[1:], t.__dlpack__(), lb.from_dlpack(np.zeros(9)), t.host_view()]\n"
+        "kept += [np.from_dlpack(t), t.__tvm_ffi_object__(), lb.asarray(np.zeros(9)).__tvm_ffi_object__()]\n"
         "cycle = [kept]; cycle.append(cycle)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
