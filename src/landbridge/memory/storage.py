@@ -140,6 +140,7 @@ class Storage:
                     f"the host cannot address scope {region.space.scope!r} of {region.space.device} (host access "
                     f"{self.kind.host_access!r}); copy the tensor to the host with t.to_device('cpu')"
                 )
+            self.wait(0, self.nbytes, writes=True)  # a device need not give an address while work is pending
             self._address = api.host_pointer(region.space) + region.byte_offset
         elif self.region is None:
             self.live_region  # noqa: B018  raises
