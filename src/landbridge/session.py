@@ -21,7 +21,7 @@ from landbridge.errors import ForkedDeviceError, InputError, SessionBusyError
 from landbridge.executable.executable import Executable, TensorSpec
 from landbridge.memory import ledger
 from landbridge.memory.host_array import address_of_known
-from landbridge.memory.storage import any_view_open
+from landbridge.memory.storage import any_view_open, queued_accesses
 from landbridge.tensor import Tensor
 from landbridge.vm.background import AsyncRun, Worker
 from landbridge.vm.bound_program import BoundProgram, read_only, session_name, slot_tensor
@@ -242,9 +242,8 @@ class Session:
                 self._complete = True
             if any_view_open():
                 self._check_views()
-            for slot in self._slots:
-                if slot.storage is not None and slot.storage.has_queued:
-                    slot.wait(slot.owner)
+            if queued_accesses[0]:
+                self._wait_queued()
             if self._listed is not None and ledger.is_active():
                 self._listed[0]()
             else:
@@ -269,9 +268,7 @@ class Session:
                 self._complete = True
             if any_view_open():
                 self._check_views()
-            for slot in self._slots:
-                if slot.storage is not None and slot.storage.has_queued:
-                    slot.wait(slot.owner)
+            self._wait_queued()
             self._worker = worker = self._worker or Worker(f"{self!r} run_async")
             self._pending = pending = AsyncRun()
             self._program.queue_accesses(pending)
@@ -298,6 +295,12 @@ class Session:
             self._pending = None
             self._release()
             pending.complete(error)
+
+    def _wait_queued(self) -> None:
+        """Wait for copies of devices, and runs of other Sessions, that a run must come after."""
+        for slot in self._slots:
+            if slot.storage is not None and slot.storage.has_queued:
+                slot.wait(slot.owner)
 
     def _check_views(self) -> None:
         slots = (*self._program.inputs, *self._program.outputs)

@@ -61,6 +61,10 @@ class _Queued:
 open_views = [0]
 
 
+#: Accesses queued so far in the process: while it is 0 no run need look for any.
+queued_accesses = [0]
+
+
 def any_view_open() -> bool:
     """Whether any host view is open inside a ``with``; while none is, no access can conflict with one."""
     return open_views[0] > 0
@@ -204,6 +208,7 @@ class Storage:
         """Note an access that completes with ``event``; it holds ``keep_alive`` until then."""
         live = [q for q in self._queued or () if not q.event.query()]
         self._queued = [*live, _Queued(access, event, keep_alive)]
+        queued_accesses[0] += 1
 
     @property
     def has_queued(self) -> bool:
