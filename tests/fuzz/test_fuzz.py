@@ -29,6 +29,7 @@ FOUND = {
     "ir": [
         b'builtin.module {\n  %0 = "lb.constant"() {symbol = @' + b"w" * 80 + b' : () -> "' + b"x" * 4000,  # no end
         b"builtin.module {" * 2000,  # RecursionError
+        b"builtin.module { func.func private @main() -> () }",  # a graph without a body
     ],
     "lbx": [],
     "onnx": [

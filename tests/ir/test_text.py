@@ -51,6 +51,12 @@ def test_other_text_is_a_parse_error(text: str) -> None:
         IRModule.parse(text, TARGETS)
 
 
+def test_a_graph_has_one_block() -> None:
+    for body in ("", "{ func.return ^b: func.return }"):
+        with pytest.raises(VerifyError, match=r"a body of . blocks"):
+            verify(IRModule.parse(f"builtin.module {{ func.func private @main() -> () {body} }}", TARGETS))
+
+
 @pytest.mark.parametrize(("axes", "tiles"), [("[5]", "[2]"), ("[-1]", "[2]"), ("[0]", "[0]"), ("[0]", "[2, 2]")])
 def test_packing_what_is_not_there(axes: str, tiles: str) -> None:
     text = (

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from xdsl.dialects import bufferization, func, memref
 from xdsl.dialects.builtin import MemRefType, StringAttr, TensorType
-from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from landbridge.errors import TargetError, VerifyError
 from landbridge.ir.graph_ops import (
@@ -90,9 +90,10 @@ class _Verifier:
         if "main" not in names:
             self.fail(self.module.op, "there is no function @main", "a graph function @main")
         for f in graphs:
-            for argument in f.body.block.args:
+            block = self.only_block(f, f.body)
+            for argument in block.args:
                 self.type(f, argument.type)
-            self.block(f.body.block, set(f.body.block.args))
+            self.block(block, set(block.args))
 
     def block(self, block: Block, defined: set[SSAValue]) -> None:
         for op in block.ops:
@@ -106,8 +107,13 @@ class _Verifier:
                 self.type(op, result.type)
             check(op)
             for region in op.regions:
-                self.block(region.block, set(defined))
+                self.block(self.only_block(op, region), set(defined))
             defined.update(op.results)
+
+    def only_block(self, op: Operation, region: Region) -> Block:
+        if len(region.blocks) != 1:
+            self.fail(op, f"a body of {len(region.blocks)} blocks", "one block: a graph has no jumps")
+        return region.block
 
     def type(self, op: Operation, ty: Attribute) -> None:
         if ty in self.good_types:
@@ -252,7 +258,7 @@ class _Verifier:
             self.fail(op, f"a condition of type {op.condition.type}", "a bool tensor")
         expected = [r.type for r in op.res]
         for region in (op.then_region, op.else_region):
-            terminator = region.block.last_op
+            terminator = self.only_block(op, region).last_op
             if not isinstance(terminator, YieldOp):
                 self.fail(op, "a branch without lb.yield", "lb.yield at its end")
             found = [v.type for v in terminator.values]
