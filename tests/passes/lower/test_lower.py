@@ -238,3 +238,16 @@ def test_padding_that_no_reduction_absorbs() -> None:
 
     (y,) = run_prim(build, [x], [((4, 15), "float32")])
     np.testing.assert_array_equal(y, np.pad(x, ((1, 0), (2, 3)), constant_values=9.0) * 2)
+
+
+def test_integer_division_of_a_length_that_fills_no_vector() -> None:
+    x, y = np.arange(1, 12, dtype=np.int32), np.arange(2, 13, dtype=np.int32)
+
+    def build(p: PrimBuilder) -> None:
+        point = lambda i: (i,)  # noqa: E731
+        p.generic(
+            "p", [11], [(p.inputs[0], point), (p.inputs[1], point)], [(p.outputs[0], point)], lambda s, a, b: a / b
+        )
+
+    (z,) = run_prim(build, [x, y], [((11,), "int32")])
+    np.testing.assert_array_equal(z, x // y)

@@ -125,9 +125,13 @@ def _element_bytes(nest: Nest) -> int:
     return max((getattr(v.type, "bitwidth", 8) // 8 for v in values), default=4)
 
 
+#: Operations that trap on the zeros of masked lanes.
+_TRAPPING = {f"arith.{op}" for op in ("divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui")}
+
+
 def _scalar_only(stage: Stage) -> bool:
-    """Whether the body computes addresses itself, which only scalar code can follow."""
-    return any(isinstance(o, memref.LoadOp | linalg.ops.IndexOp) for o in stage.body.ops)
+    """Whether the body computes addresses itself, or may trap, which only scalar code can follow."""
+    return any(isinstance(o, memref.LoadOp | linalg.ops.IndexOp) or o.name in _TRAPPING for o in stage.body.ops)
 
 
 def _choose_lane(nest: Nest, parallel: list[int], reductions: tuple[int, ...], lanes: int) -> tuple[int | None, bool]:
