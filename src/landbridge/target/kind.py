@@ -100,9 +100,10 @@ class TargetKind:
 
     ``parser`` completes the options that were given (unset ones are absent) with what follows from them or
     from this host; everything it returns is recorded in the Target. ``derive`` computes ``attrs``, facts that
-    follow from the recorded options alone. ``memory`` gives the memory of a target whose description states
-    none. ``device_types`` are the device names that can run code of this kind; ``default_for`` are
-    those for which this kind is taken when several could be and none is named.
+    follow from the recorded options alone. ``memory`` and ``shares`` give the memory of a target whose
+    description states none, and whose memory it uses in place. ``device_types`` are the device names that can run
+    code of this kind; ``default_for`` are those for which this kind is taken when several could be and none is
+    named.
     """
 
     name: str
@@ -114,6 +115,7 @@ class TargetKind:
     parser: Callable[[dict[str, OptionValue]], dict[str, OptionValue]] | None = None
     derive: Callable[[Options], dict[str, object]] | None = None
     memory: Callable[[Options], tuple[MemoryKind, ...]] | None = None
+    shares: Callable[[Options], tuple[tuple[str, str], ...]] | None = None
     _by_name: dict[str, Option] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -16,7 +16,11 @@ from landbridge.target.kind import TargetKind, did_you_mean
 GROUP = "landbridge.targets"
 
 # The kinds of this package, again: a source tree that is not installed has no entry points.
-_BUILT_IN = {"c": "landbridge.target.c:C", "llvm": "landbridge.target.llvm:LLVM"}
+_BUILT_IN = {
+    "c": "landbridge.target.c:C",
+    "llvm": "landbridge.target.llvm:LLVM",
+    "opencl": "landbridge.target.opencl:OPENCL",
+}
 
 _kinds: dict[str, TargetKind] = {}
 _lock = Lock()

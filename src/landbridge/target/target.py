@@ -173,7 +173,8 @@ class Target:
     def _is_plain(self) -> bool:
         kind = registry.get_kind(self.kind)
         memory = kind.memory(self.options) if kind.memory else ()
-        return (self.memory, self.shares, self.keys, self.host) == (memory, (), kind.keys, None)
+        shares = kind.shares(self.options) if kind.shares else ()
+        return (self.memory, self.shares, self.keys, self.host) == (memory, shares, kind.keys, None)
 
     def _option(self, name: str) -> object:
         try:
@@ -199,7 +200,7 @@ class Target:
             "attrs": MappingProxyType(kind.derive(options) if kind.derive else {}),
             "device_types": kind.device_types,
             "memory": _memory(kind, options, form.get("memory")),
-            "shares": _shares(form.get("shares") or ()),
+            "shares": _shares(kind, options, form.get("shares")),
             "keys": kind.keys if form.get("keys") is None else _words("keys", form["keys"]),
             "host": _host(form.get("host"), resolve),
         }
@@ -278,7 +279,9 @@ def _frozen(values: list[object]) -> tuple[object, ...]:
     return tuple(_frozen(v) if isinstance(v, list) else v for v in values)
 
 
-def _shares(stated: object) -> tuple[tuple[str, str], ...]:
+def _shares(kind: TargetKind, options: Options, stated: object) -> tuple[tuple[str, str], ...]:
+    if stated is None:
+        return kind.shares(options) if kind.shares else ()
     pairs = [_words("shares", pair) for pair in stated] if isinstance(stated, list | tuple) else [()]
     if any(len(pair) != 2 for pair in pairs):
         raise TargetError(f"shares must be a list of (device name, scope) pairs, not {stated!r}")

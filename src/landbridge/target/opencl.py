@@ -1,0 +1,132 @@
+"""The target kind ``opencl``: devices that OpenCL C kernels run on, with the limits that kernels are shaped by.
+
+Defaults are what every OpenCL 1.2 GPU of the last years gives; ``Target.from_device("opencl:0")`` records a driver's
+own. Limits are those of clGetDeviceInfo (OpenCL 3.0 specification, table 5).
+"""
+
+from __future__ import annotations
+
+from landbridge.errors import TargetError
+from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
+from landbridge.target.kind import Option, Options, OptionValue, TargetKind
+
+#: Scopes besides "global", which are plain buffers.
+SVM_SCOPE = "global.svm"
+TEXTURE_SCOPE = "global.texture"
+
+_FLOAT_BITS = 32
+
+
+def opencl_memory(options: Options) -> tuple[MemoryKind, ...]:
+    """The memory of a device with ``options``: buffers, and where there are such, shared pointers and images.
+
+    Buffers that the host shares are seen by it through a mapping, which is the barrier: they are not coherent.
+    SVM is coherent when it is fine-grained (OpenCL 3.0 specification, section 3.3.3).
+    """
+    unified = options["unified-memory"] is True
+    max_bytes, capacity = _stated(options, "max-allocation-bytes"), _stated(options, "memory-bytes")
+    alignment, granule = _integer(options, "memory-alignment"), _integer(options, "coherence-granule")
+    kinds = [
+        MemoryKind(
+            scope=GLOBAL_SCOPE,
+            host_access="read_write" if unified else "none",
+            coherent=False,
+            alignment=alignment,
+            offset_alignment=alignment,
+            coherence_granule=granule,
+            max_bytes=max_bytes,
+            max_binding_bytes=max_bytes,
+            capacity=capacity,
+            importable=unified,
+        )
+    ]
+    svm = options["svm"]
+    if svm != "none":
+        fine = svm != "coarse"
+        kinds.append(
+            MemoryKind(
+                scope=SVM_SCOPE,
+                host_access="read_write",
+                coherent=fine,
+                alignment=alignment,
+                coherence_granule=1 if fine else granule,
+                max_bytes=max_bytes,
+                max_binding_bytes=max_bytes,
+                capacity=capacity,
+                importable=svm == "system",
+            )
+        )
+    if options["images"] is True:
+        kinds.append(
+            MemoryKind(
+                scope=TEXTURE_SCOPE,
+                host_access="none",
+                coherent=False,
+                coherence_granule=granule,
+                max_bytes=max_bytes,
+                capacity=capacity,
+                ndim=2,
+                allocators=("naive",),
+            )
+        )
+    return tuple(kinds)
+
+
+def _check(given: dict[str, OptionValue]) -> dict[str, OptionValue]:
+    for name in ("memory-alignment", "coherence-granule"):
+        value = given.get(name, 1)
+        if isinstance(value, int) and value & (value - 1):
+            raise TargetError(f"target 'opencl': option {name!r} was given {value}; legal: a power of two")
+    return given
+
+
+def _shares(options: Options) -> tuple[tuple[str, str], ...]:
+    return (("cpu", GLOBAL_SCOPE),) if options["unified-memory"] is True else ()
+
+
+def _derive(options: Options) -> dict[str, object]:
+    return {"vector-width": max(1, _integer(options, "vector-bits") // _FLOAT_BITS)}
+
+
+def _stated(options: Options, name: str) -> int | None:
+    value = options.get(name)
+    return value if isinstance(value, int) else None
+
+
+def _integer(options: Options, name: str) -> int:
+    return _stated(options, name) or 1
+
+
+OPENCL = TargetKind(
+    name="opencl",
+    doc="devices that OpenCL C kernels run on; without options, a GPU that shares the host's memory",
+    options=(
+        Option("device-class", "str", "What the device is.", default="gpu", choices=("gpu", "cpu", "accelerator")),
+        Option("opencl-c", "int", "Version of OpenCL C, 120 is 1.2.", default=120, minimum=100),
+        Option("num-cores", "int", "Compute units, which run workgroups side by side.", default=8, minimum=1),
+        Option("max-workgroup-size", "int", "Work-items of one workgroup.", default=256, minimum=1),
+        Option("local-memory-bytes", "int", "Local memory of one workgroup, in bytes.", default=32 << 10),
+        Option("dedicated-local-memory", "bool", "Whether local memory is faster than global memory.", default=True),
+        Option("vector-bits", "int", "Bits of the float vector the driver prefers.", default=128, minimum=32),
+        Option("vector-registers", "int", "Vectors that one work-item keeps in registers.", default=16, minimum=4),
+        Option("subgroup-size", "int", "Work-items of a subgroup; 0 where there are none.", default=0),
+        Option("fp16", "bool", "cl_khr_fp16: arithmetic in half.", default=False),
+        Option("fp64", "bool", "cl_khr_fp64: arithmetic in double.", default=False),
+        Option("images", "bool", "Images, the scope global.texture.", default=False),
+        Option("image-width", "int", "Widest 2-D image, in pixels.", default=8192, minimum=1),
+        Option("image-height", "int", "Highest 2-D image, in pixels.", default=8192, minimum=1),
+        Option("svm", "str", "Shared virtual memory.", default="none", choices=("none", "coarse", "fine", "system")),
+        Option("unified-memory", "bool", "Whether device and host use the same memory.", default=True),
+        Option("memory-alignment", "int", "Of allocations and of offsets in them, in bytes.", default=128, minimum=1),
+        Option("coherence-granule", "int", "Cache line, the unit of mappings, in bytes.", default=64, minimum=1),
+        Option("max-allocation-bytes", "int", "Largest allocation; no known limit when absent.", minimum=1),
+        Option("memory-bytes", "int", "Memory of the device; not known when absent.", minimum=1),
+    ),
+    device_types=("opencl",),
+    keys=("gpu",),
+    default_for=("opencl",),
+    parser=_check,
+    derive=_derive,
+    memory=opencl_memory,
+    shares=_shares,
+)

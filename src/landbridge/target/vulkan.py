@@ -1,0 +1,119 @@
+"""The target kind ``vulkan``: devices that run SPIR-V compute shaders, with the limits that kernels are shaped by.
+
+Defaults are what a device that shares the host's memory gives today; ``Target.from_device("vulkan:0")`` records a
+driver's own. Limits are those of VkPhysicalDeviceLimits (Vulkan 1.3 specification, section 43.1, "Limits"), and what
+is not a number there is a feature of VkPhysicalDeviceFeatures and its extensions (section 42, "Features").
+"""
+
+from __future__ import annotations
+
+from landbridge.errors import TargetError
+from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
+from landbridge.target.kind import Option, Options, OptionValue, TargetKind
+
+#: Memory of the host that the device reaches, where "global" is the device's alone: coherent, and cached but not
+#: coherent where the driver has such a type too.
+HOST_SCOPE = "host"
+HOST_CACHED_SCOPE = "host.cached"
+
+_FLOAT_BITS = 32
+_POWERS_OF_TWO = ("memory-alignment", "coherence-granule", "import-alignment")
+
+
+def vulkan_memory(options: Options) -> tuple[MemoryKind, ...]:
+    """The memory of a device with ``options``: one scope that both sides use, or one for each side."""
+    unified = options["unified-memory"] is True
+    coherent = options["coherent-memory"] is True
+    max_bytes, capacity = _stated(options, "max-allocation-bytes"), _stated(options, "memory-bytes")
+    importable = _integer(options, "import-alignment") > 0
+
+    def kind(scope: str, shared: bool) -> MemoryKind:
+        return MemoryKind(
+            scope=scope,
+            host_access="read_write" if shared else "none",
+            coherent=shared and coherent,
+            alignment=_integer(options, "memory-alignment"),
+            offset_alignment=_integer(options, "memory-alignment"),
+            coherence_granule=1 if shared and coherent else _integer(options, "coherence-granule"),
+            max_bytes=max_bytes,
+            max_binding_bytes=_stated(options, "max-binding-bytes"),
+            capacity=capacity if scope == GLOBAL_SCOPE else None,
+            importable=shared and importable,
+        )
+
+    return (kind(GLOBAL_SCOPE, True),) if unified else (kind(GLOBAL_SCOPE, False), kind(HOST_SCOPE, True))
+
+
+def _check(given: dict[str, OptionValue]) -> dict[str, OptionValue]:
+    for name in _POWERS_OF_TWO:
+        value = given.get(name, 1)
+        if isinstance(value, int) and value & (value - 1):
+            raise TargetError(f"target 'vulkan': option {name!r} was given {value}; legal: a power of two")
+    return given
+
+
+def _shares(options: Options) -> tuple[tuple[str, str], ...]:
+    return (("cpu", GLOBAL_SCOPE),) if _integer(options, "import-alignment") else ()
+
+
+def _derive(options: Options) -> dict[str, object]:
+    return {"vector-width": max(1, _integer(options, "vector-bits") // _FLOAT_BITS)}
+
+
+def _stated(options: Options, name: str) -> int | None:
+    value = options.get(name)
+    return value if isinstance(value, int) else None
+
+
+def _integer(options: Options, name: str) -> int:
+    return _stated(options, name) or 0
+
+
+VULKAN = TargetKind(
+    name="vulkan",
+    doc="devices that run SPIR-V compute shaders; without options, a GPU that shares the host's memory",
+    options=(
+        Option("device-class", "str", "What the device is.", default="gpu", choices=("gpu", "cpu", "other")),
+        Option("num-cores", "int", "Units that run workgroups side by side.", default=8, minimum=1),
+        Option("max-workgroup-size", "int", "maxComputeWorkGroupInvocations.", default=256, minimum=1),
+        Option("max-workgroup-size-x", "int", "maxComputeWorkGroupSize[0].", default=256, minimum=1),
+        Option("max-workgroup-size-y", "int", "maxComputeWorkGroupSize[1].", default=256, minimum=1),
+        Option("max-workgroup-size-z", "int", "maxComputeWorkGroupSize[2].", default=64, minimum=1),
+        Option("max-workgroup-count", "int", "Least of maxComputeWorkGroupCount.", default=65535, minimum=1),
+        Option("local-memory-bytes", "int", "maxComputeSharedMemorySize, in bytes.", default=32 << 10),
+        Option("dedicated-local-memory", "bool", "Whether shared memory is faster than global memory.", default=True),
+        Option("vector-bits", "int", "Bits of the vector that kernels use; at most 4 floats.", default=128, minimum=32),
+        Option("vector-registers", "int", "Vectors that one invocation keeps in registers.", default=16, minimum=4),
+        Option("subgroup-size", "int", "Invocations of a subgroup; 0 where there are none.", default=0),
+        Option("max-storage-buffers", "int", "maxPerStageDescriptorStorageBuffers.", default=16, minimum=4),
+        Option("push-constant-bytes", "int", "maxPushConstantsSize.", default=128, minimum=128),
+        Option("spirv", "int", "Version of SPIR-V, 13 is 1.3.", default=13, minimum=13),
+        Option("fp16", "bool", "shaderFloat16: arithmetic in half.", default=False),
+        Option("fp64", "bool", "shaderFloat64: arithmetic in double.", default=False),
+        Option("int8", "bool", "shaderInt8: arithmetic in 8 bits.", default=False),
+        Option("int16", "bool", "shaderInt16: arithmetic in 16 bits.", default=False),
+        Option("int64", "bool", "shaderInt64: arithmetic in 64 bits.", default=False),
+        Option("storage8", "bool", "storageBuffer8BitAccess: loads and stores of bytes.", default=False),
+        Option("storage16", "bool", "storageBuffer16BitAccess: loads and stores of 16 bits.", default=False),
+        Option("unified-memory", "bool", "Whether device and host use the same memory.", default=True),
+        Option("coherent-memory", "bool", "Whether shared memory needs no barriers.", default=True),
+        Option("memory-alignment", "int", "Of allocations and of offsets in them, in bytes.", default=64, minimum=1),
+        Option("coherence-granule", "int", "nonCoherentAtomSize, in bytes.", default=64, minimum=1),
+        Option(
+            "import-alignment",
+            "int",
+            "minImportedHostPointerAlignment, in bytes; 0 where host memory is not imported.",
+            default=4096,
+        ),
+        Option("max-allocation-bytes", "int", "maxMemoryAllocationSize; no known limit when absent.", minimum=1),
+        Option("max-binding-bytes", "int", "maxStorageBufferRange.", default=128 << 20, minimum=1),
+        Option("memory-bytes", "int", "Memory of the device; not known when absent.", minimum=1),
+    ),
+    device_types=("vulkan",),
+    keys=("gpu",),
+    default_for=("vulkan",),
+    parser=_check,
+    derive=_derive,
+    memory=vulkan_memory,
+    shares=_shares,
+)
