@@ -8,6 +8,13 @@ Everything is little-endian, 64-bit. A *kernel* is a function of a code image::
 shape, aligned to its element only). The kernel does tasks ``begin <= t < end`` of the ``tasks`` its Call
 states. Tasks are independent and may run in any order on any thread; a kernel never allocates and never fails.
 
+An operand in a scope of more than one dimension is passed by its rows. ``args[i]`` is then the address of its
+*row table*: 64-bit words, word ``r`` the address of the first element of row ``r``. The operand's ``axis_separators``
+say what a row is (``landbridge.physical_shape``): the elements of the axes from the last separator on, dense; rows
+count in row-major order of the axes before it. Nothing is known of where rows lie to each other. A kernel reads and
+writes elements of the rows and never the table, which holds still for as long as the program is bound. Objects whose
+rows have no address (textures) cannot be operands of such kernels.
+
 A bound program is an array of *records*, each four 64-bit words::
 
     word 0  kind     RECORD_CALL, RECORD_BRANCH_IF_ZERO, RECORD_JUMP

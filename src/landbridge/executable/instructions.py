@@ -12,17 +12,28 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class AllocStorage:
-    """``dst`` = ``nbytes`` of memory of ``vdevice``; alive for the Session (static plan)."""
+    """``dst`` = ``nbytes`` of memory of ``vdevice``; alive for the Session (static plan).
+
+    ``shape`` is empty for flat memory. Else the storage is a space of those extents, outermost first, in elements of
+    ``dtype``, and ``nbytes`` is their size.
+    """
 
     dst: int
     nbytes: int
     vdevice: int
     alignment: int
+    shape: tuple[int, ...] = ()
+    dtype: str = "uint8"
 
 
 @dataclass(frozen=True)
 class AllocTensor:
-    """``dst`` = the tensor at byte ``offset`` of ``storage``."""
+    """``dst`` = the tensor at byte ``offset`` of ``storage``.
+
+    In a storage that has a shape, ``axis_separators`` say which axes make each of its dimensions, and ``offset``
+    counts rows: ``row * row bytes of the storage + first byte in the row``. The tensor takes as many rows as it has,
+    one after another, from the same byte of each on.
+    """
 
     dst: int
     storage: int
@@ -30,6 +41,7 @@ class AllocTensor:
     shape: tuple[int, ...]
     dtype: str
     name: str = ""
+    axis_separators: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
