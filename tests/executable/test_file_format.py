@@ -1,6 +1,7 @@
 import json
 import os
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import ml_dtypes
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 from landbridge.errors import ExecutableError
 from landbridge.executable import file_format
-from landbridge.executable.executable import Executable
+from landbridge.executable.device_image import DeviceImage, Launch, LaunchSequence
+from landbridge.executable.executable import Executable, ModuleImage
 from landbridge.executable.file_format import read_executable
 from landbridge.executable.header import HEADER_BYTES, PAGE, Header, Section, unpack_header
 from landbridge.executable.instructions import HostCall, If, Kill, ToVDevice
@@ -28,13 +30,21 @@ CONSTANTS = {
 }
 
 
+LAUNCHES = LaunchSequence(
+    3, (256,), (Launch("k_0", (0, 3), (4, 1, 1), (64, 1, 1)), Launch("k_1", (3, 2), (1, 2, 3), (8, 8, 1)))
+)
+DEVICE_IMAGE = DeviceImage("opencl-c", b"kernel void k_0() {}", {"k": LAUNCHES}, "-cl-std=CL1.2", ("cl_khr_fp64",))
+
+
 def sample() -> Executable:
     program = (
         *programs.branches().main.instructions,
         If(5, (HostCall("nonzero", (0,), {"axis": 1, "name": "n", "deep": [1, 2.5, None]}),), (ToVDevice(0, 1, "t"),)),
         Kill(3),
     )
-    return programs.executable({"x": (8,), "c": (1,)}, {"y": (8,), "z": (8,)}, program, CONSTANTS)
+    plain = programs.executable({"x": (8,), "c": (1,)}, {"y": (8,), "z": (8,)}, program, CONSTANTS)
+    # A device image before one of machine code: their order is the numbering of Calls.
+    return replace(plain, modules=(ModuleImage('{"kind":"opencl"}', DEVICE_IMAGE), *plain.modules))
 
 
 @pytest.fixture(scope="module")
@@ -237,6 +247,13 @@ def test_junk_under_a_right_digest_is_refused_or_harmless(tmp_path, saved, data)
         (("images", 0, "size"), 1 << 40),
         (("images", 0, "symbols"), {"f": 1 << 40}),
         (("images", 0, "relocations"), [1 << 40]),
+        (("images", 0, "module"), 2),
+        (("images", 0, "module"), 0),
+        (("device_images", 0, "offset"), 1 << 40),
+        (("device_images", 0, "format"), "exe"),
+        (("device_images", 0, "functions", "k", "launches", 0, "args"), [4]),
+        (("device_images", 0, "functions", "k", "launches", 0, "grid"), [4, 1]),
+        (("device_images", 0, "functions", "k", "launches", 0, "block"), [0, 1, 1]),
         (("functions", 0, "inputs", 0, "shape"), ["8"]),
     ],
 )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from landbridge.errors import ExecutableError
+from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.instructions import Instruction
 
 
@@ -51,10 +52,13 @@ class CodeImage:
 
 @dataclass(frozen=True)
 class ModuleImage:
-    """The functions of one target, by name. ``target`` is the Target's JSON form."""
+    """The functions of one target, by name. ``target`` is the Target's JSON form.
+
+    ``image`` is machine code for the host's CPU, or kernels for a device with a grid of workgroups.
+    """
 
     target: str
-    image: CodeImage
+    image: CodeImage | DeviceImage
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,18 @@ import numpy as np
 from landbridge.dtypes import dtype, dtype_name, numpy_dtype
 from landbridge.errors import ExecutableError
 from landbridge.executable.abi import CONSTANT_ALIGNMENT
+from landbridge.executable.device_image import DeviceImage, check_device_image
 from landbridge.executable.executable import CodeImage, Executable, Function, ModuleImage
 from landbridge.executable.header import HEADER_BYTES, PAGE, Header, Section, unpack_header
 from landbridge.executable.json_form import from_json, instruction_list, to_json
-from landbridge.executable.manifest import ConstantEntry, FunctionEntry, ImageEntry, Manifest, check_code_image
+from landbridge.executable.manifest import (
+    ConstantEntry,
+    DeviceImageEntry,
+    FunctionEntry,
+    ImageEntry,
+    Manifest,
+    check_code_image,
+)
 
 Array = np.ndarray[Any, Any]
 Buffer = bytes | memoryview
@@ -53,7 +61,16 @@ def write_executable(executable: Executable, path: Path) -> None:
             FunctionEntry(name, f.inputs, f.outputs, f.parameters) for name, f in executable.functions.items()
         ),
         vdevices=tuple(executable.vdevices),
-        images=tuple(map(_image_entry, executable.modules, image_offsets)),
+        images=tuple(
+            _code_entry(number, module, module.image, offset)
+            for number, (module, offset) in enumerate(zip(executable.modules, image_offsets, strict=False))
+            if isinstance(module.image, CodeImage)
+        ),
+        device_images=tuple(
+            _device_entry(number, module, module.image, offset)
+            for number, (module, offset) in enumerate(zip(executable.modules, image_offsets, strict=False))
+            if isinstance(module.image, DeviceImage)
+        ),
         constants=tuple(
             ConstantEntry(name, array.shape, dtype_name(array.dtype), offset)
             for (name, array), offset in zip(constants.items(), constant_offsets, strict=False)
@@ -118,7 +135,7 @@ def _read(file: IO[bytes], verify: bool) -> Executable:
     return Executable(
         functions=functions,
         vdevices=manifest.vdevices,
-        modules=tuple(_read_image(entry, code) for entry in manifest.images),
+        modules=_read_modules(manifest, code),
         constants={entry.name: _view_constant(entry, pool) for entry in manifest.constants},
         memory=manifest.memory,
         metadata=manifest.metadata,
@@ -129,19 +146,28 @@ def _cut(body: memoryview, section: Section) -> memoryview:
     return body[section.offset - HEADER_BYTES : section.end - HEADER_BYTES]
 
 
-def _read_image(entry: ImageEntry, code: memoryview) -> ModuleImage:
-    if entry.offset + entry.size > len(code):
-        raise ExecutableError("corrupt: a code image lies outside the code section; save it again")
-    image = CodeImage(
-        entry.isa,
-        bytes(code[entry.offset : entry.offset + entry.size]),
-        entry.symbols,
-        entry.imports,
-        entry.relocations,
-        entry.features,
-    )
+def _read_modules(manifest: Manifest, code: memoryview) -> tuple[ModuleImage, ...]:
+    """The modules in their order, whichever kind of image each has."""
+    modules: dict[int, ModuleImage] = {}
+    entries: list[ImageEntry | DeviceImageEntry] = [*manifest.images, *manifest.device_images]
+    for entry in entries:
+        if entry.offset + entry.size > len(code):
+            raise ExecutableError("corrupt: a code image lies outside the code section; save it again")
+        content = bytes(code[entry.offset : entry.offset + entry.size])
+        modules[entry.module] = ModuleImage(entry.target, _read_image(entry, content))
+    if modules.keys() != set(range(len(entries))):
+        raise ExecutableError(f"corrupt: {len(entries)} modules are numbered {sorted(modules)}; save it again")
+    return tuple(modules[number] for number in range(len(entries)))
+
+
+def _read_image(entry: ImageEntry | DeviceImageEntry, content: bytes) -> CodeImage | DeviceImage:
+    if isinstance(entry, DeviceImageEntry):
+        device_image = DeviceImage(entry.format, content, entry.functions, entry.options, entry.requires)
+        check_device_image(device_image)
+        return device_image
+    image = CodeImage(entry.isa, content, entry.symbols, entry.imports, entry.relocations, entry.features)
     check_code_image(image)
-    return ModuleImage(entry.target, image)
+    return image
 
 
 def _map_constants(file: IO[bytes], section: Section) -> Array:
@@ -161,9 +187,9 @@ def _view_constant(entry: ConstantEntry, pool: Array) -> Array:
     return np.ndarray(entry.shape, numpy_dtype(entry.dtype), buffer=pool, offset=entry.offset)
 
 
-def _image_entry(module: ModuleImage, offset: int) -> ImageEntry:
-    image = module.image
+def _code_entry(number: int, module: ModuleImage, image: CodeImage, offset: int) -> ImageEntry:
     return ImageEntry(
+        number,
         module.target,
         image.isa,
         offset,
@@ -172,6 +198,12 @@ def _image_entry(module: ModuleImage, offset: int) -> ImageEntry:
         image.imports,
         tuple(image.relocations),
         tuple(image.features),
+    )
+
+
+def _device_entry(number: int, module: ModuleImage, image: DeviceImage, offset: int) -> DeviceImageEntry:
+    return DeviceImageEntry(
+        number, module.target, image.format, offset, len(image.code), image.functions, image.options, image.requires
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from landbridge.errors import ExecutableError
+from landbridge.executable.device_image import LaunchSequence
 from landbridge.executable.executable import CodeImage, StorageReport, TensorSpec, VDevice
 
 
@@ -21,8 +22,10 @@ class FunctionEntry:
 
 @dataclass(frozen=True)
 class ImageEntry:
-    """One code image: ``size`` bytes at ``offset`` of the code section, and what its loader needs."""
+    """The CodeImage of module ``module``: ``size`` bytes at ``offset`` of the code section, and what its loader
+    needs."""
 
+    module: int
     target: str
     isa: str
     offset: int
@@ -31,6 +34,20 @@ class ImageEntry:
     imports: Mapping[str, tuple[int, ...]]
     relocations: tuple[int, ...]
     features: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class DeviceImageEntry:
+    """The DeviceImage of module ``module``: ``size`` bytes at ``offset`` of the code section, and its launches."""
+
+    module: int
+    target: str
+    format: str
+    offset: int
+    size: int
+    functions: Mapping[str, LaunchSequence]
+    options: str
+    requires: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -45,11 +62,15 @@ class ConstantEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Everything of an Executable but its instructions, code bytes and constant bytes."""
+    """Everything of an Executable but its instructions, code bytes and constant bytes.
+
+    Each module has one entry, in ``images`` or in ``device_images``.
+    """
 
     functions: tuple[FunctionEntry, ...]
     vdevices: tuple[VDevice, ...]
     images: tuple[ImageEntry, ...]
+    device_images: tuple[DeviceImageEntry, ...]
     constants: tuple[ConstantEntry, ...]
     constants_sha256: str
     memory: tuple[StorageReport, ...]

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 
 from landbridge.dtypes import dtype
 from landbridge.errors import ExecutableError
+from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.executable import CodeImage, TensorSpec
 
 PACKED_SYMBOL = "landbridge_packed_v1"
@@ -66,11 +67,14 @@ class PackedKernel:
     operands: tuple[TensorSpec, ...]
 
 
-def with_packed_functions(image: CodeImage, kernels: Mapping[str, PackedKernel]) -> CodeImage:
+def with_packed_functions(image: CodeImage | DeviceImage, kernels: Mapping[str, PackedKernel]) -> CodeImage:
     """``image`` with a symbol ``__tvm_ffi_<name>`` for each of ``kernels``.
 
-    Raises ExecutableError for an image without the checker, or for another instruction set than x86-64.
+    Raises ExecutableError for kernels of a device, for an image without the checker, or for another instruction set
+    than x86-64.
     """
+    if not isinstance(image, CodeImage):
+        raise ExecutableError(f"packed functions call code of the host's CPU; this image is {image.format}")
     if PACKED_SYMBOL not in image.symbols:
         raise ExecutableError(f"the code image has no {PACKED_SYMBOL}; compile the model again with this version")
     if image.isa != "x86_64":

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from landbridge.errors import BindError, ExecutableError
+from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.executable import CodeImage
 from landbridge.executable.manifest import check_code_image
 from landbridge.vm import host_cpu
@@ -46,12 +47,14 @@ class LoadedImage:
 _loaded: weakref.WeakValueDictionary[int, LoadedImage] = weakref.WeakValueDictionary()
 
 
-def load_image(image: CodeImage) -> LoadedImage:
+def load_image(image: CodeImage | DeviceImage) -> LoadedImage:
     """Map ``image`` so that its functions can be called; the mapping there is, if it is mapped already.
 
     Raises ExecutableError when it is for another instruction set, needs features this CPU lacks, imports a
-    function the C library does not have, or places something outside itself.
+    function the C library does not have, or places something outside itself; or is no code for a CPU.
     """
+    if not isinstance(image, CodeImage):
+        raise ExecutableError(f"an image of {image.format} kernels is run by a device, not by the CPU; bind a device")
     known = _loaded.get(id(image))
     if known is not None:
         return known

@@ -1,0 +1,77 @@
+"""Code for devices with a grid of workgroups, and how a Call becomes launches: pure data.
+
+A PrimFunc compiled for such a device is a *sequence of launches*, in order, each finished before the next reads what
+it wrote. A launch runs one kernel (an entry point of the image) over ``grid`` workgroups of ``block`` work-items.
+Both shapes are fixed when the program is compiled, from the Target's limits.
+
+The buffers of a sequence are numbered: first the operands of its Call (inputs, then destinations), then its scratch
+buffers. A kernel's argument ``i`` is the buffer ``args[i]``: a storage buffer, bound from its first element. There
+are no other arguments. An operand of no elements may be bound to any buffer: no kernel touches it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from landbridge.errors import ExecutableError
+
+#: What ``DeviceImage.code`` may be: UTF-8 source of OpenCL C, or one SPIR-V module with an entry point a kernel.
+FORMATS = ("opencl-c", "spirv")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch of ``kernel``. ``args`` are buffer numbers; ``grid`` counts workgroups and ``block`` the work-items
+    of one, along x, y and z. OpenCL's global size is ``grid * block``; SPIR-V states ``block`` in the module too."""
+
+    kernel: str
+    args: tuple[int, ...]
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class LaunchSequence:
+    """What a Call does: ``launches`` over ``operands`` operands and scratch buffers of ``scratch`` bytes each.
+
+    Scratch buffers hold nothing between Calls and need not be cleared. Launches are empty when nothing is computed.
+    """
+
+    operands: int
+    scratch: tuple[int, ...]
+    launches: tuple[Launch, ...]
+
+
+@dataclass(frozen=True)
+class DeviceImage:
+    """The kernels of one target. ``code`` in ``format`` (one of FORMATS), ``functions`` by PrimFunc name.
+
+    ``options`` are what the driver's compiler is given, for formats that are compiled on loading. ``requires`` names
+    the extensions (of the driver's API) without which the code cannot be loaded.
+    """
+
+    format: str
+    code: bytes
+    functions: Mapping[str, LaunchSequence]
+    options: str = ""
+    requires: tuple[str, ...] = ()
+
+
+def check_device_image(image: DeviceImage) -> None:
+    """Raise ExecutableError unless the launches of ``image`` are well formed."""
+    if image.format not in FORMATS:
+        raise ExecutableError(f"a device image of format {image.format!r}; legal: {', '.join(FORMATS)}")
+    for name, sequence in image.functions.items():
+        buffers = sequence.operands + len(sequence.scratch)
+        for launch in sequence.launches:
+            shapes = (launch.grid, launch.block)
+            if any(len(shape) != 3 or min(shape) < 1 for shape in shapes):
+                raise ExecutableError(
+                    f"kernel {launch.kernel!r} of {name!r} has grid {launch.grid} and block {launch.block}; each "
+                    "must be three numbers over 0; save the file again"
+                )
+            if any(not 0 <= number < buffers for number in launch.args):
+                raise ExecutableError(
+                    f"kernel {launch.kernel!r} of {name!r} takes buffers {launch.args} of {buffers}; save it again"
+                )
