@@ -44,7 +44,7 @@ def _devices() -> tuple[list[dict[str, Any]], dict[str, str], list[dict[str, str
     for name in registry.names():
         try:
             instances = [_describe(device) for device in registry.devices(name)]
-            outcome = f"{len(instances)} instances"
+            outcome = "; ".join([f"{len(instances)} instances", *registry.discovery(name)])
             found += instances
         except Exception as error:  # whatever a plugin raises, the others are listed
             broken[name] = str(error) if isinstance(error, LandbridgeError) else f"{type(error).__name__}: {error}"

@@ -30,76 +30,122 @@ class Event(Protocol):
 class Lifecycle(Protocol):
     """Devices that must be opened, closed or reset (bitstream, firmware). Absent: nothing to do."""
 
-    def open(self, index: int, **options: object) -> None: ...
-    def close(self, index: int) -> None: ...
-    def reset(self, index: int) -> None: ...
+    def open(self, index: int, **options: object) -> None:
+        """Bring instance ``index`` up with the device's own ``options``; once before anything else of it is called."""
+
+    def close(self, index: int) -> None:
+        """Let go of instance ``index``, whose memory is gone then; ``open`` may follow."""
+
+    def reset(self, index: int) -> None:
+        """Bring instance ``index`` back to how it was after ``open``; what was queued is dropped."""
+
+
+@runtime_checkable
+class Discovery(Protocol):
+    """Devices behind a driver. Absent: an instance that does not exist is simply not there."""
+
+    def discovery(self) -> Sequence[str]:
+        """What looking for instances found, a line for each thing: what is missing, and what was passed over and why.
+
+        Empty when there is nothing to tell. Never raises.
+        """
 
 
 @runtime_checkable
 class WorkspaceMemory(Protocol):
     """Short-lived scratch memory. Absent: a stack-like pool over data space serves."""
 
-    def alloc_workspace(self, index: int, nbytes: int, stream: Stream | None) -> Space: ...
-    def free_workspace(self, space: Space) -> None: ...
+    def alloc_workspace(self, index: int, nbytes: int, stream: Stream | None) -> Space:
+        """``nbytes`` bytes for work on ``stream``, the runtime's until ``free_workspace``. Raises OutOfMemoryError."""
+
+    def free_workspace(self, space: Space) -> None:
+        """Give ``space`` back; the runtime calls this after the last queued use."""
 
 
 @runtime_checkable
 class Streams(Protocol):
     """Queues besides the in-order one. Absent: one in-order stream, and no Stream can be created."""
 
-    def create_stream(self, index: int) -> Stream: ...
-    def free_stream(self, stream: Stream) -> None: ...
-    def set_stream(self, index: int, stream: Stream | None) -> None: ...
-    def stream_sync(self, index: int, stream: Stream | None) -> None: ...
-    def sync_stream_from_to(self, index: int, source: Stream | None, target: Stream | None) -> None: ...
+    def create_stream(self, index: int) -> Stream:
+        """A new queue of instance ``index``, unordered with all others; the caller's until ``free_stream``."""
+
+    def free_stream(self, stream: Stream) -> None:
+        """Give ``stream`` back; what is queued on it is still done."""
+
+    def set_stream(self, index: int, stream: Stream | None) -> None:
+        """Tell the driver which stream this thread works on from now on, for libraries that keep a current one."""
+
+    def stream_sync(self, index: int, stream: Stream | None) -> None:
+        """Wait, interruptibly, until everything queued on ``stream`` so far is done."""
+
+    def sync_stream_from_to(self, index: int, source: Stream | None, target: Stream | None) -> None:
+        """What is queued on ``target`` from now on runs after what is on ``source`` now; returns at once."""
 
 
 @runtime_checkable
 class Events(Protocol):
     """Points in a stream that can be waited for, and timed by the device's clock (milliseconds or None)."""
 
-    def record_event(self, index: int, stream: Stream | None) -> Event: ...
-    def wait_event(self, index: int, stream: Stream | None, event: Event) -> None: ...
-    def event_query(self, event: Event) -> bool: ...
-    def event_synchronize(self, event: Event, timeout: float | None) -> bool: ...
-    def elapsed_ms(self, start: Event, end: Event) -> float | None: ...
+    def record_event(self, index: int, stream: Stream | None) -> Event:
+        """The point that ``stream`` has now: everything queued on it so far comes before."""
+
+    def wait_event(self, index: int, stream: Stream | None, event: Event) -> None:
+        """What is queued on ``stream`` from now on runs after ``event``, of any stream; returns at once."""
+
+    def event_query(self, event: Event) -> bool:
+        """Whether everything before ``event`` has completed."""
+
+    def event_synchronize(self, event: Event, timeout: float | None) -> bool:
+        """Wait at most ``timeout`` seconds (None: for ever), interruptibly; whether ``event`` has completed."""
+
+    def elapsed_ms(self, start: Event, end: Event) -> float | None:
+        """Milliseconds between two events by the device's clock; None when it has none."""
 
 
 @runtime_checkable
 class HostMemory(Protocol):
     """Memory the host can address. Absent: no host view."""
 
-    def host_pointer(self, space: Space) -> int: ...
+    def host_pointer(self, space: Space) -> int:
+        """The address of ``space`` in this process, the same for as long as it lives."""
 
 
 @runtime_checkable
 class SharedMemory(Protocol):
     """Memory made for others to map too, given back by ``free_data_space``. Absent: all of it is alike."""
 
-    def alloc_shared_space(self, index: int, nbytes: int, alignment: int, scope: str) -> Space: ...
+    def alloc_shared_space(self, index: int, nbytes: int, alignment: int, scope: str) -> Space:
+        """As ``alloc_data_space``, of memory that other processes and devices can map."""
 
 
 @runtime_checkable
 class HostBarriers(Protocol):
     """Barriers around host access. Absent: they are no-ops, legal only for a coherent kind."""
 
-    def begin_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None: ...
-    def end_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None: ...
+    def begin_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
+        """The host sees what the device wrote to these bytes; waits for it. Mode ``w`` need not bring them."""
+
+    def end_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
+        """The device sees what the host wrote to these bytes, from its next work on."""
 
 
 @runtime_checkable
 class MemoryImport(Protocol):
     """Memory of others, used in place; raises ZeroCopyError with the reason. ``access``: "r" or "rw"."""
 
-    def import_memory(self, index: int, source: ImportSource, access: AccessMode) -> Space: ...
-    def release_import(self, space: Space) -> None: ...
+    def import_memory(self, index: int, source: ImportSource, access: AccessMode) -> Space:
+        """``source`` as a Space in place, the runtime's until ``release_import``; the bytes stay their owner's."""
+
+    def release_import(self, space: Space) -> None:
+        """Forget the mapping after its last queued use; the bytes stay as they are."""
 
 
 @runtime_checkable
 class MemoryExport(Protocol):
     """This device's memory as a file descriptor (dma-buf) that the caller closes."""
 
-    def export_fd(self, space: Space) -> int: ...
+    def export_fd(self, space: Space) -> int:
+        """A new file descriptor of ``space``, which the caller closes; the memory lives until both are given back."""
 
 
 class PeerUse(Enum):
@@ -113,23 +159,30 @@ class PeerUse(Enum):
 class PeerAccess(Protocol):
     """Memory of other devices, used in place. Absent: COPY."""
 
-    def can_use(self, index: int, kind: MemoryKind) -> PeerUse: ...
-    def map_storage(self, index: int, space: Space) -> Space: ...
+    def can_use(self, index: int, kind: MemoryKind) -> PeerUse:
+        """How instance ``index`` uses memory of ``kind``, which another device states."""
+
+    def map_storage(self, index: int, space: Space) -> Space:
+        """``space`` of another device as one of this device's own, in place; valid while that one lives."""
 
 
 @runtime_checkable
 class PeerCopy(Protocol):
     """Copies whose ends lie on different devices. Absent: only copies within the device."""
 
-    def can_copy(self, src: Space, dst: Space) -> bool: ...
+    def can_copy(self, src: Space, dst: Space) -> bool:
+        """Whether ``copy_data_from_to`` takes these two ends, one of them on another device."""
 
 
 @runtime_checkable
 class Addresses(Protocol):
     """Addresses as the device must use them (IOVA under an IOMMU), and the physical ones, for diagnosis only."""
 
-    def device_address(self, region: Region) -> int: ...
-    def physical_address(self, region: Region) -> int | None: ...
+    def device_address(self, region: Region) -> int:
+        """What the device itself must use to reach ``region``."""
+
+    def physical_address(self, region: Region) -> int | None:
+        """Where ``region`` lies on the bus now; None when nobody can say."""
 
 
 @runtime_checkable
@@ -138,14 +191,17 @@ class NdSpaces(Protocol):
 
     def alloc_data_space_nd(
         self, index: int, physical_shape: Sequence[int], dtype: str, scope: str, alignment: int
-    ) -> Space: ...
+    ) -> Space:
+        """As ``alloc_data_space``, for ``physical_shape`` elements of ``dtype`` in a scope of that many dimensions."""
 
 
 @runtime_checkable
 class DeviceModules(Protocol):
     """Binaries the device runs. Absent: host functions only. ``grid`` and ``block`` count in threads' axes x, y, z."""
 
-    def load_module(self, index: int, binary: bytes, format: str) -> object: ...
+    def load_module(self, index: int, binary: bytes, format: str) -> object:
+        """``binary``, in the ``format`` its code generator named, ready to launch; DeviceError has the log."""
+
     def launch(
         self,
         module: object,
@@ -154,20 +210,30 @@ class DeviceModules(Protocol):
         block: tuple[int, int, int],
         args: Sequence[Region | int | float],
         stream: Stream | None,
-    ) -> Event | None: ...
+    ) -> Event | None:
+        """Queue ``function`` of ``module`` on ``stream``; None means that it is done on return.
+
+        ``args`` stay valid until the Event completes. Raises DeviceError for a function there is not.
+        """
 
 
 @runtime_checkable
 class Recording(Protocol):
     """Work recorded once and replayed with other arguments. Absent: replayed call by call."""
 
-    def begin_record(self, index: int, stream: Stream | None) -> None: ...
-    def end_record(self, index: int, stream: Stream | None) -> object: ...
-    def replay(self, recording: object, args: Mapping[int, Region], stream: Stream | None) -> Event | None: ...
+    def begin_record(self, index: int, stream: Stream | None) -> None:
+        """From now on work on ``stream`` is noted, and not done."""
+
+    def end_record(self, index: int, stream: Stream | None) -> object:
+        """What was noted since ``begin_record``."""
+
+    def replay(self, recording: object, args: Mapping[int, Region], stream: Stream | None) -> Event | None:
+        """Queue ``recording`` on ``stream`` with the arguments in ``args`` instead, by position."""
 
 
 @runtime_checkable
 class TargetFacts(Protocol):
     """What the hardware knows about itself, for ``Target.from_device``. Absent: the kind's defaults."""
 
-    def target_properties(self, index: int) -> Mapping[str, Any]: ...
+    def target_properties(self, index: int) -> Mapping[str, Any]:
+        """Options of a target kind, and ``kind`` where one is meant, as ``Target`` takes them in a dict."""

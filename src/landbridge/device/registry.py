@@ -6,6 +6,7 @@ nothing else. The host's own device is found without reading the installed plugi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from threading import RLock
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -52,6 +53,7 @@ DLPACK_DEVICE_TYPES = {
     "maia": 17,
     "trn": 18,
 }
+_NOTHING_FOUND = "no such hardware or driver was found"
 _FIRST_OWN_TYPE = 4096  # far above kDLExtDev and whatever DLPack adds next
 
 
@@ -113,6 +115,12 @@ def devices(name: str) -> list[Device]:
     return [device(name, index) for index in range(api.count())]
 
 
+def discovery(name: str) -> Sequence[str]:
+    """What the device called ``name`` has to tell of looking for its instances, a line for each thing."""
+    with _lock:
+        return _told(_api(name))
+
+
 def register(api: DeviceAPI) -> DeviceAPI:
     """Make ``api`` known from Python, under ``api.name``; raises as ``device`` does for a plugin."""
     _check(api, type(api).__qualname__, api.name)
@@ -163,9 +171,15 @@ def _find(parsed: DeviceName) -> Device:
         api = _api(parsed.name)
     count = api.count()
     if parsed.index >= count:
-        legal = f"0 to {count - 1}" if count else "none: no such hardware or driver was found"
+        legal = f"0 to {count - 1}" if count else f"none: {'; '.join(_told(api)) or _NOTHING_FOUND}"
         raise DeviceIndexError(f"device {parsed} does not exist; legal indices of {parsed.name!r}: {legal}")
     return Device(api, parsed.index)
+
+
+def _told(api: DeviceAPI) -> Sequence[str]:
+    from landbridge.device.protocols import Discovery
+
+    return api.discovery() if isinstance(api, Discovery) else ()
 
 
 def _api(name: str) -> DeviceAPI:

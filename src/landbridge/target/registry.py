@@ -20,6 +20,7 @@ _BUILT_IN = {
     "c": "landbridge.target.c:C",
     "llvm": "landbridge.target.llvm:LLVM",
     "opencl": "landbridge.target.opencl:OPENCL",
+    "vulkan": "landbridge.target.vulkan:VULKAN",
 }
 
 _kinds: dict[str, TargetKind] = {}
