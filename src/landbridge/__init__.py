@@ -18,24 +18,105 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-if TYPE_CHECKING:
-    from landbridge.compiler import compile as compile
-    from landbridge.device.device import Device as Device
-    from landbridge.device.registry import device as device
-    from landbridge.executable.executable import Executable as Executable
-    from landbridge.loader import load as load
-    from landbridge.memory.ledger import ledger as ledger
-    from landbridge.memory.ledger import no_copies as no_copies
-    from landbridge.module import Module as Module
-    from landbridge.session import Session as Session
-    from landbridge.target import Target as Target
-    from landbridge.tensor import Tensor as Tensor
-    from landbridge.tensor import asarray as asarray
-    from landbridge.tensor import empty as empty
-    from landbridge.tensor import from_dlpack as from_dlpack
-    from landbridge.tensor import from_dma_buf as from_dma_buf
+__all__ = [
+    "BindError",
+    "CodegenError",
+    "CompileError",
+    "CopyForbiddenError",
+    "Device",
+    "DeviceError",
+    "DeviceIndexError",
+    "DeviceLostError",
+    "DeviceNameTakenError",
+    "DeviceTypeTakenError",
+    "DeviceVersionError",
+    "Executable",
+    "ExecutableError",
+    "ForkedDeviceError",
+    "HostAccessError",
+    "HostViewError",
+    "ImportModelError",
+    "InputError",
+    "LandbridgeError",
+    "Module",
+    "OutOfMemoryError",
+    "ParseError",
+    "PlacementError",
+    "PlanError",
+    "RunTimeoutError",
+    "Session",
+    "SessionBusyError",
+    "ShapeError",
+    "StorageError",
+    "StorageInUseError",
+    "Target",
+    "TargetError",
+    "Tensor",
+    "UnknownDeviceError",
+    "UnsupportedError",
+    "UnsupportedOperatorError",
+    "UseAfterFreeError",
+    "VerifyError",
+    "ZeroCopyError",
+    "asarray",
+    "compile",
+    "device",
+    "empty",
+    "from_dlpack",
+    "from_dma_buf",
+    "ledger",
+    "load",
+    "no_copies",
+]
 
-#: Where each public name is defined; the errors are all in ``landbridge.errors``.
+if TYPE_CHECKING:
+    from landbridge.compiler import compile
+    from landbridge.device.device import Device
+    from landbridge.device.registry import device
+    from landbridge.errors import (
+        BindError,
+        CodegenError,
+        CompileError,
+        CopyForbiddenError,
+        DeviceError,
+        DeviceIndexError,
+        DeviceLostError,
+        DeviceNameTakenError,
+        DeviceTypeTakenError,
+        DeviceVersionError,
+        ExecutableError,
+        ForkedDeviceError,
+        HostAccessError,
+        HostViewError,
+        ImportModelError,
+        InputError,
+        LandbridgeError,
+        OutOfMemoryError,
+        ParseError,
+        PlacementError,
+        PlanError,
+        RunTimeoutError,
+        SessionBusyError,
+        ShapeError,
+        StorageError,
+        StorageInUseError,
+        TargetError,
+        UnknownDeviceError,
+        UnsupportedError,
+        UnsupportedOperatorError,
+        UseAfterFreeError,
+        VerifyError,
+        ZeroCopyError,
+    )
+    from landbridge.executable.executable import Executable
+    from landbridge.loader import load
+    from landbridge.memory.ledger import ledger, no_copies
+    from landbridge.module import Module
+    from landbridge.session import Session
+    from landbridge.target import Target
+    from landbridge.tensor import Tensor, asarray, empty, from_dlpack, from_dma_buf
+
+#: Where each public name is defined; all but these are in ``landbridge.errors``.
 _HOME = {
     "Device": "landbridge.device.device",
     "Executable": "landbridge.executable.executable",
@@ -60,16 +141,13 @@ def __getattr__(name: str) -> Any:
     elif name == "device":
         # the package itself is callable: importing any part of it makes it an attribute here
         value = import_module("landbridge.device")
+    elif name in __all__:
+        value = getattr(import_module("landbridge.errors"), name)
     else:
-        errors = import_module("landbridge.errors")
-        value = getattr(errors, name, None)
-        if not (isinstance(value, type) and issubclass(value, errors.LandbridgeError)):
-            raise AttributeError(f"module 'landbridge' has no attribute {name!r}")
+        raise AttributeError(f"module 'landbridge' has no attribute {name!r}")
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    errors = import_module("landbridge.errors")
-    raised = [name for name, value in vars(errors).items() if isinstance(value, type)]
-    return sorted({*globals(), *_HOME, "device", *raised})
+    return sorted({*globals(), *__all__})

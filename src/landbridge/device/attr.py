@@ -6,33 +6,33 @@ from enum import Enum
 
 
 class DeviceAttr(Enum):
-    """One fact about a device. The comment above each gives the type and unit of the answer."""
+    """One fact about a device. The line below each gives the type and unit of the answer."""
 
-    #: str
     PRODUCT_NAME = "product_name"
-    #: str
+    """str"""
     VENDOR = "vendor"
-    #: str
+    """str"""
     DRIVER_VERSION = "driver_version"
-    #: int: cores, multiprocessors
+    """str"""
     COMPUTE_UNITS = "compute_units"
-    #: int
+    """int: cores, multiprocessors"""
     MAX_THREADS_PER_BLOCK = "max_threads_per_block"
-    #: int: Hz
+    """int"""
     MAX_CLOCK_HZ = "max_clock_hz"
-    #: int: bytes
+    """int: Hz"""
     TOTAL_MEMORY = "total_memory"
-    #: int: bytes now
+    """int: bytes"""
     AVAILABLE_MEMORY = "available_memory"
-    #: int: bytes of a page
+    """int: bytes now"""
     PAGE_BYTES = "page_bytes"
-    #: int: bytes of a cache line
+    """int: bytes of a page"""
     CACHE_LINE_BYTES = "cache_line_bytes"
-    #: int: bytes of one L1 data cache
+    """int: bytes of a cache line"""
     L1_DATA_BYTES = "l1_data_bytes"
-    #: int: bytes of one L2 cache
+    """int: bytes of one L1 data cache"""
     L2_BYTES = "l2_bytes"
-    #: int: bytes of one L3 cache
+    """int: bytes of one L2 cache"""
     L3_BYTES = "l3_bytes"
-    #: tuple[str, ...]: instruction set features
+    """int: bytes of one L3 cache"""
     FEATURES = "features"
+    """tuple[str, ...]: instruction set features"""

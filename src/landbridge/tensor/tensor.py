@@ -47,12 +47,12 @@ class Tensor:
         "readonly",
     )
 
-    #: Element type by name, as in ``landbridge.dtypes``.
     dtype: str
-    #: Whether nobody may write through this Tensor.
+    """Element type by name, as in ``landbridge.dtypes``."""
     readonly: bool
-    #: Which physical axes make each dimension of an n-D space; empty for flat memory.
+    """Whether nobody may write through this Tensor."""
     axis_separators: tuple[int, ...]
+    """Which physical axes make each dimension of an n-D space; empty for flat memory."""
 
     def __init__(
         self,
