@@ -1,8 +1,9 @@
 """Physical shapes: which axes of a tensor make which dimension of a space that has more than one.
 
 ``axis_separators`` are the axes at which a new dimension of the space begins. A tensor of shape ``(a, b, c, d)`` with
-separators ``(2,)`` lies in a 2-D space of ``a * b`` rows of ``c * d`` elements; the elements of a row are dense, and
-rows are in row-major order of the axes before. The last dimension of a space is its *row*, all before it count rows.
+separators ``(2,)`` lies in a 2-D space of ``a * b`` rows of ``c * d`` elements. The first dimension of a space counts
+its *rows*, and the elements of all others are dense in a row: with separators ``(2, 3)`` the same tensor makes an image
+of ``a * b`` rows, each ``c`` times ``d`` lanes.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def physical_shape(shape: Sequence[int], separators: Sequence[int]) -> tuple[int
 
 def row_strides(shape: Sequence[int], separators: Sequence[int], row_pitch: int) -> tuple[int, ...]:
     """The strides, in elements, of a tensor whose rows begin ``row_pitch`` elements apart and are dense themselves."""
-    first_in_row = separators[-1]
+    first_in_row = separators[0]
     strides: list[int] = []
     step = 1
     for axis in reversed(range(len(shape))):
@@ -73,7 +74,11 @@ def row_strides(shape: Sequence[int], separators: Sequence[int], row_pitch: int)
     return tuple(reversed(strides))
 
 
+def row_bytes(physical: Sequence[int], dtype: str) -> int:
+    """Bytes of the elements of one row of a space of ``physical`` extents."""
+    return prod(physical[1:]) * dtype_facts(dtype).itemsize
+
+
 def nd_bytes(kind: MemoryKind, physical: Sequence[int], dtype: str) -> int:
     """Bytes of the capacity of ``kind`` that a space of ``physical`` extents takes: each row is rounded up."""
-    row = physical[-1] * dtype_facts(dtype).itemsize
-    return prod(physical[:-1]) * (-(-row // kind.row_alignment) * kind.row_alignment)
+    return physical[0] * (-(-row_bytes(physical, dtype) // kind.row_alignment) * kind.row_alignment)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from landbridge.device.space import ImportSource, Region, Space
+from landbridge.device.space import ImportSource, NdSpace, Region, Space
 from landbridge.device.stream import Stream
 from landbridge.memory_kind import MemoryKind
 
@@ -187,12 +187,19 @@ class Addresses(Protocol):
 
 @runtime_checkable
 class NdSpaces(Protocol):
-    """Spaces of more than one dimension. The handle has ``row_pitch`` in bytes or ``rows``, a table of handles."""
+    """Scopes of more than one dimension, whose spaces are made of rows. Absent: UnsupportedError.
+
+    ``copy_data_from_to`` takes regions of their rows (``NdSpace.row``) as it does regions of flat memory.
+    """
 
     def alloc_data_space_nd(
         self, index: int, physical_shape: Sequence[int], dtype: str, scope: str, alignment: int
-    ) -> Space:
-        """As ``alloc_data_space``, for ``physical_shape`` elements of ``dtype`` in a scope of that many dimensions."""
+    ) -> NdSpace:
+        """As ``alloc_data_space``, for ``physical_shape`` elements of ``dtype`` in a scope of that many dimensions.
+
+        The first counts the rows. ``alignment``, a power of two, is that of each row, like the kind's. Raises
+        InputError for extents the scope cannot have, OutOfMemoryError when the memory is not there.
+        """
 
 
 @runtime_checkable

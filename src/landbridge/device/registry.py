@@ -32,6 +32,7 @@ GROUP = "landbridge.devices"
 _BUILT_IN = {
     "cpu": "landbridge.devices.cpu:CpuDeviceAPI",
     "sim:lazy": "landbridge.testing.sim_lazy:SimLazyDeviceAPI",
+    "sim:scratch": "landbridge.testing.sim_scratch:SimScratchDeviceAPI",
 }
 
 #: Codes of ``DLDeviceType`` in dlpack.h 1.1; a device with one of these names keeps the code.

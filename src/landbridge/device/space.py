@@ -19,6 +19,27 @@ class Space:
 
 
 @dataclass(frozen=True, slots=True)
+class NdSpace(Space):
+    """One allocation in a scope of more than one dimension: ``physical_shape`` elements, in rows.
+
+    The first dimension counts the rows, ``row_bytes`` are those of each that may be used. Where they are, one of two
+    says: row ``r`` begins ``r * row_pitch`` bytes into the space, or is a space of its own, of handle ``rows[r]``.
+    ``free_data_space`` is given the whole.
+    """
+
+    physical_shape: tuple[int, ...]
+    row_bytes: int
+    row_pitch: int | None = None
+    rows: tuple[Any, ...] | None = None
+
+    def row(self, number: int) -> Region:
+        """Where row ``number`` begins."""
+        if self.rows is not None:
+            return Region(Space(self.device, self.scope, self.rows[number]))
+        return Region(self, number * (self.row_pitch or 0))
+
+
+@dataclass(frozen=True, slots=True)
 class Region:
     """The bytes of ``space`` from ``byte_offset`` on."""
 

@@ -1,0 +1,266 @@
+"""``sim:scratch``: a device with scratchpads, flat and of rows, and textures, all in the host's memory.
+
+Small on purpose: every scope has a capacity. Bytes nobody wrote are poison, so are the guards around every block and
+every row; a write outside of them is found when the block is freed, or by ``check_guards()``, and stays in
+``violations``. Code compiled for the host runs on it: all but textures can be addressed by the host, row by row.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any, ClassVar
+
+from landbridge.device.api import DEVICE_API_VERSION, DeviceAPI
+from landbridge.device.attr import DeviceAttr
+from landbridge.device.device import Device
+from landbridge.device.protocols import Event, HostMemory
+from landbridge.device.space import NdSpace, Region, Space
+from landbridge.device.stream import Stream
+from landbridge.dtypes import dtype as dtype_facts
+from landbridge.errors import (
+    DeviceError,
+    DeviceIndexError,
+    HostViewError,
+    InputError,
+    OutOfMemoryError,
+    UseAfterFreeError,
+)
+from landbridge.memory_kind import MemoryKind, normalize_scope
+from landbridge.physical_shape import nd_bytes, row_bytes
+from landbridge.testing.sim_scratch_memory import Guarded, Handle, flat, pitched, table
+
+#: Dtypes a lane of a texture can have.
+TEXTURE_DTYPES = ("uint8", "float16", "float32")
+LANES = 4
+
+_VISIBLE: dict[str, Any] = {"host_access": "read_write", "coherent": True}
+_KINDS = {
+    kind.scope: kind
+    for kind in (
+        MemoryKind("global", alignment=64, capacity=1 << 26, max_bytes=1 << 26, **_VISIBLE),
+        MemoryKind(
+            "global.scratch", alignment=128, offset_alignment=128, size_multiple=128, capacity=1 << 16, **_VISIBLE
+        ),
+        MemoryKind(
+            "global.vtcm", ndim=2, alignment=128, row_alignment=128, capacity=1 << 18, allocators=("naive",), **_VISIBLE
+        ),
+        MemoryKind(
+            "global.pitched",
+            ndim=2,
+            alignment=64,
+            row_alignment=256,
+            capacity=1 << 18,
+            allocators=("naive",),
+            **_VISIBLE,
+        ),
+        MemoryKind(
+            "global.texture",
+            host_access="none",
+            coherent=False,
+            ndim=3,
+            row_alignment=64,
+            capacity=1 << 20,
+            allocators=("pooled", "naive"),
+        ),
+    )
+}
+
+
+class SimScratchDeviceAPI(DeviceAPI):
+    """One instance, whose copies are done on return.
+
+    ``global``: flat. ``global.scratch``: a flat scratchpad. ``global.vtcm``: two dimensions, each allocation a table of
+    rows that lie anywhere, in an order of ``seed``. ``global.pitched``: two dimensions, rows a pitch apart.
+    ``global.texture``: images of ``height`` rows x ``width`` x 4 lanes, which the host cannot address.
+    """
+
+    name: ClassVar[str] = "sim:scratch"
+    api_version: ClassVar[int] = DEVICE_API_VERSION
+
+    def __init__(self, seed: int = 0) -> None:
+        self._random = Random(seed)
+        self._lock = threading.RLock()
+        self._used = dict.fromkeys(_KINDS, 0)
+        self._live: set[Handle] = set()
+        #: What was done against the contract, in words.
+        self.violations: list[str] = []
+
+    def count(self) -> int:
+        """Always 1."""
+        return 1
+
+    def get_attr(self, index: int, attr: DeviceAttr) -> object | None:
+        """Name and memory; None for the rest."""
+        match attr:
+            case DeviceAttr.PRODUCT_NAME:
+                return "simulated device with scratchpads"
+            case DeviceAttr.TOTAL_MEMORY:
+                return _KINDS["global"].capacity
+            case DeviceAttr.AVAILABLE_MEMORY:
+                return (_KINDS["global"].capacity or 0) - self.used_bytes("global")
+        return None
+
+    def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
+        """The five scopes."""
+        return _KINDS
+
+    def target_properties(self, index: int) -> Mapping[str, Any]:
+        """Its kernels are the host's."""
+        return {"kind": "llvm"}
+
+    def used_bytes(self, scope: str) -> int:
+        """How much of the capacity of ``scope`` is allocated now."""
+        return self._used[scope]
+
+    # --- allocation --------------------------------------------------------------------------------------------
+
+    def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
+        """A poisoned block of a flat scope."""
+        kind = self._kind(index, scope)
+        if kind.ndim != 1:
+            raise InputError(
+                f"sim:scratch: {nbytes} bytes of scope {kind.scope!r}, whose spaces have {kind.ndim} dimensions; "
+                "legal: alloc_data_space_nd"
+            )
+        if nbytes < 0 or alignment < 1 or alignment & (alignment - 1):
+            raise InputError(
+                f"sim:scratch: {nbytes} bytes aligned to {alignment}; legal: at least 0 bytes, a power of two"
+            )
+        self._charge(kind, nbytes, f"{nbytes} bytes")
+        handle = flat(kind.scope, nbytes, max(alignment, kind.alignment))
+        self._live.add(handle)
+        return Space(Device(self, 0), kind.scope, handle)
+
+    def alloc_data_space_nd(
+        self, index: int, physical_shape: Sequence[int], dtype: str, scope: str, alignment: int
+    ) -> NdSpace:
+        """Poisoned rows: a table of them, a pitch apart, or the lines of an image."""
+        kind = self._kind(index, scope)
+        shape = tuple(physical_shape)
+        if len(shape) != kind.ndim or kind.ndim == 1 or min(shape, default=0) < 0:
+            raise InputError(
+                f"sim:scratch: a space of {shape} in scope {kind.scope!r}; legal: {kind.ndim} extents of at least 0"
+                + (", by alloc_data_space" if kind.ndim == 1 else "")
+            )
+        if kind.scope == "global.texture" and (shape[-1] != LANES or dtype not in TEXTURE_DTYPES):
+            raise InputError(
+                f"sim:scratch: a texture of {dtype}{list(shape)}; legal: height, width and {LANES} lanes of "
+                f"{', '.join(TEXTURE_DTYPES)}"
+            )
+        usable, charged = row_bytes(shape, dtype), nd_bytes(kind, shape, dtype)
+        self._charge(kind, charged, f"{dtype}{list(shape)}, {charged} bytes in rows,")
+        effective = max(alignment, kind.alignment, kind.row_alignment)
+        device = Device(self, 0)
+        if kind.scope == "global.pitched":
+            pitch = max(-(-usable // kind.row_alignment) * kind.row_alignment, dtype_facts(dtype).itemsize)
+            handle = pitched(kind.scope, shape[0], usable, pitch, effective)
+            handle.charged = charged
+            space = NdSpace(device, kind.scope, handle, shape, usable, row_pitch=pitch)
+        else:
+            handle = table(kind.scope, shape[0], usable, charged, effective, self._random)
+            space = NdSpace(device, kind.scope, handle, shape, usable, rows=handle.rows)
+        self._live.add(handle)
+        return space
+
+    def free_data_space(self, space: Space) -> None:
+        """Give the block or all rows back; an error when it was freed before, or its guards were written."""
+        handle: Handle = space.handle
+        if handle.is_freed or handle.table is not None:
+            self._violation(UseAfterFreeError, f"{handle} is freed {'by itself' if handle.table else 'twice'}")
+        with self._lock:
+            handle.freed = True
+            self._live.discard(handle)
+            self._used[handle.scope] -= handle.charged
+        self._check(handle)
+
+    def check_guards(self) -> None:
+        """Raise DeviceError when anything was written outside of a block or a row that lives."""
+        for handle in tuple(self._live):
+            self._check(handle)
+
+    # --- access ------------------------------------------------------------------------------------------------
+
+    def can_copy(self, src: Space, dst: Space) -> bool:
+        """Between all of its scopes, and with memory that the host can address."""
+        return all(end.device.api is self or end.device.capability(HostMemory) is not None for end in (src, dst))
+
+    def copy_data_from_to(
+        self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
+    ) -> Event | None:
+        """Copy now; each end lies in one block or one row."""
+        if stream is not None:
+            raise InputError(f"sim:scratch has one in-order stream, not {stream}; give None")
+        if self not in (src.space.device.api, dst.space.device.api):
+            raise InputError(f"sim:scratch copies neither from {src.space.device} nor to {dst.space.device}")
+        apart = abs(src.byte_offset - dst.byte_offset)
+        if src.space == dst.space and apart < nbytes:
+            if apart:
+                raise InputError(
+                    f"sim:scratch: copy of {nbytes} bytes from {src.byte_offset} to {dst.byte_offset} of one space "
+                    "overlaps; give ranges that are apart"
+                )
+            return None
+        ctypes.memmove(self._address(dst, nbytes), self._address(src, nbytes), nbytes)
+        return None
+
+    def host_pointer(self, space: Space) -> int:
+        """The address of a block, or of one row of a table."""
+        block = self._block(space)
+        if space.handle.scope == "global.texture":
+            raise HostViewError("sim:scratch: the host cannot address textures; copy them to the host")
+        return block.address
+
+    # --- inside ------------------------------------------------------------------------------------------------
+
+    def _kind(self, index: int, scope: str) -> MemoryKind:
+        if index != 0:
+            raise DeviceIndexError(f"sim:scratch:{index} does not exist; legal indices: 0")
+        kind = self.memory_kinds(index).get(normalize_scope(scope))
+        if kind is None:
+            raise InputError(f"sim:scratch has no memory scope {scope!r}; legal: {', '.join(self.memory_kinds(index))}")
+        return kind
+
+    def _charge(self, kind: MemoryKind, nbytes: int, asked: str) -> None:
+        with self._lock:
+            capacity, used = kind.capacity or 0, self._used[kind.scope]
+            if nbytes > capacity - used:
+                raise OutOfMemoryError(
+                    f"sim:scratch: {asked} asked of scope {kind.scope!r}, {used} of {capacity} used; free tensors"
+                )
+            self._used[kind.scope] += nbytes
+
+    def _block(self, space: Space) -> Guarded:
+        handle: Handle = space.handle
+        if handle.is_freed:
+            self._violation(UseAfterFreeError, f"{handle} is used after it was freed")
+        if handle.block is None:
+            raise HostViewError(f"sim:scratch: {handle} have no address together; ask for that of each row")
+        return handle.block
+
+    def _address(self, region: Region, nbytes: int) -> int:
+        space = region.space
+        if space.device.api is self:
+            if isinstance(space, NdSpace) and space.rows is not None:
+                raise InputError(f"sim:scratch: {space.handle} are copied one by one; give a region of a row")
+            block = self._block(space)
+            if not block.holds(region.byte_offset, nbytes):
+                raise InputError(
+                    f"sim:scratch: {nbytes} bytes from {region.byte_offset} do not lie in {space.handle}, whose rows "
+                    f"have {block.row_bytes} bytes"
+                )
+            return block.address + region.byte_offset
+        host = space.device.capability(HostMemory)
+        if host is None:
+            raise HostViewError(f"sim:scratch: {space.device} has no memory that the host can address")
+        return host.host_pointer(space) + region.byte_offset
+
+    def _check(self, handle: Handle) -> None:
+        if any(block.damaged() for block in handle.blocks()):
+            self._violation(DeviceError, f"bytes outside of {handle} were written")
+
+    def _violation(self, error: type[Exception], what: str) -> None:
+        self.violations.append(f"sim:scratch: {what}")
+        raise error(self.violations[-1])
