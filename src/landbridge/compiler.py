@@ -21,7 +21,7 @@ from landbridge.executable.executable import Executable, ModuleImage, VDevice, p
 from landbridge.ir.module import IRModule
 from landbridge.passes.assign_targets import target_number
 from landbridge.passes.lower import lower_module
-from landbridge.passes.place import place_nodes
+from landbridge.passes.place import Places, request_places
 from landbridge.passes.registry import run_pipeline
 from landbridge.target import Target
 
@@ -75,7 +75,7 @@ def compile(
     extra_outputs: Sequence[str] = (),
     constants: Mapping[str, Any] | None = None,
     mutable: Sequence[str] = (),
-    place: Mapping[str, str] | None = None,
+    place: Places | None = None,
     dump: str | Path | None = None,
     on_mismatch: Literal["error", "copy"] = "error",
 ) -> Executable:
@@ -85,8 +85,10 @@ def compile(
     static shapes of inputs by name, needed where the file leaves them open. ``extra_outputs``: names of inner tensors
     to return too, after the model's outputs. ``constants``: values of inputs that are fixed now, by name. ``mutable``:
     names of weights that ``Session.set_params`` may replace; what the compiler would do to them once (fold, pack) is
-    then done by each run. ``place``: ``{node name pattern: vdevice name}`` for several vdevices;
-    patterns are those of ``fnmatch``, the first that matches counts. ``dump``: a directory for the IR after each pass.
+    then done by each run. ``place``: where results of nodes are, and by exact name inputs and constants:
+    ``{pattern: place}``, the first pattern (of ``fnmatch``) that matches counts, or a function from a ``PlacedNode`` to
+    a place or None; a place is a VDevice or text, ``"npu"``, ``"npu@global.vtcm"``, ``"npu@global.vtcm[2]"`` (axis
+    separators). Fusion keeps a tensor that has a place its reader's result does not share. ``dump``: a directory for the IR after each pass.
     ``on_mismatch``: what binding does where a device cannot use memory in place as its target said.
 
     Raises CompileError (see ``landbridge.errors``) and TargetError; the message says what would be legal.
@@ -99,7 +101,7 @@ def compile(
         targets, vdevices = _resolve(target)
     with _timed(seconds, "import"):
         module = _import(model, targets, vdevices, shapes, extra_outputs, constants, mutable)
-        place_nodes(module, place or {})
+        request_places(module, place or {})
     module = run_pipeline(module, PIPELINE, directory, seconds)
     with _timed(seconds, "lower"):
         lowered = lower_module(module)

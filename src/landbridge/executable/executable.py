@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.errors import ExecutableError
+from landbridge.errors import ExecutableError, PlacementError
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.instructions import Instruction
+from landbridge.memory_kind import GLOBAL_SCOPE
 
 
 @dataclass(frozen=True)
@@ -25,11 +27,37 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class VDevice:
-    """A place of the program: which target compiles for it, its name for binding, and the memory scope."""
+    """A place of the program: its name for binding, the number of the target that compiles for it, and the scope.
+
+    ``axis_separators``: in a request for an n-D scope, the axis of a tensor that begins each dimension of the space but
+    the first. A program states them with each tensor, so its own vdevices have none.
+    """
 
     name: str
-    target: int
-    scope: str = "global"
+    target: int = 0
+    scope: str = GLOBAL_SCOPE
+    axis_separators: tuple[int, ...] = ()
+
+    @staticmethod
+    def parse(text: str) -> VDevice:
+        """The VDevice that ``text`` writes: ``npu``, ``npu@global.vtcm`` or ``npu@global.vtcm[2]`` (axis separators).
+
+        Raises PlacementError for any other form.
+        """
+        match = _TEXT.fullmatch(text)
+        if match is None:
+            raise PlacementError(f"{text!r} is no place; legal: 'name', 'name@scope' or 'name@scope[2, 3]'")
+        axes = match["axes"]
+        separators = tuple(int(axis) for axis in axes.split(",")) if axes else ()
+        return VDevice(match["name"], scope=match["scope"] or GLOBAL_SCOPE, axis_separators=separators)
+
+    def __str__(self) -> str:
+        """Text that ``parse`` reads back, the target's number apart."""
+        scope = f"@{self.scope}" if self.scope != GLOBAL_SCOPE or self.axis_separators else ""
+        return self.name + scope + (str(list(self.axis_separators)) if self.axis_separators else "")
+
+
+_TEXT = re.compile(r"(?P<name>[^@\[\]]+)(?:@(?P<scope>[^@\[\]]+)(?:\[(?P<axes>\d{1,4}(?:, *\d{1,4})*)\])?)?")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from xdsl.dialects import arith, bufferization, builtin, func, linalg, math, mem
 from xdsl.ir import Dialect
 
 from landbridge.ir import graph_ops, memory_ops, prim_ops
-from landbridge.ir.types import VDeviceAttr
+from landbridge.ir.types import SpaceAttr, VDeviceAttr
 
 Landbridge = Dialect(
     "lb",
@@ -26,7 +26,7 @@ Landbridge = Dialect(
         memory_ops.AllocStorageOp,
         memory_ops.AllocTensorOp,
     ],
-    [VDeviceAttr, memory_ops.StorageType],
+    [VDeviceAttr, SpaceAttr, memory_ops.StorageType],
 )
 
 

@@ -20,7 +20,7 @@ from xdsl.rewriter import InsertPoint
 from landbridge.ir.graph_ops import int_array
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.scalars import ScalarBuilder, Value, arith_type, is_float
-from landbridge.ir.types import compute_type, dtype_of, memref_type, shape_of
+from landbridge.ir.types import compute_type, dtype_of, memref_type, shape_of, vdevice_of
 
 #: A memref and how the loops index it: an AffineMap, or a function of the loop dims returning index expressions.
 Access: TypeAlias = tuple[SSAValue, AffineMap | Callable[..., Sequence[Any]]]
@@ -45,7 +45,7 @@ class PrimBuilder:
     """Builds the PrimFunc ``name``; ``inputs`` and ``outputs`` are tensor types, its arguments their memrefs."""
 
     def __init__(self, name: str, inputs: Sequence[Attribute], outputs: Sequence[Attribute]) -> None:
-        arguments = [memref_type(shape_of(t), dtype_of(t), _scope(t)) for t in (*inputs, *outputs)]
+        arguments = [memref_type(shape_of(t), dtype_of(t), vdevice_of(t).space) for t in (*inputs, *outputs)]
         arguments = [_signless(t) for t in arguments]
         self._block = Block(arg_types=arguments)
         self._builder = Builder(InsertPoint.at_end(self._block))
@@ -139,12 +139,6 @@ class PrimBuilder:
         op = func.FuncOp(self._name, FunctionType.from_lists(list(self._block.arg_types), []), Region(self._block))
         op.attributes["lb.prim"] = UnitAttr()
         return op
-
-
-def _scope(ty: Attribute) -> str:
-    from landbridge.ir.types import vdevice_of
-
-    return vdevice_of(ty).scope.data
 
 
 def _signless(ty: MemRefType[Any]) -> MemRefType[Any]:

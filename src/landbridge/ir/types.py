@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import (
+    ArrayAttr,
     BFloat16Type,
     Float16Type,
     Float32Type,
@@ -25,6 +26,7 @@ from xdsl.printer import Printer
 
 from landbridge.dtypes import dtype
 from landbridge.errors import CompileError
+from landbridge.memory_kind import GLOBAL_SCOPE, normalize_scope
 
 AnyTensor: TypeAlias = TensorType[Any]
 AnyMemRef: TypeAlias = MemRefType[Any]
@@ -32,32 +34,84 @@ AnyMemRef: TypeAlias = MemRefType[Any]
 
 @irdl_attr_definition
 class VDeviceAttr(ParametrizedAttribute):
-    """Placement of a tensor: ``#lb.vdevice<index, "scope">``; ``index`` numbers the program's vdevices."""
+    """Placement of a tensor: ``#lb.vdevice<index, "scope">``; ``index`` numbers the program's vdevices.
+
+    In an n-D scope the axis separators follow: in ``#lb.vdevice<0, "global.vtcm", [2]>`` axes 0 and 1 make the rows of
+    the space and the axes from 2 on what lies in a row.
+    """
 
     name = "lb.vdevice"
 
     index: IntAttr
     scope: StringAttr
+    separators: ArrayAttr[IntAttr]
 
     @staticmethod
-    def of(index: int = 0, scope: str = "global") -> VDeviceAttr:
+    def of(index: int = 0, scope: str = "global", axis_separators: Sequence[int] = ()) -> VDeviceAttr:
         """The placement on vdevice ``index`` in ``scope``; the empty scope means ``"global"``."""
-        return VDeviceAttr(IntAttr(index), StringAttr(scope or "global"))
+        return VDeviceAttr(IntAttr(index), StringAttr(normalize_scope(scope)), _int_attrs(axis_separators))
+
+    @property
+    def axis_separators(self) -> tuple[int, ...]:
+        """The first axis of each dimension of the space but the first; none in a flat scope."""
+        return tuple(axis.data for axis in self.separators)
+
+    @property
+    def space(self) -> StringAttr | SpaceAttr:
+        """The memory space of a memref that is placed so."""
+        return SpaceAttr(self.scope, self.separators) if self.separators.data else self.scope
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
         with parser.in_angle_brackets():
             index = parser.parse_integer()
             parser.parse_punctuation(",")
-            return (IntAttr(index), StringAttr(parser.parse_str_literal()))
+            scope = StringAttr(parser.parse_str_literal())
+            return (IntAttr(index), scope, _parse_separators(parser))
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             printer.print_string(f"{self.index.data}, ")
             printer.print_string_literal(self.scope.data)
+            if self.separators.data:
+                printer.print_string(f", {list(self.axis_separators)}")
+
+
+@irdl_attr_definition
+class SpaceAttr(ParametrizedAttribute):
+    """The memory space of a memref in an n-D scope: ``#lb.space<"global.vtcm", [2]>``; in a flat one it is a string."""
+
+    name = "lb.space"
+
+    scope: StringAttr
+    separators: ArrayAttr[IntAttr]
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            scope = StringAttr(parser.parse_str_literal())
+            return (scope, _parse_separators(parser))
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string_literal(self.scope.data)
+            printer.print_string(f", {[axis.data for axis in self.separators]}")
+
+
+def _int_attrs(values: Sequence[int]) -> ArrayAttr[IntAttr]:
+    return ArrayAttr([IntAttr(value) for value in values])
+
+
+def _parse_separators(parser: AttrParser) -> ArrayAttr[IntAttr]:
+    if parser.parse_optional_punctuation(",") is None:
+        return ArrayAttr([])
+    return _int_attrs(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer))
 
 
 HOST = VDeviceAttr.of()
+
+#: The memory space of memrefs in ordinary memory.
+GLOBAL = StringAttr(GLOBAL_SCOPE)
 
 # Unsigned integers keep their sign in the type, so that a dtype survives the IR; booleans are i1.
 _ELEMENT_TYPES: dict[str, Attribute] = {
@@ -113,9 +167,9 @@ def tensor_type(shape: Sequence[int], dtype: str, vdevice: VDeviceAttr = HOST) -
     return TensorType(element_type(dtype), shape, vdevice)
 
 
-def memref_type(shape: Sequence[int], dtype: str, scope: str = "global") -> AnyMemRef:
-    """A dense row-major ``memref<shape x dtype, "scope">``."""
-    return MemRefType(element_type(dtype), shape, NoneAttr(), StringAttr(scope))
+def memref_type(shape: Sequence[int], dtype: str, space: Attribute = GLOBAL) -> AnyMemRef:
+    """A dense row-major ``memref<shape x dtype, space>``."""
+    return MemRefType(element_type(dtype), shape, NoneAttr(), space)
 
 
 def vdevice_of(ty: Attribute) -> VDeviceAttr:
@@ -127,7 +181,7 @@ def vdevice_of(ty: Attribute) -> VDeviceAttr:
 
 def buffer_type(ty: AnyTensor) -> AnyMemRef:
     """The memref a tensor of type ``ty`` lives in."""
-    return MemRefType(ty.element_type, ty.shape, NoneAttr(), vdevice_of(ty).scope)
+    return MemRefType(ty.element_type, ty.shape, NoneAttr(), vdevice_of(ty).space)
 
 
 def shape_of(ty: Attribute) -> tuple[int, ...]:

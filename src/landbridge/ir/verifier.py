@@ -14,7 +14,7 @@ from xdsl.dialects import bufferization, func, memref
 from xdsl.dialects.builtin import MemRefType, StringAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
-from landbridge.errors import TargetError, VerifyError
+from landbridge.errors import InputError, TargetError, VerifyError
 from landbridge.ir.graph_ops import (
     CallOp,
     ConcatOp,
@@ -32,6 +32,7 @@ from landbridge.ir.graph_ops import (
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp, StorageType
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import (
+    SpaceAttr,
     VDeviceAttr,
     compute_type,
     dtype_of,
@@ -40,6 +41,7 @@ from landbridge.ir.types import (
     shape_of,
     vdevice_of,
 )
+from landbridge.physical_shape import check_axis_separators
 
 
 def verify(module: IRModule, after: str = "") -> None:
@@ -122,24 +124,31 @@ class _Verifier:
             encoding = ty.encoding
             if not isinstance(encoding, VDeviceAttr):
                 self.fail(op, f"{ty} has no placement", 'an encoding such as #lb.vdevice<0, "global">')
-            self.vdevice(op, encoding)
+            self.vdevice(op, ty, encoding)
         elif isinstance(ty, MemRefType):
-            if not isinstance(ty.memory_space, StringAttr):
+            if not isinstance(ty.memory_space, StringAttr | SpaceAttr):
                 self.fail(op, f"{ty} has no scope", 'a memory space such as "global"')
         elif not isinstance(ty, StorageType):
             self.fail(op, f"{ty} is no type of a graph value", "a tensor or a memref")
         self.good_types.add(ty)
 
-    def vdevice(self, op: Operation, place: VDeviceAttr) -> None:
+    def vdevice(self, op: Operation, ty: Attribute, place: VDeviceAttr) -> None:
         index, known = place.index.data, self.module.vdevices
         if not 0 <= index < len(known):
             self.fail(op, f"{place} names vdevice {index}", f"0 to {len(known) - 1}")
+        separators = place.axis_separators
+        try:
+            check_axis_separators(separators, len(shape_of(ty)))
+        except InputError as error:
+            self.fail(op, f"{ty}", str(error))
         target = self.module.target_of(index)
         if target is not None and target.memory:
             try:
-                target.memory_kind(place.scope.data)
+                kind = target.memory_kind(place.scope.data)
             except TargetError as error:
                 self.fail(op, f"scope {place.scope.data!r} of vdevice {index}", str(error))
+            if len(separators) != kind.ndim - 1:
+                self.fail(op, f"{len(separators)} axis separators in {place}", f"{kind.ndim - 1}: ndim is {kind.ndim}")
 
     def _constant(self, op: ConstantOp) -> None:
         symbol = op.symbol.root_reference.data
@@ -211,6 +220,10 @@ class _Verifier:
 
     def _view(self, op: ViewOp) -> None:
         self._same_place(op, [op.source], op.result)
+        if _is_nd(op.result.type) and op.source.type != op.result.type:
+            self.fail(
+                op, f"{op.source.type} becomes {op.result.type}", "the same: rows of an n-D scope are not in line"
+            )
         first, have = op.offset.value.data, element_count(shape_of(op.source.type))
         last = first + element_count(shape_of(op.result.type))
         if first < 0 or last > have:
@@ -299,11 +312,11 @@ def _fits(argument: Attribute, parameter: Attribute) -> bool:
     """Whether a PrimFunc's memref (signless, with a scope) can be the place of a graph value."""
     if not isinstance(parameter, MemRefType) or not isinstance(argument, TensorType | MemRefType):
         return False
-    scope = argument.memory_space if isinstance(argument, MemRefType) else vdevice_of(argument).scope
+    space = argument.memory_space if isinstance(argument, MemRefType) else vdevice_of(argument).space
     return (
         argument.shape == parameter.shape
         and compute_type(argument.element_type) == parameter.element_type
-        and scope == parameter.memory_space
+        and space == parameter.memory_space
     )
 
 
@@ -312,6 +325,12 @@ def _place(ty: Attribute) -> Attribute:
         space: Attribute = ty.memory_space
         return space
     return vdevice_of(ty)
+
+
+def _is_nd(ty: Attribute) -> bool:
+    """Whether a tensor or memref is in a scope of more than one dimension."""
+    place = _place(ty)
+    return isinstance(place, SpaceAttr) or (isinstance(place, VDeviceAttr) and bool(place.axis_separators))
 
 
 def _root(value: SSAValue) -> SSAValue:

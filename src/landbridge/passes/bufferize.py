@@ -188,9 +188,8 @@ class _Bufferizer:
             width = shape_of(value.type)[axis] * inner
             if rows * width == 0:
                 continue
-            scope = place.scope.data
-            source = self.view(self.values[value], memref_type([rows, width], dtype, scope), 0, self.body)
-            target = self.view(whole, memref_type([rows * total], dtype, scope), 0, self.body)
+            source = self.view(self.values[value], memref_type([rows, width], dtype, place.space), 0, self.body)
+            target = self.view(whole, memref_type([rows * total], dtype, place.space), 0, self.body)
             prim = self.copies.columns(rows, width, total, first, dtype, place)
             self.body.append(CallOp(prim, [source], [target], [], _node(op)))
 
@@ -225,7 +224,7 @@ class _Bufferizer:
         count, dtype, place = element_count(shape_of(ty)), dtype_of(ty), vdevice_of(ty)
         if count == 0:
             return
-        line = memref_type([count], dtype, place.scope.data)
+        line = memref_type([count], dtype, place.space)
         prim = self.copies.flat(count, dtype, place)
         source, target = self.view(source, line, 0, self.body), self.view(target, line, first, self.body)
         self.body.append(CallOp(prim, [source], [target], [], node))

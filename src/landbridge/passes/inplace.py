@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from xdsl.dialects import func, linalg, memref
-from xdsl.dialects.builtin import StringAttr, SymbolRefAttr, UnitAttr
+from xdsl.dialects.builtin import MemRefType, StringAttr, SymbolRefAttr, UnitAttr
 from xdsl.ir import BlockArgument, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge.ir.graph_ops import CallOp, ViewOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.stages import Operand, is_identity, view_generic
-from landbridge.ir.types import item_bytes, nbytes_of
+from landbridge.ir.types import SpaceAttr, item_bytes, nbytes_of
 from landbridge.passes.fold import drop_unused
 from landbridge.passes.lifetimes import Lifetime, lifetimes, root, steps
 from landbridge.passes.registry import register_pass
@@ -95,6 +95,8 @@ def _share(op: CallOp, source: SSAValue, target: SSAValue, step: int, lives: dic
         return False
     if _vdevice(old) != _vdevice(new, default=_vdevice(old)):
         return False
+    if isinstance(old.type, MemRefType) and isinstance(old.type.memory_space, SpaceAttr) and old.type != new.type:
+        return False  # rows are not in line: one shape cannot be seen as another
     if isinstance(new.owner, memref.AllocOp):
         _become_view(new, old)
         lives[old] = replace(lives[old], last=lives[new].last)

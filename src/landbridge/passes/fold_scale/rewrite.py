@@ -17,7 +17,7 @@ from landbridge.ir.graph_builder import broadcast_map
 from landbridge.ir.graph_ops import CallOp, ConstantOp
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.stages import Generic, Operand, is_identity, view_generic
-from landbridge.ir.types import memref_type, shape_of, tensor_type, vdevice_of
+from landbridge.ir.types import VDeviceAttr, memref_type, shape_of, tensor_type, vdevice_of
 from landbridge.passes.fold_scale.steps import Aligned, Steps, multiplies, shifts, steps_of
 from landbridge.passes.fold_scale.weights import factors_before, scaled
 from landbridge.passes.fuse.accesses import erase, is_copy, reads_of
@@ -54,7 +54,8 @@ def fold_call(graph: Graph, call: CallOp) -> None:
         replaced: dict[SSAValue, SSAValue] = {}  # steps may start where others ended
         for plan in plans:
             if plan.weights is not None:
-                inputs[plan.argument] = _constant_like(graph, call, inputs[plan.argument], plan.weights)
+                weights = inputs[plan.argument]
+                inputs[plan.argument] = _constant_like(graph, call, weights, plan.weights, vdevice_of(weights.type))
             terms: list[Value | float | None] = []
             s = ScalarBuilder(Builder(InsertPoint.before(plan.steps.ops[-1])))
             for array, used in ((plan.scale, multiplies(plan.scale)), (plan.steps.shift, shifts(plan.steps.shift))):
@@ -62,7 +63,8 @@ def fold_call(graph: Graph, call: CallOp) -> None:
                     terms.append(float(array.reshape(())) if used else None)
                     continue
                 value = array.astype(np.float32).reshape(array.shape[_leading_units(array) :])
-                inputs.append(_constant_like(graph, call, inputs[0], value))
+                place = VDeviceAttr.of(vdevice_of(inputs[0].type).index.data)
+                inputs.append(_constant_like(graph, call, inputs[0], value, place))
                 argument = block.insert_arg(memref_type(value.shape, "float32"), len(inputs) - 1)
                 added.append((argument, broadcast_map(value.shape, plan.stage.extents)))
                 scalar = op.body.block.insert_arg(plan.steps.root.type, len(plan.stage.ins) + len(added) - 1)
@@ -162,10 +164,10 @@ def _leading_units(array: Aligned) -> int:
     return next(i for i, e in enumerate(array.shape) if e != 1)
 
 
-def _constant_like(graph: Graph, call: CallOp, old: SSAValue, array: Array) -> SSAValue:
-    """A new constant where ``call`` stands, placed like ``old`` and named after it when it is a constant too."""
+def _constant_like(graph: Graph, call: CallOp, old: SSAValue, array: Array, place: VDeviceAttr) -> SSAValue:
+    """A new constant where ``call`` stands, named after ``old`` when it is a constant too."""
     hint = old.owner.symbol.root_reference.data if isinstance(old.owner, ConstantOp) else "folded"
-    ty = tensor_type(array.shape, "float32", vdevice_of(old.type))
+    ty = tensor_type(array.shape, "float32", place)
     constant = ConstantOp(graph.module.add_constant(array, hint), ty)
     block = call.parent
     assert block is not None  # calls come from the blocks of the graph

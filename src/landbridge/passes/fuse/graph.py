@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from landbridge.ir.graph_ops import CallOp, ConstantOp, IfOp, ViewOp
 from landbridge.ir.module import IRModule
-from landbridge.ir.types import element_count, shape_of
+from landbridge.ir.types import VDeviceAttr, element_count, shape_of, vdevice_of
 from landbridge.passes.fuse.accesses import erase
 
 Key: TypeAlias = SSAValue | str
@@ -54,6 +54,15 @@ def source_of(value: SSAValue) -> SSAValue:
     while isinstance(value.owner, ViewOp) and is_reshape(value.owner):
         value = value.owner.source
     return value
+
+
+def may_vanish(producer: CallOp, reader: CallOp) -> bool:
+    """Whether what ``producer`` makes need not be anywhere once ``reader`` computes it itself.
+
+    A tensor that was asked to be in a scope is kept there, unless the result it goes into was asked there too.
+    """
+    here, there = vdevice_of(producer.res[0].type), vdevice_of(reader.res[0].type)
+    return here == there or here == VDeviceAttr.of(there.index.data)
 
 
 def erase_dead_views(value: SSAValue) -> None:

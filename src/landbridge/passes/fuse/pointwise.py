@@ -5,9 +5,8 @@ from __future__ import annotations
 from xdsl.ir import Block, SSAValue
 
 from landbridge.ir.graph_ops import CallOp
-from landbridge.ir.types import vdevice_of
 from landbridge.passes.fuse.accesses import Read, pointwise_stage, reads_of
-from landbridge.passes.fuse.graph import Graph, inputs_of, source_of
+from landbridge.passes.fuse.graph import Graph, inputs_of, may_vanish, source_of
 from landbridge.passes.fuse.inline import can_inline
 from landbridge.passes.fuse.merge import merge
 from landbridge.passes.fuse.reshape import cross, crossing
@@ -33,10 +32,8 @@ def fuse_pointwise(graph: Graph, block: Block, last: bool = False) -> None:
 
 
 def only_consumer(graph: Graph, producer: CallOp, call: CallOp, value: SSAValue) -> bool:
-    """Whether ``call``, through ``value`` alone and on the same placement, is all that reads ``producer``."""
-    return graph.consumers(producer) == [(call, value)] and vdevice_of(producer.res[0].type) == vdevice_of(
-        call.res[0].type
-    )
+    """Whether ``call``, through ``value`` alone, is all that reads ``producer``, and no place says otherwise."""
+    return graph.consumers(producer) == [(call, value)] and may_vanish(producer, call)
 
 
 def reads_by(graph: Graph, call: CallOp, value: SSAValue) -> list[Read] | None:

@@ -88,6 +88,8 @@ def _reshaped(graph: Graph, call: CallOp, value: SSAValue) -> list[_Operand] | N
     stage = pointwise_stage(graph.function(call))
     if stage is None or len(inputs_of(call)) != len(stage.ins) or _knows_indices(stage):
         return None
+    if any(vdevice_of(v.type).axis_separators for v in (*inputs_of(call), *call.res)):
+        return None
     if shape_of(value.type) != stage.extents or not isinstance(call.destinations[0].owner, bufferization.AllocTensorOp):
         return None
     arguments = graph.function(call).body.block.args

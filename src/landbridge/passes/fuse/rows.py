@@ -15,9 +15,9 @@ from xdsl.ir import Block, SSAValue
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import view_prim
-from landbridge.ir.types import item_bytes, shape_of, vdevice_of
+from landbridge.ir.types import item_bytes, shape_of
 from landbridge.passes.fuse.accesses import MAX_OPERANDS, buffers_read, identity_prefix, plain_reduction
-from landbridge.passes.fuse.graph import Graph, inputs_of
+from landbridge.passes.fuse.graph import Graph, inputs_of, may_vanish
 from landbridge.passes.fuse.merge import merge
 
 #: A row, as one stage walks it, stays in the first-level cache with room for its neighbours.
@@ -90,12 +90,11 @@ def _grow(graph: Graph, block: Block, sink: CallOp, rows: dict[CallOp, Rows | No
     if _rows(graph, sink, rows) is None:
         return {sink}
     group = {sink}
-    placement = vdevice_of(sink.res[0].type)
     pending = [sink]
     while pending:
         for value in inputs_of(pending.pop()):
             producer = graph.producer(value, block)
-            if producer is None or producer in group or vdevice_of(value.type) != placement:
+            if producer is None or producer in group or not may_vanish(producer, sink):
                 continue
             consumers = graph.consumers(producer)
             if consumers is None or any(c not in group or v is not producer.res[0] for c, v in consumers):

@@ -56,6 +56,8 @@ class _Packer:
     # ---- which classes of a call are cut ----------------------------------------------------------------------
 
     def _call(self, op: CallOp, blocked: dict[SSAValue, SSAValue]) -> None:
+        if any(vdevice_of(v.type).axis_separators for v in (*op.inputs, *op.res)):
+            return  # the separators were asked for these axes
         name = op.callee.root_reference.data
         if name not in self._views:
             view = view_prim(self._prims[name])

@@ -1,0 +1,25 @@
+"""Place: where every tensor is.
+
+Tensors start in the global scope of vdevice 0. ``request_places`` records what belongs elsewhere as the attribute
+``lb.place`` of @main; the pass moves it there, puts ``lb.to_vdevice`` where a tensor crosses, and gives every PrimFunc
+the memory spaces that it is called with.
+"""
+
+from __future__ import annotations
+
+from landbridge.ir.module import IRModule
+from landbridge.passes.place.mover import move
+from landbridge.passes.place.requests import PlacedNode, Places, request_places, take_requests
+from landbridge.passes.place.spaces import match_spaces
+from landbridge.passes.registry import register_pass
+
+__all__ = ["PlacedNode", "Places", "place", "request_places"]
+
+
+@register_pass("place")
+def place(module: IRModule) -> None:
+    """Move what ``lb.place`` names to its vdevice and scope, with ``lb.to_vdevice`` at every crossing."""
+    requests = take_requests(module)
+    if requests:
+        move(module, requests)
+    match_spaces(module)

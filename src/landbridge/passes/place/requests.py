@@ -1,0 +1,143 @@
+"""What the caller of ``compile`` asks to have elsewhere: nodes, inputs and constants, each with a place."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import DictionaryAttr, StringAttr
+from xdsl.ir import Operation
+
+from landbridge.errors import PlacementError, TargetError
+from landbridge.executable.executable import TensorSpec, VDevice
+from landbridge.ir.graph_ops import CallOp, HostCallOp
+from landbridge.ir.module import IRModule
+from landbridge.ir.types import VDeviceAttr, dtype_of, shape_of
+from landbridge.passes.bufferize import io_names
+
+#: Dictionary attribute of @main: patterns of names to ``#lb.vdevice``.
+PLACE = "lb.place"
+
+
+@dataclass(frozen=True)
+class PlacedNode:
+    """A node that a placement function is asked about.
+
+    ``name`` is that of the model. ``operator`` is the PrimFunc's or the host builtin's name without its number.
+    ``inputs`` and ``outputs`` state shapes and dtypes; their names are empty.
+    """
+
+    name: str
+    operator: str
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+
+
+#: Where something is to be: a VDevice, its text form (``"npu"``, ``"npu@global.vtcm"``), or None for the default.
+Wanted: TypeAlias = VDevice | str | None
+
+#: Places by pattern, the first that matches counts, or a function of the node.
+Places: TypeAlias = Mapping[str, VDevice | str] | Callable[[PlacedNode], Wanted]
+
+
+class Requests:
+    """Places by pattern of a name."""
+
+    def __init__(self, places: Mapping[str, VDeviceAttr]) -> None:
+        self._places = dict(places)
+
+    def of_node(self, op: Operation) -> VDeviceAttr:
+        """The place of a node's results: that of the first pattern that matches its name, else the default."""
+        name = node_name(op)
+        return next((place for pattern, place in self._places.items() if fnmatchcase(name, pattern)), VDeviceAttr.of())
+
+    def of_tensor(self, name: str) -> VDeviceAttr | None:
+        """The place of an input or constant, which is matched by its exact name alone."""
+        return self._places.get(name)
+
+
+def request_places(module: IRModule, places: Places) -> None:
+    """Record ``places`` in ``module``, for the pass ``place``.
+
+    Names are those of nodes, for their results, as patterns of ``fnmatch``; and those of inputs and constants, which
+    match exactly: an input is then carried to its place at the start of a run, a constant is put there at binding.
+    Raises PlacementError for an unknown vdevice, scope or axis separator, and for a name that nothing has.
+    """
+    if not isinstance(places, Mapping):
+        places = {glob.escape(node.name): wanted for node in _nodes(module) if (wanted := places(node)) is not None}
+    if not places:
+        return
+    names = {node_name(op) for op in module.main.walk() if isinstance(op, CallOp | HostCallOp)}
+    tensors = {*io_names(module.main)[0], *module.constants}
+    for pattern in places:
+        if pattern not in tensors and not any(fnmatchcase(name, pattern) for name in names):
+            some = ", ".join(sorted(names)[:8])
+            raise PlacementError(
+                f"place={{{pattern!r}: {str(places[pattern])!r}}} matches no node, input or constant; "
+                f"nodes are: {some}, ..."
+            )
+    module.main.attributes[PLACE] = DictionaryAttr(
+        {pattern: _resolve(module, pattern, wanted) for pattern, wanted in places.items()}
+    )
+
+
+def take_requests(module: IRModule) -> Requests | None:
+    """The requests that ``module`` carries, taken off it."""
+    attribute = module.main.attributes.pop(PLACE, None)
+    if not isinstance(attribute, DictionaryAttr):
+        return None
+    return Requests({name: place for name, place in attribute.data.items() if isinstance(place, VDeviceAttr)})
+
+
+def node_name(op: Operation) -> str:
+    """The name that the model gave the node which ``op`` is part of."""
+    node = op.attributes.get("node")
+    return node.data if isinstance(node, StringAttr) else ""
+
+
+def _resolve(module: IRModule, pattern: str, wanted: VDevice | str) -> VDeviceAttr:
+    """``wanted`` in the numbers of ``module``, checked against the memory that its Target states."""
+    what = f"place={{{pattern!r}: {str(wanted)!r}}}"
+    vdevice = VDevice.parse(wanted) if isinstance(wanted, str) else wanted
+    index = _number(module, vdevice, what)
+    target = module.target_of(index)
+    if target.memory:
+        try:
+            kind = target.memory_kind(vdevice.scope)
+        except TargetError as error:
+            raise PlacementError(f"{what}: {error}") from error
+        if len(vdevice.axis_separators) != kind.ndim - 1:
+            raise PlacementError(
+                f"{what}: {len(vdevice.axis_separators)} axis separators for scope {kind.scope!r}, which has "
+                f"{kind.ndim} dimension{'s' * (kind.ndim > 1)}; legal: {kind.ndim - 1}, the axis that begins each "
+                "dimension but the first"
+            )
+    return VDeviceAttr.of(index, vdevice.scope, vdevice.axis_separators)
+
+
+def _number(module: IRModule, wanted: VDevice, what: str) -> int:
+    """The number of the vdevice that has the name ``wanted`` states; else of the one compiled by such a target."""
+    names = [v.name for v in module.vdevices]
+    if wanted.name in names:
+        return names.index(wanted.name)
+    of_kind = [i for i, v in enumerate(module.vdevices) if module.targets[v.target].kind == wanted.name]
+    if wanted.target < len(of_kind):
+        return of_kind[wanted.target]
+    near = get_close_matches(wanted.name, names, 1)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    raise PlacementError(f"{what}: no such vdevice{hint}; legal: {', '.join(names)}")
+
+
+def _nodes(module: IRModule) -> Iterator[PlacedNode]:
+    for op in module.main.walk():
+        if not isinstance(op, CallOp | HostCallOp):
+            continue
+        called = op.callee.root_reference.data if isinstance(op, CallOp) else op.builtin.data
+        specs = [
+            tuple(TensorSpec("", shape_of(v.type), dtype_of(v.type)) for v in values) for values in (op.inputs, op.res)
+        ]
+        yield PlacedNode(node_name(op), called.rstrip("0123456789").rstrip("_"), specs[0], specs[1])

@@ -1,0 +1,62 @@
+"""Giving PrimFuncs the memory spaces of the operands they are called with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import FunctionType, MemRefType, StringAttr, SymbolRefAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.rewriter import Rewriter
+
+from landbridge.ir.graph_ops import CallOp
+from landbridge.ir.module import IRModule
+from landbridge.ir.types import vdevice_of
+
+Spaces = tuple[Attribute, ...]
+
+
+def match_spaces(module: IRModule) -> None:
+    """Make every PrimFunc take its operands in the spaces they are in; one called with several is cloned."""
+    prims = module.prims()
+    served: dict[str, Spaces] = {}
+    clones: dict[tuple[str, Spaces], str] = {}
+    for op in module.main.walk():
+        if not isinstance(op, CallOp):
+            continue
+        callee = op.callee.root_reference.data
+        spaces = tuple(_space_of(v) for v in op.operands)
+        if served.setdefault(callee, spaces) == spaces:
+            _set_spaces(prims[callee], spaces)
+            continue
+        if (callee, spaces) not in clones:
+            clones[callee, spaces] = _clone(module, prims[callee], spaces, len(clones))
+        op.attributes["callee"] = SymbolRefAttr(clones[callee, spaces])
+
+
+def _clone(module: IRModule, function: func.FuncOp, spaces: Spaces, number: int) -> str:
+    copy = function.clone()
+    name = f"{function.sym_name.data}_s{number}"
+    copy.properties["sym_name"] = StringAttr(name)
+    _set_spaces(copy, spaces)
+    module.op.body.block.insert_op_after(copy, function)
+    return name
+
+
+def _set_spaces(function: func.FuncOp, spaces: Sequence[Attribute]) -> None:
+    arguments = function.body.block.args
+    types = [_in_space(a.type, space) for a, space in zip(arguments, spaces, strict=True)]
+    if types == [a.type for a in arguments]:
+        return
+    for argument, ty in zip(list(arguments), types, strict=True):
+        if ty != argument.type:
+            Rewriter.replace_value_with_new_type(argument, ty)
+    function.properties["function_type"] = FunctionType.from_lists(types, [])
+
+
+def _in_space(ty: Attribute, space: Attribute) -> Attribute:
+    return MemRefType(ty.element_type, ty.shape, ty.layout, space) if isinstance(ty, MemRefType) else ty
+
+
+def _space_of(value: SSAValue) -> Attribute:
+    return value.type.memory_space if isinstance(value.type, MemRefType) else vdevice_of(value.type).space
