@@ -22,41 +22,18 @@ from landbridge.errors import (
     SessionBusyError,
     ZeroCopyError,
 )
-from landbridge.executable.executable import ModuleImage, VDevice
+from landbridge.executable.executable import VDevice
 from landbridge.executable.instructions import AllocStorage, Call, HostCall, LoadConstant, ToVDevice, View
-from landbridge.target import Target
 from landbridge.vm.builtins import register_builtin
+from tests import session_place
+from tests.session_place import On, empty, where  # noqa: F401
 from tests.vm import programs
 
 WEIGHTS = np.arange(64, dtype=np.float32)
 
 
-class On:
-    """Where the Sessions of the tests have their tensors."""
-
-    device = "cpu"
-    scope = "global"
-
-
-@pytest.fixture(autouse=True, params=["cpu", "sim:lazy"])
-def where(request, monkeypatch):
-    """Memory of the host, and memory that the host shares with a device which does everything late."""
-    if request.param == "sim:lazy":
-        monkeypatch.setattr(On, "device", lb.device("sim:lazy"))
-        monkeypatch.setattr(On, "scope", "shared")
-    yield
-    if request.param == "sim:lazy":
-        assert not lb.device("sim:lazy").api.violations
-
-
 def session(executable=None, **options) -> lb.Session:
-    executable = executable or programs.add_weights()
-    if On.scope != "global" and "devices" not in options and [v.scope for v in executable.vdevices] == ["global"]:
-        target = Target({"kind": "llvm", "memory": [On.device.memory_kind(On.scope)]})
-        modules = tuple(ModuleImage(target.to_json(), m.image) for m in executable.modules)
-        executable = replace(executable, vdevices=(VDevice("main", 0, On.scope),), modules=modules)
-        options = {"device": On.device} | options
-    return lb.Session(executable, **{"num_threads": 1} | options)
+    return session_place.session(executable or programs.add_weights(), **options)
 
 
 def floats(n: int = 64, start: float = 0.5) -> np.ndarray:
@@ -153,7 +130,7 @@ def test_a_run_conflicts_with_an_open_view():
         s.run()
     with s.get_input("x").host_view("r"):
         s.run()
-    x = lb.empty((64,), dtype="float32")
+    x = empty((64,))
     with x.host_view("w"), pytest.raises(HostAccessError, match="input 'x'"):
         s(x)
     with s.get_output(0).host_view("r"), pytest.raises(HostAccessError, match="output 'y'"):
@@ -249,7 +226,7 @@ def test_zero_copy_output_is_written_where_it_is():
 
 
 def test_output_in_a_tensor():
-    s, y = session(), lb.empty((64,), dtype="float32")
+    s, y = session(), empty((64,))
     s.set_input("x", floats())
     s.set_output_zero_copy("y", y)
     s.run()

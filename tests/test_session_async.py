@@ -14,6 +14,7 @@ import landbridge as lb
 from landbridge.errors import HostAccessError, InputError, LandbridgeError, RunTimeoutError, SessionBusyError
 from landbridge.executable.instructions import Call, HostCall
 from landbridge.vm.builtins import register_builtin
+from tests.session_place import empty, session, where  # noqa: F401
 from tests.vm import programs
 
 WEIGHTS = np.arange(64, dtype=np.float32)
@@ -51,7 +52,7 @@ def gate(request):
 def gated(gate, request):
     """A Session whose output is its input, once the gate is open."""
     program = (HostCall(f"test.gate.{request.node.name}", (0, 1), {}),)
-    return lb.Session(programs.executable({"x": (4,)}, {"y": (4,)}, program), num_threads=1)
+    return session(programs.executable({"x": (4,)}, {"y": (4,)}, program))
 
 
 def ones() -> np.ndarray:
@@ -61,7 +62,7 @@ def ones() -> np.ndarray:
 def test_it_gives_what_run_gives():
     for threads in (1, 2):
         n = 1 << 13  # enough to be worth sharing
-        s, x = lb.Session(programs.add_weights(n), num_threads=threads), np.ones(n, np.float32)
+        s, x = session(programs.add_weights(n), num_threads=threads), np.ones(n, np.float32)
         s.set_input_zero_copy("x", x)
         for step in range(50):
             x[:] = step
@@ -126,7 +127,7 @@ def test_by_value_input_is_the_callers_again_at_once(gated, gate):
 
 def test_everything_lent_lives_until_it_is_over(gate, request):
     program = (HostCall(f"test.gate.{request.node.name}", (0, 1), {}),)
-    s = lb.Session(programs.executable({"x": (4,)}, {"y": (4,)}, program), num_threads=1)
+    s = session(programs.executable({"x": (4,)}, {"y": (4,)}, program))
     x, y = ones(), np.zeros(4, np.float32)
     s.set_input_zero_copy("x", x)
     s.set_output_zero_copy(0, y)
@@ -169,7 +170,7 @@ def test_what_run_refuses_it_refuses_before_it_starts(gated):
 
 @pytest.mark.parametrize("mode", ["r", "rw", "asarray"])
 def test_a_view_of_an_output_waits_for_the_run(gated, gate, mode):
-    y = lb.empty((4,), dtype="float32")
+    y = empty((4,))
     with y.host_view("w") as view:
         view[:] = 0
     gated.set_input("x", ones())
@@ -185,7 +186,7 @@ def test_a_view_of_an_output_waits_for_the_run(gated, gate, mode):
 
 
 def test_writing_an_input_waits_for_the_run_and_reading_it_does_not(gated, gate):
-    x = lb.empty((4,), dtype="float32")
+    x = empty((4,))
     with x.host_view("w") as view:
         view[:] = 1
     gated.set_input_zero_copy("x", x)
@@ -198,13 +199,13 @@ def test_writing_an_input_waits_for_the_run_and_reading_it_does_not(gated, gate)
 
 
 def test_state_swaps_and_the_ledger_sees_it():
-    s = lb.Session(programs.recurrent(), num_threads=1)
+    s = session(programs.recurrent())
     s.bind_state("h_out", "h_in")
     s.set_input_zero_copy("x", ones())
     for step in range(1, 4):
         s.run_async().wait()
         assert np.array_equal(np.asarray(s.get_output("h_out")), np.full(4, step))
-    s = lb.Session(programs.moves_data(), num_threads=1)
+    s = session(programs.moves_data())
     s.set_input("x", np.ones(64, np.float32))
     with lb.ledger() as moves:
         s.run_async().wait()
@@ -214,7 +215,7 @@ def test_state_swaps_and_the_ledger_sees_it():
 def test_native_runs_of_two_sessions_overlap():
     n = 1 << 16
     calls = tuple(Call(0, "expm1", (0, 1), n) for _ in range(400))
-    sessions = [lb.Session(programs.executable({"x": (n,)}, {"y": (n,)}, calls), num_threads=1) for _ in range(2)]
+    sessions = [session(programs.executable({"x": (n,)}, {"y": (n,)}, calls)) for _ in range(2)]
     for s in sessions:
         s.set_input("x", np.zeros(n, np.float32))
     runs = [s.run_async() for s in sessions]
@@ -224,7 +225,7 @@ def test_native_runs_of_two_sessions_overlap():
 
 
 def test_a_worker_ends_with_its_session():
-    s = lb.Session(programs.add_weights(), num_threads=1)
+    s = session(programs.add_weights())
     s.set_input("x", WEIGHTS)
     s.run_async().wait()
     name = f"{s!r} run_async"

@@ -1,4 +1,7 @@
-"""A Session against a model in plain numpy: any sequence of bindings, writes and runs gives the model's values."""
+"""A Session against a model in plain numpy: any sequence of bindings, writes and runs gives the model's values.
+
+On memory of the host, and on memory that the host shares with sim:lazy, where copies into what is bound are queued too.
+"""
 
 import numpy as np
 from hypothesis import settings
@@ -6,6 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import landbridge as lb
+from landbridge.memory.transfer import copy_tensor
+from tests.session_place import On, session
 from tests.vm import programs
 
 N = 16
@@ -15,9 +20,12 @@ NUMBERS = st.integers(-100, 100)
 
 
 class SessionModel(RuleBasedStateMachine):
+    def new_session(self, threads):
+        return session(EXECUTABLE, num_threads=threads)
+
     @initialize(threads=st.integers(1, 2))
     def start(self, threads):
-        self.session = lb.Session(EXECUTABLE, num_threads=threads)
+        self.session = self.new_session(threads)
         self.bound: dict[str, np.ndarray] = {}  # what the model thinks each input reads
         self.out: np.ndarray | None = None
         self.result: np.ndarray | None = None
@@ -74,5 +82,40 @@ class SessionModel(RuleBasedStateMachine):
             assert np.array_equal(np.asarray(tensor), values)
 
 
-SessionModel.TestCase.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
+class SessionModelOnSimLazy(SessionModel):
+    def new_session(self, threads):
+        self.device = lb.device("sim:lazy")
+        self.lent: dict[str, lb.Tensor] = {}
+        On.device, On.scope = self.device, "shared"
+        try:
+            return session(EXECUTABLE, num_threads=threads)
+        finally:
+            On.device, On.scope = "cpu", "global"
+
+    def hidden(self, value):
+        return lb.asarray(np.full(N, value, np.float32), device=self.device)
+
+    @rule(name=INPUTS, value=NUMBERS)
+    def lend_with_a_copy_pending(self, name, value):
+        self.lent[name] = lb.empty((N,), dtype="float32", device=self.device, scope="shared")
+        copy_tensor(self.lent[name], self.hidden(value), cause="test")
+        self.session.set_input_zero_copy(name, self.lent[name])
+        self.bound[name] = np.full(N, value, np.float32)
+
+    @precondition(lambda self: self.lent)
+    @rule(name=INPUTS, value=NUMBERS)
+    def queue_a_copy_into_what_was_lent(self, name, value):
+        if name in self.lent:
+            copy_tensor(self.lent[name], self.hidden(value), cause="test")
+            if self.session.get_input(name) is self.lent[name]:
+                self.bound[name][:] = value
+
+    def teardown(self):
+        if hasattr(self, "device"):
+            assert not self.device.api.violations
+
+
+for model in (SessionModel, SessionModelOnSimLazy):
+    model.TestCase.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
 TestSession = SessionModel.TestCase
+TestSessionOnSimLazy = SessionModelOnSimLazy.TestCase

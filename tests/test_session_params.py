@@ -11,6 +11,7 @@ from onnx import helper
 import landbridge as lb
 from landbridge.errors import CopyForbiddenError, InputError
 from tests.frontend.models import FLOAT, model, value
+from tests.session_place import session, where  # noqa: F401
 
 RNG = np.random.default_rng(5)
 
@@ -37,8 +38,8 @@ def network(values: dict[str, np.ndarray]) -> onnx.ModelProto:
 
 
 def expected(values: dict[str, np.ndarray], x: np.ndarray) -> np.ndarray:
-    session = onnxruntime.InferenceSession(network(values).SerializeToString())
-    return session.run(None, {"x": x})[0]
+    reference = onnxruntime.InferenceSession(network(values).SerializeToString())
+    return reference.run(None, {"x": x})[0]
 
 
 def check(y, values, x):
@@ -51,7 +52,7 @@ def test_new_weights_give_what_a_model_with_them_gives(tmp_path, mutable):
     first, later = weights(), weights()
     lb.compile(network(first), mutable=mutable).save(tmp_path / "m.lbx")
     exe = lb.load(tmp_path / "m.lbx")
-    s, x = lb.Session(exe, num_threads=1), RNG.standard_normal((1, 3, 12, 12), dtype=np.float32)
+    s, x = session(exe), RNG.standard_normal((1, 3, 12, 12), dtype=np.float32)
     assert [spec.name for spec in s.params] == list(mutable)
     assert [spec.name for spec in s.inputs] == ["x"]
     check(s(x)[0], first, x)
@@ -64,12 +65,12 @@ def test_new_weights_give_what_a_model_with_them_gives(tmp_path, mutable):
     s.set_input_zero_copy("x", x)
     s.run()
     check(s.get_output(0), first | given, x)
-    check(lb.Session(exe, num_threads=1)(x)[0], first, x)
+    check(session(exe)(x)[0], first, x)
 
 
 def test_one_of_several_parameters_and_what_get_params_shows():
     first, later = weights(), weights()
-    s = lb.Session(lb.compile(network(first), mutable=("head", "scale")), num_threads=1)
+    s = session(lb.compile(network(first), mutable=("head", "scale")))
     x = RNG.standard_normal((1, 3, 12, 12), dtype=np.float32)
     s.set_params({"head": later["head"][::-1][::-1]})
     check(s(x)[0], first | {"head": later["head"]}, x)
@@ -83,13 +84,13 @@ def test_first_values_are_used_where_the_file_has_them(tmp_path):
     lb.compile(network(weights()), mutable=("head",)).save(tmp_path / "m.lbx")
     exe = lb.load(tmp_path / "m.lbx")
     with lb.no_copies():
-        s = lb.Session(exe, num_threads=1)
+        s = session(exe)
     assert s.get_params()["head"].data_address == exe.constants["parameter:head"].ctypes.data
 
 
 def test_what_does_not_fit_changes_nothing():
     first = weights()
-    s = lb.Session(lb.compile(network(first), mutable=("scale", "head")), num_threads=1)
+    s = session(lb.compile(network(first), mutable=("scale", "head")))
     good = np.zeros((1, 20, 1, 1), np.float32)
     for bad, reason in (
         ({"haed": good}, "did you mean 'head'"),
@@ -105,7 +106,7 @@ def test_what_does_not_fit_changes_nothing():
 
 
 def test_the_ledger_shows_what_setting_costs():
-    s = lb.Session(lb.compile(network(weights()), mutable=("head",)), num_threads=1)
+    s = session(lb.compile(network(weights()), mutable=("head",)))
     with lb.ledger() as moves:
         s.set_params({"head": np.zeros((20, 7), np.float32)})
     assert [(m.cause, m.tensor, m.nbytes) for m in moves] == [("set_params", "head", 560)]
@@ -119,7 +120,7 @@ def test_a_weight_in_a_constant_node_and_one_listed_as_an_input():
         helper.make_node("Add", ["m", "b"], ["y"]),
     ]
     proto = model(nodes, [value("b", (4,), FLOAT), value("x", (4,))], [value("y", (4,))], {"b": b})
-    s, x = lb.Session(lb.compile(proto, mutable=("b", "w")), num_threads=1), RNG.standard_normal(4, dtype=np.float32)
+    s, x = session(lb.compile(proto, mutable=("b", "w"))), RNG.standard_normal(4, dtype=np.float32)
     np.testing.assert_allclose(np.asarray(s(x)[0]), x * w + b, rtol=1e-6)
     s.set_params({"w": b, "b": w})
     np.testing.assert_allclose(np.asarray(s(x)[0]), x * b + w, rtol=1e-6)
