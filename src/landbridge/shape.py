@@ -10,7 +10,8 @@ from math import prod
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import InputError
 
-_LARGEST = 1 << 62  # bytes; beyond it, offsets would not fit the signed words devices use
+#: Of one allocation; beyond it, offsets would not fit the signed words devices use.
+LARGEST_BYTES = 1 << 62
 
 
 def check_shape(shape: Sequence[int], dtype: str) -> tuple[int, ...]:
@@ -31,8 +32,8 @@ def check_strides(strides: Sequence[int], shape: tuple[int, ...]) -> tuple[int, 
         raise InputError(f"strides {strides!r} are not legal; give a sequence of integers") from None
     if len(steps) != len(shape):
         raise InputError(f"strides {steps} do not match shape {shape}; give one for each dimension")
-    if any(abs(step) > _LARGEST for step in steps):
-        raise InputError(f"strides {steps} reach further than any device can address ({_LARGEST})")
+    if any(abs(step) > LARGEST_BYTES for step in steps):
+        raise InputError(f"strides {steps} reach further than any device can address ({LARGEST_BYTES})")
     return steps
 
 
@@ -42,8 +43,8 @@ def dense_bytes(extents: tuple[int, ...], dtype: str) -> int:
     if any(extent < 0 for extent in extents):
         raise InputError(f"shape {extents} has a negative extent; give integers of at least 0")
     itemsize = dtype_facts(dtype).itemsize
-    if prod(max(extent, 1) for extent in extents) * itemsize > _LARGEST:
-        raise InputError(f"{dtype}{list(extents)} has more bytes than any device can address ({_LARGEST})")
+    if prod(max(extent, 1) for extent in extents) * itemsize > LARGEST_BYTES:
+        raise InputError(f"{dtype}{list(extents)} has more bytes than any device can address ({LARGEST_BYTES})")
     return prod(extents) * itemsize
 
 

@@ -21,21 +21,26 @@ from landbridge.memory_kind import MemoryKind
 
 
 class QueuedCopy:
-    """An event: the copy it stands for is done when somebody waits."""
+    """An event: the copy it stands for, and those queued before it, are done when somebody waits."""
 
     def __init__(self, api: QueueingDeviceAPI, src: Region, dst: Region, nbytes: int) -> None:
         self._work = (api, src, dst, nbytes)
         self.done = False
+        api.queued.append(self)
 
     def query(self) -> bool:
         return self.done
 
     def synchronize(self, timeout: float | None = None) -> bool:
-        if not self.done:
-            api, src, dst, nbytes = self._work
-            ctypes.memmove(api.place(dst), api.place(src), nbytes)
-            self.done = True
+        api = self._work[0]
+        while not self.done:
+            api.queued.pop(0).run()
         return True
+
+    def run(self) -> None:
+        api, src, dst, nbytes = self._work
+        ctypes.memmove(api.place(dst), api.place(src), nbytes)
+        self.done = True
 
 
 class QueueingDeviceAPI(DeviceAPI):
@@ -50,6 +55,7 @@ class QueueingDeviceAPI(DeviceAPI):
         self.shadows: dict[int, ctypes.Array[ctypes.c_char]] = {}
         self.barriers: list[tuple[str, int, int, str]] = []
         self.copies = 0
+        self.queued: list[QueuedCopy] = []
 
     def count(self) -> int:
         return 2

@@ -161,8 +161,11 @@ def test_arena(naive: NaiveAllocator) -> None:
         arena.close()
     arena.deallocate(second)
     assert arena.used_bytes == 0
-    assert arena.allocate(1000, 1).region.byte_offset == base
-    arena.deallocate(first)
+    third = arena.allocate(1000, 1)
+    assert third.region.byte_offset == base
+    with pytest.raises(InputError, match="is not out of this arena"):
+        arena.deallocate(first)
+    arena.deallocate(third)
     arena.close()
     arena.close()
     assert buffers(naive) == 0

@@ -48,10 +48,10 @@ def test_pool_invariants(requests: list[tuple[int, int, int]]) -> None:
                 pool.deallocate(live.pop(len(live) // 2))
         spans = sorted((start_of(b), start_of(b) + b.nbytes) for b in live)
         assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
-        assert pool.free_bytes + sum(b.nbytes for b in live) == pool.reserved_bytes
+        assert pool.state.free_bytes + sum(b.nbytes for b in live) == pool.reserved_bytes
     for block in live:
         pool.deallocate(block)
-    assert pool.free_bytes == pool.reserved_bytes == pool.trim()
+    assert pool.state.free_bytes == pool.reserved_bytes == pool.trim()
     assert pool.reserved_bytes == 0
 
 
@@ -64,7 +64,7 @@ def test_pool_reuses_splits_and_merges() -> None:
     pool = PooledAllocator(NaiveAllocator(CPU))
     quarters = [pool.allocate(512 << 10, 64) for _ in range(4)]
     assert pool.reserved_bytes == 2 << 20
-    assert pool.largest_hole == 0
+    assert pool.state.largest_hole == 0
     for block in quarters:
         pool.deallocate(block)
     whole = pool.allocate(2 << 20, 64)  # only after the quarters merged
@@ -121,7 +121,7 @@ def test_threads_never_get_the_same_bytes() -> None:
     for thread in threads:
         thread.join()
     assert clashes == []
-    assert pool.free_bytes == pool.reserved_bytes
+    assert pool.state.free_bytes == pool.reserved_bytes
 
 
 def test_a_child_process_has_pools_of_its_own() -> None:

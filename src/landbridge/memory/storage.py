@@ -6,10 +6,9 @@ now, or says who holds on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from sys import is_finalizing
 from typing import Any, Protocol
 from weakref import ref
@@ -18,20 +17,22 @@ from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode, Event, HostMemory, MemoryImport
 from landbridge.device.registry import device as find_device
 from landbridge.device.space import ImportSource, Region, Space
+from landbridge.device.stream import current_stream
 from landbridge.errors import (
-    DeviceLostError,
-    ForkedDeviceError,
     HostAccessError,
     HostViewError,
+    InputError,
     OutOfMemoryError,
     StorageInUseError,
     UseAfterFreeError,
     ZeroCopyError,
 )
-from landbridge.memory.allocators.base import Allocator
+from landbridge.memory.allocators.base import Allocator, NdSize, Queue, Size, Use, bytes_of, wait_for
 from landbridge.memory.allocators.default import allocate_or_trim, default_allocator
 from landbridge.memory.coherence import Coherence
+from landbridge.memory.rows import check_space, lies_in_a_table, span_of
 from landbridge.memory_kind import MemoryKind
+from landbridge.shape import LARGEST_BYTES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,11 +51,10 @@ class Access:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Queued:
-    """An access that the device does later; ``keep_alive`` are the owners it needs until ``event`` completes."""
+    """An access that is done later, and what is known of when."""
 
     access: Access
-    event: Event
-    keep_alive: object
+    use: Use
 
 
 #: How many views are open in the process; a list so that readers need no attribute of a module that changes.
@@ -104,7 +104,8 @@ class Storage:
         *,
         readonly: bool = False,
         owner: object = None,
-        release: Callable[[], None] | None = None,
+        release: Callable[[Sequence[Use]], None] | None = None,
+        uses: Sequence[Use] = (),
     ) -> None:
         self.region: Region | None = region
         self.kind = kind
@@ -119,6 +120,9 @@ class Storage:
         self._caches: set[ref[ExportCache]] | None = None
         self._views: list[Access] | None = None
         self._queued: list[_Queued] | None = None
+        if uses:  # of the bytes' last owner: all but their own queue come after them
+            everything = Access(0, nbytes, True, "work on what these bytes were before")
+            self._queued = [_Queued(everything, use) for use in uses]
 
     @property
     def live_region(self) -> Region:
@@ -143,6 +147,11 @@ class Storage:
                 raise HostViewError(
                     f"the host cannot address scope {region.space.scope!r} of {region.space.device} (host access "
                     f"{self.kind.host_access!r}); copy the tensor to the host with t.to_device('cpu')"
+                )
+            if lies_in_a_table(region.space):
+                raise HostViewError(
+                    f"rows of scope {region.space.scope!r} of {region.space.device} lie apart and have no address "
+                    "together; copy the tensor to the host with t.to_device('cpu')"
                 )
             self.wait(0, self.nbytes, writes=True)  # a device need not give an address while work is pending
             self._address = api.host_pointer(region.space) + region.byte_offset
@@ -173,13 +182,13 @@ class Storage:
         self._free()
 
     def _free(self) -> None:
-        with suppress(DeviceLostError, ForkedDeviceError):  # what was queued will never be done
-            self.wait(0, self.nbytes, writes=True)
-        self._queued = None
+        uses = tuple(queued.use for queued in self._queued or () if not self.device.is_lost)
         release, self._release = self._release, None
-        self.region = None
+        self._queued = self.region = None
         if release is not None:
-            release()
+            release(uses)  # whose duty it is now that they are done first
+        else:
+            wait_for(uses)  # before the owner is let go
         self.owner = None
 
     def __del__(self) -> None:
@@ -204,10 +213,13 @@ class Storage:
         """Whether the bytes are there and no access is pending, so that nobody has to wait."""
         return self.region is not None and not self._queued
 
-    def queue(self, event: Event, access: Access, keep_alive: object) -> None:
-        """Note an access that completes with ``event``; it holds ``keep_alive`` until then."""
-        live = [q for q in self._queued or () if not q.event.query()]
-        self._queued = [*live, _Queued(access, event, keep_alive)]
+    def queue(self, event: Event, access: Access, keep_alive: object, queue: Queue | None = None) -> None:
+        """Note an access that completes with ``event``; it holds ``keep_alive`` until then.
+
+        ``queue``: where it was submitted, None when no queue of a device orders it.
+        """
+        live = [q for q in self._queued or () if not q.use.event.query()]
+        self._queued = [*live, _Queued(access, Use(event, queue, keep_alive))]
         queued_accesses[0] += 1
 
     @property
@@ -215,14 +227,17 @@ class Storage:
         """Whether accesses may be pending, so that ``wait`` is worth its call."""
         return bool(self._queued)
 
-    def wait(self, start: int, stop: int, *, writes: bool) -> None:
-        """Wait for the queued accesses that an access of ``start <= b < stop`` must come after."""
+    def wait(self, start: int, stop: int, *, writes: bool, queue: Queue | None = None) -> None:
+        """Wait for the queued accesses that an access of ``start <= b < stop`` must come after.
+
+        ``queue``: where that access will be submitted, which needs no wait for what is there already.
+        """
         if self._queued:
             with self.device.state.watching():
                 for queued in self._queued:
-                    if queued.access.conflicts(start, stop, writes):
-                        queued.event.synchronize()
-                self._queued = [q for q in self._queued if not q.event.query()]
+                    if queued.access.conflicts(start, stop, writes) and (queue is None or queued.use.queue != queue):
+                        queued.use.event.synchronize()
+                self._queued = [q for q in self._queued if not q.use.event.query()]
 
     def check_access(self, start: int, stop: int, *, writes: bool, what: str) -> None:
         """Raise HostAccessError when an open view conflicts with ``what``, which uses ``start <= b < stop``."""
@@ -247,27 +262,37 @@ class Storage:
 
 def allocate(
     device: Device,
-    nbytes: int,
+    size: Size,
     *,
     scope: str = "global",
     alignment: int = 1,
     shared: bool = False,
     allocator: Allocator | None = None,
 ) -> Storage:
-    """A Storage of ``nbytes`` bytes, undefined, of ``scope``, from ``allocator`` (None: the process's).
+    """A Storage of ``size``, undefined, of ``scope``, from ``allocator`` (None: the process's).
 
-    ``shared``: memory that other processes and devices can map too. Raises OutOfMemoryError.
+    ``size``: bytes, or an NdSize for a scope of more dimensions. ``shared``: memory that other processes and devices
+    can map too. Raises InputError for what no memory has and OutOfMemoryError; then nothing is left allocated.
     """
     device.state.check()
     kind = device.memory_kind(scope)
+    nbytes = bytes_of(size)
+    if not 0 <= nbytes <= LARGEST_BYTES:
+        raise InputError(f"{nbytes} bytes of scope {kind.scope!r} of {device} asked; legal: 0 to {LARGEST_BYTES}")
+    if alignment < 1 or alignment & (alignment - 1):
+        raise InputError(f"alignment {alignment} is not legal; give a power of two in bytes")
     source = allocator or default_allocator(device, scope, shared=shared)
+    queue = current_stream(device) or device
     try:
-        block = allocate_or_trim(source, nbytes, max(alignment, kind.alignment))
+        block = allocate_or_trim(source, size, max(alignment, kind.alignment), queue)
     except OutOfMemoryError as error:
         from landbridge.memory.holders import largest_holders
 
         raise OutOfMemoryError(f"{error}. {largest_holders(device, kind.scope)}") from error
-    return Storage(block.region, kind, nbytes, release=lambda: source.deallocate(block))
+    storage = Storage(block.region, kind, nbytes, release=partial(source.deallocate, block), uses=block.uses)
+    if isinstance(size, NdSize):
+        storage.nbytes = span_of(check_space(block.region.space, size.physical_shape, size.dtype))
+    return storage
 
 
 @cache
@@ -294,13 +319,19 @@ def import_memory(device: Device, source: ImportSource, access: AccessMode, owne
         )
     with device.state.submitting(f"an import of {source}"):
         space = api.import_memory(device.index, source, access)
+
+    def release(uses: Sequence[Use]) -> None:
+        if not device.is_lost:
+            wait_for(uses)
+            api.release_import(space)
+
     return Storage(
         Region(space),
         device.memory_kind(space.scope),
         source.nbytes,
         readonly=access == "r",
         owner=owner,
-        release=lambda: None if device.is_lost else api.release_import(space),
+        release=release,
     )
 
 

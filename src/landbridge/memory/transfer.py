@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode, HostMemory, PeerCopy
-from landbridge.device.space import Region, Space
+from landbridge.device.space import Space
 from landbridge.device.stream import Stream, current_stream
 from landbridge.errors import InputError
 from landbridge.memory import ledger
 from landbridge.memory.coherence import before_device_access
+from landbridge.memory.rows import lies_in_a_table, region_at
 from landbridge.memory.storage import Access, Storage, any_view_open, host_device
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ def copy_tensor(dst: Tensor, src: Tensor, *, cause: str, stream: Stream | None =
     """Copy the elements of ``src`` to ``dst``, of the same shape and dtype.
 
     The device that can do it does; else the host does, through its views; else the bytes are staged in host
-    memory, which the ledger shows as two moves. Strided copies become one for each dense run.
+    memory, which the ledger shows as two moves. Strided copies become one for each dense run, those of memory in rows
+    one for each row.
     """
     if dst.shape != src.shape or dst.dtype != src.dtype:
         raise InputError(f"{cause}: {src!r} cannot be copied to {dst!r}; give a destination of its shape and dtype")
@@ -66,18 +68,18 @@ def _copy_by(by: Device, dst: Tensor, src: Tensor, cause: str, stream: Stream | 
     ledger.announce(src.nbytes, cause=cause, tensor=repr(src), source=str(src.device), destination=str(dst.device))
     _check_overlap(dst, src, cause)
     (src_start, src_stop), (dst_start, dst_stop) = src.byte_range, dst.byte_range
-    source.wait(src_start, src_stop, writes=False)
-    target.wait(dst_start, dst_stop, writes=True)
     if stream is None:
         stream = current_stream(by)
+    queue = stream or by
+    source.wait(src_start, src_stop, writes=False, queue=queue)
+    target.wait(dst_start, dst_stop, writes=True, queue=queue)
     before_device_access(source, src_start, src_stop, writes=False)
     before_device_access(target, dst_start, dst_stop, writes=True)
-    from_region, to_region = source.live_region, target.live_region
     for src_offset, dst_offset, nbytes in _runs(src, dst):
         with by.state.submitting(f"{cause} of {nbytes} bytes of {src!r} to {dst!r}"):
             event = by.api.copy_data_from_to(
-                Region(from_region.space, from_region.byte_offset + src_offset),
-                Region(to_region.space, to_region.byte_offset + dst_offset),
+                region_at(source, src_offset),
+                region_at(target, dst_offset),
                 nbytes,
                 stream,
                 (source, target),
@@ -86,10 +88,11 @@ def _copy_by(by: Device, dst: Tensor, src: Tensor, cause: str, stream: Stream | 
             continue
         if source.kind.host_writable or source.owner is not None or target.owner is not None:
             # The host may overwrite the source, and the owner of a borrowed target read it, once this returns.
-            event.synchronize()
+            with by.state.watching():
+                event.synchronize()
             continue
-        source.queue(event, Access(src_start, src_stop, False, cause), target)
-        target.queue(event, Access(dst_start, dst_stop, True, cause), source)
+        source.queue(event, Access(src_start, src_stop, False, cause), target, queue)
+        target.queue(event, Access(dst_start, dst_stop, True, cause), source, queue)
 
 
 def _runs(src: Tensor, dst: Tensor) -> Iterator[tuple[int, int, int]]:
@@ -139,7 +142,11 @@ def _host_sees(tensor: Tensor, mode: str) -> bool:
     storage: Storage = tensor.storage
     kind = storage.kind
     readable = kind.host_readable if mode == "r" else kind.host_writable
-    return readable and storage.device.capability(HostMemory) is not None
+    return (
+        readable
+        and storage.device.capability(HostMemory) is not None
+        and not lies_in_a_table(storage.live_region.space)
+    )
 
 
 def _writing_mode(tensor: Tensor) -> AccessMode:

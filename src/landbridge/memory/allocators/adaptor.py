@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from landbridge.device.device import Device
-from landbridge.memory.allocators.base import Allocator, Block, Trimmable
+from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use
 
 
 class Adaptor:
@@ -22,14 +24,10 @@ class Adaptor:
         """The memory scope of the blocks."""
         return self.upstream.scope
 
-    def allocate(self, nbytes: int, alignment: int) -> Block:
+    def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
         """A block of ``upstream``."""
-        return self.upstream.allocate(nbytes, alignment)
+        return self.upstream.allocate(size, alignment, queue)
 
-    def deallocate(self, block: Block) -> None:
+    def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
         """Give ``block`` back to ``upstream``."""
-        self.upstream.deallocate(block)
-
-    def trim(self) -> int:
-        """Have ``upstream`` give back what it holds unused, if it keeps any; returns the bytes given back."""
-        return self.upstream.trim() if isinstance(self.upstream, Trimmable) else 0
+        self.upstream.deallocate(block, uses)

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from threading import RLock
 
 from landbridge.device.device import Device
 from landbridge.device.space import Region
 from landbridge.errors import InputError, OutOfMemoryError
-from landbridge.memory.allocators.base import Allocator, Block, round_up
+from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use, flat_bytes, round_up, wait_for
 
 _ALIGNMENT = 4096  # of the arena; requests beyond it cannot be served
 
 
 class ArenaAllocator:
-    """``nbytes`` bytes of ``upstream``, handed out in order.
+    """``nbytes`` bytes of ``upstream``, handed out in order, each block at a multiple of ``granule``.
 
-    A block that comes back is not used again before all have: then the arena starts over. ``close()`` gives it
-    to upstream.
+    A block that comes back is not used again before all have: then the arena starts over, and the first request
+    waits for work that was pending on them. ``close()`` gives the bytes to upstream.
     """
 
-    def __init__(self, upstream: Allocator, nbytes: int) -> None:
+    def __init__(self, upstream: Allocator, nbytes: int, *, granule: int = 64) -> None:
         self._upstream = upstream
+        self._granule = granule
         self._block: Block | None = upstream.allocate(nbytes, _ALIGNMENT)
         self._size = nbytes
-        self._top = self._live = 0
+        self._top = 0
+        self._live: dict[int, Block] = {}  # by id: the entry keeps the block, so the id stays its own
+        self._uses: list[Use] = []
         self._lock = RLock()  # blocks come back in finalizers too, also while this thread is in allocate
 
     @property
@@ -41,35 +45,43 @@ class ArenaAllocator:
         """Bytes from the start of the arena to the end of the last block."""
         return self._top
 
-    def allocate(self, nbytes: int, alignment: int) -> Block:
-        """The next ``nbytes`` bytes; raises OutOfMemoryError when the arena is full."""
+    def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
+        """The next ``size`` bytes; raises OutOfMemoryError when the arena is full."""
+        nbytes = flat_bytes(size, f"the arena of {self.device} {self.scope}")
         with self._lock:
             if self._block is None:
                 raise InputError("this arena was closed; make another one")
-            begin = round_up(self._top, alignment)
+            begin = round_up(self._top, max(alignment, self._granule))
             if alignment > _ALIGNMENT or begin + nbytes > self._size:
                 raise OutOfMemoryError(
                     f"arena of {self._size} bytes on {self.device} {self.scope}: {nbytes} bytes aligned to {alignment} "
                     f"asked, {self._size - self._top} are left and alignments up to {_ALIGNMENT} are legal; give its "
                     "blocks back or make a larger one"
                 )
-            self._top = begin + nbytes
-            self._live += 1
+            if not self._live:
+                uses, self._uses = self._uses, []
+                wait_for(uses)
             region = self._block.region
-            return Block(Region(region.space, region.byte_offset + begin), nbytes)
+            block = Block(Region(region.space, region.byte_offset + begin), nbytes)
+            self._top = begin + nbytes
+            self._live[id(block)] = block
+            return block
 
-    def deallocate(self, block: Block) -> None:
-        """Count ``block`` as given back; the last one empties the arena."""
+    def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
+        """Count ``block`` as given back; the last one empties the arena. Raises InputError for one that is not out."""
         with self._lock:
-            self._live -= 1
-            if self._live == 0:
+            if self._live.pop(id(block), None) is None:
+                raise InputError(f"{block} is not out of this arena; give a block back once, where it came from")
+            self._uses += uses
+            if not self._live:
                 self._top = 0
 
     def close(self) -> None:
         """Give the arena back to upstream; raises InputError while blocks of it are out. Twice is once."""
         with self._lock:
             if self._live:
-                raise InputError(f"{self._live} blocks of this arena are still out; give them back first")
+                raise InputError(f"{len(self._live)} blocks of this arena are still out; give them back first")
             block, self._block = self._block, None
+            uses, self._uses = self._uses, []
         if block is not None:
-            self._upstream.deallocate(block)
+            self._upstream.deallocate(block, uses)

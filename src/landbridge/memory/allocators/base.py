@@ -1,20 +1,80 @@
-"""The interface of allocators, and what they hand out."""
+"""The interface of allocators: what is asked, what is handed out, and what is known when it comes back.
+
+A request is a size, an alignment and the queue that will use the block first. The size is a number of bytes, or an
+``NdSize`` for a scope of more dimensions, whose space is the device's own. It is three arguments rather than an
+object because a pool answers in less time than Python takes to make one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from landbridge.device.device import Device
+from landbridge.device.protocols import Event
 from landbridge.device.space import Region
+from landbridge.device.stream import Stream
+from landbridge.errors import DeviceLostError, ForkedDeviceError, InputError
+from landbridge.shape import dense_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NdSize:
+    """The size of an n-D block: the extents of its space, outermost first, in elements of ``dtype`` (its name).
+
+    Raises InputError for negative extents and for more bytes than a device could address.
+    """
+
+    physical_shape: tuple[int, ...]
+    dtype: str
+
+    def __post_init__(self) -> None:
+        dense_bytes(self.physical_shape, self.dtype)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements, without what a device adds to its rows."""
+        return dense_bytes(self.physical_shape, self.dtype)
+
+
+#: What is asked of an allocator: bytes, or the extents of an n-D space.
+Size = int | NdSize
+
+#: Where work is done in order: a stream, or a Device for the one queue that it has besides its streams.
+Queue = Stream | Device
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Use:
+    """Queued work on the bytes of a block, done when ``event`` completes; it needs ``keep_alive`` until then.
+
+    ``queue`` is where it was submitted, None when no queue of a device orders it.
+    """
+
+    event: Event
+    queue: Queue | None = None
+    keep_alive: object = None
+
+    def is_done(self, *, wait: bool = False) -> bool:
+        """Whether the work is over, after waiting for it if asked to; with its device gone it is."""
+        try:
+            return self.event.synchronize() if wait else self.event.query()
+        except (DeviceLostError, ForkedDeviceError):
+            return True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """``nbytes`` usable bytes from ``region`` on; owned by whoever allocated it until it is deallocated."""
+    """``nbytes`` usable bytes from ``region`` on; owned by whoever allocated it until it is deallocated.
+
+    ``uses`` is work of the last owner that the block's first use must come after; it is empty unless the request
+    named the queue that orders the two.
+    """
 
     region: Region
     nbytes: int
+    uses: tuple[Use, ...] = ()
 
 
 class Allocator(Protocol):
@@ -28,21 +88,41 @@ class Allocator(Protocol):
     def scope(self) -> str:
         """The memory scope of the blocks."""
 
-    def allocate(self, nbytes: int, alignment: int) -> Block:
-        """At least ``nbytes`` bytes whose start is a multiple of ``alignment``; raises OutOfMemoryError."""
+    def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
+        """A block of at least ``size`` whose start is a multiple of ``alignment``; raises OutOfMemoryError.
 
-    def deallocate(self, block: Block) -> None:
-        """Take ``block`` back after its last use; callable from any thread, finalizers included."""
+        ``queue``: where the block is used first. None: anywhere, so nothing may be pending on it. Raises
+        InputError for an ``NdSize`` where blocks are flat.
+        """
+
+    def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
+        """Take ``block`` back, on which ``uses`` may still be pending; callable from any thread, finalizers included.
+
+        No other queue gets the bytes, and the device does not get them back, before those are done.
+        """
 
 
-@runtime_checkable
-class Trimmable(Protocol):
-    """An allocator that keeps what is returned."""
+def bytes_of(size: Size) -> int:
+    """``size`` in bytes."""
+    return size if isinstance(size, int) else size.nbytes
 
-    def trim(self) -> int:
-        """Give back what is held unused; returns the bytes given back."""
+
+def flat_bytes(size: Size, what: str) -> int:
+    """``size`` of a flat block; raises InputError that names ``what`` for an ``NdSize``."""
+    if isinstance(size, NdSize):
+        raise InputError(
+            f"{what} hands out flat blocks and was asked for {size.dtype}{list(size.physical_shape)}; "
+            "ask for bytes, or take the scope's naive allocator"
+        )
+    return size
 
 
 def round_up(value: int, multiple: int) -> int:
     """The smallest multiple of ``multiple`` that is at least ``value``."""
     return -(-value // multiple) * multiple
+
+
+def wait_for(uses: Iterable[Use]) -> None:
+    """Return once ``uses`` are done, or will never be because their device is gone."""
+    for use in uses:
+        use.is_done(wait=True)

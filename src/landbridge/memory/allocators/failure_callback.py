@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from landbridge.errors import OutOfMemoryError
 from landbridge.memory.allocators.adaptor import Adaptor
-from landbridge.memory.allocators.base import Allocator, Block
+from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, bytes_of
 
 
 class FailureCallbackAllocator(Adaptor):
@@ -16,11 +16,11 @@ class FailureCallbackAllocator(Adaptor):
         super().__init__(upstream)
         self._callback = callback
 
-    def allocate(self, nbytes: int, alignment: int) -> Block:
+    def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
         """A block of ``upstream``; raises its OutOfMemoryError once the callback gives up."""
         while True:
             try:
-                return self.upstream.allocate(nbytes, alignment)
+                return self.upstream.allocate(size, alignment, queue)
             except OutOfMemoryError:
-                if not self._callback(nbytes):
+                if not self._callback(bytes_of(size)):
                     raise

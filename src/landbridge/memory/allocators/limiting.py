@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from threading import RLock
 
 from landbridge.errors import InputError, OutOfMemoryError
 from landbridge.memory.allocators.adaptor import Adaptor
-from landbridge.memory.allocators.base import Allocator, Block
+from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use, bytes_of
 
 
 class LimitingAllocator(Adaptor):
@@ -25,11 +26,12 @@ class LimitingAllocator(Adaptor):
         """Bytes of the blocks that are out now."""
         return self._used
 
-    def allocate(self, nbytes: int, alignment: int) -> Block:
+    def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
         """A block, or OutOfMemoryError at the limit."""
+        nbytes = bytes_of(size)
         if self._used + nbytes > self.limit:
             raise self._refusal(nbytes)
-        block = self.upstream.allocate(nbytes, alignment)
+        block = self.upstream.allocate(size, alignment, queue)
         with self._lock:
             fits = self._used + block.nbytes <= self.limit
             if fits:
@@ -39,9 +41,9 @@ class LimitingAllocator(Adaptor):
             raise self._refusal(block.nbytes)
         return block
 
-    def deallocate(self, block: Block) -> None:
+    def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
         """Give ``block`` back to ``upstream``, and its bytes to the limit."""
-        self.upstream.deallocate(block)
+        self.upstream.deallocate(block, uses)
         with self._lock:
             self._used -= block.nbytes
 

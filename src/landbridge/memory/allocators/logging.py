@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from landbridge.errors import OutOfMemoryError
 from landbridge.memory.allocators.adaptor import Adaptor
-from landbridge.memory.allocators.base import Allocator, Block
+from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use
 
 _log = logging.getLogger("landbridge.memory")
 
@@ -18,20 +19,20 @@ class LoggingAllocator(Adaptor):
         super().__init__(upstream)
         self._log = logger or _log
 
-    def allocate(self, nbytes: int, alignment: int) -> Block:
+    def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
         """A block of ``upstream``, logged."""
         try:
-            block = self.upstream.allocate(nbytes, alignment)
+            block = self.upstream.allocate(size, alignment, queue)
         except OutOfMemoryError as error:
-            self._log.warning("%s %s: allocate %d failed: %s", self.device, self.scope, nbytes, error)
+            self._log.warning("%s %s: allocate %s failed: %s", self.device, self.scope, size, error)
             raise
-        self._log.debug("%s %s: allocate %d align %d: %s", self.device, self.scope, nbytes, alignment, _place(block))
+        self._log.debug("%s %s: allocate %s align %d: %s", self.device, self.scope, size, alignment, _place(block))
         return block
 
-    def deallocate(self, block: Block) -> None:
+    def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
         """Give ``block`` back to ``upstream``, logged."""
         self._log.debug("%s %s: deallocate %d: %s", self.device, self.scope, block.nbytes, _place(block))
-        self.upstream.deallocate(block)
+        self.upstream.deallocate(block, uses)
 
 
 def _place(block: Block) -> str:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from landbridge.device.device import Device
-from landbridge.device.protocols import SharedMemory
-from landbridge.device.space import Region
-from landbridge.errors import DeviceLostError
-from landbridge.memory.allocators.base import Block, round_up
+from landbridge.device.protocols import NdSpaces, SharedMemory
+from landbridge.device.space import Region, Space
+from landbridge.errors import DeviceLostError, InputError, UnsupportedError
+from landbridge.memory.allocators.base import Block, NdSize, Queue, Size, Use, round_up, wait_for
 from landbridge.memory_kind import normalize_scope
 
 
 class NaiveAllocator:
-    """Asks the device for each block and gives each back at once.
+    """Asks the device for each block and gives each back once its last use is done, which it waits for.
 
-    ``shared``: blocks that other processes and devices can map, where the device makes a difference.
+    Serves every scope, n-D ones too. ``shared``: blocks that other processes and devices can map, where the device
+    makes a difference.
     """
 
     def __init__(self, device: Device, scope: str = "global", *, shared: bool = False) -> None:
@@ -24,20 +26,41 @@ class NaiveAllocator:
         self._kind = device.memory_kind(scope)
         self._shared = device.capability(SharedMemory) if shared else None
 
-    def allocate(self, nbytes: int, alignment: int) -> Block:
-        """A Space of its own, of a size rounded up to the kind's multiple."""
-        size = round_up(max(nbytes, 1), self._kind.size_multiple)
-        index, effective = self.device.index, max(alignment, self._kind.alignment)
-        with self.device.state.submitting(f"an allocation of {size} bytes of scope {self.scope!r}"):
-            if self._shared is not None:
-                space = self._shared.alloc_shared_space(index, size, effective, self.scope)
-            else:
-                space = self.device.api.alloc_data_space(index, size, effective, self.scope, None)
-        return Block(Region(space), size)
+    def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
+        """A Space of its own; a flat one has ``size`` rounded up to the kind's multiple.
 
-    def deallocate(self, block: Block) -> None:
-        """Free the Space of ``block``, unless it was lost with its device."""
+        Raises InputError when the request has other dimensions than the scope, UnsupportedError when the device
+        cannot make n-D spaces.
+        """
+        effective = max(alignment, self._kind.alignment)
+        if isinstance(size, NdSize):
+            return Block(Region(self._nd_space(size, effective)), size.nbytes)
+        index, nbytes = self.device.index, round_up(max(size, 1), self._kind.size_multiple)
+        with self.device.state.submitting(f"an allocation of {nbytes} bytes of scope {self.scope!r}"):
+            if self._shared is not None:
+                space = self._shared.alloc_shared_space(index, nbytes, effective, self.scope)
+            else:
+                space = self.device.api.alloc_data_space(index, nbytes, effective, self.scope, None)
+        return Block(Region(space), nbytes)
+
+    def _nd_space(self, size: NdSize, alignment: int) -> Space:
+        if len(size.physical_shape) != self._kind.ndim:
+            raise InputError(
+                f"{self.device} {self.scope}: {size.dtype}{list(size.physical_shape)} has {len(size.physical_shape)} "
+                f"physical dimensions, the scope has {self._kind.ndim}; set the tensor's axis separators accordingly"
+            )
+        api = self.device.capability(NdSpaces)
+        if api is None:
+            raise UnsupportedError(
+                f"{self.device} {self.scope}: the device has no alloc_data_space_nd; ask for bytes of a flat scope"
+            )
+        with self.device.state.submitting(f"an allocation of {size} of scope {self.scope!r}"):
+            return api.alloc_data_space_nd(self.device.index, size.physical_shape, size.dtype, self.scope, alignment)
+
+    def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
+        """Wait for ``uses`` and free the Space of ``block``, unless it was lost with its device."""
         if self.device.is_lost:
             return
+        wait_for(uses)
         with suppress(DeviceLostError), self.device.state.watching():
             self.device.api.free_data_space(block.region.space)

@@ -1,24 +1,46 @@
 """PooledAllocator: blocks cut from larger ones that are kept, because fresh pages cost more than copies.
 
-Two levels. A returned block waits in a list of its exact size, from where the next request of that size takes it
-without a lock (a finalizer may return a block at any moment, also in the middle of an allocation). When that list
-is empty, the waiting blocks go back to the chunks they were cut from, neighbours merge, and the smallest hole
-that fits serves; else the upstream allocator gives a new chunk.
+Three levels. A returned block waits in a list of its exact size and alignment, from where the next such request takes
+it without a lock (a finalizer may return a block at any moment, also in the middle of an allocation). A block that
+comes back with work pending on it is parked until that is done; until then only a request of the queue that does the
+work may have it. When no block fits as it is, the waiting ones go back to the chunks they were cut from, neighbours
+merge, and the smallest hole that fits serves; else the upstream allocator gives a new chunk.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from dataclasses import dataclass, field
-from threading import Lock
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from threading import RLock
 
 from landbridge.device.device import Device
 from landbridge.device.space import Region
 from landbridge.errors import InputError, OutOfMemoryError
-from landbridge.memory.allocators.base import Allocator, Block, round_up
+from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use, flat_bytes, round_up
+from landbridge.memory.allocators.keepers import register_keeper
 
-_SMALLEST_CHUNK = 2 << 20
+_CHUNK = 2 << 20
 _PAGE = 4096  # alignment and size multiple of chunks
+
+
+@dataclass(frozen=True, slots=True)
+class PoolState:
+    """Bytes of a pool at one moment: taken from upstream, out in blocks, unused, and the largest unused run.
+
+    Parked blocks count as used.
+    """
+
+    reserved_bytes: int
+    used_bytes: int
+    free_bytes: int
+    largest_hole: int
+
+    @property
+    def fragmentation(self) -> float:
+        """The part of the unused bytes that the largest block could not have: 0 when they are one hole."""
+        return 1 - self.largest_hole / self.free_bytes if self.free_bytes else 0.0
 
 
 @dataclass(eq=False)
@@ -32,31 +54,40 @@ class _Chunk:
     ends: dict[int, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Cut(Block):
-    """A block, where it was cut from its chunk, and the alignment it was asked with."""
+    """A block of ``pool``, where it was cut from its chunk, and the size and alignment it was asked with."""
 
+    pool: PooledAllocator
     chunk: _Chunk
     begin: int
-    alignment: int
+    key: tuple[int, int]
 
 
 class PooledAllocator:
     """Keeps what is returned, up to ``cap`` bytes taken from ``upstream`` (None: no cap); ``trim()`` gives back.
 
     Blocks are aligned to at least ``granule`` bytes and never share one: pass the kind's alignment, offset
-    alignment and coherence granule, whichever is largest.
+    alignment and coherence granule, whichever is largest. From upstream it takes at least ``chunk`` bytes, or
+    what a block needs where upstream has not that much.
     """
 
-    def __init__(self, upstream: Allocator, *, granule: int = 64, cap: int | None = None) -> None:
+    def __init__(self, upstream: Allocator, *, granule: int = 64, cap: int | None = None, chunk: int = _CHUNK) -> None:
+        if granule < 1 or granule & (granule - 1):
+            raise InputError(f"a granule of {granule} bytes is not legal; give a power of two")
+        if (cap is not None and cap < 0) or chunk < 0:
+            raise InputError(f"a cap of {cap} and chunks of {chunk} bytes are not legal; give at least 0, or cap=None")
         self._upstream = upstream
         self._granule = granule
         self._cap = cap
+        self._chunk = chunk
         self._waiting: dict[tuple[int, int], list[_Cut]] = {}
+        self._parked: deque[tuple[_Cut, tuple[Use, ...]]] = deque()
         self._chunks: dict[int, _Chunk] = {}
         self._holes: list[tuple[int, int, int]] = []  # (size, chunk serial, start), sorted
         self._serial = 0
-        self._lock = Lock()
+        self._lock = RLock()  # upstream may call whoever makes room, and that one trim()
+        register_keeper(self)
 
     @property
     def device(self) -> Device:
@@ -69,34 +100,36 @@ class PooledAllocator:
         return self._upstream.scope
 
     @property
+    def state(self) -> PoolState:
+        """Its bytes now, after everything that came back was merged."""
+        self._settle()
+        with self._lock:
+            self._reclaim()
+            reserved = sum(chunk.block.nbytes for chunk in self._chunks.values())
+            free = sum(size for size, _, _ in self._holes)
+            return PoolState(reserved, reserved - free, free, self._holes[-1][0] if self._holes else 0)
+
+    @property
     def reserved_bytes(self) -> int:
         """Bytes taken from upstream, in use or not."""
         return sum(chunk.block.nbytes for chunk in list(self._chunks.values()))
 
-    @property
-    def free_bytes(self) -> int:
-        """Bytes taken from upstream that no block uses."""
-        with self._lock:
-            self._reclaim()
-            return sum(size for size, _, _ in self._holes)
-
-    @property
-    def largest_hole(self) -> int:
-        """The largest block that could be served without asking upstream, in bytes."""
-        with self._lock:
-            self._reclaim()
-            return self._holes[-1][0] if self._holes else 0
-
-    def allocate(self, nbytes: int, alignment: int) -> Block:
-        """A block of ``nbytes`` rounded up to the granule, from the pool when it has one."""
+    def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
+        """A block of ``size`` rounded up to the granule, from the pool when it has one."""
         granule = self._granule
-        key = (-(-(nbytes or 1) // granule) * granule, alignment if alignment > granule else granule)
+        try:
+            key = (-(-(size or 1) // granule) * granule, alignment if alignment > granule else granule)  # type: ignore[operator]
+        except TypeError:
+            flat_bytes(size, f"the pool of {self.device} {self.scope}")
+            raise
         waiting = self._waiting.get(key)
         if waiting:
             try:
                 return waiting.pop()
             except IndexError:  # another thread, or a finalizer's owner, was faster
                 pass
+        if self._parked and (parked := self._settle(key, queue)) is not None:
+            return parked
         with self._lock:
             block = self._cut(*key)
             if block is None:
@@ -104,14 +137,18 @@ class PooledAllocator:
                 block = self._cut(*key) or self._grow(*key)
             return block
 
-    def deallocate(self, block: Block) -> None:
-        """Keep ``block`` for the next request of its size; takes no lock."""
-        if not isinstance(block, _Cut):
+    def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
+        """Keep ``block`` for the next request of its size, once ``uses`` are done; takes no lock and never waits."""
+        if not isinstance(block, _Cut) or block.pool is not self:
             raise InputError(f"{block} was not allocated by this pool; give it back to its own allocator")
-        self._waiting.setdefault((block.nbytes, block.alignment), []).append(block)
+        if uses or block.uses:
+            self._parked.append((replace(block, uses=()), (*block.uses, *uses)))
+            return
+        self._keep(block)
 
     def trim(self) -> int:
-        """Give every chunk that no block uses back to upstream; returns the bytes given back."""
+        """Wait for what is parked and give every chunk that no block uses to upstream; the bytes given back."""
+        self._settle(wait=True)
         with self._lock:
             self._reclaim()
             unused = [c for c in self._chunks.values() if c.starts.get(0) == c.block.nbytes]
@@ -121,6 +158,45 @@ class PooledAllocator:
         for chunk in unused:
             self._upstream.deallocate(chunk.block)
         return sum(chunk.block.nbytes for chunk in unused)
+
+    def _keep(self, block: _Cut) -> None:
+        waiting = self._waiting.get(block.key)
+        if waiting is None:
+            waiting = self._waiting.setdefault(block.key, [])
+        waiting.append(block)
+        if self._waiting.get(block.key) is not waiting:  # it was emptied and dropped in between
+            try:
+                waiting.remove(block)
+            except ValueError:
+                return
+            self._keep(block)
+
+    def _settle(
+        self, key: tuple[int, int] | None = None, queue: Queue | None = None, *, wait: bool = False
+    ) -> _Cut | None:
+        """Keep parked blocks that are done, after waiting for them if asked to; one of ``key`` that ``queue`` may have.
+
+        Asks the device, so it must not hold the lock; each turn of the loop has a parked block to itself.
+        """
+        found = None
+        for _ in range(len(self._parked)):
+            try:
+                block, uses = self._parked.popleft()
+            except IndexError:
+                break
+            pending = tuple(use for use in uses if not use.is_done(wait=wait))
+            if not pending:
+                self._keep(block)
+            elif found is None and queue is not None and block.key == key and all(u.queue == queue for u in pending):
+                found = replace(block, uses=pending)
+            else:
+                self._parked.append((block, pending))
+        if found is None and key is not None and (waiting := self._waiting.get(key)):
+            try:
+                return waiting.pop()
+            except IndexError:
+                return None
+        return found
 
     def _cut(self, size: int, alignment: int) -> _Cut | None:
         """The smallest hole that holds ``size`` aligned bytes, cut to size."""
@@ -146,22 +222,29 @@ class PooledAllocator:
                 f"pool of {self.device} {self.scope}: {size} bytes asked, {taken} of its cap of {self._cap} bytes "
                 f"taken, largest hole {self._holes[-1][0] if self._holes else 0}; raise the cap or free tensors"
             )
-        nbytes = max(wanted, _SMALLEST_CHUNK if self._cap is None else min(_SMALLEST_CHUNK, room))
+        nbytes = max(wanted, self._chunk if self._cap is None else min(self._chunk, room))
         aligned = max(alignment, _PAGE)
+        try:
+            taken_block = self._upstream.allocate(nbytes, aligned)
+        except OutOfMemoryError:
+            if nbytes == wanted:
+                raise
+            taken_block = self._upstream.allocate(wanted, aligned)
+        chunk = _Chunk(taken_block, self._serial, aligned)
         self._serial += 1
-        chunk = _Chunk(self._upstream.allocate(nbytes, aligned), self._serial, aligned)
         self._chunks[chunk.serial] = chunk
         self._add_hole(chunk, size, chunk.block.nbytes)
         return self._block(chunk, 0, size, alignment)
 
-    @staticmethod
-    def _block(chunk: _Chunk, begin: int, size: int, alignment: int) -> _Cut:
+    def _block(self, chunk: _Chunk, begin: int, size: int, alignment: int) -> _Cut:
         base = chunk.block.region
-        return _Cut(Region(base.space, base.byte_offset + begin), size, chunk, begin, alignment)
+        region = Region(base.space, base.byte_offset + begin)
+        return _Cut(region, size, pool=self, chunk=chunk, begin=begin, key=(size, alignment))
 
     def _reclaim(self) -> None:
-        """Return the waiting blocks to their chunks, merging neighbours."""
-        for waiting in list(self._waiting.values()):
+        """Return the waiting blocks to their chunks, merging neighbours, and forget their sizes."""
+        for key in list(self._waiting):
+            waiting = self._waiting.pop(key)
             while waiting:
                 try:
                     block = waiting.pop()

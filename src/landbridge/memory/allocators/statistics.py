@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 
 from landbridge.errors import InputError
 from landbridge.memory.allocators.adaptor import Adaptor
-from landbridge.memory.allocators.base import Allocator, Block
+from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +77,16 @@ class StatisticsAllocator(Adaptor):
             )
             return inner
 
-    def allocate(self, nbytes: int, alignment: int) -> Block:
+    def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
         """A block of ``upstream``, counted."""
-        block = self.upstream.allocate(nbytes, alignment)
+        block = self.upstream.allocate(size, alignment, queue)
         with self._lock:
             self._stack[-1] = self._settled().after(1, block.nbytes)
         return block
 
-    def deallocate(self, block: Block) -> None:
+    def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
         """Give ``block`` back to ``upstream``, counted."""
-        self.upstream.deallocate(block)
+        self.upstream.deallocate(block, uses)
         self._returned.append(block.nbytes)
 
     def _settled(self) -> Counters:

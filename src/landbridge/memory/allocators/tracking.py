@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 
+from landbridge.errors import InputError
 from landbridge.memory.allocators.adaptor import Adaptor
-from landbridge.memory.allocators.base import Allocator, Block
+from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,7 @@ class TrackingAllocator(Adaptor):
     def __init__(self, upstream: Allocator, *, stacks: bool = False) -> None:
         super().__init__(upstream)
         self._stacks = stacks
-        self._serial = 0
+        self._serials = count(1)
         self._out: dict[int, tuple[Block, Holding]] = {}  # by id: the entry keeps the block, so the id stays its own
 
     @property
@@ -39,15 +42,17 @@ class TrackingAllocator(Adaptor):
         head = f"{self.device} {self.scope}: {sum(h.nbytes for h in holdings)} bytes in {len(holdings)} blocks"
         return "\n".join([head, *(f"{h.nbytes} bytes, block {h.serial}\n{h.stack}".rstrip() for h in holdings)])
 
-    def allocate(self, nbytes: int, alignment: int) -> Block:
+    def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
         """A block of ``upstream``, remembered."""
-        block = self.upstream.allocate(nbytes, alignment)
-        self._serial += 1
+        block = self.upstream.allocate(size, alignment, queue)
         stack = "".join(traceback.format_stack()[:-1]) if self._stacks else ""
-        self._out[id(block)] = (block, Holding(block.nbytes, self._serial, stack))
+        self._out[id(block)] = (block, Holding(block.nbytes, next(self._serials), stack))
         return block
 
-    def deallocate(self, block: Block) -> None:
-        """Give ``block`` back to ``upstream`` and forget it."""
-        self._out.pop(id(block), None)
-        self.upstream.deallocate(block)
+    def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
+        """Give ``block`` back to ``upstream`` and forget it; raises InputError for one that is not out."""
+        if self._out.pop(id(block), None) is None:
+            raise InputError(
+                f"{self.device} {self.scope}: {block} is not out; give a block back once, to the allocator it came from"
+            )
+        self.upstream.deallocate(block, uses)

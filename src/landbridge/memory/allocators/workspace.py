@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from landbridge.device.device import Device
@@ -10,8 +11,9 @@ from landbridge.device.protocols import WorkspaceMemory
 from landbridge.device.space import Region
 from landbridge.device.stream import Stream, current_stream
 from landbridge.errors import InputError
-from landbridge.memory.allocators.base import Allocator, Block, round_up
+from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use, flat_bytes, round_up, wait_for
 from landbridge.memory.allocators.default import default_allocator
+from landbridge.memory.allocators.keepers import register_keeper
 
 _CHUNK = 1 << 20
 _ALIGNMENT = 4096
@@ -19,24 +21,30 @@ _ALIGNMENT = 4096
 
 @dataclass(eq=False)
 class _Chunk:
-    """A block of upstream and what lies on it, bottom first; blocks given back out of order wait in ``freed``."""
+    """A block of upstream and what lies on it, bottom first; blocks given back out of order wait in ``freed``.
+
+    ``uses`` is what may still be pending on what lay there.
+    """
 
     block: Block
     stack: list[Block] = field(default_factory=list)
     freed: set[int] = field(default_factory=set)
     top: int = 0
+    uses: list[Use] = field(default_factory=list)
 
 
 class StackAllocator:
     """Blocks that are given back in about the reverse order, on chunks of ``upstream`` that are kept.
 
-    For one thread. A block's bytes are used again once all above it are back. Chunks go back to upstream with the
-    allocator; when it is empty, all but the largest do.
+    For one queue, which orders what is pending on a block with the next use of its bytes. Those are used again once
+    all blocks above are back. Chunks go back to upstream with the allocator; when it is empty, all but the largest do.
     """
 
     def __init__(self, upstream: Allocator) -> None:
         self._upstream = upstream
         self._chunks: list[_Chunk] = []
+        self._lock = threading.RLock()  # another thread that runs out of memory trims
+        register_keeper(self)
 
     @property
     def device(self) -> Device:
@@ -53,53 +61,58 @@ class StackAllocator:
         """Bytes taken from upstream."""
         return sum(chunk.block.nbytes for chunk in self._chunks)
 
-    def allocate(self, nbytes: int, alignment: int) -> Block:
-        """``nbytes`` bytes on the top of the stack; raises OutOfMemoryError."""
-        aligned = max(alignment, _ALIGNMENT)
-        begin = round_up(self._chunks[-1].top, alignment) if self._chunks else 0
-        if not self._chunks or alignment > _ALIGNMENT or begin + nbytes > self._chunks[-1].block.nbytes:
-            self._chunks.append(_Chunk(self._upstream.allocate(max(nbytes, _CHUNK), aligned)))
-            begin = 0
-        chunk = self._chunks[-1]
-        base = chunk.block.region
-        block = Block(Region(base.space, base.byte_offset + begin), nbytes)
-        chunk.stack.append(block)
-        chunk.top = begin + nbytes
-        return block
+    def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
+        """``size`` bytes on the top of the stack; raises OutOfMemoryError."""
+        nbytes = flat_bytes(size, f"the workspace of {self.device}")
+        with self._lock:
+            begin = round_up(self._chunks[-1].top, alignment) if self._chunks else 0
+            if not self._chunks or alignment > _ALIGNMENT or begin + nbytes > self._chunks[-1].block.nbytes:
+                taken = self._upstream.allocate(max(nbytes, _CHUNK), max(alignment, _ALIGNMENT))
+                self._chunks.append(_Chunk(taken))
+                begin = 0
+            chunk = self._chunks[-1]
+            base = chunk.block.region
+            block = Block(Region(base.space, base.byte_offset + begin), nbytes, tuple(chunk.uses))
+            chunk.stack.append(block)
+            chunk.top = begin + nbytes
+            return block
 
-    def deallocate(self, block: Block) -> None:
+    def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
         """Take ``block`` back; raises InputError for one that is not of this stack."""
-        for chunk in reversed(self._chunks):
-            if any(known is block for known in chunk.stack) and id(block) not in chunk.freed:
-                break
-        else:
-            raise InputError(f"{block} is not on this stack; give it back once, and in the thread that took it")
-        chunk.freed.add(id(block))
-        while chunk.stack and id(chunk.stack[-1]) in chunk.freed:
-            gone = chunk.stack.pop()
-            chunk.freed.discard(id(gone))
-        base = chunk.block.region.byte_offset
-        chunk.top = chunk.stack[-1].region.byte_offset - base + chunk.stack[-1].nbytes if chunk.stack else 0
-        if not any(chunk.stack for chunk in self._chunks):
-            self._keep(1)
+        with self._lock:
+            for chunk in reversed(self._chunks):
+                if any(known is block for known in chunk.stack) and id(block) not in chunk.freed:
+                    break
+            else:
+                raise InputError(f"{block} is not on this stack; give it back once, to the workspace it came from")
+            chunk.uses = [use for use in (*chunk.uses, *uses) if not use.is_done()]
+            chunk.freed.add(id(block))
+            while chunk.stack and id(chunk.stack[-1]) in chunk.freed:
+                gone = chunk.stack.pop()
+                chunk.freed.discard(id(gone))
+            base = chunk.block.region.byte_offset
+            chunk.top = chunk.stack[-1].region.byte_offset - base + chunk.stack[-1].nbytes if chunk.stack else 0
+            if not any(chunk.stack for chunk in self._chunks):
+                self._keep(1)
 
     def trim(self) -> int:
         """Give the chunks that nothing lies on back to upstream; returns their bytes."""
-        before = self.reserved_bytes
-        self._keep(0)
-        return before - self.reserved_bytes
+        with self._lock:
+            before = self.reserved_bytes
+            self._keep(0)
+            return before - self.reserved_bytes
 
     def _keep(self, unused: int) -> None:
         """Give back all chunks without blocks but the ``unused`` largest."""
         empty = sorted((c for c in self._chunks if not c.stack), key=lambda chunk: -chunk.block.nbytes)
         for chunk in empty[unused:]:
             self._chunks.remove(chunk)
-            self._upstream.deallocate(chunk.block)
+            self._upstream.deallocate(chunk.block, chunk.uses)
 
     def __del__(self) -> None:
         # Whoever made a block still holds the stack through its thread; what is left when that ends is unused.
         for chunk in getattr(self, "_chunks", ()):
-            self._upstream.deallocate(chunk.block)
+            self._upstream.deallocate(chunk.block, chunk.uses)
 
 
 class _DeviceWorkspace:
@@ -112,13 +125,15 @@ class _DeviceWorkspace:
         self._own = own
         self._stream = stream
 
-    def allocate(self, nbytes: int, alignment: int) -> Block:
+    def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
         """A workspace of the device, aligned as it aligns them."""
+        nbytes = flat_bytes(size, f"the workspace of {self.device}")
         with self.device.state.submitting(f"a workspace of {nbytes} bytes"):
             return Block(Region(self._own.alloc_workspace(self.device.index, nbytes, self._stream)), nbytes)
 
-    def deallocate(self, block: Block) -> None:
-        """Give it back, unless it was lost with its device."""
+    def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
+        """Give it back after ``uses``, unless it was lost with its device."""
+        wait_for(uses)
         if not self.device.is_lost:
             with self.device.state.watching():
                 self._own.free_workspace(block.region.space)

@@ -1,0 +1,41 @@
+"""Keepers: the allocators of the process that hold memory nobody uses, for when a device runs out."""
+
+from __future__ import annotations
+
+from typing import Protocol
+from weakref import WeakSet
+
+from landbridge.device.device import Device
+
+
+class Keeper(Protocol):
+    """An allocator that keeps what is returned."""
+
+    @property
+    def device(self) -> Device:
+        """Whose memory it is."""
+
+    def trim(self) -> int:
+        """Give back what is held unused, after waiting for work pending on it; returns the bytes given back.
+
+        Callable from any thread.
+        """
+
+
+_keepers: WeakSet[Keeper] = WeakSet()
+
+
+def register_keeper(keeper: Keeper) -> None:
+    """Have ``trim(device)`` ask ``keeper`` for as long as it lives."""
+    _keepers.add(keeper)
+
+
+def trim(device: Device) -> int:
+    """Give what the pools and workspaces of ``device`` hold unused back to it; returns the bytes given back.
+
+    Waits for queued work on blocks that were given back before it was done.
+    """
+    given_back = 0
+    while freed := sum(keeper.trim() for keeper in list(_keepers) if keeper.device == device):
+        given_back += freed  # and again: one may lie over another
+    return given_back
