@@ -1,8 +1,8 @@
 """Rows: how a Storage in a scope of more than one dimension counts its bytes, and where each is.
 
-Byte ``row * stride + c`` of such a Storage is byte ``c`` of a row. Where the device has a pitch, that is the stride, and
-the Storage counts real bytes. The rows of a table lie anywhere: they are counted with a gap between them, so that no
-run of bytes leads from one into the next, and nothing that looks for dense memory takes them for it.
+Byte ``row * stride + c`` of such a Storage is byte ``c`` of a row. A pitch of the device is the stride, and the Storage
+counts real bytes. The rows of a table lie anywhere: they are counted with a gap between them, so that no run of bytes
+leads from one into the next, and nothing that looks for dense memory takes them for it.
 """
 
 from __future__ import annotations
@@ -42,10 +42,9 @@ def check_space(space: Space, physical_shape: Sequence[int], dtype: str) -> NdSp
     )
 
 
-def rows_of(storage: Storage) -> NdSpace | None:
-    """The space of ``storage`` where it has rows; None for flat memory."""
-    space = storage.live_region.space
-    return space if isinstance(space, NdSpace) else None
+def lies_in_a_table(space: Space) -> bool:
+    """Whether the rows of ``space`` lie anywhere, so that no address and strides describe them."""
+    return isinstance(space, NdSpace) and space.rows is not None
 
 
 def stride_of(space: NdSpace) -> int:
@@ -85,22 +84,26 @@ def row_address(storage: Storage, row: int) -> int:
 
 
 def check_in_rows(
-    space: NdSpace,
+    storage: Storage,
     dtype: str,
     shape: Sequence[int],
     strides: Sequence[int],
     byte_offset: int,
     axis_separators: Sequence[int],
 ) -> None:
-    """Raise InputError unless every element of the tensor lies in a row, and only the axes before the first separator
-    lead from row to row."""
+    """Raise InputError unless every element of the tensor lies in a row of ``storage``, and only the axes before the
+    first separator lead from row to row."""
+    space = storage.live_region.space
     what = f"a tensor {dtype}{list(shape)} of axis_separators {tuple(axis_separators)} in scope {space.scope!r}"
-    if len(axis_separators) != len(space.physical_shape) - 1:
-        raise InputError(f"{what}: the scope has {len(space.physical_shape)} dimensions; give one less separators")
-    itemsize, stride = dtype_facts(dtype).itemsize, stride_of(space)
-    row, byte = divmod(byte_offset, stride)
+    if not isinstance(space, NdSpace) or len(axis_separators) != len(space.physical_shape) - 1:
+        raise InputError(f"{what}: the scope has {storage.kind.ndim} dimensions; give one separator less")
     if prod(shape) == 0:
         return
+    itemsize, stride = dtype_facts(dtype).itemsize, stride_of(space)
+    row, byte = divmod(byte_offset, stride)
+    multiple = max(itemsize, storage.kind.offset_alignment)
+    if byte % multiple:
+        raise InputError(f"{what} cannot start at byte {byte} of its rows; give a multiple of {multiple}")
     for axis, (extent, step) in enumerate(zip(shape, strides, strict=True)):
         reach = (extent - 1) * step * itemsize
         if reach < 0 or (axis < axis_separators[0] and reach % stride):
@@ -111,6 +114,6 @@ def check_in_rows(
             byte += reach
     if byte_offset < 0 or byte + itemsize > space.row_bytes or row >= space.physical_shape[0]:
         raise InputError(
-            f"{what} from byte {byte_offset} on reaches byte {byte + itemsize} of row {row} of a space of "
-            f"{space.physical_shape[0]} rows of {space.row_bytes} bytes"
+            f"{what} reaches byte {byte + itemsize} of row {row}; the space has {space.physical_shape[0]} rows of "
+            f"{space.row_bytes} bytes"
         )

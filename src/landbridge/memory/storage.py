@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from weakref import ref
 
 from landbridge.device.device import Device
-from landbridge.device.protocols import AccessMode, Event, HostMemory, MemoryImport
+from landbridge.device.protocols import AccessMode, HostMemory, MemoryImport
 from landbridge.device.registry import device as find_device
 from landbridge.device.space import ImportSource, Region, Space
 from landbridge.device.stream import current_stream
@@ -213,13 +213,10 @@ class Storage:
         """Whether the bytes are there and no access is pending, so that nobody has to wait."""
         return self.region is not None and not self._queued
 
-    def queue(self, event: Event, access: Access, keep_alive: object, queue: Queue | None = None) -> None:
-        """Note an access that completes with ``event``; it holds ``keep_alive`` until then.
-
-        ``queue``: where it was submitted, None when no queue of a device orders it.
-        """
-        live = [q for q in self._queued or () if not q.use.event.query()]
-        self._queued = [*live, _Queued(access, Use(event, queue, keep_alive))]
+    def queue(self, access: Access, use: Use) -> None:
+        """Note an access that is done when ``use`` is."""
+        live = [queued for queued in self._queued or () if not queued.use.is_over()]
+        self._queued = [*live, _Queued(access, use)]
         queued_accesses[0] += 1
 
     @property
@@ -233,11 +230,11 @@ class Storage:
         ``queue``: where that access will be submitted, which needs no wait for what is there already.
         """
         if self._queued:
-            with self.device.state.watching():
-                for queued in self._queued:
-                    if queued.access.conflicts(start, stop, writes) and (queue is None or queued.use.queue != queue):
-                        queued.use.event.synchronize()
-                self._queued = [q for q in self._queued if not q.use.event.query()]
+            self.device.state.check()
+            for queued in self._queued:
+                if queued.access.conflicts(start, stop, writes) and (queue is None or queued.use.queue != queue):
+                    queued.use.wait()
+            self._queued = [queued for queued in self._queued if not queued.use.is_over()]
 
     def check_access(self, start: int, stop: int, *, writes: bool, what: str) -> None:
         """Raise HostAccessError when an open view conflicts with ``what``, which uses ``start <= b < stop``."""

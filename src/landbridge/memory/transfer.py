@@ -12,6 +12,7 @@ from landbridge.device.space import Space
 from landbridge.device.stream import Stream, current_stream
 from landbridge.errors import InputError
 from landbridge.memory import ledger
+from landbridge.memory.allocators.base import Use
 from landbridge.memory.coherence import before_device_access
 from landbridge.memory.rows import lies_in_a_table, region_at
 from landbridge.memory.storage import Access, Storage, any_view_open, host_device
@@ -88,11 +89,10 @@ def _copy_by(by: Device, dst: Tensor, src: Tensor, cause: str, stream: Stream | 
             continue
         if source.kind.host_writable or source.owner is not None or target.owner is not None:
             # The host may overwrite the source, and the owner of a borrowed target read it, once this returns.
-            with by.state.watching():
-                event.synchronize()
+            Use(event, queue).wait()
             continue
-        source.queue(event, Access(src_start, src_stop, False, cause), target, queue)
-        target.queue(event, Access(dst_start, dst_stop, True, cause), source, queue)
+        source.queue(Access(src_start, src_stop, False, cause), Use(event, queue, target))
+        target.queue(Access(dst_start, dst_stop, True, cause), Use(event, queue, source))
 
 
 def _runs(src: Tensor, dst: Tensor) -> Iterator[tuple[int, int, int]]:

@@ -12,9 +12,12 @@ from landbridge.device.stream import current_device
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.dtypes import dtype_name
 from landbridge.errors import InputError
+from landbridge.memory.allocators.base import NdSize, Size
 from landbridge.memory.storage import allocate, import_memory
 from landbridge.memory_kind import HOST_ACCESSES, HostAccess
+from landbridge.physical_shape import nd_bytes, physical_shape, separators_for
 from landbridge.shape import check_shape, dense_bytes, row_major
+from landbridge.tensor.in_rows import tensor_in_rows
 from landbridge.tensor.tensor import Tensor
 
 
@@ -26,12 +29,15 @@ def empty(
     scope: str = "global",
     alignment: int | None = None,
     host_access: HostAccess | None = None,
+    axis_separators: Sequence[int] | None = None,
 ) -> Tensor:
     """A new dense Tensor whose elements are undefined, in ``scope`` of ``device`` (None: the current one).
 
     ``alignment``: bytes, a power of two, None for the scope's own. ``host_access``: what the host must be able
     to do with the bytes in place; memory asked for so is made to be shared, which on the host itself means that
-    others can map it and that huge pages are rare. Raises InputError for what is not legal and OutOfMemoryError.
+    others can map it and that huge pages are rare. ``axis_separators``: in a scope of more than one dimension, the
+    axes at which each but the first begins; with ``[2]`` the first two axes count rows and the others lie in one.
+    None is an axis for each dimension. Raises InputError for what is not legal and OutOfMemoryError.
     """
     name = dtype_facts(dtype).name if type(dtype) is str else dtype_name(dtype)
     extents = check_shape((shape,) if isinstance(shape, int) else shape, name)
@@ -46,14 +52,17 @@ def empty(
             raise InputError(
                 f"host_access {host_access!r} asked of scope {kind.scope!r} of {where}; legal: {kind.host_access!r}"
             )
-    nbytes = dense_bytes(extents, name)
+    separators = separators_for(extents, axis_separators, kind)
+    size: Size = NdSize(physical_shape(extents, separators), name) if separators else dense_bytes(extents, name)
+    nbytes = nd_bytes(kind, size.physical_shape, name) if isinstance(size, NdSize) else size
     if kind.max_bytes is not None and nbytes > kind.max_bytes:
         raise InputError(
             f"{name}{list(extents)} has {nbytes} bytes; one allocation of scope {kind.scope!r} of {where} has at most "
             f"{kind.max_bytes}"
         )
     shared = host_access not in (None, "none")
-    return Tensor(allocate(where, nbytes, scope=scope, alignment=alignment or 1, shared=shared), name, extents)
+    storage = allocate(where, size, scope=scope, alignment=alignment or 1, shared=shared)
+    return tensor_in_rows(storage, name, extents, separators) if separators else Tensor(storage, name, extents)
 
 
 def from_dma_buf(

@@ -17,7 +17,9 @@ from landbridge.dtypes import dtype_name
 from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.host_array import address_of, byte_bounds
 from landbridge.memory.host_view import HostView
+from landbridge.memory.rows import check_in_rows
 from landbridge.memory.storage import Storage, borrow_host, open_views
+from landbridge.physical_shape import separators_for
 from landbridge.shape import check_shape, check_strides, dense_bytes, row_major
 
 if TYPE_CHECKING:
@@ -80,6 +82,9 @@ class Tensor:
         self._address: int | None = None
         self.readonly = readonly or storage.readonly
         self.axis_separators = axis_separators
+        if storage.kind.ndim > 1:
+            check_in_rows(storage, dtype, self._shape, self._strides, byte_offset, axis_separators)
+            return
         if byte_offset:
             multiple = max(dtype_facts(dtype).itemsize, storage.kind.offset_alignment)
             if byte_offset % multiple:
@@ -222,12 +227,28 @@ class Tensor:
         """
         return HostView(self, mode or ("r" if self.readonly else "rw"))
 
-    def to_device(self, device: Device | str, /, *, stream: Stream | None = None) -> Tensor:
-        """This Tensor when it is on ``device`` already, else a copy there, which the ledger calls ``to_device``."""
+    def to_device(
+        self,
+        device: Device | str,
+        /,
+        *,
+        stream: Stream | None = None,
+        scope: str | None = None,
+        axis_separators: Sequence[int] | None = None,
+    ) -> Tensor:
+        """This Tensor when it is on ``device`` already, else a copy there, which the ledger calls ``to_device``.
+
+        ``scope``: memory of the device that it must be in, too; None is any, and "global" for a copy. In a scope of
+        more than one dimension ``axis_separators`` are as in ``lb.empty``.
+        """
         target = find_device(device)
-        if target == self.device:
+        if scope is None:
+            return self if target == self.device else self._copy(target, "to_device", stream)
+        kind = target.memory_kind(scope)
+        separators = separators_for(self.shape, axis_separators, kind)
+        if target == self.device and kind.scope == self.scope and separators == self.axis_separators:
             return self
-        return self._copy(target, "to_device", stream)
+        return self._copy(target, "to_device", stream, kind.scope, separators)
 
     def copy(self) -> Tensor:
         """A dense copy on the same device; the ledger's cause is ``copy``."""
@@ -238,6 +259,8 @@ class Tensor:
         new = check_shape(shape, self.dtype)
         if prod(new) != self.size:
             raise InputError(f"{self!r} has {self.size} elements, shape {new} has {prod(new)}; they must be equal")
+        if self.axis_separators:
+            raise ZeroCopyError(f"{self!r} lies in rows: another shape needs a copy; use t.copy()")
         if not self.is_contiguous:
             raise ZeroCopyError(f"{self!r} has strides {self.strides}: another shape needs a copy; use t.copy()")
         return Tensor(self.storage, self.dtype, new, None, self.byte_offset, readonly=self.readonly)
@@ -325,11 +348,18 @@ class Tensor:
         self._storage = borrow_host(low, high - low, array, readonly=self.readonly)
         return self._storage
 
-    def _copy(self, device: Device, cause: str, stream: Stream | None) -> Tensor:
+    def _copy(
+        self,
+        device: Device,
+        cause: str,
+        stream: Stream | None,
+        scope: str = "global",
+        axis_separators: Sequence[int] | None = None,
+    ) -> Tensor:
         from landbridge.memory.transfer import copy_tensor
         from landbridge.tensor.create import empty
 
-        out = empty(self.shape, dtype=self.dtype, device=device)
+        out = empty(self.shape, dtype=self.dtype, device=device, scope=scope, axis_separators=axis_separators)
         copy_tensor(out, self, cause=cause, stream=stream)
         return out
 

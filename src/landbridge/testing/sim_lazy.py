@@ -167,7 +167,11 @@ class SimLazyDeviceAPI(DeviceAPI):
 
     def can_copy(self, src: Space, dst: Space) -> bool:
         """Between any two of the instances, and with memory that the host can address."""
-        return all(s.device.api is self or s.device.capability(HostMemory) is not None for s in (src, dst))
+        return all(
+            s.device.api is self
+            or (s.device.memory_kind(s.scope).host_access != "none" and s.device.capability(HostMemory) is not None)
+            for s in (src, dst)
+        )
 
     def copy_data_from_to(
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object

@@ -185,7 +185,7 @@ class SimScratchDeviceAPI(DeviceAPI):
 
     def can_copy(self, src: Space, dst: Space) -> bool:
         """Between all of its scopes, and with memory that the host can address."""
-        return all(end.device.api is self or end.device.capability(HostMemory) is not None for end in (src, dst))
+        return all(end.device.api is self or _host_sees(end) for end in (src, dst))
 
     def copy_data_from_to(
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
@@ -264,3 +264,9 @@ class SimScratchDeviceAPI(DeviceAPI):
     def _violation(self, error: type[Exception], what: str) -> None:
         self.violations.append(f"sim:scratch: {what}")
         raise error(self.violations[-1])
+
+
+def _host_sees(space: Space) -> bool:
+    """Whether ``space``, of another device, is memory that the host reads and writes."""
+    kind = space.device.memory_kind(space.scope)
+    return kind.host_access == "read_write" and space.device.capability(HostMemory) is not None

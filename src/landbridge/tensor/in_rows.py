@@ -1,0 +1,42 @@
+"""Tensors in scopes of more than one dimension: strides that lead from row to row, wherever a device put them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from landbridge.device.space import NdSpace
+from landbridge.dtypes import dtype as dtype_facts
+from landbridge.errors import InputError
+from landbridge.memory.rows import row_address, stride_of
+from landbridge.memory.storage import Storage
+from landbridge.physical_shape import physical_shape, row_strides
+from landbridge.tensor.tensor import Tensor
+
+
+def tensor_in_rows(
+    storage: Storage, dtype: str, shape: Sequence[int], axis_separators: Sequence[int], row: int = 0, byte: int = 0
+) -> Tensor:
+    """The Tensor in consecutive rows of ``storage`` from ``row`` on, from ``byte`` of each on.
+
+    Raises InputError where ``storage`` has no rows, fewer, or shorter ones.
+    """
+    space = storage.live_region.space
+    if not isinstance(space, NdSpace):
+        raise InputError(f"scope {space.scope!r} of {space.device} is flat and has no rows; give no axis_separators")
+    stride = stride_of(space)
+    strides = row_strides(shape, axis_separators, stride // dtype_facts(dtype).itemsize)
+    return Tensor(storage, dtype, shape, strides, row * stride + byte, axis_separators=tuple(axis_separators))
+
+
+def row_table(tensor: Tensor) -> tuple[int, ...]:
+    """The host address of each row of ``tensor``, in order: what a kernel of the host takes for it.
+
+    Good for as long as the storage lives. Raises HostViewError where the host cannot address the rows.
+    """
+    storage = tensor.storage
+    space = storage.live_region.space
+    if not isinstance(space, NdSpace):
+        raise InputError(f"{tensor!r} is in flat memory and has no rows; its address is data_address")
+    first, byte = divmod(tensor.byte_offset, stride_of(space))
+    count = physical_shape(tensor.shape, tensor.axis_separators)[0]
+    return tuple(row_address(storage, first + row) + byte for row in range(count))
