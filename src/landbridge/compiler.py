@@ -88,7 +88,8 @@ def compile(
     then done by each run. ``place``: where results of nodes are, and by exact name inputs and constants:
     ``{pattern: place}``, the first pattern (of ``fnmatch``) that matches counts, or a function from a ``PlacedNode`` to
     a place or None; a place is a VDevice or text, ``"npu"``, ``"npu@global.vtcm"``, ``"npu@global.vtcm[2]"`` (axis
-    separators). Fusion keeps a tensor that has a place its reader's result does not share. ``dump``: a directory for the IR after each pass.
+    separators). Fusion keeps a tensor whose place its reader's result does not share. ``dump``: a directory for the IR
+    after each pass.
     ``on_mismatch``: what binding does where a device cannot use memory in place as its target said.
 
     Raises CompileError (see ``landbridge.errors``) and TargetError; the message says what would be legal.
@@ -108,12 +109,12 @@ def compile(
         if directory is not None:
             (directory / "lowered.mlir").write_text(str(lowered) + "\n", encoding="utf-8")
     with _timed(seconds, "emit"):
-        main = build_function(module, lowered)
+        main, vdevices = build_function(module, lowered)
     with _timed(seconds, "codegen"):
         images = _generate(module, lowered)
     return Executable(
         functions={"main": main},
-        vdevices=module.vdevices,
+        vdevices=vdevices,
         modules=images,
         constants=module.constants | {parameter_constant(name): a for name, a in module.parameters.items()},
         memory=storage_reports(module),

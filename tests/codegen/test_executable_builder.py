@@ -62,7 +62,7 @@ def lowered() -> ModuleOp:
 
 
 def test_registers_are_inputs_outputs_then_what_is_defined():
-    main = build_function(module(), lowered())
+    main, _ = build_function(module(), lowered())
     assert main.inputs == (TensorSpec("flag", (), "bool"), TensorSpec("image", (2, 2), "uint8"))
     assert main.outputs == (TensorSpec("y", (4,), "float32"),)
     assert main.instructions == (

@@ -26,7 +26,7 @@ def build(module: IRModule, passes: tuple[str, ...] = MEMORY) -> Executable:
     module.op.verify()
     assert IRModule.parse(module.print(), module.targets).print() == module.print()
     lowered = lower_module(module)
-    main = build_function(module, lowered)
+    main, _ = build_function(module, lowered)
     image = generate(lowered, module.targets[0])
     return Executable({"main": main}, module.vdevices, (image,), module.constants, storage_reports(module))
 

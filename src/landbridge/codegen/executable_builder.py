@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from xdsl.dialects import func, memref
@@ -18,7 +19,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from landbridge.errors import CodegenError
-from landbridge.executable.executable import Function, StorageReport, TensorSpec
+from landbridge.executable.executable import Function, StorageReport, TensorSpec, VDevice
 from landbridge.executable.instructions import (
     AllocStorage,
     AllocTensor,
@@ -30,34 +31,37 @@ from landbridge.executable.instructions import (
     ToVDevice,
     View,
 )
-from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, IfOp, ViewOp, YieldOp
+from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, IfOp, ViewOp, YieldOp, ints
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp
 from landbridge.ir.module import IRModule
-from landbridge.ir.types import dtype_of, item_bytes, shape_of
+from landbridge.ir.types import VDeviceAttr, dtype_of, item_bytes, separators_of, shape_of
 from landbridge.passes.assign_targets import target_number
 from landbridge.passes.bufferize import io_names, placed_on
 from landbridge.passes.moves import MOVES
 from landbridge.passes.plan import LOWER_BOUND, PROVED_OPTIMAL
 
 
-def build_function(module: IRModule, lowered: ModuleOp) -> Function:
+def build_function(module: IRModule, lowered: ModuleOp) -> tuple[Function, tuple[VDevice, ...]]:
     """``@main`` of a planned module as a Function; ``lowered`` states the tasks of each kernel (``lb.tasks``).
+
+    Also the vdevices that its instructions number: those of the module, then one for each further scope it uses.
 
     Raises CodegenError for a called PrimFunc that was not lowered.
     """
     main = module.main
-    inputs, outputs = io_names(main)
+    names = io_names(main)
     builder = _Builder(module, _tasks(lowered))
     arguments = main.body.block.args
     specs = [
         TensorSpec(name, shape_of(argument.type), dtype_of(argument.type))
-        for argument, name in zip(arguments, (*inputs, *outputs), strict=True)
+        for argument, name in zip(arguments, (*names[0], *names[1]), strict=True)
     ]
-    first, end = len(inputs) - len(module.parameters), len(inputs)  # parameters are the last inputs of @main
+    first, end = len(names[0]) - len(module.parameters), len(names[0])  # parameters are the last inputs of @main
     for argument in (*arguments[:first], *arguments[end:], *arguments[first:end]):
         builder.define(argument)
     instructions = builder.block(main.body.block)
-    return Function("main", tuple(specs[:first]), tuple(specs[end:]), instructions, tuple(specs[first:end]))
+    inputs, outputs, parameters = tuple(specs[:first]), tuple(specs[end:]), tuple(specs[first:end])
+    return Function("main", inputs, outputs, instructions, parameters), tuple(builder.vdevices)
 
 
 def storage_reports(module: IRModule) -> tuple[StorageReport, ...]:
@@ -82,6 +86,7 @@ class _Builder:
     def __init__(self, module: IRModule, tasks: Mapping[str, int]) -> None:
         self.prims = module.prims()
         self.tasks = tasks
+        self.vdevices = list(module.vdevices)
         self.registers: dict[SSAValue, int] = {}
 
     def define(self, value: SSAValue) -> int:
@@ -95,8 +100,14 @@ class _Builder:
     def instruction(self, op: Operation) -> Instruction | None:
         at = self.registers
         if isinstance(op, AllocStorageOp):
-            index = op.vdevice.index.data
-            return AllocStorage(self.define(op.result), op.nbytes.value.data, index, op.alignment.value.data)
+            return AllocStorage(
+                dst=self.define(op.result),
+                nbytes=op.nbytes.value.data,
+                vdevice=self.vdevice(op.vdevice),
+                alignment=op.alignment.value.data,
+                shape=() if op.shape is None else ints(op.shape),
+                dtype="uint8" if op.dtype is None else op.dtype.data,
+            )
         if isinstance(op, AllocTensorOp):
             ty = op.result.type
             return AllocTensor(
@@ -106,10 +117,12 @@ class _Builder:
                 shape=shape_of(ty),
                 dtype=dtype_of(ty),
                 name=op.node.data,
+                axis_separators=separators_of(ty),
             )
         if isinstance(op, ConstantOp):
-            symbol, index = op.symbol.root_reference.data, placed_on(op).index.data
-            return LoadConstant(self.define(op.result), symbol, index)
+            place = placed_on(op)
+            symbol, number = op.symbol.root_reference.data, self.vdevice(place)
+            return LoadConstant(self.define(op.result), symbol, number, place.axis_separators)
         if isinstance(op, ViewOp):
             ty = op.result.type
             first = op.offset.value.data * item_bytes(ty)
@@ -126,6 +139,13 @@ class _Builder:
         if isinstance(op, YieldOp | func.ReturnOp):
             return None
         raise CodegenError(f"{op.name} has no instruction; run the passes bufferize and plan first")
+
+    def vdevice(self, place: VDeviceAttr) -> int:
+        """The program's number for ``place``: a vdevice in a scope of its own is one more vdevice of the same name."""
+        at = replace(self.vdevices[place.index.data], scope=place.scope.data)
+        if at not in self.vdevices:
+            self.vdevices.append(at)
+        return self.vdevices.index(at)
 
     def call(self, op: CallOp) -> Call:
         name = op.callee.root_reference.data

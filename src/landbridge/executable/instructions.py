@@ -46,11 +46,12 @@ class AllocTensor:
 
 @dataclass(frozen=True)
 class LoadConstant:
-    """``dst`` = the constant called ``name`` of the Executable, on ``vdevice``."""
+    """``dst`` = the constant called ``name`` of the Executable, on ``vdevice``; ``axis_separators`` in an n-D scope."""
 
     dst: int
     name: str
     vdevice: int
+    axis_separators: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

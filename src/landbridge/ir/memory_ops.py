@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     IRDLOperation,
@@ -10,6 +12,7 @@ from xdsl.irdl import (
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
+    opt_attr_def,
     result_def,
 )
 
@@ -25,28 +28,35 @@ class StorageType(ParametrizedAttribute, TypeAttribute):
 
 @irdl_op_definition
 class AllocStorageOp(IRDLOperation):
-    """``nbytes`` of the memory of ``vdevice``, aligned to ``alignment``."""
+    """``nbytes`` of the memory of ``vdevice``, aligned to ``alignment``.
+
+    In an n-D scope ``shape`` gives the extents of the space, outermost first, in elements of ``dtype``.
+    """
 
     name = "lb.alloc_storage"
     nbytes = attr_def(IntegerAttr)
     alignment = attr_def(IntegerAttr)
     vdevice = attr_def(VDeviceAttr)
+    shape = opt_attr_def(ArrayAttr[IntegerAttr])
+    dtype = opt_attr_def(StringAttr)
     result = result_def(StorageType)
 
-    def __init__(self, nbytes: int, alignment: int, vdevice: VDeviceAttr) -> None:
-        super().__init__(
-            result_types=[StorageType()],
-            attributes={
-                "nbytes": IntegerAttr(nbytes, i64),
-                "alignment": IntegerAttr(alignment, i64),
-                "vdevice": vdevice,
-            },
-        )
+    def __init__(
+        self, nbytes: int, alignment: int, vdevice: VDeviceAttr, shape: Sequence[int] = (), dtype: str = "uint8"
+    ) -> None:
+        attributes: dict[str, Attribute] = {
+            "nbytes": IntegerAttr(nbytes, i64),
+            "alignment": IntegerAttr(alignment, i64),
+            "vdevice": vdevice,
+        }
+        if shape:
+            attributes |= {"shape": ArrayAttr([IntegerAttr(e, i64) for e in shape]), "dtype": StringAttr(dtype)}
+        super().__init__(result_types=[StorageType()], attributes=attributes)
 
 
 @irdl_op_definition
 class AllocTensorOp(IRDLOperation):
-    """The tensor at byte ``offset`` of a storage."""
+    """The tensor at byte ``offset`` of a storage; where that has a shape, the offset is a number of whole rows."""
 
     name = "lb.alloc_tensor"
     offset = attr_def(IntegerAttr)

@@ -179,6 +179,12 @@ def vdevice_of(ty: Attribute) -> VDeviceAttr:
     raise CompileError(f'{ty} has no VDevice encoding; write tensor<..., #lb.vdevice<0, "global">>')
 
 
+def separators_of(ty: Attribute) -> tuple[int, ...]:
+    """The axis separators of a memref; none in a flat scope."""
+    space = ty.memory_space if isinstance(ty, MemRefType) else None
+    return tuple(axis.data for axis in space.separators) if isinstance(space, SpaceAttr) else ()
+
+
 def buffer_type(ty: AnyTensor) -> AnyMemRef:
     """The memref a tensor of type ``ty`` lives in."""
     return MemRefType(ty.element_type, ty.shape, NoneAttr(), vdevice_of(ty).space)

@@ -14,6 +14,7 @@ from xdsl.dialects import bufferization, func, memref
 from xdsl.dialects.builtin import MemRefType, StringAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
+from landbridge.dtypes import dtype
 from landbridge.errors import InputError, TargetError, VerifyError
 from landbridge.ir.graph_ops import (
     CallOp,
@@ -37,11 +38,13 @@ from landbridge.ir.types import (
     compute_type,
     dtype_of,
     element_count,
+    item_bytes,
     nbytes_of,
+    separators_of,
     shape_of,
     vdevice_of,
 )
-from landbridge.physical_shape import check_axis_separators
+from landbridge.physical_shape import check_axis_separators, physical_shape
 
 
 def verify(module: IRModule, after: str = "") -> None:
@@ -282,9 +285,24 @@ class _Verifier:
         storage = op.storage.owner
         if not isinstance(storage, AllocStorageOp):
             self.fail(op, "its storage is not one of lb.alloc_storage", "lb.alloc_storage")
+        if storage.shape is not None:
+            self._rows(op, storage)
+            return
         end = op.offset.value.data + nbytes_of(op.result.type)
         if op.offset.value.data < 0 or end > storage.nbytes.value.data:
             self.fail(op, f"it ends at byte {end}", f"at most {storage.nbytes.value.data}, the storage's size")
+
+    def _rows(self, op: AllocTensorOp, storage: AllocStorageOp) -> None:
+        if not _is_nd(op.result.type) or storage.shape is None or storage.dtype is None:
+            self.fail(op, f"{op.result.type} in a storage that has a shape", "a memref in an n-D scope")
+        extents = physical_shape(shape_of(op.result.type), separators_of(op.result.type))
+        have = ints(storage.shape)
+        row = have[-1] * dtype(storage.dtype.data).itemsize
+        first, beside = divmod(op.offset.value.data, max(1, row))
+        end = first + element_count(extents[:-1])
+        width = extents[-1] * item_bytes(op.result.type)
+        if beside or first < 0 or end > element_count(have[:-1]) or width > row:
+            self.fail(op, f"rows {first} to {end} of {width} bytes", f"whole rows of {list(have)}, {row} bytes each")
 
     def _return(self, op: func.ReturnOp) -> None:
         function = op.parent_op()

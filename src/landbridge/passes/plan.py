@@ -1,43 +1,121 @@
-"""Plan storage: every buffer of @main gets an offset in one allocation for each (vdevice, scope)."""
+"""Plan storage: every buffer of @main gets a place in a storage of its vdevice and scope.
+
+Flat scopes get one storage each, with buffers at byte offsets. Scopes of rows get one storage too, whose whole rows
+buffers take. In scopes of more dimensions an object is reused as a whole, by buffers of one type.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.ir import Attribute, Block
 from xdsl.rewriter import Rewriter
 
 from landbridge import planner
 from landbridge.errors import PlacementError, PlanError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
+from landbridge.ir.graph_ops import ConstantOp
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp
 from landbridge.ir.module import IRModule
-from landbridge.ir.types import VDeviceAttr, nbytes_of
-from landbridge.memory_kind import MemoryKind
+from landbridge.ir.types import VDeviceAttr, dtype_of, item_bytes, nbytes_of, shape_of
+from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 from landbridge.passes.bufferize import placed_on
-from landbridge.passes.lifetimes import lifetimes
+from landbridge.passes.lifetimes import Lifetime, lifetimes
 from landbridge.passes.registry import register_pass
+from landbridge.physical_shape import nd_bytes, physical_shape
 
 #: Attributes of ``lb.alloc_storage`` that say how good its plan is.
 LOWER_BOUND = "lb.lower_bound"
 PROVED_OPTIMAL = "lb.proved_optimal"
 
+#: What is assumed of a scope that its Target does not describe.
+_ORDINARY = MemoryKind(scope=GLOBAL_SCOPE, host_access="read_write", coherent=True)
+
+
+@dataclass(frozen=True)
+class _Alloc:
+    """A buffer of @main and the steps at which it is in use."""
+
+    op: memref.AllocOp
+    place: VDeviceAttr
+    life: Lifetime
+
+    @property
+    def name(self) -> str:
+        node = self.op.attributes.get("node")
+        return node.data if isinstance(node, StringAttr) else ""
+
+    def buffer(self, name: str, size: int, alignment: int) -> planner.Buffer:
+        return planner.Buffer(name, size, alignment, self.life.first, self.life.last + 1)
+
+
+@dataclass(frozen=True)
+class _Solution:
+    """A storage of ``nbytes`` (with extents ``shape`` unless it is flat) and the byte offset of each buffer in it."""
+
+    nbytes: int
+    offsets: tuple[int, ...]
+    lower_bound: int
+    proved_optimal: bool
+    shape: tuple[int, ...] = ()
+    dtype: str = "uint8"
+
 
 @dataclass
-class _Arena:
-    """The buffers of one (vdevice, scope)."""
+class _Scope:
+    """The buffers of one scope of one vdevice, and what its memory can do. ``free``: bytes not taken by constants."""
 
-    allocs: list[memref.AllocOp] = field(default_factory=list)
-    buffers: list[planner.Buffer] = field(default_factory=list)
+    vdevice: str
+    kind: MemoryKind
+    free: int | None
+    allocs: list[_Alloc] = field(default_factory=list)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """A name for each buffer that no other one has."""
+        taken = Counter(alloc.name for alloc in self.allocs)
+        return [
+            alloc.name if alloc.name and taken[alloc.name] == 1 else f"{alloc.name}#{number}"
+            for number, alloc in enumerate(self.allocs)
+        ]
 
 
 @register_pass("plan")
 def plan(module: IRModule) -> None:
-    """Replace allocations by offsets in one storage for each vdevice and scope."""
+    """Replace allocations by places in storages, which belong to one vdevice and one scope each.
+
+    Raises PlacementError where a scope cannot hold what was placed in it.
+    """
     block = module.main.body.block
+    scopes: dict[tuple[int, str], _Scope] = {}
+    for alloc in _allocations(block):
+        index, name = alloc.place.index.data, alloc.place.scope.data
+        if (index, name) not in scopes:
+            kind = _memory_kind(module, index, name)
+            scopes[index, name] = _Scope(module.vdevices[index].name, kind, _free(block, index, name, kind))
+        scopes[index, name].allocs.append(alloc)
+    for scope in scopes.values():
+        try:
+            _check_each(scope)
+            solved = list(_solve(scope))
+        except PlanError as error:
+            raise PlacementError(
+                f"scope {scope.kind.scope!r} of vdevice {scope.vdevice!r} is too small: {error}"
+            ) from error
+        for allocs, solution in solved:
+            _rewrite(block, scope.kind, allocs, solution)
+
+
+def _allocations(block: Block) -> list[_Alloc]:
+    """The allocations of @main that are used; the others are erased."""
     lives = lifetimes(block)
-    arenas: dict[VDeviceAttr, _Arena] = {}
+    found = []
     for op in list(block.ops):
         if not isinstance(op, memref.AllocOp):
             continue
@@ -45,45 +123,137 @@ def plan(module: IRModule) -> None:
         if life is None and not op.memref.uses:
             Rewriter.erase_op(op)
             continue
-        place = placed_on(op)
-        arena = arenas.setdefault(place, _Arena())
-        first, last = (life.first, life.last) if life is not None else (0, 0)
-        arena.buffers.append(
-            planner.Buffer(len(arena.allocs), nbytes_of(op.memref.type), STORAGE_ALIGNMENT, first, last + 1)
-        )
-        arena.allocs.append(op)
-    for place, arena in arenas.items():
-        _rewrite(arena, place, _solve(module, place, arena))
+        found.append(_Alloc(op, placed_on(op), life or Lifetime(0, 0)))
+    return found
 
 
-def _solve(module: IRModule, place: VDeviceAttr, arena: _Arena) -> planner.Plan:
-    kind = _memory_kind(module, place)
+def _memory_kind(module: IRModule, index: int, scope: str) -> MemoryKind:
+    target = module.target_of(index)
+    return target.memory_kind(scope) if target.memory else replace(_ORDINARY, scope=scope)
+
+
+def _free(block: Block, index: int, scope: str, kind: MemoryKind) -> int | None:
+    """The capacity of a scope less the constants placed there. Those in ordinary memory are used where they are."""
+    if kind.capacity is None or scope == GLOBAL_SCOPE:
+        return kind.capacity
+    taken = {
+        (op.symbol, op.result.type): nbytes_of(op.result.type)
+        for op in block.ops
+        if isinstance(op, ConstantOp) and (placed_on(op).index.data, placed_on(op).scope.data) == (index, scope)
+    }
+    return kind.capacity - sum(taken.values())
+
+
+def _check_each(scope: _Scope) -> None:
+    limit = scope.kind.max_binding_bytes
+    for alloc in scope.allocs:
+        nbytes = nbytes_of(alloc.op.memref.type)
+        if limit is not None and nbytes > limit:
+            raise PlanError(
+                f"tensor {alloc.name!r} has {nbytes} bytes, and a kernel's argument there at most {limit}; place it in "
+                "another scope, or compile for smaller shapes"
+            )
+
+
+def _solve(scope: _Scope) -> Iterator[tuple[Sequence[_Alloc], _Solution]]:
+    """The storages of a scope, each with the buffers that it holds."""
+    if scope.kind.ndim == 1:
+        yield scope.allocs, _in_bytes(scope)
+    elif scope.kind.ndim == 2:
+        yield scope.allocs, _in_rows(scope)
+    else:
+        yield from _in_objects(scope)
+
+
+def _in_bytes(scope: _Scope) -> _Solution:
+    kind = scope.kind
+    # Tensors of a kind that is not coherent do not share a granule: a barrier for one would touch the other.
+    granule = kind.coherence_granule
+    alignment = max(STORAGE_ALIGNMENT, kind.offset_alignment, granule)
+    buffers = [
+        alloc.buffer(name, _round_up(nbytes_of(alloc.op.memref.type), granule), alignment)
+        for name, alloc in zip(scope.names, scope.allocs, strict=True)
+    ]
+    found = planner.plan(buffers, _least(scope.free, kind.max_bytes))
+    return _Solution(
+        _round_up(found.peak, kind.size_multiple), _offsets(scope, found), found.lower_bound, found.proved_optimal
+    )
+
+
+def _in_rows(scope: _Scope) -> _Solution:
+    """Buffers take whole rows, all as wide as the widest needs."""
+    kind = scope.kind
+    extents = [_extents(alloc) for alloc in scope.allocs]
+    widths = [width * item_bytes(a.op.memref.type) for a, (_, width) in zip(scope.allocs, extents, strict=True)]
+    row = _round_up(max(widths), kind.row_alignment)
+    buffers = [
+        alloc.buffer(name, rows, 1) for name, alloc, (rows, _) in zip(scope.names, scope.allocs, extents, strict=True)
+    ]
+    capacity = _least(scope.free, kind.max_bytes)
     try:
-        return planner.plan(arena.buffers, kind.capacity if kind else None)
+        found = planner.plan(buffers, None if capacity is None else capacity // max(1, row))
     except PlanError as error:
-        vdevice = module.vdevices[place.index.data].name
-        raise PlacementError(f"scope {place.scope.data!r} of vdevice {vdevice!r} is too small: {error}") from error
+        raise PlanError(f"counting rows of {row} bytes instead of bytes, {error}") from error
+    return _Solution(
+        nbytes=found.peak * row,
+        offsets=tuple(offset * row for offset in _offsets(scope, found)),
+        lower_bound=found.lower_bound * row,
+        proved_optimal=found.proved_optimal,
+        shape=(found.peak, row),
+    )
 
 
-def _memory_kind(module: IRModule, place: VDeviceAttr) -> MemoryKind | None:
-    target = module.target_of(place.index.data)
-    if target is None or not target.memory:
-        return None
-    return target.memory_kind(place.scope.data)
+def _in_objects(scope: _Scope) -> Iterator[tuple[Sequence[_Alloc], _Solution]]:
+    """One storage for buffers of one type that are never in use together."""
+    objects: list[list[_Alloc]] = []
+    for alloc in sorted(scope.allocs, key=lambda a: a.life.first):
+        for users in objects:
+            if users[0].op.memref.type == alloc.op.memref.type and users[-1].life.last < alloc.life.first:
+                users.append(alloc)
+                break
+        else:
+            objects.append([alloc])
+    sizes = [nd_bytes(scope.kind, _extents(users[0]), dtype_of(users[0].op.memref.type)) for users in objects]
+    if scope.free is not None and sum(sizes) > scope.free:
+        raise PlanError(
+            f"{len(objects)} objects of {sum(sizes)} bytes in all are placed there, and {scope.free} bytes are free; "
+            "place fewer tensors there, or compile for smaller shapes"
+        )
+    for users, nbytes in zip(objects, sizes, strict=True):
+        shape, dtype = _extents(users[0]), dtype_of(users[0].op.memref.type)
+        yield users, _Solution(nbytes, (0,) * len(users), nbytes, True, shape, dtype)
 
 
-def _rewrite(arena: _Arena, place: VDeviceAttr, solution: planner.Plan) -> None:
-    block = arena.allocs[0].parent
-    if block is None or block.first_op is None:
+def _extents(alloc: _Alloc) -> tuple[int, ...]:
+    """The extents of a buffer in its space, in elements."""
+    return physical_shape(shape_of(alloc.op.memref.type), alloc.place.axis_separators)
+
+
+def _offsets(scope: _Scope, found: planner.Plan) -> tuple[int, ...]:
+    return tuple(found.offsets[name] for name in scope.names)
+
+
+def _least(*limits: int | None) -> int | None:
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _round_up(value: int, multiple: int) -> int:
+    return math.ceil(value / multiple) * multiple
+
+
+def _rewrite(block: Block, kind: MemoryKind, allocs: Sequence[_Alloc], solution: _Solution) -> None:
+    first = block.first_op
+    if first is None:
         return
-    storage = AllocStorageOp(solution.peak, STORAGE_ALIGNMENT, place)
+    place = VDeviceAttr.of(allocs[0].place.index.data, kind.scope)
+    alignment = max(STORAGE_ALIGNMENT, kind.alignment)
+    storage = AllocStorageOp(solution.nbytes, alignment, place, solution.shape, solution.dtype)
     storage.attributes[LOWER_BOUND] = IntegerAttr(solution.lower_bound, i64)
     storage.attributes[PROVED_OPTIMAL] = IntegerAttr.from_bool(solution.proved_optimal)
-    block.insert_op_before(storage, block.first_op)
-    for number, alloc in enumerate(arena.allocs):
-        node = alloc.attributes.get("node")
-        name = node.data if isinstance(node, StringAttr) else ""
-        tensor = AllocTensorOp(storage.result, solution.offsets[number], alloc.memref.type, name)
-        block.insert_op_before(tensor, alloc)
-        alloc.memref.replace_all_uses_with(tensor.result)
-        Rewriter.erase_op(alloc)
+    block.insert_op_before(storage, first)
+    for alloc, offset in zip(allocs, solution.offsets, strict=True):
+        ty: Attribute = alloc.op.memref.type
+        tensor = AllocTensorOp(storage.result, offset, ty, alloc.name)
+        block.insert_op_before(tensor, alloc.op)
+        alloc.op.memref.replace_all_uses_with(tensor.result)
+        Rewriter.erase_op(alloc.op)

@@ -137,7 +137,7 @@ def native(module: IRModule, x: np.ndarray) -> list[np.ndarray]:
     module = run_pipeline(module, BACK)
     lowered: ModuleOp = lower_module(module)
     image = generate(lowered, module.targets[0])
-    exe = Executable({"main": build_function(module, lowered)}, module.vdevices, (image,), module.constants)
+    exe = Executable({"main": build_function(module, lowered)[0]}, module.vdevices, (image,), module.constants)
     return NativeRun(exe)(x)
 
 
