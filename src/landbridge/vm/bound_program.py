@@ -17,6 +17,7 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.errors import InputError
 from landbridge.executable.executable import Executable, Function
 from landbridge.memory import ledger
+from landbridge.memory.allocators.base import Use
 from landbridge.memory.host_array import address_of_known
 from landbridge.memory.storage import Access, host_device
 from landbridge.memory.transfer import copy_tensor
@@ -310,7 +311,7 @@ class BoundProgram:
             if isinstance(slot.owner, Tensor):
                 writes = not slot.is_input or slot.partner is not None
                 access = Access(*slot.owner.byte_range, writes, f"the run, as {slot},")
-                slot.owner.storage.queue(event, access, None)
+                slot.owner.storage.queue(access, Use(event))
 
 
 def session_name(function: Function) -> str:

@@ -56,10 +56,21 @@ class Use:
     queue: Queue | None = None
     keep_alive: object = None
 
-    def is_done(self, *, wait: bool = False) -> bool:
-        """Whether the work is over, after waiting for it if asked to; with its device gone it is."""
+    def wait(self) -> None:
+        """Return once the work is done; raises DeviceLostError, and notes the loss, when its device is gone."""
+        if self.queue is None:
+            self.event.synchronize()
+            return
+        device = self.queue.device if isinstance(self.queue, Stream) else self.queue
+        with device.state.watching():
+            self.event.synchronize()
+
+    def is_over(self, *, wait: bool = False) -> bool:
+        """Whether the work is done, after waiting for it if asked to, or never will be as its device is gone."""
         try:
-            return self.event.synchronize() if wait else self.event.query()
+            if wait:
+                self.wait()
+            return wait or self.event.query()
         except (DeviceLostError, ForkedDeviceError):
             return True
 
@@ -125,4 +136,4 @@ def round_up(value: int, multiple: int) -> int:
 def wait_for(uses: Iterable[Use]) -> None:
     """Return once ``uses`` are done, or will never be because their device is gone."""
     for use in uses:
-        use.is_done(wait=True)
+        use.is_over(wait=True)

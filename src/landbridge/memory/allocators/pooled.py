@@ -184,7 +184,7 @@ class PooledAllocator:
                 block, uses = self._parked.popleft()
             except IndexError:
                 break
-            pending = tuple(use for use in uses if not use.is_done(wait=wait))
+            pending = tuple(use for use in uses if not use.is_over(wait=wait))
             if not pending:
                 self._keep(block)
             elif found is None and queue is not None and block.key == key and all(u.queue == queue for u in pending):

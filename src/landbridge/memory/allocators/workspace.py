@@ -85,7 +85,7 @@ class StackAllocator:
                     break
             else:
                 raise InputError(f"{block} is not on this stack; give it back once, to the workspace it came from")
-            chunk.uses = [use for use in (*chunk.uses, *uses) if not use.is_done()]
+            chunk.uses = [use for use in (*chunk.uses, *uses) if not use.is_over()]
             chunk.freed.add(id(block))
             while chunk.stack and id(chunk.stack[-1]) in chunk.freed:
                 gone = chunk.stack.pop()
