@@ -31,8 +31,10 @@ GROUP = "landbridge.devices"
 # Also in this package's own entry points; here because a source tree that is not installed has none.
 _BUILT_IN = {
     "cpu": "landbridge.devices.cpu:CpuDeviceAPI",
+    "opencl": "landbridge.devices.opencl:OpenCLDeviceAPI",
     "sim:lazy": "landbridge.testing.sim_lazy:SimLazyDeviceAPI",
     "sim:scratch": "landbridge.testing.sim_scratch:SimScratchDeviceAPI",
+    "vulkan": "landbridge.devices.vulkan:VulkanDeviceAPI",
 }
 
 #: Codes of ``DLDeviceType`` in dlpack.h 1.1; a device with one of these names keeps the code.

@@ -1,0 +1,182 @@
+"""Allocation: device memory with one buffer over all of it, mapped for good where the host sees it."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING
+
+from landbridge.devices.vulkan import flags, structs_work
+from landbridge.devices.vulkan.memory_types import MemoryType
+from landbridge.devices.vulkan.result import check
+from landbridge.devices.vulkan.structure import Chained
+from landbridge.devices.vulkan.timeline import Point, Timeline
+from landbridge.errors import DeviceError
+
+if TYPE_CHECKING:
+    from landbridge.devices.vulkan.logical_device import LogicalDevice
+
+
+class Allocation:
+    """The handle of a Space: ``nbytes`` bytes that ``buffer`` shows, from ``offset`` in ``memory``.
+
+    ``address`` is where this process maps the first byte, None where it cannot. ``freed`` once it was given back:
+    the driver's objects live on until the last batch that uses them is done.
+    """
+
+    __slots__ = (
+        "_reads",
+        "_writes",
+        "address",
+        "buffer",
+        "device",
+        "freed",
+        "memory",
+        "memory_type",
+        "nbytes",
+        "offset",
+    )
+
+    def __init__(
+        self,
+        device: LogicalDevice,
+        memory_type: MemoryType,
+        nbytes: int,
+        *,
+        memory: int,
+        buffer: int,
+        offset: int,
+        address: int | None,
+    ) -> None:
+        self.device = device
+        self.memory_type = memory_type
+        self.nbytes = nbytes
+        self.memory = memory
+        self.buffer = buffer
+        self.offset = offset
+        self.address = address
+        self.freed = False
+        self._reads: dict[Timeline, int] = {}
+        self._writes: dict[Timeline, int] = {}
+
+    @property
+    def coherent(self) -> bool:
+        """Whether the host's accesses need no barriers."""
+        return self.memory_type.has(flags.MEMORY_HOST_COHERENT)
+
+    def note_use(self, point: Point, *, writes: bool) -> None:
+        """Remember that the batch at ``point`` uses the bytes."""
+        (self._writes if writes else self._reads)[point.stream] = point.count
+
+    def wait(self, *, writes: bool) -> None:
+        """Wait for the batches that an access of the host must come after."""
+        for uses in (self._writes, self._reads) if writes else (self._writes,):
+            for stream, count in tuple(uses.items()):
+                stream.wait(count)
+
+    def is_idle(self) -> bool:
+        """Whether no batch uses it any more."""
+        uses = [*self._writes.items(), *self._reads.items()]
+        return all(stream.reached(count) for stream, count in uses)
+
+    def flush(self, start: int, nbytes: int) -> None:
+        """Make what the host wrote to these bytes visible to the device; the range is widened to whole atoms."""
+        self._barrier(self.device.calls.vkFlushMappedMemoryRanges, start, nbytes)
+
+    def invalidate(self, start: int, nbytes: int) -> None:
+        """Make what the device wrote to these bytes visible to the host; the range is widened to whole atoms."""
+        self._barrier(self.device.calls.vkInvalidateMappedMemoryRanges, start, nbytes)
+
+    def _barrier(self, call: object, start: int, nbytes: int) -> None:
+        if self.coherent or nbytes == 0:
+            return
+        atom = self.device.physical.limits.nonCoherentAtomSize
+        first = (self.offset + start) // atom * atom
+        last = -(-(self.offset + start + nbytes) // atom) * atom
+        # Memory that we allocate ends with a whole atom; imported memory with a whole page.
+        request = structs_work.VkMappedMemoryRange(memory=self.memory, offset=first, size=last - first)
+        check(call(self.device.handle, 1, ctypes.byref(request)), "a barrier of host memory")  # type: ignore[operator]
+
+
+def allocate(device: LogicalDevice, memory_type: MemoryType, nbytes: int, alignment: int) -> Allocation:
+    """New memory whose first byte is aligned to ``alignment`` where the host sees it. Raises OutOfMemoryError."""
+    buffer = device.create("Buffer", _buffer_request(nbytes))
+    try:
+        needs = _requirements(device, buffer)
+        atom = device.physical.limits.nonCoherentAtomSize
+        step = max(needs.alignment, alignment)
+        size = -(-(needs.size + step) // atom) * atom
+        request = structs_work.VkMemoryAllocateInfo(allocationSize=size, memoryTypeIndex=memory_type.index)
+        memory = device.create("Memory", request)
+    except BaseException:
+        device.destroy("Buffer", buffer)
+        raise
+    try:
+        address, offset = None, 0
+        if memory_type.has(flags.MEMORY_HOST_VISIBLE):
+            mapped = _map(device, memory)
+            offset = -(-mapped // step) * step - mapped
+            address = mapped + offset
+        if offset % needs.alignment:
+            raise DeviceError(
+                f"{device.name} maps memory at {address:#x}, which is not aligned to the {needs.alignment} bytes its "
+                f"buffers ask; ask for an alignment below {step}"
+            )
+        result = device.calls.vkBindBufferMemory(device.handle, buffer, memory, offset)
+        check(result, f"binding a buffer of {nbytes} bytes at {offset}")
+    except BaseException:
+        device.destroy("Buffer", buffer)
+        device.destroy("Memory", memory)
+        raise
+    return Allocation(device, memory_type, nbytes, memory=memory, buffer=buffer, offset=offset, address=address)
+
+
+def import_as(
+    device: LogicalDevice,
+    memory_type: MemoryType,
+    source: Chained,
+    nbytes: int,
+    size: int,
+    offset: int,
+    handle_type: int,
+    address: int | None,
+) -> Allocation:
+    """Memory of others: ``nbytes`` bytes from ``offset`` on of the ``size`` bytes that ``source`` names.
+
+    ``address`` is where this process sees the first of the ``nbytes``, None to map them if the type allows.
+    """
+    outside = structs_work.VkExternalMemoryBufferCreateInfo(handleTypes=handle_type)
+    buffer = device.create("Buffer", _buffer_request(nbytes, outside))
+    memory = 0
+    try:
+        request = structs_work.VkMemoryAllocateInfo(source, allocationSize=size, memoryTypeIndex=memory_type.index)
+        memory = device.create("Memory", request)
+        visible = memory_type.has(flags.MEMORY_HOST_VISIBLE)
+        if visible and (address is None or not memory_type.has(flags.MEMORY_HOST_COHERENT)):
+            mapped = _map(device, memory) + offset  # barriers are for mapped memory alone
+            address = mapped if address is None else address
+        result = device.calls.vkBindBufferMemory(device.handle, buffer, memory, offset)
+        check(result, f"binding a buffer of {nbytes} imported bytes")
+    except BaseException:
+        device.destroy("Buffer", buffer)
+        if memory:
+            device.destroy("Memory", memory)
+        raise
+    return Allocation(device, memory_type, nbytes, memory=memory, buffer=buffer, offset=offset, address=address)
+
+
+def _buffer_request(nbytes: int, outside: Chained | None = None) -> structs_work.VkBufferCreateInfo:
+    # Copies and shaders see whole words: an odd size would leave the last bytes out of reach.
+    return structs_work.VkBufferCreateInfo(outside, size=max(4, -(-nbytes // 4) * 4), usage=flags.BUFFER_USAGE)
+
+
+def _requirements(device: LogicalDevice, buffer: int) -> structs_work.VkMemoryRequirements:
+    needs = structs_work.VkMemoryRequirements()
+    device.calls.vkGetBufferMemoryRequirements(device.handle, buffer, ctypes.byref(needs))
+    return needs
+
+
+def _map(device: LogicalDevice, memory: int) -> int:
+    pointer = ctypes.c_void_p()
+    result = device.calls.vkMapMemory(device.handle, memory, 0, flags.WHOLE_SIZE, 0, ctypes.byref(pointer))
+    check(result, "mapping memory")
+    return pointer.value or 0

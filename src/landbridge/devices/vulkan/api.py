@@ -1,0 +1,368 @@
+"""``vulkan``: every device that a Vulkan driver finds, through the loader alone."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Mapping, Sequence
+from threading import RLock
+from typing import Any, ClassVar
+from weakref import ref
+
+from landbridge.device.api import DEVICE_API_VERSION, DeviceAPI
+from landbridge.device.attr import DeviceAttr
+from landbridge.device.device import Device
+from landbridge.device.protocols import AccessMode, Event, HostMemory
+from landbridge.device.space import DmaBuf, HostPointer, ImportSource, Region, Space
+from landbridge.device.stream import Stream
+from landbridge.devices.vulkan.allocation import Allocation, allocate
+from landbridge.devices.vulkan.attributes import attribute, target_properties
+from landbridge.devices.vulkan.copies import Copy, copy_from_host, copy_to_host
+from landbridge.devices.vulkan.host_import import import_dma_buf, import_host
+from landbridge.devices.vulkan.instance import Instance
+from landbridge.devices.vulkan.logical_device import LogicalDevice, Step
+from landbridge.devices.vulkan.memory_types import memory_kinds
+from landbridge.devices.vulkan.probe import probe
+from landbridge.devices.vulkan.timeline import Point, Timeline, elapsed_ms
+from landbridge.errors import (
+    DeviceError,
+    DeviceIndexError,
+    DeviceLostError,
+    HostViewError,
+    InputError,
+    OutOfMemoryError,
+    UseAfterFreeError,
+    ZeroCopyError,
+)
+from landbridge.memory_kind import MemoryKind, normalize_scope
+
+_DL_VULKAN = 7  # kDLVulkan of dlpack.h
+_OPTIONS = ("coherent", "unified")
+
+
+class VulkanDeviceAPI(DeviceAPI):
+    """Devices of version 1.2 on; real GPUs are numbered before CPUs. One is opened when it is first used.
+
+    ``coherent`` and ``unified`` False use a device as if it had no coherent memory, or none that both sides share:
+    so the flushes, barriers and staged copies of other hardware run on any driver. ``open(index, ...)`` takes the
+    same options for one instance.
+    """
+
+    name: ClassVar[str] = "vulkan"
+    device_type: ClassVar[int | None] = _DL_VULKAN
+    api_version: ClassVar[int] = DEVICE_API_VERSION
+
+    def __init__(self, *, coherent: bool = True, unified: bool = True) -> None:
+        self._defaults: dict[str, Any] = {"coherent": coherent, "unified": unified}
+        self._lock = RLock()
+        self._instance: Instance | None = None
+        self._failure: str | None = None
+        self._opened: dict[int, LogicalDevice] = {}
+        _close_at_exit(self)
+
+    def count(self) -> int:
+        """How many devices drivers find; 0 without a loader or a driver, and ``discovery`` says which is missing."""
+        instance = self._connect()
+        return 0 if instance is None else len(instance.devices)
+
+    def discovery(self) -> Sequence[str]:
+        """What is missing, and the devices that are not used with the reason."""
+        instance = self._connect()
+        return (self._failure or "",) if instance is None else tuple(instance.told)
+
+    def get_attr(self, index: int, attr: DeviceAttr) -> object | None:
+        """What the driver states; None for what Vulkan has no question for."""
+        instance = self._connect()
+        return None if instance is None else attribute(instance.devices[index], attr)
+
+    def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
+        """The driver's memory types by scope."""
+        device = self.logical(index)
+        return memory_kinds(device.scopes, device.physical.memory_limits, _DL_VULKAN, index)
+
+    def target_properties(self, index: int) -> Mapping[str, Any]:
+        """Limits and features of the device, as options of the target kind ``vulkan``."""
+        return target_properties(self.logical(index))
+
+    # --- lifecycle -----------------------------------------------------------------------------------------------
+
+    def open(self, index: int, **options: object) -> None:
+        """Open instance ``index`` anew with ``coherent`` and ``unified``; what was made on it before is lost."""
+        unknown = [name for name in options if name not in _OPTIONS or not isinstance(options[name], bool)]
+        if unknown:
+            raise InputError(f"vulkan:{index} cannot be opened with {options}; legal: {' and '.join(_OPTIONS)}, bools")
+        with self._lock:
+            self.close(index)
+            self._opened[index] = self._open(index, **(self._defaults | options))
+
+    def close(self, index: int) -> None:
+        """Wait for what is queued, and destroy everything made on instance ``index``."""
+        with self._lock:
+            opened = self._opened.pop(index, None)
+        if opened is not None:
+            opened.close()
+
+    def reset(self, index: int) -> None:
+        """Close and open it."""
+        self.open(index)
+
+    def logical(self, index: int) -> LogicalDevice:
+        """Instance ``index``, open; opened if it was not."""
+        found = self._opened.get(index)
+        if found is not None:
+            return found
+        with self._lock:
+            if index not in self._opened:
+                self._opened[index] = self._open(index, **self._defaults)
+            return self._opened[index]
+
+    # --- memory --------------------------------------------------------------------------------------------------
+
+    def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
+        """Memory of the driver with a buffer over it; mapped where the host sees the scope."""
+        device = self.logical(index)
+        scope = normalize_scope(scope)
+        memory_type = device.scopes.get(scope)
+        if memory_type is None:
+            raise InputError(f"vulkan:{index} has no memory scope {scope!r}; legal: {', '.join(device.scopes)}")
+        if nbytes < 0 or alignment < 1 or alignment & (alignment - 1):
+            raise InputError(
+                f"vulkan:{index}: {nbytes} bytes aligned to {alignment}; legal: at least 0 bytes, a power of two"
+            )
+        kind = self.memory_kinds(index)[scope]
+        most = kind.max_bytes or 0
+        if nbytes + max(alignment, kind.alignment) > most:
+            raise OutOfMemoryError(
+                f"vulkan:{index} {scope}: {nbytes} bytes asked, aligned to {alignment}; one allocation has at most "
+                f"{most} bytes with its alignment (maxMemoryAllocationSize, heap size); split the tensor"
+            )
+        device.collect()
+        return Space(Device(self, index), scope, allocate(device, memory_type, nbytes, max(alignment, kind.alignment)))
+
+    def free_data_space(self, space: Space) -> None:
+        """Give it back; the driver's objects go when the last batch that uses them is done."""
+        allocation: Allocation = space.handle
+        if allocation.freed:
+            raise UseAfterFreeError(f"a space of {space.device} is freed twice")
+        allocation.device.free(allocation)
+
+    def host_pointer(self, space: Space) -> int:
+        """Where this process maps the first byte."""
+        allocation = self._allocation(space)
+        if allocation.address is None:
+            raise HostViewError(
+                f"the host cannot address scope {space.scope!r} of {space.device}; copy the tensor with "
+                "t.to_device('cpu'), or allocate it with host_access='rw'"
+            )
+        return allocation.address
+
+    def begin_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
+        """Wait for what the access must come after; then ``vkInvalidateMappedMemoryRanges`` where it is needed."""
+        allocation = self._allocation(region.space)
+        start, stop = self._clipped(region, nbytes)
+        allocation.wait(writes=mode != "r")
+        if mode != "w":
+            allocation.invalidate(start, stop - start)
+
+    def end_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
+        """``vkFlushMappedMemoryRanges`` where the host wrote and the kind is not coherent."""
+        allocation = self._allocation(region.space)
+        start, stop = self._clipped(region, nbytes)
+        if mode != "r":
+            allocation.flush(start, stop - start)
+
+    def import_memory(self, index: int, source: ImportSource, access: AccessMode) -> Space:
+        """Memory of this process, or a dma-buf, in place; raises ZeroCopyError with what the driver asks."""
+        device = self.logical(index)
+        match source:
+            case HostPointer():
+                scope, allocation = import_host(device, source)
+            case DmaBuf():
+                scope, allocation = import_dma_buf(device, source)
+            case _:
+                raise ZeroCopyError(
+                    f"vulkan:{index} cannot use {source} in place: Vulkan takes no bus addresses; map the memory and "
+                    "import a HostPointer"
+                )
+        return Space(Device(self, index), scope, allocation)
+
+    def release_import(self, space: Space) -> None:
+        """Wait until the device is done with it, and forget it; the bytes stay their owner's."""
+        allocation: Allocation = space.handle
+        if not allocation.freed and allocation.device.is_open:
+            allocation.wait(writes=True)
+            allocation.device.free(allocation)
+
+    # --- copies --------------------------------------------------------------------------------------------------
+
+    def can_copy(self, src: Space, dst: Space) -> bool:
+        """Within one device, and between a device and memory that the host can address."""
+        own = [space for space in (src, dst) if space.device.api is self]
+        if len(own) == 2:
+            return src.device == dst.device
+        return len(own) == 1 and all(s in own or s.device.capability(HostMemory) is not None for s in (src, dst))
+
+    def copy_data_from_to(
+        self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
+    ) -> Event | None:
+        """Queue ``vkCmdCopyBuffer``; a copy from or to host memory is done on return."""
+        if not self.can_copy(src.space, dst.space):
+            raise InputError(
+                f"vulkan cannot copy from {src.space.device} to {dst.space.device}; copy by way of the host"
+            )
+        owner = dst.space if dst.space.device.api is self else src.space
+        queue = self._timeline(owner.device.index, stream)
+        for end in (src, dst):
+            self._check_region(end, nbytes)
+        if nbytes == 0:
+            return None
+        device = queue.device
+        if src.space.device.api is not self:
+            copy_from_host(device, queue, _host_address(src), dst.space.handle, dst.byte_offset, nbytes)
+            return None
+        if dst.space.device.api is not self:
+            copy_to_host(device, queue, src.space.handle, src.byte_offset, _host_address(dst), nbytes)
+            return None
+        if src.space.handle is dst.space.handle:
+            distance = abs(src.byte_offset - dst.byte_offset)
+            if distance == 0:
+                return None
+            if distance < nbytes:
+                raise InputError(
+                    f"vulkan: a copy of {nbytes} bytes from {src.byte_offset} to {dst.byte_offset} of one space "
+                    "overlaps; give ranges that are apart"
+                )
+        step = Copy(src.space.handle, src.byte_offset, dst.space.handle, dst.byte_offset, nbytes)
+        return self._do(queue, step)
+
+    # --- streams and events --------------------------------------------------------------------------------------
+
+    def create_stream(self, index: int) -> Stream:
+        """A stream with a semaphore of its own; nothing orders it with the others."""
+        return Stream(Device(self, index), Timeline(self.logical(index)))
+
+    def free_stream(self, stream: Stream) -> None:
+        """What is queued is still done; nothing more may be queued."""
+        timeline = self._timeline(stream.device.index, stream)
+        timeline.alive = False
+
+    def set_stream(self, index: int, stream: Stream | None) -> None:
+        """Vulkan has no current stream; nothing changes."""
+        self._timeline(index, stream)
+
+    def stream_sync(self, index: int, stream: Stream | None) -> None:
+        """Wait, interruptibly, for all that is queued on ``stream``."""
+        self._timeline(index, stream).drain()
+
+    def sync_stream_from_to(self, index: int, source: Stream | None, target: Stream | None) -> None:
+        """Have the next batch of ``target`` wait for all that is on ``source`` now."""
+        first, second = self._timeline(index, source), self._timeline(index, target)
+        for timeline, count in (*first.waits.items(), (first, first.submitted)):
+            if timeline is not second:
+                second.waits[timeline] = max(count, second.waits.get(timeline, 0))
+
+    def record_event(self, index: int, stream: Stream | None) -> Point:
+        """A point of the stream, with the device's time where the driver has a clock."""
+        timeline = self._timeline(index, stream)
+        return timeline.device.submit(timeline, (), timed=True)
+
+    def wait_event(self, index: int, stream: Stream | None, event: Event) -> None:
+        """Have the next batch of ``stream`` wait for ``event``; one of another device is waited for here."""
+        timeline = self._timeline(index, stream)
+        if isinstance(event, Point) and event.stream.device is timeline.device:
+            if event.stream is not timeline:
+                timeline.waits[event.stream] = max(event.count, timeline.waits.get(event.stream, 0))
+        else:
+            event.synchronize()
+
+    def event_query(self, event: Event) -> bool:
+        """As ``event.query()``."""
+        return event.query()
+
+    def event_synchronize(self, event: Event, timeout: float | None) -> bool:
+        """As ``event.synchronize(timeout)``."""
+        return event.synchronize(timeout)
+
+    def elapsed_ms(self, start: Event, end: Event) -> float | None:
+        """By the device's clock; None between points that are not done, or without a clock."""
+        return elapsed_ms(start, end) if isinstance(start, Point) and isinstance(end, Point) else None
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    def _do(self, timeline: Timeline, step: Step) -> Point:
+        return timeline.device.submit(timeline, [step])
+
+    def _connect(self) -> Instance | None:
+        with self._lock:
+            if self._instance is None and self._failure is None:
+                try:
+                    self._instance = Instance()
+                except DeviceError as error:
+                    self._failure = str(error)
+            return self._instance
+
+    def _open(self, index: int, *, coherent: bool, unified: bool) -> LogicalDevice:
+        instance = self._connect()
+        found = [] if instance is None else instance.devices
+        if instance is None or not 0 <= index < len(found):
+            legal = f"0 to {len(found) - 1}" if found else "none: " + "; ".join(self.discovery())
+            raise DeviceIndexError(f"device vulkan:{index} does not exist; legal indices: {legal}")
+        device = LogicalDevice(instance, found[index], f"vulkan:{index}", coherent=coherent, unified=unified)
+        try:
+            probe(device)
+        except BaseException:
+            device.close()
+            raise
+        return device
+
+    def _allocation(self, space: Space) -> Allocation:
+        allocation: Allocation = space.handle
+        allocation.device.check_open()
+        if allocation.freed:
+            raise UseAfterFreeError(f"a space of {space.device} is used after it was freed; allocate another one")
+        return allocation
+
+    def _timeline(self, index: int, stream: Stream | None) -> Timeline:
+        if stream is None:
+            return self.logical(index).stream
+        if stream.device.api is not self or stream.device.index != index:
+            raise InputError(f"a stream of {stream.device} was given to vulkan:{index}; a stream belongs to one device")
+        timeline: Timeline = stream.handle
+        timeline.device.check_open()
+        if not timeline.alive:
+            raise UseAfterFreeError(f"a stream of {stream.device} is used after it was freed; create another one")
+        return timeline
+
+    def _check_region(self, region: Region, nbytes: int) -> None:
+        size = self._allocation(region.space).nbytes if region.space.device.api is self else None
+        if nbytes < 0 or region.byte_offset < 0 or (size is not None and region.byte_offset > size - nbytes):
+            raise InputError(f"vulkan: {nbytes} bytes from {region.byte_offset} do not lie in a space of {size} bytes")
+
+    def _clipped(self, region: Region, nbytes: int) -> tuple[int, int]:
+        """The range that a barrier is for; the runtime rounds to granules, which may leave the space."""
+        size = region.space.handle.nbytes
+        start, stop = max(0, region.byte_offset), min(size, region.byte_offset + nbytes)
+        return start, max(start, stop)
+
+
+def _host_address(region: Region) -> int:
+    host = region.space.device.capability(HostMemory)
+    if host is None:
+        raise HostViewError(f"{region.space.device} has no memory that the host can address")
+    return host.host_pointer(region.space) + region.byte_offset
+
+
+def _close_at_exit(api: VulkanDeviceAPI) -> None:
+    """Drivers have threads: they must be still when the interpreter goes."""
+    known, process = ref(api), os.getpid()
+
+    def close() -> None:
+        found = known()
+        if found is not None and os.getpid() == process:
+            for index in tuple(found._opened):
+                try:
+                    found.close(index)
+                except DeviceLostError:
+                    continue
+
+    atexit.register(close)

@@ -1,0 +1,67 @@
+"""The answers to DeviceAttr, and the options of a Target, from what a driver states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from landbridge.device.attr import DeviceAttr
+from landbridge.devices.vulkan import flags
+from landbridge.devices.vulkan.logical_device import LogicalDevice
+from landbridge.devices.vulkan.physical_device import PhysicalDevice
+from landbridge.memory_kind import GLOBAL_SCOPE
+
+
+def attribute(physical: PhysicalDevice, attr: DeviceAttr) -> object | None:
+    """The value of ``attr``; None where Vulkan has no such question."""
+    match attr:
+        case DeviceAttr.PRODUCT_NAME:
+            return physical.name
+        case DeviceAttr.VENDOR:
+            return physical.vendor
+        case DeviceAttr.DRIVER_VERSION:
+            return physical.driver
+        case DeviceAttr.MAX_THREADS_PER_BLOCK:
+            return int(physical.limits.maxComputeWorkGroupInvocations)
+        case DeviceAttr.TOTAL_MEMORY:
+            local = {t.heap: t.heap_bytes for t in physical.memory_types if t.heap_is_local}
+            return sum(local.values()) or None
+        case DeviceAttr.FEATURES:
+            return tuple(sorted(physical.features | physical.extensions))
+    return None
+
+
+def target_properties(device: LogicalDevice) -> dict[str, Any]:
+    """Options of the target kind ``vulkan`` for ``device``.
+
+    A driver that runs on the host's CPU has no shared memory of its own: it is ordinary memory.
+    """
+    physical, limits = device.physical, device.physical.limits
+    memory = device.scopes[GLOBAL_SCOPE]
+    sizes = tuple(limits.maxComputeWorkGroupSize)
+    visible = [t for t in device.scopes.values() if t.has(flags.MEMORY_HOST_VISIBLE)]
+    narrow = {"shaderInt8", "shaderInt16", "storageBuffer8BitAccess", "storageBuffer16BitAccess"}
+    return {
+        "kind": "vulkan",
+        "max-workgroup-size": limits.maxComputeWorkGroupInvocations,
+        "max-workgroup-size-x": sizes[0],
+        "max-workgroup-size-y": sizes[1],
+        "max-workgroup-size-z": sizes[2],
+        "max-workgroups": min(limits.maxComputeWorkGroupCount),
+        "local-memory-bytes": limits.maxComputeSharedMemorySize,
+        "dedicated-local-memory": physical.device_type != "CPU",
+        "subgroup-size": physical.subgroup_size,
+        "max-storage-buffers": limits.maxPerStageDescriptorStorageBuffers,
+        "push-constant-bytes": limits.maxPushConstantsSize,
+        "fp16": "shaderFloat16" in device.features,
+        "fp64": "shaderFloat64" in device.features,
+        "int64": "shaderInt64" in device.features,
+        "small-elements": narrow <= device.features,
+        "unified-memory": memory.has(flags.MEMORY_HOST_VISIBLE),
+        "coherent-memory": all(t.has(flags.MEMORY_HOST_COHERENT) for t in visible),
+        "memory-alignment": max(limits.minStorageBufferOffsetAlignment, limits.minMemoryMapAlignment),
+        "coherence-granule": limits.nonCoherentAtomSize,
+        "import-alignment": physical.import_alignment or 0,
+        "max-allocation-bytes": min(physical.max_allocation, memory.heap_bytes),
+        "max-binding-bytes": limits.maxStorageBufferRange,
+        "memory-bytes": memory.heap_bytes,
+    }

@@ -1,0 +1,109 @@
+"""Imports: memory of this process, or behind a file descriptor, used in place; or the reason why not."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Mapping
+
+from landbridge.device.space import DmaBuf, HostPointer
+from landbridge.devices.vulkan import flags, structs_work
+from landbridge.devices.vulkan.allocation import Allocation, import_as
+from landbridge.devices.vulkan.logical_device import LogicalDevice
+from landbridge.devices.vulkan.memory_types import MemoryType
+from landbridge.devices.vulkan.physical_device import DMA_BUF, HOST_IMPORT, MEMORY_FD
+from landbridge.devices.vulkan.result import result_name
+from landbridge.errors import DeviceError, LandbridgeError, OutOfMemoryError, ZeroCopyError
+
+
+def import_host(device: LogicalDevice, source: HostPointer) -> tuple[str, Allocation]:
+    """``source`` as memory of ``device``, in place, and the scope that it is of.
+
+    The address and the size must be multiples of ``minImportedHostPointerAlignment``, which drivers need not check
+    (Vulkan 1.3 specification, VkImportMemoryHostPointerInfoEXT). Raises ZeroCopyError with what was asked and found.
+    """
+    required = device.physical.import_alignment
+    what = f"{device.name} cannot use {source.nbytes} bytes of the host at {source.address:#x} in place"
+    if required is None:
+        raise ZeroCopyError(f"{what}: its driver has no {HOST_IMPORT}; copy the data, or install a driver that has it")
+    if source.nbytes <= 0 or source.address <= 0 or source.address % required or source.nbytes % required:
+        raise ZeroCopyError(
+            f"{what}: address and size must be multiples of {required} (minImportedHostPointerAlignment); the address "
+            f"is {source.address % required} bytes past one and the size {source.nbytes % required}. Take memory from "
+            f"mmap of a multiple of {required} bytes, or from lb.empty(..., device='{device.name}', host_access='rw')"
+        )
+    properties = structs_work.VkMemoryHostPointerPropertiesEXT()
+    result = device.calls.vkGetMemoryHostPointerPropertiesEXT(
+        device.handle, flags.HANDLE_HOST_ALLOCATION, source.address, ctypes.byref(properties)
+    )
+    if result < 0:
+        raise ZeroCopyError(f"{what}: the driver answered {result_name(result)}; copy the data")
+    scope, memory_type = _scope_of(device.scopes, properties.memoryTypeBits, what)
+    request = structs_work.VkImportMemoryHostPointerInfoEXT(
+        handleType=flags.HANDLE_HOST_ALLOCATION, pHostPointer=source.address
+    )
+    try:
+        return scope, import_as(
+            device,
+            memory_type,
+            request,
+            source.nbytes,
+            source.nbytes,
+            0,
+            flags.HANDLE_HOST_ALLOCATION,
+            source.address,
+        )
+    except (DeviceError, OutOfMemoryError) as error:
+        raise _refusal(what, error) from error
+
+
+def import_dma_buf(device: LogicalDevice, source: DmaBuf) -> tuple[str, Allocation]:
+    """``source`` as memory of ``device``, in place, and its scope; the descriptor stays the caller's.
+
+    Raises ZeroCopyError with the reason.
+    """
+    what = f"{device.name} cannot use {source.nbytes} bytes from {source.offset} of the dma-buf {source.fd} in place"
+    missing = [name for name in (MEMORY_FD, DMA_BUF) if name not in device.extensions]
+    if missing:
+        raise ZeroCopyError(f"{what}: its driver has no {' and no '.join(missing)}; map the dma-buf and import that")
+    alignment = device.physical.limits.minStorageBufferOffsetAlignment
+    try:
+        size = os.lseek(source.fd, 0, os.SEEK_END)
+    except OSError as error:
+        raise ZeroCopyError(f"{what}: {error}; give the descriptor of a dma-buf") from error
+    if source.nbytes <= 0 or source.offset < 0 or source.offset + source.nbytes > size or source.offset % alignment:
+        raise ZeroCopyError(
+            f"{what}: it has {size} bytes, and an offset must be a multiple of {alignment}; give a range inside it"
+        )
+    properties = structs_work.VkMemoryFdPropertiesKHR()
+    result = device.calls.vkGetMemoryFdPropertiesKHR(
+        device.handle, flags.HANDLE_DMA_BUF, source.fd, ctypes.byref(properties)
+    )
+    if result < 0:
+        raise ZeroCopyError(f"{what}: the driver answered {result_name(result)}; copy the data")
+    scope, memory_type = _scope_of(device.scopes, properties.memoryTypeBits, what)
+    own = os.dup(source.fd)  # a successful import takes the descriptor over
+    request = structs_work.VkImportMemoryFdInfoKHR(handleType=flags.HANDLE_DMA_BUF, fd=own)
+    try:
+        return scope, import_as(
+            device, memory_type, request, source.nbytes, size, source.offset, flags.HANDLE_DMA_BUF, None
+        )
+    except (DeviceError, OutOfMemoryError) as error:
+        os.close(own)
+        raise _refusal(what, error) from error
+
+
+def _scope_of(scopes: Mapping[str, MemoryType], type_bits: int, what: str) -> tuple[str, MemoryType]:
+    """The first scope whose memory type is one of ``type_bits``, those the host sees before the others."""
+    fitting = [(scope, kind) for scope, kind in scopes.items() if type_bits >> kind.index & 1]
+    fitting.sort(key=lambda pair: not pair[1].has(flags.MEMORY_HOST_VISIBLE))
+    if not fitting:
+        kinds = ", ".join(f"{scope} (type {kind.index})" for scope, kind in scopes.items())
+        raise ZeroCopyError(
+            f"{what}: the driver takes such memory as types {type_bits:#b}, and the scopes are {kinds}; copy the data"
+        )
+    return fitting[0]
+
+
+def _refusal(what: str, error: LandbridgeError) -> ZeroCopyError:
+    return ZeroCopyError(f"{what}: {error}; copy the data")

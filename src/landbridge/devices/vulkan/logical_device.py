@@ -1,0 +1,288 @@
+"""LogicalDevice: one device, open: its queue, what was made on it, and the work in flight."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from threading import RLock
+from typing import Protocol
+
+from landbridge.devices.vulkan import calls, flags, structs_device, structs_work
+from landbridge.devices.vulkan.allocation import Allocation
+from landbridge.devices.vulkan.instance import Instance
+from landbridge.devices.vulkan.memory_types import MemoryType, scopes, with_properties_hidden
+from landbridge.devices.vulkan.physical_device import DMA_BUF, HOST_IMPORT, MEMORY_FD, PhysicalDevice, enabled_features
+from landbridge.devices.vulkan.result import check, error_of
+from landbridge.devices.vulkan.structure import Chained, array, handles, texts
+from landbridge.devices.vulkan.timeline import Clock, Point, Timeline
+from landbridge.errors import DeviceLostError
+
+#: What is switched on where the device has it; nothing else is, so that SPIR-V that needs more is refused.
+_FEATURES = frozenset(
+    {
+        "timelineSemaphore",
+        "shaderFloat16",
+        "shaderFloat64",
+        "shaderInt8",
+        "shaderInt16",
+        "shaderInt64",
+        "storageBuffer8BitAccess",
+        "storageBuffer16BitAccess",
+    }
+)
+_EXTENSIONS = (HOST_IMPORT, MEMORY_FD, DMA_BUF)
+
+
+class Step(Protocol):
+    """One piece of work: what it uses, and how a command buffer says it."""
+
+    @property
+    def uses(self) -> Sequence[tuple[Allocation, bool]]:
+        """The memory it touches, and whether it writes there."""
+
+    def encode(self, device: LogicalDevice, commands: int) -> Callable[[], None] | None:
+        """Append it to ``commands``; what to call once the commands will not run again."""
+
+
+class LogicalDevice:
+    """``physical``, open. ``features`` are those switched on, ``scopes`` the memory type of each scope.
+
+    ``coherent`` and ``unified`` False use the device as if it had no coherent memory, or none it shares. Everything
+    made on it is destroyed with it. Methods may be called from any thread.
+    """
+
+    def __init__(
+        self, instance: Instance, physical: PhysicalDevice, name: str, *, coherent: bool = True, unified: bool = True
+    ) -> None:
+        self.name = name
+        self.physical = physical
+        self.features = _FEATURES & physical.features
+        self.extensions = tuple(e for e in _EXTENSIONS if e in physical.extensions)
+        self.scopes: dict[str, MemoryType] = scopes(
+            with_properties_hidden(physical.memory_types, coherent=coherent, unified=unified)
+        )
+        self._lock = RLock()
+        self._owned: dict[tuple[str, int], int] = {}
+        self._retired: list[tuple[str, int]] = []
+        self._in_flight: list[tuple[Point, Callable[[], None]]] = []
+        self._freed: list[Allocation] = []
+        self._spare_commands: list[int] = []
+        self.is_open = True
+        self.handle = _open(instance, physical, self.features, self.extensions)
+        self.calls = calls.of_device(instance.calls, self.handle)
+        queue = ctypes.c_void_p()
+        self.calls.vkGetDeviceQueue(self.handle, physical.queue_family, 0, ctypes.byref(queue))
+        self.queue = queue.value
+        self._pool = self.create(
+            "CommandPool",
+            structs_work.VkCommandPoolCreateInfo(
+                flags=flags.COMMAND_POOL_RESET, queueFamilyIndex=physical.queue_family
+            ),
+        )
+        #: The in-order queue that all threads share.
+        self.stream = Timeline(self)
+
+    # --- what the driver makes -----------------------------------------------------------------------------------
+
+    def create(self, kind: str, request: Chained) -> int:
+        """A new object of ``kind`` ("Buffer", "Memory", ...); it ends by ``destroy``, ``retire`` or with the device."""
+        self.check_open()
+        handle = ctypes.c_uint64()
+        maker = "vkAllocateMemory" if kind == "Memory" else f"vkCreate{kind}"
+        result = getattr(self.calls, maker)(self.handle, ctypes.byref(request), None, ctypes.byref(handle))
+        check(result, f"{self.name}: {maker}")
+        self.own(kind, handle.value)
+        return handle.value
+
+    def own(self, kind: str, handle: int) -> None:
+        """Destroy ``handle`` with the device at the latest. Drivers may give one handle twice: each time counts."""
+        with self._lock:
+            self._owned[kind, handle] = self._owned.get((kind, handle), 0) + 1
+
+    def destroy(self, kind: str, handle: int) -> None:
+        """Destroy what ``create`` gave; nothing happens once the device is closed."""
+        with self._lock:
+            left = self._owned.get((kind, handle), 0)
+            if left > 1:
+                self._owned[kind, handle] = left - 1
+            elif left:
+                del self._owned[kind, handle]
+            if left:
+                self._end(kind, handle)
+
+    def retire(self, kind: str, handle: int) -> None:
+        """Have ``handle`` destroyed soon, by a thread that is not in the middle of something: for finalizers."""
+        self._retired.append((kind, handle))
+
+    def check_open(self) -> None:
+        """Raise DeviceLostError when the device was closed, so that no handle of it reaches the driver."""
+        if not self.is_open:
+            raise DeviceLostError(f"{self.name} was closed; what was made on it is gone")
+
+    def close(self) -> None:
+        """Wait for the queue, then destroy everything; twice is once. A device that is lost waits for nothing."""
+        with self._lock:
+            if not self.is_open:
+                return
+            self.calls.vkDeviceWaitIdle(self.handle)
+            self.is_open = False
+            self._in_flight.clear()
+            self._freed.clear()
+            for (kind, handle), times in reversed(tuple(self._owned.items())):
+                for _ in range(times):
+                    self._end(kind, handle)
+            self._owned.clear()
+            self.calls.vkDestroyDevice(self.handle, None)
+
+    # --- work ----------------------------------------------------------------------------------------------------
+
+    def submit(self, stream: Timeline, steps: Sequence[Step], *, timed: bool = False) -> Point:
+        """Queue ``steps``, in order, as one batch of ``stream``; ``timed`` reads the clock at its end."""
+        with self._lock:
+            self.collect()
+            commands = self.begin_commands(flags.COMMAND_ONE_TIME)
+            releases = self.encode(commands, steps)
+            clock = Clock(self) if timed and self.physical.timestamp_bits else None
+            if clock is not None:
+                clock.encode(commands)
+            self.end_commands(commands)
+            uses = [use for step in steps for use in step.uses]
+            point = self.enqueue(stream, commands, uses)
+            point.clock = clock
+            self._in_flight.append((point, lambda: self._reuse(commands, releases)))
+            return point
+
+    def encode(self, commands: int, steps: Sequence[Step]) -> list[Callable[[], None]]:
+        """Append ``steps`` to ``commands``, each after the one before; what to call once they will not run again."""
+        releases = []
+        for i, step in enumerate(steps):
+            if i:
+                self._order(
+                    commands, flags.STAGE_COMPUTE | flags.STAGE_TRANSFER, flags.ACCESS_READ | flags.ACCESS_WRITE
+                )
+            release = step.encode(self, commands)
+            if release is not None:
+                releases.append(release)
+        # A semaphore alone does not make writes visible to the host.
+        self._order(commands, flags.STAGE_HOST, flags.ACCESS_HOST_READ | flags.ACCESS_HOST_WRITE)
+        return releases
+
+    def begin_commands(self, usage: int) -> int:
+        """A command buffer that takes commands until ``end_commands``."""
+        with self._lock:
+            commands = self._spare_commands.pop() if self._spare_commands else self._new_commands()
+            request = structs_work.VkCommandBufferBeginInfo(flags=usage)
+            check(self.calls.vkBeginCommandBuffer(commands, ctypes.byref(request)), f"{self.name}: recording commands")
+            return commands
+
+    def end_commands(self, commands: int) -> None:
+        """Make ``commands`` ready to be queued."""
+        check(self.calls.vkEndCommandBuffer(commands), f"{self.name}: recording commands")
+
+    def give_back_commands(self, commands: int) -> None:
+        """Let ``commands``, which will not run again, be recorded anew."""
+        with self._lock:
+            self._spare_commands.append(commands)
+
+    def enqueue(self, stream: Timeline, commands: int, uses: Sequence[tuple[Allocation, bool]]) -> Point:
+        """Queue ``commands`` on ``stream`` after all before on it, and after what the stream was told to wait for."""
+        with self._lock:
+            self.check_open()
+            before = dict(stream.waits)
+            if stream.submitted:
+                before[stream] = stream.submitted
+            before = {other: count for other, count in before.items() if not other.reached(count)}
+            count = stream.submitted + 1
+            values = structs_work.VkTimelineSemaphoreSubmitInfo(
+                waitSemaphoreValueCount=len(before),
+                pWaitSemaphoreValues=handles(*before.values()),
+                signalSemaphoreValueCount=1,
+                pSignalSemaphoreValues=handles(count),
+            )
+            batch = structs_work.VkSubmitInfo(
+                values,
+                waitSemaphoreCount=len(before),
+                pWaitSemaphores=handles(*(other.semaphore for other in before)),
+                pWaitDstStageMask=array(ctypes.c_uint32, [flags.STAGE_ALL] * len(before)),
+                commandBufferCount=1,
+                pCommandBuffers=array(ctypes.c_void_p, [commands]),
+                signalSemaphoreCount=1,
+                pSignalSemaphores=handles(stream.semaphore),
+            )
+            result = self.calls.vkQueueSubmit(self.queue, 1, ctypes.byref(batch), 0)
+            if result < 0:
+                raise error_of(result, f"{self.name}: submitting work")
+            stream.submitted = count
+            stream.waits.clear()
+            point = Point(stream, count)
+            for allocation, writes in uses:
+                allocation.note_use(point, writes=writes)
+            return point
+
+    def free(self, allocation: Allocation) -> None:
+        """Destroy ``allocation`` when the last batch that uses it is done."""
+        with self._lock:
+            if self.is_open:
+                allocation.freed = True
+                self._freed.append(allocation)
+                self.collect()
+
+    def collect(self) -> None:
+        """Let go of what was waiting for work that is done by now."""
+        with self._lock:
+            while self._retired:
+                self.destroy(*self._retired.pop())
+            waiting = self._in_flight
+            self._in_flight = []
+            for point, release in waiting:
+                if point.query():
+                    release()
+                else:
+                    self._in_flight.append((point, release))
+            freed, self._freed = self._freed, []
+            for allocation in freed:
+                if allocation.is_idle():
+                    self.destroy("Buffer", allocation.buffer)
+                    self.destroy("Memory", allocation.memory)
+                else:
+                    self._freed.append(allocation)
+
+    def _end(self, kind: str, handle: int) -> None:
+        ender = "vkFreeMemory" if kind == "Memory" else f"vkDestroy{kind}"
+        getattr(self.calls, ender)(self.handle, handle, None)
+
+    def _reuse(self, commands: int, releases: list[Callable[[], None]]) -> None:
+        for release in releases:
+            release()
+        self._spare_commands.append(commands)
+
+    def _new_commands(self) -> int:
+        request = structs_work.VkCommandBufferAllocateInfo(commandPool=self._pool, commandBufferCount=1)
+        found = ctypes.c_void_p()
+        result = self.calls.vkAllocateCommandBuffers(self.handle, ctypes.byref(request), ctypes.byref(found))
+        check(result, f"{self.name}: a command buffer")
+        return found.value or 0
+
+    def _order(self, commands: int, stages: int, accesses: int) -> None:
+        """What ``stages`` do from here on sees all that was written before."""
+        barrier = structs_work.VkMemoryBarrier(srcAccessMask=flags.ACCESS_WRITE, dstAccessMask=accesses)
+        before = flags.STAGE_COMPUTE | flags.STAGE_TRANSFER
+        self.calls.vkCmdPipelineBarrier(commands, before, stages, 0, 1, ctypes.byref(barrier), 0, None, 0, None)
+
+
+def _open(instance: Instance, physical: PhysicalDevice, features: frozenset[str], extensions: tuple[str, ...]) -> int:
+    priorities = array(ctypes.c_float, [1.0])
+    queue = structs_device.VkDeviceQueueCreateInfo(
+        queueFamilyIndex=physical.queue_family, queueCount=1, pQueuePriorities=priorities
+    )
+    request = structs_device.VkDeviceCreateInfo(
+        enabled_features(features),
+        queueCreateInfoCount=1,
+        pQueueCreateInfos=ctypes.pointer(queue),
+        enabledExtensionCount=len(extensions),
+        ppEnabledExtensionNames=texts(extensions),
+    )
+    handle = ctypes.c_void_p()
+    result = instance.calls.vkCreateDevice(physical.handle, ctypes.byref(request), None, ctypes.byref(handle))
+    check(result, f"opening the Vulkan device {physical.name}")
+    return handle.value or 0

@@ -1,0 +1,32 @@
+"""The probe of a device that was just opened: a driver may list one that does no work."""
+
+from __future__ import annotations
+
+import ctypes
+
+from landbridge.devices.vulkan.allocation import allocate
+from landbridge.devices.vulkan.copies import Copy, copy_from_host, copy_to_host
+from landbridge.devices.vulkan.logical_device import LogicalDevice
+from landbridge.errors import DeviceError
+from landbridge.memory_kind import GLOBAL_SCOPE
+
+_BYTES = 256
+
+
+def probe(device: LogicalDevice) -> None:
+    """Send a few bytes, copy them there, and read them back; raises DeviceError when others come."""
+    sent = ctypes.create_string_buffer(bytes(range(_BYTES)), _BYTES)
+    got = ctypes.create_string_buffer(_BYTES)
+    spaces = [allocate(device, device.scopes[GLOBAL_SCOPE], _BYTES, 1) for _ in range(2)]
+    try:
+        copy_from_host(device, device.stream, ctypes.addressof(sent), spaces[0], 0, _BYTES)
+        device.submit(device.stream, [Copy(spaces[0], 0, spaces[1], 0, _BYTES)])
+        copy_to_host(device, device.stream, spaces[1], 0, ctypes.addressof(got), _BYTES)
+    finally:
+        for space in spaces:
+            device.free(space)
+    if got.raw != sent.raw:
+        raise DeviceError(
+            f"{device.name} ({device.physical.name}, {device.physical.driver}) is listed by its driver, and bytes "
+            "copied on it come back changed; update the driver"
+        )

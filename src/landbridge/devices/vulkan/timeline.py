@@ -1,0 +1,130 @@
+"""Streams and events: a stream is a semaphore that counts its batches, an event is a count it reaches.
+
+Every batch waits for the one before it on its stream, and so orders execution and memory on any queue of the driver
+(Vulkan 1.3 specification, section 7.4 "Semaphores").
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from typing import TYPE_CHECKING
+
+from landbridge.devices.vulkan import flags, structs_work
+from landbridge.devices.vulkan.result import TIMEOUT, check
+from landbridge.devices.vulkan.structure import handles
+
+if TYPE_CHECKING:
+    from landbridge.devices.vulkan.logical_device import LogicalDevice
+
+#: Longest sleep inside the driver, in seconds, so that Ctrl-C is answered.
+_SLICE = 0.05
+
+
+class Timeline:
+    """One in-order stream of ``device``. ``submitted`` batches were given to the queue; ``alive`` until it is freed.
+
+    ``waits`` are counts of other streams that the next batch waits for.
+    """
+
+    def __init__(self, device: LogicalDevice) -> None:
+        kind = structs_work.VkSemaphoreTypeCreateInfo(semaphoreType=flags.SEMAPHORE_TIMELINE, initialValue=0)
+        self.device = device
+        self.semaphore = device.create("Semaphore", structs_work.VkSemaphoreCreateInfo(kind))
+        self.submitted = 0
+        self.alive = True
+        self.waits: dict[Timeline, int] = {}
+        self._completed = 0
+
+    def reached(self, count: int) -> bool:
+        """Whether ``count`` batches are done."""
+        if self._completed < count:
+            self.device.check_open()
+            value = ctypes.c_uint64()
+            calls = self.device.calls
+            result = calls.vkGetSemaphoreCounterValue(self.device.handle, self.semaphore, ctypes.byref(value))
+            check(result, "asking how far a stream is")
+            self._completed = max(self._completed, value.value)
+        return self._completed >= count
+
+    def wait(self, count: int, timeout: float | None = None) -> bool:
+        """Wait at most ``timeout`` seconds (None: for ever), interruptibly, until ``count`` batches are done."""
+        if self.reached(count):
+            return True
+        deadline = None if timeout is None else time.monotonic() + timeout
+        semaphores, values = handles(self.semaphore), handles(count)
+        request = structs_work.VkSemaphoreWaitInfo(semaphoreCount=1, pSemaphores=semaphores, pValues=values)
+        while True:
+            left = _SLICE if deadline is None else max(0.0, min(_SLICE, deadline - time.monotonic()))
+            self.device.check_open()
+            calls = self.device.calls
+            result = calls.vkWaitSemaphores(self.device.handle, ctypes.byref(request), int(left * 1e9))
+            check(result, "waiting for a stream")
+            if result != TIMEOUT:
+                self._completed = max(self._completed, count)
+                return True
+            if deadline is not None and time.monotonic() >= deadline:
+                return False
+
+    def drain(self) -> None:
+        """Wait for all that was submitted, and for what the next batch would have waited for."""
+        for other, count in tuple(self.waits.items()):
+            other.wait(count)
+        self.wait(self.submitted)
+
+
+class Point:
+    """An Event: the first ``count`` batches of ``stream``. ``clock`` holds its time where it was to be timed."""
+
+    __slots__ = ("clock", "count", "stream")
+
+    def __init__(self, stream: Timeline, count: int, clock: Clock | None = None) -> None:
+        self.stream = stream
+        self.count = count
+        self.clock = clock
+
+    def query(self) -> bool:
+        """Whether everything before this point has completed."""
+        return self.stream.reached(self.count)
+
+    def synchronize(self, timeout: float | None = None) -> bool:
+        """Wait at most ``timeout`` seconds (None: for ever), interruptibly; whether it has completed."""
+        return self.stream.wait(self.count, timeout)
+
+
+class Clock:
+    """One reading of the device's clock, of which ``bits`` are valid and one tick is ``period`` nanoseconds."""
+
+    def __init__(self, device: LogicalDevice) -> None:
+        self.device = device
+        self.bits = device.physical.timestamp_bits
+        self.period = device.physical.limits.timestampPeriod
+        request = structs_work.VkQueryPoolCreateInfo(queryType=flags.QUERY_TIMESTAMP, queryCount=1)
+        self.pool = device.create("QueryPool", request)
+
+    def encode(self, commands: int) -> None:
+        """Read the clock when everything before in ``commands`` is done."""
+        calls = self.device.calls
+        calls.vkCmdResetQueryPool(commands, self.pool, 0, 1)
+        calls.vkCmdWriteTimestamp(commands, flags.STAGE_BOTTOM, self.pool, 0)
+
+    def ticks(self) -> int:
+        """What was read; call it when the batch is done."""
+        self.device.check_open()
+        value = ctypes.c_uint64()
+        result = self.device.calls.vkGetQueryPoolResults(
+            self.device.handle, self.pool, 0, 1, 8, ctypes.byref(value), 8, flags.QUERY_RESULT_64
+        )
+        check(result, "reading the device's clock")
+        return value.value
+
+    def __del__(self) -> None:
+        self.device.retire("QueryPool", self.pool)
+
+
+def elapsed_ms(start: Point, end: Point) -> float | None:
+    """Milliseconds between two completed points by the device's clock; None where they were not timed."""
+    if start.clock is None or end.clock is None or not (start.query() and end.query()):
+        return None
+    ticks = (end.clock.ticks() - start.clock.ticks()) & ((1 << end.clock.bits) - 1)
+    return float(ticks * end.clock.period / 1e6)
