@@ -18,8 +18,9 @@ from landbridge.device.stream import Stream
 from landbridge.errors import InputError, OutOfMemoryError
 from landbridge.memory.allocators.arena import ArenaAllocator
 from landbridge.memory.allocators.base import Block
-from landbridge.memory.allocators.default import default_allocator, set_default_allocator, trim
+from landbridge.memory.allocators.default import default_allocator, set_default_allocator
 from landbridge.memory.allocators.failure_callback import FailureCallbackAllocator
+from landbridge.memory.allocators.keepers import trim
 from landbridge.memory.allocators.limiting import LimitingAllocator
 from landbridge.memory.allocators.logging import LoggingAllocator
 from landbridge.memory.allocators.naive import NaiveAllocator

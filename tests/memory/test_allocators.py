@@ -16,8 +16,10 @@ from landbridge.device.device import Device
 from landbridge.device.registry import device
 from landbridge.errors import InputError, OutOfMemoryError
 from landbridge.memory.allocators.base import Block
-from landbridge.memory.allocators.default import allocate_or_trim, default_allocator, trim
+from landbridge.memory.allocators.default import default_allocator
+from landbridge.memory.allocators.keepers import trim
 from landbridge.memory.allocators.naive import NaiveAllocator
+from landbridge.memory.allocators.out_of_memory import allocate_or_trim
 from landbridge.memory.allocators.pooled import PooledAllocator
 from tests.device.queueing_device import QueueingDeviceAPI
 

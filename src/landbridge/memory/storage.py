@@ -28,7 +28,8 @@ from landbridge.errors import (
     ZeroCopyError,
 )
 from landbridge.memory.allocators.base import Allocator, NdSize, Queue, Size, Use, bytes_of, wait_for
-from landbridge.memory.allocators.default import allocate_or_trim, default_allocator
+from landbridge.memory.allocators.default import default_allocator
+from landbridge.memory.allocators.out_of_memory import allocate_or_trim
 from landbridge.memory.coherence import Coherence
 from landbridge.memory.rows import check_space, lies_in_a_table, span_of
 from landbridge.memory_kind import MemoryKind

@@ -12,7 +12,7 @@ from landbridge.device.stream import current_device
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.dtypes import dtype_name
 from landbridge.errors import InputError
-from landbridge.memory.allocators.base import NdSize, Size
+from landbridge.memory.allocators.base import Allocator, NdSize, Size
 from landbridge.memory.storage import allocate, import_memory
 from landbridge.memory_kind import HOST_ACCESSES, HostAccess
 from landbridge.physical_shape import nd_bytes, physical_shape, separators_for
@@ -30,6 +30,7 @@ def empty(
     alignment: int | None = None,
     host_access: HostAccess | None = None,
     axis_separators: Sequence[int] | None = None,
+    allocator: Allocator | None = None,
 ) -> Tensor:
     """A new dense Tensor whose elements are undefined, in ``scope`` of ``device`` (None: the current one).
 
@@ -37,7 +38,8 @@ def empty(
     to do with the bytes in place; memory asked for so is made to be shared, which on the host itself means that
     others can map it and that huge pages are rare. ``axis_separators``: in a scope of more than one dimension, the
     axes at which each but the first begins; with ``[2]`` the first two axes count rows and the others lie in one.
-    None is an axis for each dimension. Raises InputError for what is not legal and OutOfMemoryError.
+    None is an axis for each dimension. ``allocator``: of this scope, None for the process's. Raises InputError for what
+    is not legal and OutOfMemoryError.
     """
     name = dtype_facts(dtype).name if type(dtype) is str else dtype_name(dtype)
     extents = check_shape((shape,) if isinstance(shape, int) else shape, name)
@@ -61,7 +63,7 @@ def empty(
             f"{kind.max_bytes}"
         )
     shared = host_access not in (None, "none")
-    storage = allocate(where, size, scope=scope, alignment=alignment or 1, shared=shared)
+    storage = allocate(where, size, scope=scope, alignment=alignment or 1, shared=shared, allocator=allocator)
     return tensor_in_rows(storage, name, extents, separators) if separators else Tensor(storage, name, extents)
 
 

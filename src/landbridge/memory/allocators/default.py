@@ -1,5 +1,4 @@
-"""The allocators of the process: by name for each scope, the one a scope uses unless a caller brings another, and what
-happens when memory runs out."""
+"""The allocators of the process: the one each scope uses unless a caller brings another, and those that have a name."""
 
 from __future__ import annotations
 
@@ -8,19 +7,17 @@ from threading import Lock
 
 from landbridge.device.device import Device
 from landbridge.device.state import DeviceState
-from landbridge.errors import InputError, OutOfMemoryError
-from landbridge.memory.allocators.adaptor import Adaptor
-from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, bytes_of
-from landbridge.memory.allocators.keepers import trim
+from landbridge.errors import InputError
+from landbridge.memory.allocators.base import Allocator
+from landbridge.memory.allocators.memory_cfg import MemoryCfg, check_memory_cfg, choice
 from landbridge.memory.allocators.naive import NaiveAllocator
 from landbridge.memory.allocators.pooled import PooledAllocator
 from landbridge.memory_kind import MemoryKind, normalize_scope
 
-#: What a scope may be asked to use by name.
-ALLOCATOR_NAMES = ("pooled", "naive")
-
 _named: dict[tuple[DeviceState, str, bool, str], Allocator] = {}
 _chosen: dict[tuple[DeviceState, str], Allocator] = {}
+_cfg: MemoryCfg = {}
+_in_use: dict[tuple[DeviceState, str, bool], Allocator] = {}  # what default_allocator found
 _lock = Lock()
 
 
@@ -30,20 +27,47 @@ def _start_anew() -> None:
     _lock = Lock()
     _named.clear()
     _chosen.clear()
+    _in_use.clear()
 
 
 os.register_at_fork(after_in_child=_start_anew)
 
 
 def default_allocator(device: Device, scope: str = "global", *, shared: bool = False) -> Allocator:
-    """The process's allocator of ``scope``: the one that was set, else pooled where the kind prefers that.
+    """The process's allocator of ``scope``: what was set, else pooled where the kind prefers that, else naive.
 
-    ``shared``: of memory that other processes and devices can map.
+    ``shared``: of memory that other processes and devices can map; never an Allocator that was set.
     """
-    if not shared and (chosen := _chosen.get((device.state, normalize_scope(scope)))) is not None:
-        return chosen
-    kind = device.memory_kind(scope)
-    return named_allocator(device, scope, kind.allocators[0] if kind.ndim == 1 else "naive", shared=shared)
+    key = (device.state, scope or "global", shared)
+    found = _in_use.get(key)
+    if found is None:
+        chosen = None if shared else _chosen.get((device.state, normalize_scope(scope)))
+        if chosen is None:
+            chosen = configured_allocator(_cfg, device, scope, shared=shared)
+        found = chosen or named_allocator(device, scope, preferred_allocator(device.memory_kind(scope)), shared=shared)
+        with _lock:
+            _in_use[key] = found
+    return found
+
+
+def configured_allocator(cfg: MemoryCfg, device: Device, scope: str, *, shared: bool = False) -> Allocator | None:
+    """The allocator that a checked ``cfg`` gives ``scope``, None where it says nothing.
+
+    A name for a whole device, or for all memory, leaves scopes that do not allow it to their own; one for a scope
+    raises InputError.
+    """
+    found = choice(cfg, device, scope)
+    if not isinstance(found, str):
+        if found is not None and found.device != device:
+            raise InputError(
+                f"memory_cfg has an allocator of another life of {device}, which was lost; make one of the reopened "
+                "device"
+            )
+        return None if shared else found
+    exact = not isinstance(cfg, str) and (str(device), normalize_scope(scope)) in cfg
+    if not exact and found not in _legal_names(device.memory_kind(scope)):
+        return None
+    return named_allocator(device, scope, found, shared=shared)
 
 
 def named_allocator(device: Device, scope: str, name: str, *, shared: bool = False) -> Allocator:
@@ -52,11 +76,10 @@ def named_allocator(device: Device, scope: str, name: str, *, shared: bool = Fal
     found = _named.get(key)
     if found is None:
         kind = device.memory_kind(scope)
-        legal = kind.allocators if kind.ndim == 1 else ("naive",)
-        if name not in legal:
+        if name not in _legal_names(kind):
             raise InputError(
-                f"allocator {name!r} asked for scope {kind.scope!r} of {device}; legal: {', '.join(legal)}, or an "
-                "Allocator of that scope"
+                f"allocator {name!r} asked for scope {kind.scope!r} of {device}; legal: "
+                f"{', '.join(_legal_names(kind))}, or an Allocator of that scope"
             )
         made: Allocator = NaiveAllocator(device, scope, shared=shared)
         if name == "pooled":
@@ -64,6 +87,15 @@ def named_allocator(device: Device, scope: str, name: str, *, shared: bool = Fal
         with _lock:
             found = _named.setdefault(key, made)
     return found
+
+
+def preferred_allocator(kind: MemoryKind) -> str:
+    """The name of the allocator that ``kind`` uses when nobody says otherwise."""
+    return _legal_names(kind)[0]
+
+
+def _legal_names(kind: MemoryKind) -> tuple[str, ...]:
+    return kind.allocators if kind.ndim == 1 else ("naive",)
 
 
 def block_granule(kind: MemoryKind) -> int:
@@ -81,30 +113,20 @@ def set_default_allocator(allocator: Allocator) -> Allocator:
     before = default_allocator(allocator.device, allocator.scope)
     with _lock:
         _chosen[allocator.device.state, allocator.scope] = allocator
+        _in_use.clear()
     return before
 
 
-def allocate_or_trim(allocator: Allocator, size: Size, alignment: int, queue: Queue | None = None) -> Block:
-    """A block of ``allocator``; when there is none, the device's pools are trimmed and it is asked once more."""
-    try:
-        return allocator.allocate(size, alignment, queue)
-    except OutOfMemoryError:
-        given_back = trim(allocator.device)
-    try:
-        return allocator.allocate(size, alignment, queue)
-    except OutOfMemoryError as error:
-        raise OutOfMemoryError(
-            f"{allocator.device} {allocator.scope}: {bytes_of(size)} bytes asked, {_room(allocator)}. {given_back} "
-            f"unused bytes of its pools were given back first, and still: {error}; free tensors or ask for less"
-        ) from error
+def set_memory_cfg(cfg: MemoryCfg) -> MemoryCfg:
+    """Make ``cfg`` the process's configuration, for what is allocated from now on; returns the one before.
 
-
-def _room(allocator: Allocator) -> str:
-    """What a scope has, as far as its pool or its kind knows."""
-    while isinstance(allocator, Adaptor):
-        allocator = allocator.upstream
-    if not isinstance(allocator, PooledAllocator):
-        capacity = allocator.device.memory_kind(allocator.scope).capacity
-        return f"no pool, capacity {'unknown' if capacity is None else capacity}"
-    state = allocator.state
-    return f"{state.used_bytes} used, {state.free_bytes} free, the largest hole {state.largest_hole}"
+    ``set_default_allocator`` comes before it, a Session's ``memory_cfg`` before both. Raises InputError for what names
+    no allocator or device; a scope that a device does not have, or where the allocator is not legal, raises when it
+    is used.
+    """
+    global _cfg
+    checked = check_memory_cfg(cfg)
+    with _lock:
+        before, _cfg = _cfg, checked
+        _in_use.clear()
+    return before

@@ -118,7 +118,7 @@ class PooledAllocator:
         """A block of ``size`` rounded up to the granule, from the pool when it has one."""
         granule = self._granule
         try:
-            key = (-(-(size or 1) // granule) * granule, alignment if alignment > granule else granule)  # type: ignore[operator]
+            key = ((size or 1) + granule - 1 & -granule, alignment if alignment > granule else granule)  # type: ignore[operator]
         except TypeError:
             flat_bytes(size, f"the pool of {self.device} {self.scope}")
             raise
