@@ -35,6 +35,7 @@ TABLE, PITCHED, TEXTURE = "global.vtcm", "global.pitched", "global.texture"
 @pytest.fixture(autouse=True)
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimScratchDeviceAPI]:
     """A device of the test's own, whose guards hold at the end."""
+    registry.device("sim:scratch")  # gives the name its DLPack type
     made = SimScratchDeviceAPI(seed=7)
     monkeypatch.setitem(registry._apis, made.name, made)
     monkeypatch.setattr(registry, "_devices", {})

@@ -12,7 +12,9 @@ from landbridge.errors import BindError, InputError
 from landbridge.executable import instructions as ins
 from landbridge.executable.abi import RECORD_BRANCH_IF_ZERO, RECORD_CALL, RECORD_JUMP, RECORD_WORDS
 from landbridge.executable.executable import Function, VDevice
+from landbridge.physical_shape import check_axis_separators, physical_shape
 from landbridge.tensor import Tensor
+from landbridge.vm.block import Block, RowBlock
 from landbridge.vm.builtins import find_builtin
 from landbridge.vm.code_image import LoadedImage
 from landbridge.vm.home import Home
@@ -33,26 +35,16 @@ from landbridge.vm.program import (
 _WORTH_SHARING_BYTES = 1 << 15
 
 
-@dataclass(frozen=True)
-class Block:
-    """``nbytes`` bytes of a program's own: their host address, None where code of the host cannot use them in place,
-    and the Tensor of bytes that they are, None where no device has a part in it."""
-
-    address: int | None
-    nbytes: int
-    tensor: Tensor | None
-
-
 class Memory(Protocol):
     """Where a program's own memory is."""
 
     def home(self, vdevice: int) -> Home:
         """Where the tensors of ``vdevice`` live."""
 
-    def storage(self, instruction: ins.AllocStorage) -> Block:
+    def storage(self, instruction: ins.AllocStorage) -> Block | RowBlock:
         """A new storage."""
 
-    def constant(self, instruction: ins.LoadConstant) -> Block:
+    def constant(self, instruction: ins.LoadConstant) -> Block | RowBlock:
         """A constant."""
 
 
@@ -66,7 +58,10 @@ class NotDirectError(BindError):
 
 @dataclass(frozen=True)
 class _Place:
-    """Bytes of a register: ``nbytes`` from ``offset`` of ``block``, or of input, output or parameter ``io``."""
+    """Bytes of a register: ``nbytes`` from ``offset`` of ``block``, or of input, output or parameter ``io``.
+
+    In a RowBlock they are the rows that ``axis_separators`` make, from ``offset`` as instructions count it.
+    """
 
     io: int | None
     offset: int
@@ -74,8 +69,9 @@ class _Place:
     shape: tuple[int, ...] = ()
     dtype: str = "uint8"
     vdevice: int = 0
-    block: Block | None = None
+    block: Block | RowBlock | None = None
     name: str = ""
+    axis_separators: tuple[int, ...] = ()
 
 
 def bind_function(
@@ -103,7 +99,8 @@ class _Binder:
         self._pointers: list[tuple[int, int]] = []
         self._places: list[list[tuple[int, int]]] = [[] for _ in specs]
         self._listing: list[Step] = []
-        self._blocks: list[Block] = []
+        self._blocks: list[Block | RowBlock] = []
+        self._tables: dict[tuple[int, int, int], int] = {}
         self._needs_threads = False
 
     def program(self, instructions: Sequence[ins.Instruction]) -> Program:
@@ -147,13 +144,15 @@ class _Binder:
             case ins.AllocStorage(dst, _, vdevice):
                 self._vdevice(vdevice)
                 self._define_block(dst, self._memory.storage(instruction), vdevice)
-            case ins.AllocTensor(dst, storage, offset, shape, dtype_name, name):
+            case ins.AllocTensor(dst, storage, offset, shape, dtype_name, name, ()):
                 self._define(dst, self._part(storage, offset, shape, dtype_name, name))
+            case ins.AllocTensor(dst):
+                self._define(dst, self._rows(instruction))
             case ins.View(dst, source, offset, shape, dtype_name):
                 self._define(dst, self._part(source, offset, shape, dtype_name))
-            case ins.LoadConstant(dst, name, vdevice):
+            case ins.LoadConstant(dst, name, vdevice, axis_separators):
                 self._vdevice(vdevice)
-                self._define_block(dst, self._memory.constant(instruction), vdevice, name)
+                self._define_block(dst, self._memory.constant(instruction), vdevice, name, axis_separators)
             case ins.Call():
                 self._call(instruction)
             case ins.If(condition, then, orelse):
@@ -168,11 +167,16 @@ class _Binder:
             raise BindError(f"call of {call.function!r} in module {call.module} of {len(self._images)}")
         address = self._images[call.module].address(call.function)
         first = len(self._records)
-        self._pointers.append((first + 2, self._first_argument + len(self._arguments)))
         user = f"call {call.name or call.function!r}"
         places = [self._place(register) for register in call.args]
-        for place in places:
-            self._argument(place, user)
+        tables = [self._table(place, place.block, user) for place in places]  # before the arguments, which are together
+        self._pointers.append((first + 2, self._first_argument + len(self._arguments)))
+        for place, table in zip(places, tables, strict=True):
+            if table is None:
+                self._argument(place, user)
+            else:
+                self._pointers.append((self._first_argument + len(self._arguments), table))
+                self._arguments.append(0)
         self._needs_threads |= call.tasks > 1 and sum(place.nbytes for place in places) >= _WORTH_SHARING_BYTES
         self._records += [RECORD_CALL, address, 0, call.tasks]
         if call.moves_bytes:
@@ -244,6 +248,8 @@ class _Binder:
     def _end(self, place: _Place) -> CopyEnd:
         """One end of a copy: by address in memory of the host, else the device's Tensor."""
         block = place.block
+        if isinstance(block, RowBlock):
+            return block.part(place.offset, place.shape, place.dtype, place.axis_separators)
         if block is None and self._is_direct(place):
             return self._host_tensor(place, "a copy")
         if block is None:
@@ -254,6 +260,8 @@ class _Binder:
 
     def _is_direct(self, place: _Place) -> bool:
         """Whether code of the host can use ``place``. Parameters are in memory of the host."""
+        if isinstance(place.block, RowBlock):
+            return place.block.is_direct
         if place.block is not None:
             return place.block.address is not None
         return cast(int, place.io) >= self._first_parameter or self._memory.home(place.vdevice).is_direct
@@ -267,6 +275,11 @@ class _Binder:
                 'one, or compile with on_mismatch="copy"',
                 place.vdevice,
             )
+        if isinstance(place.block, RowBlock):
+            raise BindError(
+                f"{user} uses tensor {place.name!r}, which lies in rows of {self._memory.home(place.vdevice)}, as flat "
+                "memory; compile the model again"
+            )
         return 0 if place.block is None else cast(int, place.block.address) + place.offset
 
     def _argument(self, place: _Place, user: str) -> int:
@@ -277,12 +290,65 @@ class _Binder:
             self._places[place.io].append((word, place.offset))
         return word
 
-    def _define_block(self, register: int, block: Block, vdevice: int, name: str = "") -> None:
+    def _table(self, place: _Place, block: Block | RowBlock | None, user: str) -> int | None:
+        """The word where the row table of ``place`` begins; None where its address is its argument."""
+        if not isinstance(block, RowBlock):
+            return None
+        if not block.is_direct:
+            self._address(place, user)
+        count = physical_shape(place.shape, place.axis_separators)[0]
+        key = (id(block), place.offset, count)
+        if key not in self._tables:
+            self._tables[key] = self._first_argument + len(self._arguments)
+            self._arguments += block.table(place.offset, count)
+        return self._tables[key]
+
+    def _define_block(
+        self,
+        register: int,
+        block: Block | RowBlock,
+        vdevice: int,
+        name: str = "",
+        axis_separators: tuple[int, ...] = (),
+    ) -> None:
         self._blocks.append(block)
-        self._define(register, _Place(None, 0, block.nbytes, (block.nbytes,), vdevice=vdevice, block=block, name=name))
+        place = _Place(None, 0, block.nbytes, (block.nbytes,), vdevice=vdevice, block=block, name=name)
+        if isinstance(block, RowBlock) and axis_separators:  # a constant; of a storage only parts are used
+            tensor = block.tensor
+            place = replace(place, shape=tensor.shape, dtype=tensor.dtype, axis_separators=axis_separators)
+        self._define(register, place)
+
+    def _rows(self, instruction: ins.AllocTensor) -> _Place:
+        """The rows of an AllocTensor that has axis separators."""
+        whole, shape, dtype_name = self._place(instruction.storage), instruction.shape, instruction.dtype
+        nbytes = _nbytes(shape, dtype_name)
+        try:
+            separators = check_axis_separators(instruction.axis_separators, len(shape))
+        except InputError as error:
+            raise BindError(f"the program has a tensor of {error}; compile the model again") from error
+        if not isinstance(whole.block, RowBlock) or whole.axis_separators:
+            raise BindError(
+                f"tensor {instruction.name!r} has axis_separators {separators}, and register {instruction.storage} is "
+                "no storage of rows; compile the model again"
+            )
+        whole.block.check(instruction.offset, shape, dtype_name, separators)
+        return replace(
+            whole,
+            offset=instruction.offset,
+            nbytes=nbytes,
+            shape=shape,
+            dtype=dtype_name,
+            name=instruction.name,
+            axis_separators=separators,
+        )
 
     def _part(self, register: int, offset: int, shape: tuple[int, ...], dtype_name: str, name: str = "") -> _Place:
         whole = self._place(register)
+        if isinstance(whole.block, RowBlock):
+            raise BindError(
+                f"register {register} lies in rows: a tensor {dtype_name}{list(shape)} of it needs axis_separators, "
+                "and no view of it has another shape; compile the model again"
+            )
         nbytes = _nbytes(shape, dtype_name)
         if not 0 <= offset <= offset + nbytes <= whole.nbytes:
             raise BindError(

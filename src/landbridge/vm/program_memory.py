@@ -13,8 +13,9 @@ from landbridge.executable.instructions import AllocStorage, LoadConstant
 from landbridge.memory.host_array import address_of
 from landbridge.memory.storage import host_device
 from landbridge.memory.transfer import copy_tensor
+from landbridge.physical_shape import physical_shape, row_bytes
 from landbridge.tensor import Tensor, empty
-from landbridge.vm.bind import Block
+from landbridge.vm.block import Block, RowBlock
 from landbridge.vm.home import Home
 
 
@@ -36,24 +37,34 @@ class ProgramMemory:
         """Take the memory of ``vdevice`` from the host instead, for code that cannot use it in place."""
         self.homes[vdevice] = Home(host_device(), host_device().memory_kind())
 
-    def storage(self, instruction: AllocStorage) -> Block:
+    def storage(self, instruction: AllocStorage) -> Block | RowBlock:
         """A new storage, which lives as long as the program that holds its Block."""
+        if instruction.shape:
+            return self._rows(instruction)
         try:
             tensor = self.tensor((instruction.nbytes,), "uint8", instruction.vdevice, instruction.alignment)
         except InputError as error:
             raise BindError(f"the program's storage does not fit: {error}; compile the model again") from error
         return self._block(tensor, instruction.vdevice)
 
-    def constant(self, instruction: LoadConstant) -> Block:
-        """A constant: in the mapped file, no copy, unless its device cannot use that; then copied once, here."""
-        array = self._constant(instruction.name)
+    def constant(self, instruction: LoadConstant) -> Block | RowBlock:
+        """A constant: in the mapped file, no copy, unless its device cannot use that, or it must lie in rows that are
+        the device's own; then copied once, here."""
+        array, separators = self._constant(instruction.name), instruction.axis_separators
         home = self.homes[instruction.vdevice]
-        if home.is_direct:
+        if home.is_direct and home.kind.ndim == 1 and not separators:
             return Block(address_of(array), array.nbytes, None)
-        source = Tensor.from_numpy_view(array)
-        tensor = self.tensor(source.shape, source.dtype, instruction.vdevice)
-        copy_tensor(tensor, source, cause="constants:bind")
-        return self._block(tensor, instruction.vdevice)
+        source = tensor = Tensor.from_numpy_view(array)
+        if not home.is_direct or home.kind.ndim > 1:
+            try:
+                tensor = self.tensor(source.shape, source.dtype, instruction.vdevice, axis_separators=separators)
+            except InputError as error:
+                raise BindError(f"constant {instruction.name!r}: {error}; compile the model again") from error
+            copy_tensor(tensor, source, cause="constants:bind")
+        if not separators:
+            return self._block(tensor, instruction.vdevice)
+        physical = physical_shape(source.shape, separators)
+        return RowBlock(tensor, physical[0], row_bytes(physical, source.dtype), home.is_direct)
 
     def parameter(self, spec: TensorSpec) -> Tensor:
         """The first value of a parameter: in the mapped file, no copy. Raises BindError when it does not fit."""
@@ -63,10 +74,47 @@ class ProgramMemory:
             raise BindError(f"parameter {spec.name!r} of the file is {tensor!r}, not {spec}; compile it again")
         return tensor
 
-    def tensor(self, shape: tuple[int, ...], dtype: str, vdevice: int = 0, alignment: int | None = None) -> Tensor:
-        """A new Tensor, on the vdevice of inputs and outputs unless another is given."""
+    def tensor(
+        self,
+        shape: tuple[int, ...],
+        dtype: str,
+        vdevice: int = 0,
+        alignment: int | None = None,
+        axis_separators: tuple[int, ...] = (),
+    ) -> Tensor:
+        """A new Tensor, on the vdevice of inputs and outputs unless another is given.
+
+        ``axis_separators`` count where its memory has more than one dimension; without them each axis is one.
+        """
         home = self.homes[vdevice]
-        return empty(shape, dtype=dtype, device=home.device, scope=home.kind.scope, alignment=alignment)
+        separators = (axis_separators or None) if home.kind.ndim > 1 else None
+        return empty(
+            shape,
+            dtype=dtype,
+            device=home.device,
+            scope=home.kind.scope,
+            alignment=alignment,
+            axis_separators=separators,
+            allocator=home.allocator,
+        )
+
+    def _rows(self, instruction: AllocStorage) -> RowBlock:
+        """A storage of rows; flat memory can stand in for them."""
+        shape, home = instruction.shape, self.homes[instruction.vdevice]
+        try:
+            usable, rows = row_bytes(shape, instruction.dtype), shape[0]
+            if rows * usable != instruction.nbytes:
+                raise InputError(f"{instruction.nbytes} bytes of {instruction.dtype}{list(shape)}")
+            flat = home.kind.ndim == 1
+            tensor = self.tensor(
+                (instruction.nbytes,) if flat else shape,
+                "uint8" if flat else instruction.dtype,
+                instruction.vdevice,
+                instruction.alignment,
+            )
+        except InputError as error:
+            raise BindError(f"the program's storage does not fit: {error}; compile the model again") from error
+        return RowBlock(tensor, rows, usable, home.is_direct)
 
     def _block(self, tensor: Tensor, vdevice: int) -> Block:
         return Block(tensor.data_address if self.homes[vdevice].is_direct else None, tensor.nbytes, tensor)

@@ -1,0 +1,78 @@
+"""Blocks: memory of a program's own, and how its rows are found where it is not flat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from landbridge.device.space import NdSpace
+from landbridge.dtypes import dtype as dtype_facts
+from landbridge.errors import BindError
+from landbridge.physical_shape import physical_shape, row_bytes, row_strides
+from landbridge.tensor import Tensor
+from landbridge.tensor.in_rows import row_table, tensor_in_rows
+
+
+@dataclass(frozen=True)
+class Block:
+    """``nbytes`` bytes of a program's own: their host address, None where code of the host cannot use them in place,
+    and the Tensor of bytes that they are, None where no device has a part in it."""
+
+    address: int | None
+    nbytes: int
+    tensor: Tensor | None
+
+
+@dataclass(frozen=True)
+class RowBlock:
+    """Memory of a program's own in ``rows`` of ``row_bytes`` each, as its instructions count them.
+
+    ``tensor`` is all of it: in rows that a device made, or in flat memory that stands in for them, where each row
+    follows the one before. ``is_direct``: whether code of the host can use it in place.
+    """
+
+    tensor: Tensor
+    rows: int
+    row_bytes: int
+    is_direct: bool
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows."""
+        return self.rows * self.row_bytes
+
+    def table(self, offset: int, count: int) -> tuple[int, ...]:
+        """The host addresses of ``count`` rows from byte ``offset`` on; of the same byte in each."""
+        row, byte = divmod(offset, self.row_bytes or 1)
+        return tuple(address + byte for address in self._addresses[row : row + count])
+
+    def part(self, offset: int, shape: tuple[int, ...], dtype: str, axis_separators: tuple[int, ...]) -> Tensor:
+        """The Tensor from byte ``offset`` on."""
+        row, byte = divmod(offset, self.row_bytes or 1)
+        storage, itemsize = self.tensor.storage, dtype_facts(dtype).itemsize
+        if isinstance(storage.live_region.space, NdSpace):
+            return tensor_in_rows(storage, dtype, shape, axis_separators, row, byte)
+        if self.row_bytes % itemsize:
+            raise BindError(
+                f"rows of {self.row_bytes} bytes hold no {dtype} of {itemsize} bytes; compile the model again"
+            )
+        strides = row_strides(shape, axis_separators, self.row_bytes // itemsize)
+        return Tensor(storage, dtype, shape, strides, self.tensor.byte_offset + offset, readonly=self.tensor.readonly)
+
+    def check(self, offset: int, shape: tuple[int, ...], dtype: str, axis_separators: tuple[int, ...]) -> None:
+        """Raise BindError unless a tensor from byte ``offset`` on lies in these rows."""
+        row, byte = divmod(offset, self.row_bytes or 1)
+        physical = physical_shape(shape, axis_separators)
+        last, reach = row + physical[0], byte + row_bytes(physical, dtype)
+        if last > self.rows or reach > self.row_bytes:
+            raise BindError(
+                f"a tensor of {physical[0]} rows of {reach - byte} bytes from byte {byte} of row {row} on lies outside "
+                f"its storage of {self.rows} rows of {self.row_bytes} bytes; compile the model again"
+            )
+
+    @cached_property
+    def _addresses(self) -> tuple[int, ...]:
+        if isinstance(self.tensor.storage.live_region.space, NdSpace):
+            return row_table(self.tensor)
+        first = self.tensor.data_address
+        return tuple(first + row * self.row_bytes for row in range(self.rows))

@@ -1,0 +1,217 @@
+"""Programs whose tensors lie in rows: a kernel gets row tables, whatever the device made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+import landbridge as lb
+from landbridge.codegen.link import link_objects
+from landbridge.codegen.llvm.compile import Machine, compile_ir
+from landbridge.codegen.llvm.runtime_ir import runtime_ir
+from landbridge.device import registry
+from landbridge.errors import BindError
+from landbridge.executable.executable import CodeImage, Executable, VDevice
+from landbridge.executable.instructions import (
+    AllocStorage,
+    AllocTensor,
+    Call,
+    HostCall,
+    Instruction,
+    LoadConstant,
+    ToVDevice,
+    View,
+)
+from landbridge.testing.sim_scratch import SimScratchDeviceAPI
+from landbridge.vm.builtins import register_builtin
+from tests.vm.programs import executable
+
+register_builtin("test.rows", print)
+
+TABLE, PITCHED, TEXTURE = "global.vtcm", "global.pitched", "global.texture"
+SHAPE = (2, 3, 10)
+
+_ADD_ROWS = """
+define void @add_rows(ptr %args, i64 %begin, i64 %end) {
+entry:
+  %b_at = getelementptr ptr, ptr %args, i64 1
+  %c_at = getelementptr ptr, ptr %args, i64 2
+  %a_rows = load ptr, ptr %args
+  %b_rows = load ptr, ptr %b_at
+  %c_rows = load ptr, ptr %c_at
+  br label %row
+row:
+  %r = phi i64 [ %begin, %entry ], [ %r_next, %row_end ]
+  %ar_at = getelementptr ptr, ptr %a_rows, i64 %r
+  %br_at = getelementptr ptr, ptr %b_rows, i64 %r
+  %cr_at = getelementptr ptr, ptr %c_rows, i64 %r
+  %ar = load ptr, ptr %ar_at
+  %br = load ptr, ptr %br_at
+  %cr = load ptr, ptr %cr_at
+  br label %column
+column:
+  %i = phi i64 [ 0, %row ], [ %i_next, %column ]
+  %x_at = getelementptr float, ptr %ar, i64 %i
+  %y_at = getelementptr float, ptr %br, i64 %i
+  %z_at = getelementptr float, ptr %cr, i64 %i
+  %x = load float, ptr %x_at
+  %y = load float, ptr %y_at
+  %z = fadd float %x, %y
+  store float %z, ptr %z_at
+  %i_next = add i64 %i, 1
+  %more = icmp slt i64 %i_next, 10
+  br i1 %more, label %column, label %row_end
+row_end:
+  %r_next = add i64 %r, 1
+  %rows = icmp slt i64 %r_next, %end
+  br i1 %rows, label %row, label %done
+done:
+  ret void
+}
+"""
+
+
+@cache
+def image() -> CodeImage:
+    """``add_rows``: c = a + b of rows of 10 floats, a task each."""
+    machine = Machine("x86_64-unknown-linux-gnu", "x86-64", "")
+    linked = link_objects([compile_ir(runtime_ir(), machine), compile_ir(_ADD_ROWS, machine)])
+    return CodeImage("x86_64", linked.code, linked.symbols, linked.imports, linked.relocations, ("sse2",))
+
+
+def program(instructions: tuple[Instruction, ...] | None = None, scope: str = TABLE, on: str = "") -> Executable:
+    """``y = x + x + w``, all of it in rows of one storage of vdevice ``scratch``, which end before the rows do."""
+    if instructions is None:
+        instructions = (
+            AllocStorage(2, 14 * 48, 1, 64, (14, 12), "float32"),
+            AllocTensor(3, 2, 0, SHAPE, "float32", "a", (2,)),
+            AllocTensor(4, 2, 7 * 48 + 8, SHAPE, "float32", "b", (2,)),
+            LoadConstant(5, "w", 1, (2,)),
+            ToVDevice(0, 3, "x_in"),
+            Call(0, "add_rows", (3, 5, 4), 6),
+            Call(0, "add_rows", (3, 4, 3), 6),
+            ToVDevice(3, 1, "y_out"),
+        )
+    made = executable({"x": SHAPE}, {"y": SHAPE}, instructions, {"w": weights()}, image())
+    vdevices = (VDevice("main", 0), VDevice("scratch", 0, scope))
+    return replace(made, vdevices=vdevices, metadata={**made.metadata, **({"on_mismatch": on} if on else {})})
+
+
+def weights() -> np.ndarray:
+    return np.arange(60, dtype=np.float32).reshape(SHAPE)
+
+
+def session(made: Executable, scratch: str = "sim:scratch") -> lb.Session:
+    return lb.Session(made, devices={"main": "cpu", "scratch": scratch})
+
+
+@pytest.fixture(autouse=True)
+def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimScratchDeviceAPI]:
+    made = SimScratchDeviceAPI(seed=11)
+    monkeypatch.setitem(registry._apis, made.name, made)
+    monkeypatch.setattr(registry, "_devices", {})
+    yield made
+    made.check_guards()
+    assert not made.violations
+
+
+@pytest.mark.parametrize("scope", [TABLE, PITCHED])
+def test_kernels_work_in_rows(scope: str) -> None:
+    run = session(program(scope=scope))
+    x = np.random.default_rng(1).random(SHAPE, np.float32)
+    for _ in range(2):
+        with lb.ledger() as moves:
+            (y,) = run(x)
+        np.testing.assert_array_equal(np.asarray(y), x + (x + weights()))
+        assert [(move.cause, move.nbytes) for move in moves] == [("to_vdevice", 240)] * 2
+
+
+def test_constants_are_copied_into_rows_once() -> None:
+    with lb.ledger() as moves:
+        session(program())
+    assert [(move.cause, move.nbytes) for move in moves] == [("constants:bind", 240)]
+
+
+def test_flat_memory_stands_in_for_rows() -> None:
+    made = program(scope="global")
+    x = np.random.default_rng(2).random(SHAPE, np.float32)
+    with lb.ledger() as moves:
+        run = session(made, "cpu")
+    assert not len(moves), "a constant that can be used where it is was copied"
+    np.testing.assert_array_equal(np.asarray(run(x)[0]), x + (x + weights()))
+
+
+def test_textures_are_out_of_reach_of_kernels() -> None:
+    storage = AllocStorage(2, 6 * 40, 1, 64, (6, 10), "float32")
+    tensor = AllocTensor(3, 2, 0, SHAPE, "float32", "a", (2,))
+    with pytest.raises(BindError, match="has 3 dimensions and a tensor"):
+        session(program((storage, tensor), scope=TEXTURE))
+    storage = AllocStorage(2, 6 * 32, 1, 64, (6, 2, 4), "float32")
+    tensor = AllocTensor(3, 2, 0, (6, 2, 4), "float32", "a", (1, 2))
+    with pytest.raises(BindError, match=r"'add_rows' uses tensor 'a' .*cannot use in place"):
+        session(program((storage, tensor, Call(0, "add_rows", (3, 3, 3), 6)), scope=TEXTURE))
+
+
+def test_the_file_keeps_rows(tmp_path) -> None:
+    made = program()
+    made.save(tmp_path / "rows.lbx")
+    loaded = lb.load(tmp_path / "rows.lbx")
+    assert loaded.main.instructions == made.main.instructions
+    x = np.ones(SHAPE, np.float32)
+    np.testing.assert_array_equal(np.asarray(session(loaded)(x)[0]), x + (x + weights()))
+
+
+STORAGE = AllocStorage(2, 14 * 48, 1, 64, (14, 12), "float32")
+
+
+@pytest.mark.parametrize(
+    ("instructions", "what"),
+    [
+        ((replace(STORAGE, nbytes=640),), r"640 bytes of float32\[14, 12\]"),
+        ((replace(STORAGE, dtype="float31"),), "float31"),
+        ((replace(STORAGE, shape=(14, 2, 6)),), "14, 2, 6"),
+        ((replace(STORAGE, shape=(1 << 14, 12), nbytes=48 << 14),), "needs 2097152 bytes .* at most 262144"),
+        ((STORAGE, AllocTensor(3, 2, 0, SHAPE, "float32", "a")), "lies in rows: .* needs axis_separators"),
+        ((STORAGE, AllocTensor(3, 2, 0, SHAPE, "float32", "a", (4,))), r"axis_separators \(4,\)"),
+        ((STORAGE, AllocTensor(3, 2, 9 * 48, SHAPE, "float32", "a", (2,))), "6 rows of 40 bytes from byte 0 of row 9"),
+        ((STORAGE, AllocTensor(3, 2, 12, SHAPE, "float32", "a", (2,))), "6 rows of 40 bytes from byte 12 of row 0"),
+        ((STORAGE, AllocTensor(3, 0, 0, SHAPE, "float32", "a", (2,))), "register 0 is no storage of rows"),
+        (
+            (STORAGE, AllocTensor(3, 2, 0, SHAPE, "float32", "a", (2,)), View(4, 3, 0, (60,), "float32")),
+            "no view of it has another shape",
+        ),
+        (
+            (
+                STORAGE,
+                AllocTensor(3, 2, 0, SHAPE, "float32", "a", (2,)),
+                AllocTensor(4, 3, 0, SHAPE, "float32", "b", (2,)),
+            ),
+            "register 3 is no storage of rows",
+        ),
+        (
+            (STORAGE, AllocTensor(3, 2, 0, SHAPE, "float32", "a", (2,)), HostCall("test.rows", (3, 1), {})),
+            r"host builtin 'test\.rows' uses tensor 'a', which lies in rows",
+        ),
+        ((LoadConstant(2, "w", 1, ()),), "constant 'w': .* say which axes make each"),
+    ],
+)
+def test_rows_that_do_not_fit(instructions: tuple[Instruction, ...], what: str) -> None:
+    with pytest.raises(BindError, match=what):
+        session(program(instructions))
+
+
+def test_inputs_lie_in_flat_memory() -> None:
+    made = replace(program(), vdevices=(VDevice("main", 0, TABLE), VDevice("scratch", 0, TABLE)))
+    with pytest.raises(BindError, match="inputs and outputs lie in flat memory"):
+        lb.Session(made, device="sim:scratch")
+
+
+def test_memory_is_given_back(api: SimScratchDeviceAPI) -> None:
+    run = session(program())
+    assert api.used_bytes(TABLE) == (14 + 6) * 128
+    del run
+    assert api.used_bytes(TABLE) == 0
