@@ -22,6 +22,7 @@ and the way out::
     |   +-- DeviceVersionError       a plugin written for another DEVICE_API_VERSION
     |   +-- DeviceLostError          sticky: the device is gone
     |   +-- ForkedDeviceError        used in a child process after fork
+    |   +-- KernelBuildError         a driver refuses a module of kernels; has its log
     |   +-- UnsupportedError         an optional capability the device does not have
     +-- OutOfMemoryError (MemoryError)
     +-- StorageError
@@ -118,6 +119,10 @@ class DeviceLostError(DeviceError):
 
 class ForkedDeviceError(DeviceError):
     """A device or Session of the parent was used in a child process after fork."""
+
+
+class KernelBuildError(DeviceError):
+    """A driver cannot build a module of kernels; the message has its log, and the source where there is one."""
 
 
 class UnsupportedError(DeviceError):

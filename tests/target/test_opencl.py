@@ -14,6 +14,7 @@ def test_the_default_is_a_gpu_that_shares_the_hosts_memory() -> None:
     assert [kind.scope for kind in target.memory] == ["global"]
     assert target.memory_kind("global").importable
     assert not target.memory_kind("global").coherent
+    assert Target("opencl -import-alignment=0").shares == ()
     assert target.attrs["vector-width"] == 4
     assert str(Target("opencl -fp16=1")).startswith("opencl ")  # options say everything: no JSON is needed
 
@@ -33,9 +34,9 @@ def test_svm_is_coherent_when_fine_grained(svm: str, coherent: bool, importable:
     assert (kind.coherent, kind.importable, kind.offset_alignment) == (coherent, importable, 1)
 
 
-def test_images_are_a_scope_of_two_dimensions() -> None:
+def test_images_are_a_scope_of_rows_pixels_and_lanes() -> None:
     kind = Target("opencl -images=1").memory_kind("global.texture")
-    assert (kind.ndim, kind.allocators) == (2, ("naive",))
+    assert (kind.ndim, kind.allocators) == (3, ("naive",))
 
 
 @pytest.mark.parametrize(

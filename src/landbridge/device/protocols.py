@@ -206,8 +206,11 @@ class NdSpaces(Protocol):
 class DeviceModules(Protocol):
     """Binaries the device runs. Absent: host functions only. ``grid`` and ``block`` count in threads' axes x, y, z."""
 
-    def load_module(self, index: int, binary: bytes, format: str) -> object:
-        """``binary``, in the ``format`` its code generator named, ready to launch; DeviceError has the log."""
+    def load_module(self, index: int, binary: bytes, format: str, options: str = "") -> object:
+        """``binary``, in the ``format`` its code generator named, ready to launch.
+
+        ``options`` are for the driver's compiler, where it has one. Raises KernelBuildError with the driver's log.
+        """
 
     def launch(
         self,

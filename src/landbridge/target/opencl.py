@@ -37,7 +37,7 @@ def opencl_memory(options: Options) -> tuple[MemoryKind, ...]:
             max_bytes=max_bytes,
             max_binding_bytes=max_bytes,
             capacity=capacity,
-            importable=unified,
+            importable=unified and options["import-alignment"] != 0,
         )
     ]
     svm = options["svm"]
@@ -65,7 +65,7 @@ def opencl_memory(options: Options) -> tuple[MemoryKind, ...]:
                 coherence_granule=granule,
                 max_bytes=max_bytes,
                 capacity=capacity,
-                ndim=2,
+                ndim=3,  # rows, pixels, the lanes of a pixel
                 allocators=("naive",),
             )
         )
@@ -73,7 +73,7 @@ def opencl_memory(options: Options) -> tuple[MemoryKind, ...]:
 
 
 def _check(given: dict[str, OptionValue]) -> dict[str, OptionValue]:
-    for name in ("memory-alignment", "coherence-granule"):
+    for name in ("import-alignment", "memory-alignment", "coherence-granule"):
         value = given.get(name, 1)
         if isinstance(value, int) and value & (value - 1):
             raise TargetError(f"target 'opencl': option {name!r} was given {value}; legal: a power of two")
@@ -81,7 +81,8 @@ def _check(given: dict[str, OptionValue]) -> dict[str, OptionValue]:
 
 
 def _shares(options: Options) -> tuple[tuple[str, str], ...]:
-    return (("cpu", GLOBAL_SCOPE),) if options["unified-memory"] is True else ()
+    in_place = options["unified-memory"] is True and options["import-alignment"] != 0
+    return (("cpu", GLOBAL_SCOPE),) if in_place else ()
 
 
 def _derive(options: Options) -> dict[str, object]:
@@ -117,6 +118,12 @@ OPENCL = TargetKind(
         Option("image-height", "int", "Highest 2-D image, in pixels.", default=8192, minimum=1),
         Option("svm", "str", "Shared virtual memory.", default="none", choices=("none", "coarse", "fine", "system")),
         Option("unified-memory", "bool", "Whether device and host use the same memory.", default=True),
+        Option(
+            "import-alignment",
+            "int",
+            "Of host memory that is used in place, in bytes; 0 where none is.",
+            default=4096,
+        ),
         Option("memory-alignment", "int", "Of allocations and of offsets in them, in bytes.", default=128, minimum=1),
         Option("coherence-granule", "int", "Cache line, the unit of mappings, in bytes.", default=64, minimum=1),
         Option("max-allocation-bytes", "int", "Largest allocation; no known limit when absent.", minimum=1),

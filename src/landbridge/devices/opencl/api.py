@@ -1,0 +1,300 @@
+"""``opencl``: every device of every OpenCL driver of this machine that builds and runs a kernel."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from landbridge.device.api import DEVICE_API_VERSION, DeviceAPI
+from landbridge.device.attr import DeviceAttr
+from landbridge.device.device import Device
+from landbridge.device.protocols import AccessMode, Event
+from landbridge.device.space import ImportSource, NdSpace, Region, Space
+from landbridge.device.stream import Stream
+from landbridge.devices.opencl.blocks import BufferBlock
+from landbridge.devices.opencl.copies import copy, reaches
+from landbridge.devices.opencl.discovery import Found, discover
+from landbridge.devices.opencl.events import QueueEvent, elapsed_ms, wait_for
+from landbridge.devices.opencl.imports import import_block
+from landbridge.devices.opencl.instance import Instance, Queue
+from landbridge.devices.opencl.mapping import begin, end, end_all, host_address
+from landbridge.devices.opencl.memory import alloc_flat, alloc_image
+from landbridge.devices.opencl.modules import OpenCLModule, launch, load
+from landbridge.devices.opencl.properties import attribute
+from landbridge.devices.opencl.recording import Recorder, Recording
+from landbridge.errors import DeviceError, DeviceIndexError, InputError, UseAfterFreeError
+from landbridge.memory_kind import MemoryKind, normalize_scope
+
+
+class OpenCLDeviceAPI(DeviceAPI):
+    """Devices in the order of the drivers; those of one driver share a context, and so each other's memory.
+
+    Looking for them takes a moment, since a kernel is built on each: it is done when the first is asked for.
+    """
+
+    name: ClassVar[str] = "opencl"
+    device_type: ClassVar[int | None] = 4
+    api_version: ClassVar[int] = DEVICE_API_VERSION
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._found: list[Found] | None = None
+        self._report: list[str] = []
+        self._instances: dict[int, Instance] = {}
+
+    # --- facts -------------------------------------------------------------------------------------------------
+
+    def count(self) -> int:
+        """Devices that run kernels; 0 without a driver, and ``discovery`` says so."""
+        with self._lock:
+            if self._found is None:
+                self._found, self._report = discover()
+            return len(self._found)
+
+    def discovery(self) -> Sequence[str]:
+        """A line for each platform and device that was looked at."""
+        self.count()
+        return tuple(self._report)
+
+    def get_attr(self, index: int, attr: DeviceAttr) -> object | None:
+        """What clGetDeviceInfo says; None for the rest."""
+        return attribute(self._instance(index).device, attr)
+
+    def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
+        """``global``: buffers. ``global.svm``: shared virtual memory. ``global.texture``: images."""
+        return self._instance(index).facts.kinds
+
+    def target_properties(self, index: int) -> Mapping[str, Any]:
+        """The options of target kind ``opencl`` that describe the device."""
+        return self._instance(index).facts.options
+
+    # --- lifecycle ---------------------------------------------------------------------------------------------
+
+    def open(self, index: int, **options: object) -> None:
+        """Open instance ``index`` anew; option ``profiling=True`` has its queues timed, for ``elapsed_ms``."""
+        unknown = sorted(set(options) - {"profiling"})
+        if unknown:
+            raise InputError(f"opencl:{index} has no options {', '.join(unknown)}; legal: profiling, a bool")
+        self.count()
+        with self._lock:
+            self._instances[index] = Instance(index, self._of_index(index), profiling=bool(options.get("profiling")))
+
+    def close(self, index: int) -> None:
+        """Finish what is queued on instance ``index`` and let go of its queues."""
+        with self._lock:
+            instance = self._instances.pop(index, None)
+        if instance is not None:
+            for queue in tuple(instance.queues.values()):
+                queue.finish()
+
+    def reset(self, index: int) -> None:
+        """Close instance ``index`` and open it again."""
+        self.close(index)
+        self.open(index)
+
+    # --- memory ------------------------------------------------------------------------------------------------
+
+    def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
+        """A buffer (CL_MEM_ALLOC_HOST_PTR where the host shares the memory) or a shared allocation."""
+        scope = normalize_scope(scope)
+        return Space(Device(self, index), scope, alloc_flat(self._instance(index), nbytes, alignment, scope))
+
+    def alloc_data_space_nd(
+        self, index: int, physical_shape: Sequence[int], dtype: str, scope: str, alignment: int
+    ) -> NdSpace:
+        """An image of (rows, pixels, lanes); ``alignment`` is the driver's affair."""
+        return alloc_image(self._instance(index), Device(self, index), physical_shape, dtype, normalize_scope(scope))
+
+    def free_data_space(self, space: Space) -> None:
+        """Give ``space`` back after its last command."""
+        self._release(space)
+
+    def import_memory(self, index: int, source: ImportSource, access: AccessMode) -> Space:
+        """Memory of this process in place: a buffer with CL_MEM_USE_HOST_PTR, or the pointer where all memory is SVM.
+
+        Raises ZeroCopyError with the address, the alignment needed and the one there is.
+        """
+        block = import_block(self._instance(index), source, access)
+        return Space(Device(self, index), block.scope, block)
+
+    def release_import(self, space: Space) -> None:
+        """Release the buffer over the owner's memory after its last command."""
+        self._release(space)
+
+    def _release(self, space: Space) -> None:
+        block, instance = space.handle, self._instance(space.device.index)
+        if not block.alive:
+            raise UseAfterFreeError("this space of an OpenCL device was freed before")
+        if getattr(block, "mappings", None):
+            end_all(instance, block)
+        instance.wait(block)
+        block.release()
+
+    def can_copy(self, src: Space, dst: Space) -> bool:
+        """Within one driver's context, and with coherent memory of the host."""
+        own = next((space.device for space in (dst, src) if space.device.api is self), None)
+        if own is None:
+            return False
+        context = self._instance(own.index).context
+        return reaches(context, src) and reaches(context, dst)
+
+    def copy_data_from_to(
+        self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
+    ) -> Event | None:
+        """Queue the copy on ``stream``, or on the queue of the destination's device."""
+        own = next((end.space.device for end in (dst, src) if end.space.device.api is self), None)
+        if own is None:
+            raise InputError(f"opencl copies neither from {src.space.device} nor to {dst.space.device}")
+        index = own.index if stream is None else stream.device.index
+        return copy(self._queue(index, stream), src, dst, nbytes)
+
+    # --- host access -------------------------------------------------------------------------------------------
+
+    def host_pointer(self, space: Space) -> int:
+        """Where the driver maps ``space`` for the host."""
+        return host_address(self._instance(space.device.index), self._flat(space))
+
+    def begin_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
+        """Map the bytes (clEnqueueMapBuffer, clEnqueueSVMMap), after all commands that use the space."""
+        space = region.space
+        begin(self._instance(space.device.index), self._flat(space), region.byte_offset, nbytes, mode)
+
+    def end_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
+        """Unmap the bytes; commands queued from now on see what the host wrote."""
+        space = region.space
+        end(self._instance(space.device.index), self._flat(space), region.byte_offset, nbytes, mode)
+
+    # --- streams and events ------------------------------------------------------------------------------------
+
+    def create_stream(self, index: int) -> Stream:
+        """An in-order queue of its own."""
+        instance = self._instance(index)
+        queue = Queue(instance)
+        instance.queues[queue.key] = queue
+        return Stream(Device(self, index), queue)
+
+    def free_stream(self, stream: Stream) -> None:
+        """Finish what is queued; nothing more may be."""
+        queue = self._queue(stream.device.index, stream)
+        queue.finish()
+        queue.alive = False
+        queue.instance.queues.pop(queue.key, None)
+
+    def set_stream(self, index: int, stream: Stream | None) -> None:
+        """Nothing to tell the driver: every call names its queue."""
+        self._queue(index, stream)
+
+    def stream_sync(self, index: int, stream: Stream | None) -> None:
+        """Wait, interruptibly, until what is queued on ``stream`` is done."""
+        self._queue(index, stream).finish()
+
+    def sync_stream_from_to(self, index: int, source: Stream | None, target: Stream | None) -> None:
+        """Have ``target`` wait for what is on ``source`` now."""
+        self.wait_event(index, target, self.record_event(index, source))
+
+    def record_event(self, index: int, stream: Stream | None) -> Event:
+        """A marker after everything that is queued on ``stream``."""
+        return self._queue(index, stream).marker()
+
+    def wait_event(self, index: int, stream: Stream | None, event: Event) -> None:
+        """Have what is queued on ``stream`` from now on wait for ``event``, which may be of another driver."""
+        wait_for(self._queue(index, stream), event)
+
+    def event_query(self, event: Event) -> bool:
+        """As ``event.query()``."""
+        return event.query()
+
+    def event_synchronize(self, event: Event, timeout: float | None) -> bool:
+        """As ``event.synchronize(timeout)``."""
+        return event.synchronize(timeout)
+
+    def elapsed_ms(self, start: Event, end: Event) -> float | None:
+        """By the device's clock, where the instance was opened with ``profiling=True``; else None."""
+        if not isinstance(start, QueueEvent) or not isinstance(end, QueueEvent):
+            return None
+        return elapsed_ms(start, end)
+
+    # --- modules and recordings --------------------------------------------------------------------------------
+
+    def load_module(self, index: int, binary: bytes, format: str, options: str = "") -> object:
+        """Build ``binary``, source of ``opencl-c`` or a ``spirv`` module, with the compiler's ``options``.
+
+        Raises KernelBuildError with the source and the driver's log.
+        """
+        return load(self._instance(index), binary, format, options)
+
+    def launch(
+        self,
+        module: object,
+        function: str,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        args: Sequence[Region | int | float],
+        stream: Stream | None,
+    ) -> Event | None:
+        """Queue ``grid`` workgroups of ``block`` work-items. ``args``: regions, numbers, numpy scalars."""
+        if not isinstance(module, OpenCLModule):
+            raise InputError(f"opencl launches kernels of modules it loaded, not of {module!r}")
+        index = module.instance.index if stream is None else stream.device.index
+        return launch(self._queue(index, stream), module, function, tuple(grid), tuple(block), args)  # type: ignore[arg-type]
+
+    def begin_record(self, index: int, stream: Stream | None) -> None:
+        """Note what is given to ``stream`` from now on, instead of doing it.
+
+        Raises DeviceError when it is noted already.
+        """
+        queue = self._queue(index, stream)
+        if queue.recorder is not None:
+            raise DeviceError(f"opencl:{index} is recording this stream already; call end_record first")
+        queue.recorder = Recorder(queue)
+
+    def end_record(self, index: int, stream: Stream | None) -> object:
+        """What was noted. Positions for ``replay`` count its regions in the order of their first use."""
+        queue = self._queue(index, stream)
+        recorder, queue.recorder = queue.recorder, None
+        if recorder is None:
+            raise DeviceError(f"opencl:{index} is not recording this stream; call begin_record first")
+        return Recording(recorder)
+
+    def replay(self, recording: object, args: Mapping[int, Region], stream: Stream | None) -> Event | None:
+        """Queue a recording; the regions in ``args`` stay bound to their positions."""
+        if not isinstance(recording, Recording):
+            raise InputError(f"opencl replays recordings of its own, not {recording!r}")
+        index = recording.instance.index if stream is None else stream.device.index
+        return recording.replay(self._queue(index, stream), args)
+
+    # --- inside ------------------------------------------------------------------------------------------------
+
+    def _of_index(self, index: int) -> Found:
+        if not 0 <= index < self.count():
+            raise DeviceIndexError(f"opencl:{index} does not exist; there are {self.count()}")
+        assert self._found is not None
+        return self._found[index]
+
+    def _instance(self, index: int) -> Instance:
+        found = self._instances.get(index)
+        if found is None:
+            with self._lock:
+                found = self._instances.get(index)
+                if found is None:
+                    self.open(index)
+                    found = self._instances[index]
+        return found
+
+    def _queue(self, index: int, stream: Stream | None) -> Queue:
+        if stream is None:
+            return self._instance(index).queue
+        if stream.device.api is not self or stream.device.index != index:
+            raise InputError(f"a stream of {stream.device} was given to opencl:{index}; a stream belongs to one device")
+        queue: Queue = stream.handle
+        if not queue.alive:
+            raise UseAfterFreeError("this stream was freed; create another one")
+        return queue
+
+    def _flat(self, space: Space) -> Any:
+        block = space.handle
+        if not isinstance(block, BufferBlock):
+            raise InputError(f"scope {space.scope!r} of {space.device} holds images, which the host does not address")
+        block.check(0, 0)
+        return block

@@ -1,0 +1,132 @@
+"""The handles of Spaces: a buffer of the driver with what is known of its host side, or an image."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from landbridge.errors import InputError, UseAfterFreeError
+
+
+@dataclass(eq=False, slots=True)
+class BufferBlock:
+    """``nbytes`` bytes of ``buffer`` from ``origin`` on, in scope ``scope`` of the context of ``device``.
+
+    ``address`` is where the host sees them, None as long as the driver was not asked, or when it cannot. ``svm`` is
+    the shared allocation under the buffer, where there is one: kernels get its pointer then, not the buffer.
+    ``keep`` is what the memory stands on. ``mappings`` are those open for the host, by (offset, nbytes). ``uses`` has
+    the last command of each queue that used the block.
+    """
+
+    context: cl.Context
+    scope: str
+    buffer: cl.Buffer
+    origin: int
+    nbytes: int
+    address: int | None = None
+    svm: cl.SVMAllocation | None = None
+    pointer: int | None = None
+    readonly: bool = False
+    keep: object = None
+    alive: bool = True
+    mappings: dict[tuple[int, int], Any] = field(default_factory=dict)
+    uses: dict[int, cl.Event] = field(default_factory=dict)
+    _parts: dict[int, cl.Buffer] = field(default_factory=dict)
+
+    def part(self, byte_offset: int, alignment: int) -> Any:
+        """What a kernel is given for the bytes from ``byte_offset`` on: a buffer, or a shared pointer.
+
+        Raises InputError for an offset that is no multiple of ``alignment`` where the driver has no pointers.
+        """
+        if self.pointer is not None:
+            return cl.SVM(host_bytes(self.pointer + byte_offset, self.nbytes - byte_offset))
+        start = self.origin + byte_offset
+        if start == 0:
+            return self.buffer
+        known = self._parts.get(start)
+        if known is None:
+            if start % alignment:
+                raise InputError(
+                    f"a kernel cannot be given the bytes from {byte_offset} on of a space on an OpenCL device: offsets "
+                    f"are multiples of {alignment} (CL_DEVICE_MEM_BASE_ADDR_ALIGN); use memory of scope global.svm"
+                )
+            known = self._parts[start] = self.buffer.get_sub_region(start, self.buffer.size - start)
+        return known
+
+    def check(self, byte_offset: int, nbytes: int) -> None:
+        """Raise unless ``nbytes`` bytes from ``byte_offset`` on are there."""
+        if not self.alive:
+            raise UseAfterFreeError("this space of an OpenCL device was freed; allocate another one")
+        if nbytes < 0 or not 0 <= byte_offset <= self.nbytes - nbytes:
+            raise InputError(
+                f"{nbytes} bytes from {byte_offset} on do not lie in a space of {self.nbytes} bytes on an OpenCL device"
+            )
+
+    def release(self) -> None:
+        """Give the memory back to the driver; the last use is over."""
+        self.alive = False
+        self._parts.clear()
+        self.buffer.release()
+        if self.svm is not None:
+            self.svm.release()
+        self.keep = None
+
+
+@dataclass(eq=False, slots=True)
+class ImageBlock:
+    """An image of ``height`` rows of ``width`` pixels of ``pixel_bytes``; its rows are dense in copies."""
+
+    context: cl.Context
+    scope: str
+    image: cl.Image
+    height: int
+    width: int
+    pixel_bytes: int
+    alive: bool = True
+    uses: dict[int, cl.Event] = field(default_factory=dict)
+
+    @property
+    def row_pitch(self) -> int:
+        """Bytes from a row to the next, as byte offsets count them."""
+        return self.width * self.pixel_bytes
+
+    def check(self, byte_offset: int, nbytes: int) -> None:
+        """Raise unless the bytes are there, and are whole rows or pixels of one row."""
+        if not self.alive:
+            raise UseAfterFreeError("this image of an OpenCL device was freed; allocate another one")
+        pitch = self.row_pitch
+        inside = nbytes >= 0 and 0 <= byte_offset <= self.height * pitch - nbytes
+        rows = byte_offset % pitch == 0 and nbytes % pitch == 0
+        pixels = byte_offset % self.pixel_bytes == nbytes % self.pixel_bytes == 0
+        if not inside or not (rows or (pixels and byte_offset % pitch + nbytes <= pitch)):
+            raise InputError(
+                f"{nbytes} bytes from {byte_offset} on of an image of {self.height} rows of {pitch} bytes, pixels of "
+                f"{self.pixel_bytes}; legal: whole rows, or whole pixels of one row"
+            )
+
+    def extent(self, byte_offset: int, nbytes: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """The origin and the size, in pixels, of bytes that ``check`` found right."""
+        row, rest = divmod(byte_offset, self.row_pitch)
+        if nbytes < self.row_pitch:
+            return (rest // self.pixel_bytes, row, 0), (nbytes // self.pixel_bytes, 1, 1)
+        return (0, row, 0), (self.width, nbytes // self.row_pitch, 1)
+
+    def release(self) -> None:
+        """Give the image back to the driver; the last use is over."""
+        self.alive = False
+        self.image.release()
+
+
+def host_bytes(address: int, nbytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """The ``nbytes`` bytes of this process from ``address`` on, as an array that owns nothing."""
+    return np.asarray(_Bytes(address, nbytes))
+
+
+class _Bytes:
+    __slots__ = ("__array_interface__",)
+
+    def __init__(self, address: int, nbytes: int) -> None:
+        self.__array_interface__ = {"version": 3, "shape": (nbytes,), "typestr": "|u1", "data": (address, False)}

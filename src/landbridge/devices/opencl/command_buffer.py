@@ -1,0 +1,132 @@
+"""Command buffers, cl_khr_command_buffer: a recording that the driver queues as a whole.
+
+pyopencl does not know the extension. Its functions are found with clGetExtensionFunctionAddressForPlatform and called
+through ctypes; constants and signatures are those of the OpenCL extension specification, section cl_khr_command_buffer.
+A command buffer keeps the arguments its kernels had when it was made: one is made for each set of regions, so that
+rotating a few buffers makes as many, once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections import OrderedDict
+from collections.abc import Sequence
+from ctypes import POINTER, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+from typing import TYPE_CHECKING, Any
+
+import pyopencl as cl
+
+from landbridge.devices.opencl.driver import driver_call
+from landbridge.errors import DeviceError
+
+if TYPE_CHECKING:
+    from landbridge.devices.opencl.instance import Instance, Queue
+    from landbridge.devices.opencl.recording import RecordedLaunch
+
+EXTENSION = "cl_khr_command_buffer"
+_KEPT = 16
+
+_SIGNATURES: dict[str, tuple[Any, ...]] = {
+    "clCreateCommandBufferKHR": (c_void_p, c_uint32, POINTER(c_void_p), c_void_p, POINTER(c_int32)),
+    "clFinalizeCommandBufferKHR": (c_int32, c_void_p),
+    "clReleaseCommandBufferKHR": (c_int32, c_void_p),
+    "clEnqueueCommandBufferKHR": (
+        c_int32, c_uint32, POINTER(c_void_p), c_void_p, c_uint32, POINTER(c_void_p), POINTER(c_void_p),
+    ),
+    "clCommandNDRangeKernelKHR": (
+        c_int32, c_void_p, c_void_p, POINTER(c_uint64), c_void_p, c_uint32, POINTER(c_size_t), POINTER(c_size_t),
+        POINTER(c_size_t), c_uint32, POINTER(c_uint32), POINTER(c_uint32), POINTER(c_void_p),
+    ),
+}  # fmt: skip
+
+
+class CommandBufferAPI:
+    """The functions of the extension on one platform; raises DeviceError when one is missing."""
+
+    def __init__(self, platform: cl.Platform) -> None:
+        library = ctypes.CDLL("libOpenCL.so.1")
+        find = library.clGetExtensionFunctionAddressForPlatform
+        find.restype, find.argtypes = c_void_p, [c_void_p, ctypes.c_char_p]
+        self._functions: dict[str, Any] = {}
+        for name, (result, *arguments) in _SIGNATURES.items():
+            address = find(platform.int_ptr, name.encode())
+            if not address:
+                raise DeviceError(f"{platform.name} lists {EXTENSION} and has no {name}")
+            self._functions[name] = ctypes.CFUNCTYPE(result, *arguments)(address)
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Call ``name``, which returns a status; raises pyopencl's error for one that is not 0."""
+        status = self._functions[name](*arguments)
+        if status:
+            raise DeviceError(f"{name}: the OpenCL driver refuses with {status}")
+
+    def create(self, queue: cl.CommandQueue) -> int:
+        """An empty command buffer for ``queue``."""
+        status, queues = c_int32(), (c_void_p * 1)(queue.int_ptr)
+        made = self._functions["clCreateCommandBufferKHR"](1, queues, None, ctypes.byref(status))
+        if status.value or not made:
+            raise DeviceError(f"clCreateCommandBufferKHR: the OpenCL driver refuses with {status.value}")
+        return int(made)
+
+
+class CommandBuffers:
+    """The command buffers of one recording, by the regions they were made with; the least recent ones are let go."""
+
+    def __init__(self, api: CommandBufferAPI) -> None:
+        self._api = api
+        self._made: OrderedDict[tuple[object, ...], _CommandBuffer] = OrderedDict()
+
+    @classmethod
+    def of(cls, instance: Instance) -> CommandBuffers | None:
+        """None where the driver has no such extension, or not all of it."""
+        if EXTENSION not in instance.device.extensions.split():
+            return None
+        try:
+            return cls(CommandBufferAPI(instance.device.platform))
+        except (DeviceError, OSError):
+            return None
+
+    def enqueue(
+        self, queue: Queue, key: tuple[object, ...], launches: Sequence[RecordedLaunch], values: Sequence[Any]
+    ) -> cl.Event:
+        """Queue ``launches``, whose kernels have their arguments; made at the first ``key`` of ``queue``."""
+        key = (queue.key, *key)
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = _CommandBuffer(self._api, queue, launches, tuple(values))
+            if len(self._made) > _KEPT:
+                self._made.popitem(last=False)
+        self._made.move_to_end(key)
+        return found.enqueue(queue)
+
+
+class _CommandBuffer:
+    """One command buffer; ``values`` are the memory objects its kernels hold no references to."""
+
+    def __init__(
+        self, api: CommandBufferAPI, queue: Queue, launches: Sequence[RecordedLaunch], values: tuple[Any, ...]
+    ) -> None:
+        self._api = api
+        self.values = values
+        self._launches = tuple(launches)
+        with driver_call("a command buffer"):
+            self._handle = api.create(queue.cl)
+        self._release = weakref.finalize(self, api.call, "clReleaseCommandBufferKHR", self._handle)
+        self._release.atexit = False
+        sync = c_uint32()
+        before: tuple[int, Any] = (0, None)
+        for launch in launches:
+            local = (c_size_t * 3)(*launch.block)
+            total = (c_size_t * 3)(*(g * b for g, b in zip(launch.grid, launch.block, strict=True)))
+            api.call(
+                "clCommandNDRangeKernelKHR", self._handle, None, None, launch.kernel.int_ptr, 3, None, total, local,
+                *before, ctypes.byref(sync), None,
+            )  # fmt: skip
+            before = (1, (c_uint32 * 1)(sync.value))
+        api.call("clFinalizeCommandBufferKHR", self._handle)
+
+    def enqueue(self, queue: Queue) -> cl.Event:
+        event, queues = c_void_p(), (c_void_p * 1)(queue.cl.int_ptr)
+        self._api.call("clEnqueueCommandBufferKHR", 1, queues, self._handle, 0, None, ctypes.byref(event))
+        return cl.Event.from_int_ptr(event.value or 0, retain=False)

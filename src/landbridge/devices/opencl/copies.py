@@ -1,0 +1,117 @@
+"""Copies by the device: between buffers, images, shared memory and memory that the host can address."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyopencl as cl
+
+from landbridge.device.protocols import HostMemory
+from landbridge.device.space import Region, Space
+from landbridge.devices.opencl.blocks import BufferBlock, ImageBlock, host_bytes
+from landbridge.devices.opencl.driver import driver_call
+from landbridge.devices.opencl.events import QueueEvent
+from landbridge.devices.opencl.instance import Queue
+from landbridge.devices.opencl.mapping import end_all
+from landbridge.errors import HostViewError, InputError
+
+Block = BufferBlock | ImageBlock
+
+
+def reaches(context: cl.Context, space: Space) -> bool:
+    """Whether copies in ``context`` take ``space``: a block of the same context, or coherent memory of the host."""
+    if isinstance(space.handle, BufferBlock | ImageBlock):
+        return space.handle.context == context
+    kind = space.device.memory_kinds.get(space.scope)
+    addressable = kind is not None and kind.coherent and kind.host_access == "read_write" and kind.ndim == 1
+    return addressable and space.device.capability(HostMemory) is not None
+
+
+def copy(queue: Queue, src: Region, dst: Region, nbytes: int) -> QueueEvent | None:
+    """Queue a copy; None when there is nothing to do. Raises InputError for bytes that overlap or are not there."""
+    for end in (src, dst):
+        if not reaches(queue.instance.context, end.space):
+            raise InputError(
+                f"opencl:{queue.instance.index} cannot copy memory of scope {end.space.scope!r} of {end.space.device}; "
+                "copy it to the host first"
+            )
+        if isinstance(end.space.handle, BufferBlock | ImageBlock):
+            end.space.handle.check(end.byte_offset, nbytes)
+    if nbytes == 0:
+        return None
+    if src.space == dst.space:
+        if src.byte_offset == dst.byte_offset:
+            return None
+        if abs(src.byte_offset - dst.byte_offset) < nbytes:
+            raise InputError(
+                f"opencl: a copy of {nbytes} bytes from {src.byte_offset} to {dst.byte_offset} of one space overlaps; "
+                "give ranges that are apart"
+            )
+    if queue.recorder is not None:
+        queue.recorder.add_copy(src, dst, nbytes)
+        return None
+    return enqueue(queue, src, dst, nbytes)
+
+
+def enqueue(queue: Queue, src: Region, dst: Region, nbytes: int) -> QueueEvent:
+    """Queue a copy that was checked."""
+    source, target = src.space.handle, dst.space.handle
+    blocks: list[Block] = []
+    for block in (source, target):
+        if isinstance(block, BufferBlock) and block.mappings:
+            end_all(queue.instance, block)
+        if isinstance(block, BufferBlock | ImageBlock):
+            blocks.append(block)
+    with driver_call(f"a copy of {nbytes} bytes"):
+        if isinstance(source, BufferBlock) and isinstance(target, BufferBlock):
+            start, stop = source.origin + src.byte_offset, target.origin + dst.byte_offset
+            event = cl._cl._enqueue_copy_buffer(queue.cl, source.buffer, target.buffer, nbytes, start, stop)
+        elif isinstance(source, BufferBlock | ImageBlock) and isinstance(target, BufferBlock | ImageBlock):
+            event = _with_image(queue.cl, source, src.byte_offset, target, dst.byte_offset, nbytes)
+        elif isinstance(target, BufferBlock | ImageBlock):
+            event = _from_host(queue.cl, _host(src, nbytes), target, dst.byte_offset, nbytes)
+        else:
+            event = _to_host(queue.cl, source, src.byte_offset, _host(dst, nbytes), nbytes)
+    return queue.submitted(event, tuple(blocks), None)
+
+
+def _host(region: Region, nbytes: int) -> Any:
+    api = region.space.device.capability(HostMemory)
+    if api is None:
+        raise HostViewError(f"{region.space.device} has no memory that the host can address; copy it to the host first")
+    return host_bytes(api.host_pointer(region.space) + region.byte_offset, nbytes)
+
+
+def _from_host(queue: cl.CommandQueue, host: Any, target: Block, offset: int, nbytes: int) -> cl.Event:
+    if isinstance(target, BufferBlock):
+        start = target.origin + offset
+        return cl._cl._enqueue_write_buffer(queue, target.buffer, host, start, is_blocking=False)
+    return cl._cl._enqueue_write_image(queue, target.image, *target.extent(offset, nbytes), host, is_blocking=False)
+
+
+def _to_host(queue: cl.CommandQueue, source: Block, offset: int, host: Any, nbytes: int) -> cl.Event:
+    if isinstance(source, BufferBlock):
+        start = source.origin + offset
+        return cl._cl._enqueue_read_buffer(queue, source.buffer, host, start, is_blocking=False)
+    return cl._cl._enqueue_read_image(queue, source.image, *source.extent(offset, nbytes), host, is_blocking=False)
+
+
+def _with_image(
+    queue: cl.CommandQueue, source: Block, from_offset: int, target: Block, to_offset: int, nbytes: int
+) -> cl.Event:
+    if isinstance(source, BufferBlock) and isinstance(target, ImageBlock):
+        start = source.origin + from_offset
+        return cl._cl._enqueue_copy_buffer_to_image(
+            queue, source.buffer, target.image, start, *target.extent(to_offset, nbytes)
+        )
+    if isinstance(source, ImageBlock) and isinstance(target, BufferBlock):
+        start = target.origin + to_offset
+        return cl._cl._enqueue_copy_image_to_buffer(
+            queue, source.image, target.buffer, *source.extent(from_offset, nbytes), start
+        )
+    assert isinstance(source, ImageBlock) and isinstance(target, ImageBlock)
+    origin, size = source.extent(from_offset, nbytes)
+    to_origin, to_size = target.extent(to_offset, nbytes)
+    if size != to_size or source.pixel_bytes != target.pixel_bytes:
+        raise InputError(f"opencl: {size} pixels of one image cannot be copied to {to_size} of another; copy by rows")
+    return cl._cl._enqueue_copy_image(queue, source.image, target.image, origin, to_origin, size)

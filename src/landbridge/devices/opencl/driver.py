@@ -1,0 +1,49 @@
+"""What an OpenCL driver refuses, as exceptions of Landbridge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyopencl as cl
+
+from landbridge.errors import DeviceError, DeviceLostError, LandbridgeError, OutOfMemoryError
+
+# After these nothing works any more. A queue or context that was good and is invalid went with its device.
+_LOST = frozenset(
+    {
+        cl.status_code.DEVICE_NOT_AVAILABLE,
+        cl.status_code.INVALID_COMMAND_QUEUE,
+        cl.status_code.INVALID_CONTEXT,
+        cl.status_code.INVALID_DEVICE,
+        cl.status_code.EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
+    }
+)
+_NO_MEMORY = frozenset(
+    {
+        cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
+        cl.status_code.OUT_OF_HOST_MEMORY,
+        cl.status_code.INVALID_BUFFER_SIZE,
+        cl.status_code.INVALID_IMAGE_SIZE,
+    }
+)
+
+
+@contextmanager
+def driver_call(what: str) -> Iterator[None]:
+    """Give the driver ``what``; its refusal becomes DeviceLostError, OutOfMemoryError or DeviceError."""
+    try:
+        yield
+    except cl.Error as error:
+        raise translated(what, error) from error
+
+
+def translated(what: str, error: cl.Error) -> LandbridgeError:
+    """The exception of Landbridge for ``error``, met while doing ``what``."""
+    if error.code in _LOST:
+        return DeviceLostError(f"{what}: the OpenCL driver says {error}")
+    if error.code in _NO_MEMORY or isinstance(error, cl.MemoryError):
+        return OutOfMemoryError(
+            f"{what}: the OpenCL driver has no memory for it ({error}); free tensors or ask for less"
+        )
+    return DeviceError(f"{what}: the OpenCL driver refuses: {error}")

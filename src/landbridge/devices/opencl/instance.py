@@ -1,0 +1,104 @@
+"""One OpenCL device that is in use: its context, its queues, its memory kinds."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyopencl as cl
+
+from landbridge.devices.opencl.blocks import BufferBlock, ImageBlock
+from landbridge.devices.opencl.discovery import Found
+from landbridge.devices.opencl.driver import driver_call
+from landbridge.devices.opencl.events import QueueEvent
+from landbridge.devices.opencl.properties import target_options
+from landbridge.memory_kind import MemoryKind
+from landbridge.target import Target
+
+_MOST_IN_FLIGHT = 64
+
+
+class Queue:
+    """A stream: an in-order queue, and what its commands use that the driver does not hold.
+
+    ``recorder`` takes the commands instead while one is recorded.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        with driver_call("a queue"):
+            self.cl = (
+                cl.CommandQueue(instance.context, instance.device, cl.command_queue_properties.PROFILING_ENABLE)
+                if instance.profiling
+                else cl.CommandQueue(instance.context, instance.device)
+            )
+        self.key = self.cl.int_ptr
+        self.alive = True
+        self.recorder: Any = None
+        self._in_flight: list[QueueEvent] = []
+        self._lock = threading.Lock()
+
+    def submitted(self, event: cl.Event, blocks: tuple[BufferBlock | ImageBlock, ...], keep: object) -> QueueEvent:
+        """Note a command just queued: the ``blocks`` it uses, and what must live until it is done."""
+        for block in blocks:
+            block.uses[self.key] = event
+        made = QueueEvent(self.cl, event, keep)
+        if keep is not None:
+            with self._lock:
+                self._in_flight.append(made)
+                if len(self._in_flight) > _MOST_IN_FLIGHT:
+                    self._in_flight = [known for known in self._in_flight if not known.query()]
+        return made
+
+    def marker(self) -> QueueEvent:
+        """An event after everything that is queued now."""
+        with driver_call("an event"):
+            return QueueEvent(self.cl, cl.enqueue_marker(self.cl))
+
+    def finish(self) -> None:
+        """Wait, interruptibly, for everything that is queued now."""
+        self.marker().synchronize()
+        with self._lock:
+            self._in_flight = [known for known in self._in_flight if not known.query()]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What never changes of an instance: the options of its Target, and its memory."""
+
+    options: Mapping[str, Any]
+    kinds: Mapping[str, MemoryKind]
+
+
+class Instance:
+    """The instance ``index`` of the device API: what was found, and the queue of stream None."""
+
+    def __init__(self, index: int, found: Found, *, profiling: bool = False) -> None:
+        self.index = index
+        self.device = found.device
+        self.context = found.context
+        self.import_alignment = found.import_alignment
+        self.profiling = profiling
+        self.facts = _facts(found)
+        self.base_alignment = int(self.facts.options["memory-alignment"])
+        self.queue = Queue(self)
+        self.queues: dict[int, Queue] = {self.queue.key: self.queue}
+
+    def wait(self, block: BufferBlock | ImageBlock) -> None:
+        """Wait for every command that uses ``block``."""
+        for key, event in tuple(block.uses.items()):
+            queue = self.queues.get(key)
+            if queue is not None:
+                QueueEvent(queue.cl, event).synchronize()
+            else:  # its stream was freed: it was flushed then
+                with driver_call("a wait"):
+                    event.wait()
+        block.uses.clear()
+
+
+def _facts(found: Found) -> Facts:
+    options = target_options(found)
+    kinds = Target(options).memory
+    return Facts(options, {kind.scope: replace(kind) for kind in kinds})

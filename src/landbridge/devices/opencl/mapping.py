@@ -1,0 +1,113 @@
+"""The host's access: the driver's own mappings, which are the barriers of memory that is not coherent.
+
+On a device that shares the host's memory a mapping is the buffer itself, at an address that stays the same; a driver
+that maps a buffer elsewhere the second time is refused, because views of the first mapping would be lost.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from landbridge.device.protocols import AccessMode
+from landbridge.devices.opencl.blocks import BufferBlock
+from landbridge.devices.opencl.driver import driver_call
+from landbridge.devices.opencl.instance import Instance
+from landbridge.errors import HostViewError
+
+_FLAGS = {
+    "r": cl.map_flags.READ | cl.map_flags.WRITE,  # a lasting view of mode "rw" invalidates with "r", then writes
+    "rw": cl.map_flags.READ | cl.map_flags.WRITE,
+    "w": cl.map_flags.WRITE,  # not WRITE_INVALIDATE_REGION: what the barrier rounds out to must keep its bytes
+}
+_READ_ONLY = cl.map_flags.READ
+
+
+def host_address(instance: Instance, block: BufferBlock) -> int:
+    """Where the host sees ``block``; raises HostViewError for memory of the device's own."""
+    if block.address is None:
+        if instance.facts.kinds[block.scope].host_access == "none":
+            raise HostViewError(
+                f"the host cannot address scope {block.scope!r} of opencl:{instance.index}, which has memory of its "
+                "own; copy the tensor to the host with t.to_device('cpu')"
+            )
+        block.address = mapped_address(instance, block.buffer) + block.origin
+    return block.address
+
+
+def mapped_address(instance: Instance, buffer: cl.Buffer) -> int:
+    """The address of ``buffer``, from a mapping that is over on return."""
+    with driver_call("a mapping"):
+        array = _map(instance, buffer, _READ_ONLY, 0, 1)
+        address = int(array.ctypes.data)
+        array.base.release(instance.queue.cl)
+    return address
+
+
+def begin(instance: Instance, block: BufferBlock, byte_offset: int, nbytes: int, mode: AccessMode) -> None:
+    """Map the bytes for the host, after every command that uses the block; SVM that is coherent only waits."""
+    block.check(byte_offset, 0)
+    nbytes = min(nbytes, block.nbytes - byte_offset)
+    if nbytes <= 0:
+        return
+    instance.wait(block)
+    if block.svm is not None and instance.facts.kinds[block.scope].coherent:
+        return
+    key = (byte_offset, nbytes)
+    if key in block.mappings:
+        return
+    flags = _READ_ONLY if block.readonly else _FLAGS[mode]
+    with driver_call("a mapping"):
+        if block.svm is not None:
+            part = block.part(byte_offset, 1)
+            cl._cl._enqueue_svm_map(instance.queue.cl, True, flags, part, None, nbytes)
+            block.mappings[key] = part
+            return
+        start = block.origin + byte_offset
+        array = _map(instance, block.buffer, flags, start, nbytes)
+    block.mappings[key] = array.base
+    seen, wanted = int(array.ctypes.data), host_address(instance, block) + byte_offset
+    if seen != wanted:
+        _unmap(instance, block, key)
+        raise HostViewError(
+            f"opencl:{instance.index}: the driver maps this buffer at {seen - byte_offset:#x} now and had it at "
+            f"{wanted - byte_offset:#x}, so that a host view cannot last; copy the tensor with t.to_device('cpu')"
+        )
+
+
+def end(instance: Instance, block: BufferBlock, byte_offset: int, nbytes: int, mode: AccessMode) -> None:
+    """End the mapping of these bytes; where there is none, map and unmap them, so that the device sees writes."""
+    nbytes = min(nbytes, block.nbytes - byte_offset)
+    if nbytes <= 0 or (block.svm is not None and instance.facts.kinds[block.scope].coherent):
+        return
+    key = (byte_offset, nbytes)
+    if key not in block.mappings:
+        if mode == "r":
+            return
+        begin(instance, block, byte_offset, nbytes, mode)
+    _unmap(instance, block, key)
+
+
+def end_all(instance: Instance, block: BufferBlock) -> None:
+    """End what is still mapped, because a command is about to use the bytes."""
+    for key in tuple(block.mappings):
+        _unmap(instance, block, key)
+
+
+def _map(instance: Instance, buffer: cl.Buffer, flags: int, start: int, nbytes: int) -> Any:
+    """An array over a mapping, its base; the host may use it on return."""
+    mapped: Any = cl.enqueue_map_buffer  # its stub takes neither flags of several bits nor a dtype's class
+    return mapped(instance.queue.cl, buffer, flags, start, (nbytes,), np.uint8)[0]
+
+
+def _unmap(instance: Instance, block: BufferBlock, key: tuple[int, int]) -> None:
+    mapping: Any = block.mappings.pop(key)
+    queue = instance.queue
+    with driver_call("the end of a mapping"):
+        event = mapping.release(queue.cl) if block.svm is None else cl._cl._enqueue_svm_unmap(queue.cl, mapping)
+    queue.submitted(event, (block,), None)
+    # Other queues are not ordered with this one.
+    if len(instance.queues) > 1:
+        event.wait()

@@ -1,0 +1,124 @@
+"""Allocations: buffers that the host can map, shared virtual memory, images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyopencl as cl
+
+from landbridge.device.device import Device
+from landbridge.device.space import NdSpace
+from landbridge.devices.opencl.blocks import BufferBlock, ImageBlock, host_bytes
+from landbridge.devices.opencl.driver import driver_call
+from landbridge.devices.opencl.instance import Instance
+from landbridge.errors import InputError, OutOfMemoryError, UnsupportedError
+from landbridge.memory_kind import MemoryKind
+from landbridge.target.opencl import SVM_SCOPE, TEXTURE_SCOPE
+
+_CHANNELS = {1: cl.channel_order.R, 2: cl.channel_order.RG, 4: cl.channel_order.RGBA}
+_CHANNEL_TYPES = {
+    "float32": (cl.channel_type.FLOAT, 4),
+    "float16": (cl.channel_type.HALF_FLOAT, 2),
+    "int32": (cl.channel_type.SIGNED_INT32, 4),
+    "uint32": (cl.channel_type.UNSIGNED_INT32, 4),
+    "int8": (cl.channel_type.SIGNED_INT8, 1),
+    "uint8": (cl.channel_type.UNSIGNED_INT8, 1),
+}
+
+
+def alloc_flat(instance: Instance, nbytes: int, alignment: int, scope: str) -> BufferBlock:
+    """``nbytes`` bytes of a flat scope, aligned for the host and for kernels. Raises OutOfMemoryError, InputError."""
+    kind = _kind(instance, scope)
+    if nbytes < 0 or alignment < 1 or alignment & (alignment - 1):
+        raise InputError(f"opencl: {nbytes} bytes aligned to {alignment}; legal: at least 0 bytes, a power of two")
+    if kind.ndim != 1:
+        raise UnsupportedError(
+            f"opencl:{instance.index}: scope {scope!r} holds images, not bytes; give physical_shape and dtype "
+            "(alloc_data_space_nd)"
+        )
+    alignment = max(alignment, kind.alignment)
+    _check_size(instance, kind, nbytes)
+    what = f"{nbytes} bytes of scope {scope!r} on opencl:{instance.index}"
+    if scope == SVM_SCOPE:
+        return _alloc_svm(instance, nbytes, alignment, what)
+    shared = cl.mem_flags.ALLOC_HOST_PTR if kind.host_access != "none" else cl.mem_flags.READ_WRITE
+    # The driver aligns to the kind's alignment; what goes beyond is found inside a larger buffer.
+    spare = alignment - kind.alignment
+    with driver_call(what):
+        buffer = cl.Buffer(instance.context, cl.mem_flags.READ_WRITE | shared, max(1, nbytes) + spare)
+    block = BufferBlock(instance.context, scope, buffer, 0, max(1, nbytes))
+    if spare:
+        block.origin = -_base_address(instance, buffer) % alignment
+    return block
+
+
+def _alloc_svm(instance: Instance, nbytes: int, alignment: int, what: str) -> BufferBlock:
+    fine = cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER if instance.facts.kinds[SVM_SCOPE].coherent else 0
+    flags = cl.svm_mem_flags.READ_WRITE | fine
+    # Drivers need not grant more than the size of their largest type: more is found inside a larger allocation.
+    spare = alignment - instance.base_alignment
+    with driver_call(what):
+        svm = cl.SVMAllocation(instance.context, max(1, nbytes) + spare, instance.base_alignment, flags)
+        origin = -svm.svm_ptr % alignment
+        address = svm.svm_ptr + origin
+        hosted = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+        # A buffer over the pointer (OpenCL 3.0 specification, section 5.6.1): copies to and from buffers need one.
+        buffer = cl.Buffer(instance.context, hosted, hostbuf=host_bytes(address, max(1, nbytes)))
+    return BufferBlock(
+        instance.context, SVM_SCOPE, buffer, 0, max(1, nbytes), address=address, svm=svm, pointer=address
+    )
+
+
+def _base_address(instance: Instance, buffer: cl.Buffer) -> int:
+    from landbridge.devices.opencl.mapping import mapped_address
+
+    return mapped_address(instance, buffer)
+
+
+def alloc_image(instance: Instance, device: Device, shape: Sequence[int], dtype: str, scope: str) -> NdSpace:
+    """An image of ``shape`` (rows, pixels, lanes of a pixel: 1, 2 or 4) elements of ``dtype``."""
+    kind = _kind(instance, scope)
+    extents = tuple(shape)
+    if kind.ndim != 3:
+        raise UnsupportedError(f"opencl:{instance.index}: scope {scope!r} is flat; images lie in {TEXTURE_SCOPE!r}")
+    if len(extents) != 3 or min(extents, default=0) < 1 or extents[2] not in _CHANNELS or dtype not in _CHANNEL_TYPES:
+        raise InputError(
+            f"opencl:{instance.index}: an image of {dtype}{list(extents)}; legal: rows, pixels and 1, 2 or 4 lanes, of "
+            f"{', '.join(_CHANNEL_TYPES)}"
+        )
+    height, width, lanes = extents
+    limits = instance.facts.options["image-height"], instance.facts.options["image-width"]
+    if height > limits[0] or width > limits[1]:
+        raise InputError(
+            f"opencl:{instance.index}: an image of {height} rows of {width} pixels; legal: {limits[0]} of {limits[1]}"
+        )
+    channel, itemsize = _CHANNEL_TYPES[dtype]
+    pitch = width * lanes * itemsize
+    _check_size(instance, kind, height * pitch)
+    what = f"an image of {dtype}{list(extents)} on opencl:{instance.index}"
+    with driver_call(what):
+        image = cl.Image(
+            instance.context,
+            cl.mem_flags.READ_WRITE,
+            cl.ImageFormat(_CHANNELS[lanes], channel),
+            shape=(width, height),
+        )
+    block = ImageBlock(instance.context, scope, image, height, width, lanes * itemsize)
+    return NdSpace(device, scope, block, extents, pitch, row_pitch=pitch)
+
+
+def _kind(instance: Instance, scope: str) -> MemoryKind:
+    kind = instance.facts.kinds.get(scope)
+    if kind is None:
+        raise InputError(
+            f"device opencl:{instance.index} has no memory scope {scope!r}; legal: {', '.join(instance.facts.kinds)}"
+        )
+    return kind
+
+
+def _check_size(instance: Instance, kind: MemoryKind, nbytes: int) -> None:
+    if kind.max_bytes is not None and nbytes > kind.max_bytes:
+        raise OutOfMemoryError(
+            f"opencl:{instance.index}: {nbytes} bytes asked in one allocation of scope {kind.scope!r}, which has at "
+            f"most {kind.max_bytes} (CL_DEVICE_MAX_MEM_ALLOC_SIZE); split the tensor, or place it on the host"
+        )

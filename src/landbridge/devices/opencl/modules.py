@@ -1,0 +1,222 @@
+"""Modules: programs the driver built, and launches of their kernels."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from landbridge.device.space import Region
+from landbridge.devices.opencl.blocks import BufferBlock, ImageBlock
+from landbridge.devices.opencl.driver import driver_call, translated
+from landbridge.devices.opencl.events import QueueEvent
+from landbridge.devices.opencl.instance import Instance, Queue
+from landbridge.devices.opencl.mapping import end_all
+from landbridge.errors import DeviceError, InputError, KernelBuildError, OutOfMemoryError
+
+#: What ``load_module`` takes.
+FORMATS = ("opencl-c", "spirv")
+
+Argument = Region | int | float | np.generic
+Grid = tuple[int, int, int]
+
+# The scalar types of OpenCL C (specification, section 6.3.1), whose sizes are the same on every device.
+_SCALARS = {
+    name: np.dtype(numpy)
+    for name, numpy in {
+        "char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4", "long": "i8",
+        "ulong": "u8", "half": "f2", "float": "f4", "double": "f8",
+    }.items()
+}  # fmt: skip
+
+
+class KernelFunction:
+    """One kernel of a program. ``lock`` is held from setting its arguments to queueing it: they are its state."""
+
+    def __init__(self, kernel: cl.Kernel) -> None:
+        self.kernel = kernel
+        self.lock = threading.Lock()
+        self.count: int = kernel.num_args
+        #: The dtype of each scalar parameter where the driver says, None for pointers and what it does not say.
+        self.scalars = tuple(_scalar_type(kernel, i) for i in range(self.count))
+
+
+class OpenCLModule:
+    """A program built for ``instance``. ``source`` is its text, None for SPIR-V."""
+
+    def __init__(self, instance: Instance, program: cl.Program, source: str | None) -> None:
+        self.instance = instance
+        self.program = program
+        self.source = source
+        self._functions: dict[str, KernelFunction] = {}
+
+    def function(self, name: str) -> KernelFunction:
+        """The kernel called ``name``; raises DeviceError naming those there are."""
+        known = self._functions.get(name)
+        if known is None:
+            known = self._functions.setdefault(name, KernelFunction(self.new_kernel(name)))
+        return known
+
+    def new_kernel(self, name: str) -> cl.Kernel:
+        """A kernel object of its own, with arguments of its own."""
+        try:
+            return cl.Kernel(self.program, name)
+        except cl.Error as error:
+            names = sorted(kernel.function_name for kernel in self.program.all_kernels())
+            raise DeviceError(
+                f"the OpenCL module has no kernel {name!r} ({error}); it has: {', '.join(names) or 'none'}"
+            ) from error
+
+
+def load(instance: Instance, binary: bytes, format: str, options: str) -> OpenCLModule:
+    """Build ``binary`` for ``instance``; raises KernelBuildError with source and log, InputError for a format."""
+    if format not in FORMATS:
+        raise InputError(f"opencl:{instance.index} loads no modules of format {format!r}; legal: {', '.join(FORMATS)}")
+    source: str | None = None
+    if format == "opencl-c":
+        try:
+            source = binary.decode()
+        except UnicodeDecodeError as error:
+            raise InputError(f"opencl:{instance.index}: this is no text in UTF-8: {error}") from error
+        with driver_call("a program"):
+            program = cl._cl._Program(instance.context, source)
+    else:
+        if not _takes_il(instance):
+            raise KernelBuildError(
+                f"opencl:{instance.index} ({instance.device.name.strip()}) takes no SPIR-V (no cl_khr_il_program, "
+                "CL_DEVICE_IL_VERSION is empty); compile for target 'opencl', whose code is OpenCL C"
+            )
+        with driver_call("a program of SPIR-V"):
+            program = cl._cl._create_program_with_il(instance.context, binary)
+    # Types of scalar arguments are asked of the driver, which keeps them only when told to.
+    words = [*options.split(), *(["-cl-kernel-arg-info"] if source is not None else [])]
+    try:
+        program._build(" ".join(words).encode(), [instance.device])
+    except cl.Error as error:
+        raise _build_error(instance, program, source, error) from error
+    return OpenCLModule(instance, cl.Program(program), source)
+
+
+def _takes_il(instance: Instance) -> bool:
+    try:
+        return bool(str(instance.device.il_version).strip("\0 "))
+    except cl.Error:  # before OpenCL 2.1
+        return "cl_khr_il_program" in instance.device.extensions.split()
+
+
+def _build_error(instance: Instance, program: Any, source: str | None, error: cl.Error) -> KernelBuildError:
+    log = program.get_build_info(instance.device, cl.program_build_info.LOG).strip()
+    lines = (source or "").splitlines()
+    numbered = "\n".join(f"{number:4} {line}" for number, line in enumerate(lines, 1))
+    return KernelBuildError(
+        f"opencl:{instance.index} ({instance.device.name.strip()}) cannot build a module: {error}\n"
+        f"--- the driver's log ---\n{log or '(empty)'}\n--- the source ---\n{numbered or '(SPIR-V)'}"
+    )
+
+
+def launch(
+    queue: Queue, module: OpenCLModule, name: str, grid: Grid, block: Grid, args: Sequence[Argument]
+) -> QueueEvent | None:
+    """Queue ``grid`` workgroups of ``block`` work-items; None while a recording takes it instead."""
+    function = module.function(name)
+    values, blocks = bound(queue.instance, name, function, args)
+    _check_shape(queue.instance, name, grid, block)
+    if queue.recorder is not None:
+        queue.recorder.add_launch(module, name, grid, block, tuple(args))
+        return None
+    with function.lock, driver_call(f"a launch of {name!r}"):
+        set_arguments(function.kernel, values)
+        event = enqueue(queue, function.kernel, name, grid, block)
+    return queue.submitted(event, blocks, values)
+
+
+def enqueue(queue: Queue, kernel: cl.Kernel, name: str, grid: Grid, block: Grid) -> cl.Event:
+    """Queue a kernel whose arguments are set."""
+    try:
+        return cl.enqueue_nd_range_kernel(queue.cl, kernel, grid, block, g_times_l=True)
+    except cl.Error as error:
+        if error.code == cl.status_code.OUT_OF_RESOURCES:
+            limit = kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, queue.instance.device)
+            raise OutOfMemoryError(
+                f"kernel {name!r} with a block of {block} needs more registers or local memory than "
+                f"opencl:{queue.instance.index} has: it allows this kernel {limit} work-items a workgroup; compile "
+                f"with a smaller -max-workgroup-size or -local-memory-bytes"
+            ) from error
+        raise translated(f"a launch of {name!r} with grid {grid} and block {block}", error) from error
+
+
+def bound(
+    instance: Instance, name: str, function: KernelFunction, args: Sequence[Argument]
+) -> tuple[list[Any], tuple[BufferBlock | ImageBlock, ...]]:
+    """``args`` as the driver takes them, and the blocks among them; raises InputError for those that do not fit."""
+    if len(args) != function.count:
+        raise InputError(f"kernel {name!r} takes {function.count} arguments; {len(args)} were given")
+    values: list[Any] = []
+    blocks: list[BufferBlock | ImageBlock] = []
+    for number, argument in enumerate(args):
+        if isinstance(argument, Region):
+            block = argument.space.handle
+            if not isinstance(block, BufferBlock | ImageBlock) or block.context != instance.context:
+                raise InputError(
+                    f"argument {number} of kernel {name!r} is memory of {argument.space.device}, which "
+                    f"opencl:{instance.index} does not reach; import it, or copy it there"
+                )
+            values.append(kernel_value(instance, block, argument.byte_offset))
+            blocks.append(block)
+        else:
+            values.append(_scalar(name, number, function.scalars[number], argument))
+    return values, tuple(blocks)
+
+
+def kernel_value(instance: Instance, block: BufferBlock | ImageBlock, byte_offset: int) -> Any:
+    """What a kernel is given for ``block`` from ``byte_offset`` on; mappings of it are over then."""
+    block.check(byte_offset, 0)
+    if isinstance(block, ImageBlock):
+        if byte_offset:
+            raise InputError(f"a kernel is given whole images; byte offset {byte_offset} of one is not legal")
+        return block.image
+    if block.mappings:
+        end_all(instance, block)
+    return block.part(byte_offset, instance.base_alignment)
+
+
+def set_arguments(kernel: cl.Kernel, values: Sequence[Any]) -> None:
+    """Set all arguments of ``kernel``; whoever queues it holds ``values`` until it is done."""
+    for number, value in enumerate(values):
+        kernel.set_arg(number, value)
+
+
+def _scalar(name: str, number: int, dtype: np.dtype[Any] | None, value: object) -> np.generic:
+    if isinstance(value, np.generic):
+        return value
+    if dtype is None:
+        raise InputError(
+            f"argument {number} of kernel {name!r} is {value!r}, and the driver does not say which type it has; give a "
+            "numpy scalar, as in np.int32(3), or a Region"
+        )
+    try:
+        return dtype.type(value)  # type: ignore[no-any-return]
+    except (OverflowError, TypeError, ValueError) as error:
+        raise InputError(f"argument {number} of kernel {name!r} is {value!r}; legal: a number of type {dtype}") from error
+
+
+def _scalar_type(kernel: cl.Kernel, number: int) -> np.dtype[Any] | None:
+    try:
+        return _SCALARS.get(str(kernel.get_arg_info(number, cl.kernel_arg_info.TYPE_NAME)))
+    except cl.Error:
+        return None
+
+
+def _check_shape(instance: Instance, name: str, grid: Grid, block: Grid) -> None:
+    sizes = instance.device.max_work_item_sizes
+    legal = len(grid) == len(block) == 3 and min((*grid, *block)) > 0
+    if not legal or block[0] * block[1] * block[2] > instance.device.max_work_group_size:
+        raise InputError(
+            f"kernel {name!r} with grid {grid} and block {block}; legal: three numbers over 0 each, and at most "
+            f"{instance.device.max_work_group_size} work-items in a block"
+        )
+    if any(asked > most for asked, most in zip(block, sizes, strict=False)):
+        raise InputError(f"kernel {name!r} with block {block}; opencl:{instance.index} allows at most {tuple(sizes)}")

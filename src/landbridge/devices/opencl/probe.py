@@ -1,0 +1,62 @@
+"""A kernel built and run before a device is believed, and how host memory must lie for it to be used in place.
+
+Some drivers list devices that build no kernel; others keep a copy of imported memory that only a mapping brings up
+to date. Both show in a kernel over imported bytes: the host looks at them without any mapping.
+"""
+
+from __future__ import annotations
+
+import mmap
+
+import numpy as np
+import pyopencl as cl
+
+_SOURCE = "kernel void landbridge_probe(global uchar *x) { size_t i = get_global_id(0); x[i] = x[i] * 3 + 1; }"
+_ITEMS = 16
+
+Bytes = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
+
+
+def usable(context: cl.Context, device: cl.Device) -> int:
+    """Build and run a kernel on ``device``; the alignment host memory needs to be imported, 0 when none is enough.
+
+    Raises pyopencl's error when no kernel runs, ArithmeticError when one computes something else.
+    """
+    program = cl.Program(context, _SOURCE).build(devices=[device])
+    kernel = cl.Kernel(program, "landbridge_probe")
+    queue = cl.CommandQueue(context, device)
+    _check_results(context, queue, kernel)
+    if not device.host_unified_memory:
+        return 0
+    # What drivers document: any address, a cache line (and Intel's GPUs a size of whole ones), a page.
+    memory = np.frombuffer(mmap.mmap(-1, 2 * mmap.PAGESIZE), np.uint8)
+    for alignment in (1, 64, mmap.PAGESIZE):
+        size = max(_ITEMS, alignment)
+        if all(_in_place(context, queue, kernel, memory[start:][:size]) for start in {alignment, 0}):
+            return alignment
+    return 0
+
+
+def _check_results(context: cl.Context, queue: cl.CommandQueue, kernel: cl.Kernel) -> None:
+    values = np.arange(_ITEMS, dtype=np.uint8)
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    buffer = cl.Buffer(context, flags, hostbuf=values)
+    seen = np.empty_like(values)
+    kernel.set_args(buffer)
+    cl.enqueue_nd_range_kernel(queue, kernel, (_ITEMS,), None)
+    cl.enqueue_copy(queue, seen, buffer)
+    if not np.array_equal(seen, values * 3 + 1):
+        raise ArithmeticError("a kernel of one line computed wrong numbers")
+
+
+def _in_place(context: cl.Context, queue: cl.CommandQueue, kernel: cl.Kernel, memory: Bytes) -> bool:
+    """Whether a kernel sees what the host wrote to ``memory`` after the import, and the host what the kernel wrote."""
+    buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR, hostbuf=memory)
+    values = memory[:_ITEMS]
+    values[:] = range(_ITEMS)
+    kernel.set_args(buffer)
+    cl.enqueue_nd_range_kernel(queue, kernel, (_ITEMS,), None)
+    queue.finish()
+    seen: list[int] = values.tolist()
+    buffer.release()
+    return seen == [3 * i + 1 for i in range(_ITEMS)]

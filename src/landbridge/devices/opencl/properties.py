@@ -1,0 +1,104 @@
+"""What a driver says of a device: attributes, and the options of its Target. Nothing here raises for what it lacks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pyopencl as cl
+
+from landbridge.device.attr import DeviceAttr
+from landbridge.devices.opencl.discovery import Found
+
+# Vector registers of one work-item: not to be asked of a driver. 16 is what x86 without AVX-512 has.
+_REGISTERS = {512: 32}
+_FEWEST_REGISTERS = 16
+
+_SUB_GROUP_SIZES_INTEL = 0x4108  # of cl_intel_required_subgroup_size
+
+
+def attribute(device: cl.Device, attr: DeviceAttr) -> object | None:
+    """The value of ``attr``; None for what the driver does not say."""
+    read = _ATTRS.get(attr)
+    try:
+        return None if read is None else read(device)
+    except cl.Error:
+        return None
+
+
+def target_options(found: Found) -> dict[str, Any]:
+    """The options of target kind ``opencl`` that describe ``found``."""
+    device = found.device
+    bits = 32 * max(1, device.native_vector_width_float)
+    return {
+        "kind": "opencl",
+        "device-class": _device_class(device),
+        "opencl-c": _version(device.opencl_c_version),
+        "num-cores": max(1, device.max_compute_units),
+        "max-workgroup-size": device.max_work_group_size,
+        "local-memory-bytes": device.local_mem_size,
+        "dedicated-local-memory": device.local_mem_type == cl.device_local_mem_type.LOCAL,
+        "vector-bits": bits,
+        "vector-registers": _REGISTERS.get(bits, _FEWEST_REGISTERS),
+        "subgroup-size": _subgroup_size(device),
+        "fp16": "cl_khr_fp16" in device.extensions.split(),
+        "fp64": "cl_khr_fp64" in device.extensions.split(),
+        "images": bool(device.image_support),
+        **({"image-width": device.image2d_max_width, "image-height": device.image2d_max_height}
+           if device.image_support else {}),
+        "svm": svm(device),
+        "unified-memory": bool(device.host_unified_memory),
+        "import-alignment": found.import_alignment,
+        "memory-alignment": max(1, device.mem_base_addr_align // 8),
+        "coherence-granule": max(1, device.global_mem_cacheline_size),
+        "max-allocation-bytes": device.max_mem_alloc_size,
+        "memory-bytes": device.global_mem_size,
+    }  # fmt: skip
+
+
+def svm(device: cl.Device) -> str:
+    """The best shared virtual memory that ``device`` has: none, coarse, fine or system."""
+    try:
+        granted = device.svm_capabilities
+    except cl.Error:  # before OpenCL 2.0
+        return "none"
+    capabilities = cl.device_svm_capabilities
+    if granted & capabilities.FINE_GRAIN_SYSTEM:
+        return "system"
+    if granted & capabilities.FINE_GRAIN_BUFFER:
+        return "fine"
+    return "coarse" if granted & capabilities.COARSE_GRAIN_BUFFER else "none"
+
+
+def _device_class(device: cl.Device) -> str:
+    if device.type & cl.device_type.GPU:
+        return "gpu"
+    return "cpu" if device.type & cl.device_type.CPU else "accelerator"
+
+
+def _version(text: str) -> int:
+    """``OpenCL C 1.2 ...`` as 120."""
+    match = re.search(r"(\d+)\.(\d+)", text)
+    return int(match[1]) * 100 + int(match[2]) * 10 if match else 100
+
+
+def _subgroup_size(device: cl.Device) -> int:
+    read: Any = device.get_info  # its stub knows no query of an extension
+    try:
+        return max(map(int, read(_SUB_GROUP_SIZES_INTEL)))
+    except (cl.Error, TypeError, ValueError):
+        return 0
+
+
+_ATTRS: dict[DeviceAttr, Callable[[cl.Device], object]] = {
+    DeviceAttr.PRODUCT_NAME: lambda device: device.name.strip(),
+    DeviceAttr.VENDOR: lambda device: device.vendor,
+    DeviceAttr.DRIVER_VERSION: lambda device: f"{device.platform.name} {device.driver_version}",
+    DeviceAttr.COMPUTE_UNITS: lambda device: device.max_compute_units,
+    DeviceAttr.MAX_THREADS_PER_BLOCK: lambda device: device.max_work_group_size,
+    DeviceAttr.MAX_CLOCK_HZ: lambda device: device.max_clock_frequency * 1_000_000 or None,
+    DeviceAttr.TOTAL_MEMORY: lambda device: device.global_mem_size,
+    DeviceAttr.CACHE_LINE_BYTES: lambda device: device.global_mem_cacheline_size or None,
+    DeviceAttr.FEATURES: lambda device: tuple(sorted(device.extensions.split())),
+}

@@ -1,0 +1,165 @@
+"""Recordings: commands noted once, then queued again with other memory.
+
+``replay`` gives positions: the regions that the recorded commands use are numbered in the order of their first use.
+Each launch has a kernel object of its own whose arguments are set once, so that a replay only queues; it sets those
+again that a rebound region is given to.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyopencl as cl
+
+from landbridge.device.space import Region
+from landbridge.devices.opencl import copies, modules
+from landbridge.devices.opencl.blocks import BufferBlock, ImageBlock
+from landbridge.devices.opencl.command_buffer import CommandBuffers
+from landbridge.devices.opencl.driver import driver_call
+from landbridge.devices.opencl.events import QueueEvent
+from landbridge.devices.opencl.instance import Queue
+from landbridge.devices.opencl.mapping import end_all
+from landbridge.errors import InputError
+
+
+@dataclass
+class RecordedLaunch:
+    """A launch; ``positions`` are those of its arguments that are regions, by argument."""
+
+    kernel: cl.Kernel
+    name: str
+    grid: modules.Grid
+    block: modules.Grid
+    positions: Mapping[int, int]
+
+
+@dataclass
+class RecordedCopy:
+    """A copy between the regions of two positions."""
+
+    source: int
+    target: int
+    nbytes: int
+
+
+@dataclass
+class Recorder:
+    """Takes what is given to a stream between ``begin_record`` and ``end_record``."""
+
+    queue: Queue
+    regions: list[Region] = field(default_factory=list)
+    commands: list[RecordedLaunch | RecordedCopy] = field(default_factory=list)
+
+    def add_launch(
+        self, module: modules.OpenCLModule, name: str, grid: modules.Grid, block: modules.Grid, args: Sequence[Any]
+    ) -> None:
+        """Note a launch whose arguments were checked."""
+        kernel = module.new_kernel(name)
+        values, _ = modules.bound(self.queue.instance, name, module.function(name), args)
+        with driver_call(f"the arguments of {name!r}"):
+            modules.set_arguments(kernel, values)
+        positions = {i: self._position(arg) for i, arg in enumerate(args) if isinstance(arg, Region)}
+        self.commands.append(RecordedLaunch(kernel, name, grid, block, positions))
+
+    def add_copy(self, src: Region, dst: Region, nbytes: int) -> None:
+        """Note a copy that was checked."""
+        self.commands.append(RecordedCopy(self._position(src), self._position(dst), nbytes))
+
+    def _position(self, region: Region) -> int:
+        for number, known in enumerate(self.regions):
+            if known == region:
+                return number
+        self.regions.append(region)
+        return len(self.regions) - 1
+
+
+class Recording:
+    """Commands that can be queued again. ``regions`` are what each position is bound to now.
+
+    Rebinding and queueing change the state of its kernels: one thread does it at a time, others wait.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.instance = recorder.queue.instance
+        self.regions = recorder.regions
+        self.commands = tuple(recorder.commands)
+        self._lock = threading.Lock()
+        self._values: list[Any] = [self._value(region) for region in self.regions]
+        self._users: dict[int, list[tuple[RecordedLaunch, int]]] = {}
+        for command in self.commands:
+            if isinstance(command, RecordedLaunch):
+                for argument, position in command.positions.items():
+                    self._users.setdefault(position, []).append((command, argument))
+        self._buffers = CommandBuffers.of(self.instance) if self._is_launches_alone() else None
+
+    def replay(self, queue: Queue, args: Mapping[int, Region]) -> QueueEvent | None:
+        """Queue all of it on ``queue``, the regions in ``args`` in their positions from now on."""
+        for position, region in args.items():
+            if not 0 <= position < len(self.regions):
+                raise InputError(f"a recording of {len(self.regions)} regions has no position {position}")
+            self._check(region)
+        with self._lock:
+            for position, region in args.items():
+                if region != self.regions[position]:
+                    self._rebind(position, region)
+            blocks = self._prepare()
+            if not self.commands:
+                return queue.marker()
+            if self._buffers is not None:
+                return self._replay_recorded(queue, blocks)
+            event: QueueEvent | None = None
+            for command in self.commands:
+                if isinstance(command, RecordedCopy):
+                    event = copies.enqueue(
+                        queue, self.regions[command.source], self.regions[command.target], command.nbytes
+                    )
+                else:
+                    queued = modules.enqueue(queue, command.kernel, command.name, command.grid, command.block)
+                    event = QueueEvent(queue.cl, queued)
+            assert event is not None
+            return queue.submitted(event.event, blocks, (*self._values, event.keep))
+
+    def _replay_recorded(self, queue: Queue, blocks: tuple[copies.Block, ...]) -> QueueEvent:
+        buffers = self._buffers
+        assert buffers is not None
+        key = tuple((id(region.space.handle), region.byte_offset) for region in self.regions)
+        launches = [c for c in self.commands if isinstance(c, RecordedLaunch)]
+        event = buffers.enqueue(queue, key, launches, self._values)
+        return queue.submitted(event, blocks, tuple(self._values))
+
+    def _is_launches_alone(self) -> bool:
+        return bool(self.commands) and all(isinstance(command, RecordedLaunch) for command in self.commands)
+
+    def _check(self, region: Region) -> None:
+        if isinstance(region.space.handle, BufferBlock | ImageBlock):
+            if region.space.handle.context != self.instance.context:
+                raise InputError(f"a recording of opencl:{self.instance.index} was given memory of another context")
+            modules.kernel_value(self.instance, region.space.handle, region.byte_offset)
+
+    def _rebind(self, position: int, region: Region) -> None:
+        self.regions[position] = region
+        self._values[position] = value = self._value(region)
+        with driver_call("an argument of a recording"):
+            for command, argument in self._users.get(position, ()):
+                command.kernel.set_arg(argument, value)
+
+    def _value(self, region: Region) -> Any:
+        block = region.space.handle
+        if isinstance(block, BufferBlock | ImageBlock):
+            return modules.kernel_value(self.instance, block, region.byte_offset)
+        return None  # memory of the host, which only copies use
+
+    def _prepare(self) -> tuple[copies.Block, ...]:
+        """The blocks in use, alive and with no mapping of the host open."""
+        blocks: list[copies.Block] = []
+        for region in self.regions:
+            block = region.space.handle
+            if isinstance(block, BufferBlock | ImageBlock):
+                block.check(region.byte_offset, 0)
+                if isinstance(block, BufferBlock) and block.mappings:
+                    end_all(self.instance, block)
+                blocks.append(block)
+        return tuple(blocks)

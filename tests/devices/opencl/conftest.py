@@ -1,0 +1,13 @@
+"""The first OpenCL device, or the reason why there is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from landbridge.device.device import Device
+from tests.devices.present import first_instance
+
+
+@pytest.fixture(scope="session")
+def device() -> Device:
+    return first_instance("opencl")

@@ -1,0 +1,126 @@
+"""Modules: kernels that compute, and errors that say why not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import landbridge as lb
+from landbridge.device.device import Device
+from landbridge.device.space import Region
+from landbridge.errors import DeviceError, InputError, KernelBuildError
+
+SOURCE = b"""
+kernel void scale(global float *x, float factor, int count) {
+    size_t i = get_global_id(0);
+    if (i < (size_t)count) x[i] *= factor;
+}
+kernel void add(global const float *a, global const float *b, global float *c) {
+    size_t i = get_global_id(0);
+    c[i] = a[i] + b[i];
+}
+kernel void where(global uint *out) {
+    size_t i = get_global_id(2) * get_global_size(1) * get_global_size(0)
+             + get_global_id(1) * get_global_size(0) + get_global_id(0);
+    out[i] = get_group_id(0) + 16 * get_group_id(1) + 256 * get_group_id(2);
+}
+"""
+
+
+def filled(device: Device, values: object) -> lb.Tensor:
+    return lb.asarray(np.asarray(values, np.float32), device=device, copy=True)
+
+
+def region(tensor: lb.Tensor) -> Region:
+    at = tensor.storage.live_region
+    return Region(at.space, at.byte_offset + tensor.byte_offset)
+
+
+def back(tensor: lb.Tensor) -> np.ndarray:
+    return np.asarray(tensor.to_device("cpu"))
+
+
+@pytest.fixture(scope="module")
+def module(device: Device) -> object:
+    return device.api.load_module(device.index, SOURCE, "opencl-c")
+
+
+def test_regions_and_numbers_reach_the_kernel(device: Device, module: object) -> None:
+    x = filled(device, np.arange(100))
+    event = device.api.launch(module, "scale", (2, 1, 1), (64, 1, 1), (region(x), 2.5, 50), None)
+    assert event.synchronize()
+    wanted = np.arange(100, dtype=np.float32)
+    wanted[:50] *= 2.5
+    assert np.array_equal(back(x), wanted)
+
+
+def test_typed_numbers_are_taken_as_they_are(device: Device, module: object) -> None:
+    x = filled(device, [1, 2])
+    device.api.launch(module, "scale", (1, 1, 1), (2, 1, 1), (region(x), np.float32(3), np.int32(2)), None)
+    assert back(x).tolist() == [3, 6]
+
+
+def test_regions_begin_where_they_say(device: Device, module: object) -> None:
+    a, c = filled(device, np.arange(128)), filled(device, np.zeros(64))
+    at = region(a)
+    later = Region(at.space, at.byte_offset + 256)
+    device.api.launch(module, "add", (1, 1, 1), (64, 1, 1), (region(a), later, region(c)), None)
+    assert np.array_equal(back(c), np.arange(64) + np.arange(64, 128))
+
+
+def test_grid_counts_workgroups_along_three_axes(device: Device, module: object) -> None:
+    out = lb.empty((4 * 3 * 2, 2), dtype="uint32", device=device)
+    device.api.launch(module, "where", (4, 3, 2), (2, 1, 1), (region(out),), None)
+    wanted = [x + 16 * y + 256 * z for z in range(2) for y in range(3) for x in range(4) for _ in range(2)]
+    assert back(out).ravel().tolist() == wanted
+
+
+def test_memory_is_held_while_a_launch_needs_it(device: Device, module: object) -> None:
+    """The driver counts no references of arguments that were set: freeing one early would end the process."""
+    kept = filled(device, np.zeros(1 << 16))
+    for _ in range(50):
+        x = filled(device, np.ones(1 << 16))
+        device.api.launch(module, "add", (1 << 10, 1, 1), (64, 1, 1), (region(x), region(kept), region(kept)), None)
+        x.storage.free()
+        del x
+    assert (back(kept) == 50).all()
+
+
+def test_a_build_error_has_log_and_source(device: Device) -> None:
+    with pytest.raises(KernelBuildError, match=r"(?s)driver's log.*undeclared.*   2 +x = nothing;"):
+        device.api.load_module(device.index, b"kernel void f(global int *x) {\n    x = nothing;\n}", "opencl-c")
+
+
+def test_compiler_options_arrive(device: Device) -> None:
+    source = b"#ifndef GIVEN\n#error not given\n#endif\nkernel void f(global int *x) { x[0] = GIVEN; }"
+    module = device.api.load_module(device.index, source, "opencl-c", "-DGIVEN=7")
+    out = lb.empty((1,), dtype="int32", device=device)
+    device.api.launch(module, "f", (1, 1, 1), (1, 1, 1), (region(out),), None)
+    assert back(out).tolist() == [7]
+
+
+def test_what_does_not_fit_is_refused(device: Device, module: object) -> None:
+    x = filled(device, [1])
+    api = device.api
+    with pytest.raises(DeviceError, match=r"no kernel 'nothing'.*add, scale, where"):
+        api.launch(module, "nothing", (1, 1, 1), (1, 1, 1), (), None)
+    with pytest.raises(InputError, match="takes 3 arguments; 1 were given"):
+        api.launch(module, "scale", (1, 1, 1), (1, 1, 1), (region(x),), None)
+    with pytest.raises(InputError, match="number of type int32"):
+        api.launch(module, "scale", (1, 1, 1), (1, 1, 1), (region(x), 1.0, 1 << 40), None)
+    with pytest.raises(InputError, match="three numbers over 0"):
+        api.launch(module, "where", (0, 1, 1), (1, 1, 1), (region(x),), None)
+    with pytest.raises(InputError, match="work-items in a block"):
+        api.launch(module, "where", (1, 1, 1), (1 << 20, 1, 1), (region(x),), None)
+    with pytest.raises(InputError, match="does not reach"):
+        host = lb.empty((1,), dtype="float32", device="cpu")
+        api.launch(module, "where", (1, 1, 1), (1, 1, 1), (region(host),), None)
+    with pytest.raises(InputError, match="opencl-c, spirv"):
+        api.load_module(device.index, b"", "ptx")
+
+
+def test_an_offset_no_kernel_can_be_given(device: Device, module: object) -> None:
+    x = filled(device, np.zeros(64))
+    at = region(x)
+    with pytest.raises(InputError, match=r"multiples of \d+ .*global\.svm"):
+        device.api.launch(module, "where", (1, 1, 1), (1, 1, 1), (Region(at.space, at.byte_offset + 4),), None)
