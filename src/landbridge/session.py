@@ -20,6 +20,7 @@ from landbridge.device.device import Device
 from landbridge.errors import ForkedDeviceError, InputError, SessionBusyError
 from landbridge.executable.executable import Executable, TensorSpec
 from landbridge.memory import ledger
+from landbridge.memory.allocators.memory_cfg import MemoryCfg
 from landbridge.memory.host_array import address_of_known
 from landbridge.memory.storage import any_view_open, queued_accesses
 from landbridge.tensor import Tensor
@@ -36,7 +37,8 @@ class Session:
     """``executable`` bound to ``device`` (or ``devices``, by vdevice name) and to ``num_threads`` threads.
 
     ``num_threads`` None takes every processor this process may use; a program whose every call is small runs on the
-    calling thread alone. One thread at a time may use a Session,
+    calling thread alone. ``memory_cfg`` chooses the allocator of each (device, scope), as in
+    ``{("cpu:0", "global"): "naive"}``; None leaves that to the process. One thread at a time may use a Session,
     another gets SessionBusyError; Sessions share the constants of their Executable. Raises BindError or
     ExecutableError when the program does not fit the devices or this machine.
     """
@@ -48,6 +50,7 @@ class Session:
         *,
         devices: Mapping[str, Device | str] | None = None,
         num_threads: int | None = None,
+        memory_cfg: MemoryCfg | None = None,
     ) -> None:
         threads = default_threads() if num_threads is None else num_threads
         if type(threads) is not int or threads < 1:
@@ -55,7 +58,7 @@ class Session:
         lock = threading.Lock()
         self._acquire, self._release = lock.acquire, lock.release
         self._executable = executable
-        homes = bind_devices(executable, device, devices)
+        homes = bind_devices(executable, device, devices, memory_cfg)
         self._program = program = BoundProgram(executable, homes, threads, lock)
         self._inputs = _by_name_and_index(program.inputs)
         self._outputs = _by_name_and_index(program.outputs)

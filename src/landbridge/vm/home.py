@@ -13,8 +13,12 @@ from landbridge.device.registry import device as find_device
 from landbridge.errors import BindError, InputError
 from landbridge.executable import instructions as ins
 from landbridge.executable.executable import Executable, Function
+from landbridge.memory.allocators.base import Allocator
+from landbridge.memory.allocators.default import configured_allocator
+from landbridge.memory.allocators.memory_cfg import MemoryCfg, check_memory_cfg, check_used
 from landbridge.memory.storage import host_device
 from landbridge.memory_kind import MemoryKind
+from landbridge.physical_shape import nd_bytes
 
 #: What ``compile(on_mismatch=)`` recorded.
 ON_MISMATCH = "on_mismatch"
@@ -22,10 +26,11 @@ ON_MISMATCH = "on_mismatch"
 
 @dataclass(frozen=True)
 class Home:
-    """Memory ``kind`` of ``device``, where the tensors of one vdevice live."""
+    """Memory ``kind`` of ``device``, where the tensors of one vdevice live; from ``allocator``, None: the process's."""
 
     device: Device
     kind: MemoryKind
+    allocator: Allocator | None = None
 
     @property
     def is_direct(self) -> bool:
@@ -42,13 +47,18 @@ class Home:
 
 
 def bind_devices(
-    executable: Executable, device: Device | str, devices: Mapping[str, Device | str] | None
+    executable: Executable,
+    device: Device | str,
+    devices: Mapping[str, Device | str] | None,
+    memory_cfg: MemoryCfg | None = None,
 ) -> tuple[Home, ...]:
     """The Home of each vdevice: on the device that ``devices`` has for its name, else on ``device``.
 
     Raises BindError for a name the program does not have, for a scope the device does not have, and where memory is
-    not what the program was compiled for, unless it was compiled with ``on_mismatch="copy"``.
+    not what the program was compiled for, unless it was compiled with ``on_mismatch="copy"``. Raises InputError for
+    a ``memory_cfg`` that is not legal or that says something of memory the program does not use.
     """
+    cfg = check_memory_cfg({} if memory_cfg is None else memory_cfg)
     asked = dict(devices or {})
     names = [vdevice.name for vdevice in executable.vdevices]
     if not names:
@@ -63,9 +73,10 @@ def bind_devices(
         found = find_device(asked.get(vdevice.name, device))
         where = _name_on(executable.main, number, f"vdevice {vdevice.name!r}")
         try:
-            home = Home(found, found.memory_kind(vdevice.scope))
+            kind = found.memory_kind(vdevice.scope)
         except InputError as error:
             raise BindError(f"{where}: {error}") from error
+        home = Home(found, kind, configured_allocator(cfg, found, kind.scope))
         if executable.metadata.get(ON_MISMATCH) != "copy":
             wrong = "; ".join(_differences(executable, number, home.kind))
             if wrong:
@@ -73,8 +84,14 @@ def bind_devices(
                     f"{where}: {home} is not what vdevice {vdevice.name!r} was compiled for: {wrong}; bind another "
                     'device, state its memory in the Target, or compile with on_mismatch="copy"'
                 )
+        if number == 0 and home.kind.ndim > 1:
+            raise BindError(
+                f"{where}: inputs and outputs lie in flat memory and {home} has {home.kind.ndim} dimensions; compile "
+                "the model with them in a flat scope"
+            )
         _check_sizes(executable, number, home)
         homes.append(home)
+    check_used(cfg, ((home.device, home.kind.scope) for home in homes))
     return tuple(homes)
 
 
@@ -104,14 +121,25 @@ def _check_sizes(executable: Executable, vdevice: int, home: Home) -> None:
     kind, total = home.kind, 0
     for instruction in _flat(executable.main.instructions):
         if isinstance(instruction, ins.AllocStorage) and instruction.vdevice == vdevice:
-            total += instruction.nbytes
-            for limit, needed in ((kind.max_bytes, instruction.nbytes), (kind.capacity, total)):
+            nbytes = _bytes_in(kind, instruction)
+            total += nbytes
+            for limit, needed in ((kind.max_bytes, nbytes), (kind.capacity, total)):
                 if limit is not None and needed > limit:
                     where = _name_on(executable.main, vdevice, executable.vdevices[vdevice].name)
                     raise BindError(
                         f"{where}: the program needs {needed} bytes of {home}, which has at most {limit}; bind a "
                         "device with more, or compile for smaller shapes"
                     )
+
+
+def _bytes_in(kind: MemoryKind, storage: ins.AllocStorage) -> int:
+    """What ``storage`` takes of the capacity of ``kind``."""
+    if kind.ndim == 1 or not storage.shape:
+        return storage.nbytes
+    try:
+        return nd_bytes(kind, storage.shape, storage.dtype)
+    except InputError as error:
+        raise BindError(f"the program has a storage of {error}; compile the model again") from error
 
 
 def _stated_kind(executable: Executable, vdevice: int) -> MemoryKind | None:
