@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.context import Context
-from xdsl.dialects import arith, bufferization, builtin, func, linalg, math, memref, scf, vector
+from xdsl.dialects import arith, bufferization, builtin, func, gpu, linalg, math, memref, scf, vector
 from xdsl.ir import Dialect
 
 from landbridge.ir import graph_ops, memory_ops, prim_ops
@@ -36,6 +36,7 @@ def context() -> Context:
     for dialect in (
         builtin.Builtin,
         func.Func,
+        gpu.GPU,
         arith.Arith,
         math.Math,
         scf.Scf,

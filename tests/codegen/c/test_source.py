@@ -113,6 +113,6 @@ def test_literals_are_exact(value: float, element: str, text: str) -> None:
 
 def test_kinds() -> None:
     assert Kind("f32", 16).text == "v16f32" and Kind("f32", 16).is_native
-    assert not Kind("f32", 3).is_native and Kind("index").text == "int64_t"
+    assert not Kind("f32", 3).is_native and Kind("index").text == "lb_index"
     with pytest.raises(CodegenError, match="type i7 has no C form"):
         print_source(parse("func.func @f(%x: memref<4xi7>, %b: index, %e: index) { func.return }"))

@@ -42,13 +42,13 @@ def _elementwise(e: Emitter, op: Operation) -> None:
     if not kind.lanes:
         e.set(result, expression(op, kinds, kind, texts))
         return
-    name = _name(op, kinds, kind)
+    name = helper_name(op, kinds, kind)
     native = lanes.native(e.unit, op, kinds, kind)
     e.unit.define(name, lambda: lanes.helper(name, kinds, kind, lambda x: expression(op, kinds, kind, x), native))
     e.set(result, f"{name}({', '.join(texts)})")
 
 
-def _name(op: Operation, kinds: Sequence[Kind], kind: Kind) -> str:
+def helper_name(op: Operation, kinds: Sequence[Kind], kind: Kind) -> str:
     """The name of a helper: operation, predicate if any, and the types it is for."""
     stem = op.name.split(".")[1]
     if isinstance(op, arith.CmpfOp | arith.CmpiOp):

@@ -20,8 +20,7 @@ def _for(e: Emitter, op: Operation) -> None:
     names = [e.variable(v, e.names[start]) for v, start in zip(carried, initial, strict=True)]
     kind, counter = e.kind(lower), e.fresh()
     first, last, by = (signed(kind, e.names[v]) for v in (lower, upper, step))
-    loop = f"int{kind.bits}_t"
-    e.open(f"for ({loop} {counter} = {first}; {counter} < {last}; {counter} += {by})")
+    e.open(f"for ({kind.signed} {counter} = {first}; {counter} < {last}; {counter} += {by})")
     e.names[induction] = counter
     if kind.element != "index":
         e.set(induction, f"({kind.scalar}){counter}")

@@ -15,7 +15,7 @@ from landbridge.codegen.layout import strides_and_offset
 from landbridge.errors import CodegenError
 
 
-def _address(e: Emitter, ref: SSAValue, indices: Sequence[SSAValue]) -> str:
+def address(e: Emitter, ref: SSAValue, indices: Sequence[SSAValue]) -> str:
     """The pointer to an element."""
     kind = ref.type
     if not isinstance(kind, MemRefType):
@@ -24,7 +24,7 @@ def _address(e: Emitter, ref: SSAValue, indices: Sequence[SSAValue]) -> str:
     terms = [
         name if stride == 1 else f"{name} * {stride}"
         for name, stride in zip((e.names[i] for i in indices), strides, strict=True)
-        if name != "0LL"
+        if name != "0"
     ]
     total = " + ".join([*terms, *([str(offset)] if offset else [])])
     return f"({e.names[ref]} + ({total}))" if total else e.names[ref]
@@ -32,7 +32,7 @@ def _address(e: Emitter, ref: SSAValue, indices: Sequence[SSAValue]) -> str:
 
 def _load(e: Emitter, op: Operation) -> None:
     ref, *indices = op.operands
-    kind, pointer = e.kind(op.results[0]), _address(e, ref, indices)
+    kind, pointer = e.kind(op.results[0]), address(e, ref, indices)
     if kind.lanes:
         e.set(op.results[0], f"{_vector_load(e, kind)}({pointer})")
     else:
@@ -56,7 +56,7 @@ def _vector_load(e: Emitter, kind: Kind) -> str:
 
 def _store(e: Emitter, op: Operation) -> None:
     value, ref, *indices = op.operands
-    kind, pointer = e.kind(value), _address(e, ref, indices)
+    kind, pointer = e.kind(value), address(e, ref, indices)
     if not kind.lanes:
         e.line(f"*{pointer} = {e.names[value]};")
         return
@@ -69,7 +69,7 @@ def _store(e: Emitter, op: Operation) -> None:
 
 def _masked_load(e: Emitter, op: Operation) -> None:
     ref, *indices, mask, other = op.operands
-    kind, pointer = e.kind(op.results[0]), _address(e, ref, indices)
+    kind, pointer = e.kind(op.results[0]), address(e, ref, indices)
     first = e.kept.get(mask)
     if first is not None:
         name, keep = f"lb_load_first_{kind.text}", "int64_t"
@@ -88,7 +88,7 @@ def _masked_load(e: Emitter, op: Operation) -> None:
 
 def _masked_store(e: Emitter, op: Operation) -> None:
     ref, *indices, mask, value = op.operands
-    kind, pointer = e.kind(value), _address(e, ref, indices)
+    kind, pointer = e.kind(value), address(e, ref, indices)
     first = e.kept.get(mask)
     if first is not None:
         name, keep = f"lb_store_first_{kind.text}", "int64_t"

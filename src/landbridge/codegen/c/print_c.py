@@ -60,7 +60,7 @@ def print_functions(functions: Sequence[func.FuncOp], names: Mapping[str, str]) 
     unit = Unit()
     unit.bodies = {f.sym_name.data: f"{names[f.sym_name.data]}_body" for f in functions}
     texts = [_function(unit, f, names) for f in _callees_first(functions)]
-    return "\n".join([text_of("prelude.h"), *unit.definitions.values(), "", *texts])
+    return "\n".join([text_of("prelude.h"), text_of("common.h"), *unit.definitions.values(), "", *texts])
 
 
 def _callees_first(functions: Sequence[func.FuncOp]) -> list[func.FuncOp]:

@@ -28,7 +28,7 @@ def signed(kind: Kind, text: str) -> str:
 
 def unsigned(kind: Kind, text: str) -> str:
     """``text`` as an unsigned integer."""
-    return f"(uint64_t){text}" if kind.element == "index" else text
+    return f"(lb_unsigned_index){text}" if kind.element == "index" else text
 
 
 def _wrapping(symbol: str) -> Rule:

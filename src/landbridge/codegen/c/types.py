@@ -29,7 +29,7 @@ _SCALARS = {
     "i1": "uint8_t",
     **{f"i{bits}": f"uint{bits}_t" for bits in (8, 16, 32, 64)},
     **{f"s{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
-    "index": "int64_t",
+    "index": "lb_index",
     "f16": "uint16_t",
     "bf16": "uint16_t",
     "f32": "float",
@@ -60,6 +60,11 @@ class Kind:
     def scalar(self) -> str:
         """The C type of one lane."""
         return _SCALARS[self.element]
+
+    @property
+    def signed(self) -> str:
+        """The signed C type of one lane of integers."""
+        return self.scalar if self.element == "index" else f"int{self.bits}_t"
 
     @property
     def bits(self) -> int:
@@ -115,6 +120,8 @@ def literal(value: float | int, element: str) -> str:
 
         return f"0x{int(np.asarray(value, ml_dtypes.bfloat16).view(np.uint16)):04X}"
     if element == "index":
+        if abs(value) < 1 << 31:
+            return str(value) if value >= 0 else f"({value})"
         # The most negative number is no literal: its digits alone do not fit.
         return f"({value + 1}LL - 1)" if value == -(1 << 63) else f"({value}LL)" if value < 0 else f"{value}LL"
     bits = int(element[1:])

@@ -1,77 +1,72 @@
 """Lowering: PrimFuncs (``linalg`` on memrefs) to the structured form that code generators share.
 
-A lowered function takes the PrimFunc's memrefs, flattened, and ``begin, end``: the tasks to do, of the number its
-attribute ``lb.tasks`` states.
+For a CPU a lowered function takes the PrimFunc's memrefs, flattened or as rows, and ``begin, end``: the tasks to do, of the
+number its attribute ``lb.tasks`` states. For a target with a grid of workgroups it holds launches: see ``grid``.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from collections.abc import Callable
 
-from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import FunctionType, IntegerAttr, MemRefType, ModuleOp, UnitAttr, i64
+from xdsl.dialects import func
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, UnitAttr, i64
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
-from landbridge.errors import CodegenError
 from landbridge.ir.module import IRModule
-from landbridge.ir.stages import PrimView, view_prim
-from landbridge.ir.types import element_count, nbytes_of, shape_of
+from landbridge.ir.stages import view_prim
 from landbridge.passes.assign_targets import target_number
-from landbridge.passes.lower.code import INDEX, Code, Index
-from landbridge.passes.lower.emit import NestEmitter
-from landbridge.passes.lower.nest import Nest, build_nests
-from landbridge.passes.lower.prefix import shared_prefix, shrink
-from landbridge.passes.lower.schedule import TASK_WORK, Machine, Run, Schedule, narrow_last_column, schedule
-from landbridge.passes.lower.simplify import simplify
+from landbridge.passes.lower.code import INDEX, Code
+from landbridge.passes.lower.grid import lower_grid
+from landbridge.passes.lower.nest import build_nests
+from landbridge.passes.lower.rows import lowered_type
+from landbridge.passes.lower.schedule import Machine
+from landbridge.passes.lower.tasks import emit_tasks
 from landbridge.passes.registry import register_pass
 from landbridge.target import Target
-
-#: Tasks above which rows are not cut as well: enough for any number of threads.
-MANY_TASKS = 64
-#: Bytes of temporaries one task may keep on its thread's stack.
-MAX_STACK_BYTES = 1 << 20
+from landbridge.target.grid import grid_limits
 
 
 @register_pass("lower")
 def lower(module: IRModule) -> None:
     """Turn every PrimFunc into the structured form that code generators print."""
-    machines = [machine_of(t) for t in module.targets]
+    lowerings = [lowering_for(t) for t in module.targets]
     block = module.op.body.block
     for prim in module.prims().values():
-        block.insert_op_before(lower_prim(prim, machines[target_number(prim)]), prim)
+        block.insert_op_before(lowerings[target_number(prim)](prim), prim)
         Rewriter.erase_op(prim)
-
-
-def machine_of(target: Target) -> Machine:
-    """What schedules need to know of a target."""
-    return Machine(target.vector_bits // 8, target.vector_registers)
 
 
 def lower_module(module: IRModule) -> ModuleOp:
     """Every PrimFunc of ``module`` in lowered form, under its name, in a new module."""
-    machines = [machine_of(t) for t in module.targets]
-    return ModuleOp([lower_prim(f, machines[target_number(f)]) for f in module.prims().values()])
+    lowerings = [lowering_for(t) for t in module.targets]
+    return ModuleOp([lowerings[target_number(f)](f) for f in module.prims().values()])
+
+
+def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
+    """What turns a PrimFunc into the form that the code generator of ``target`` prints."""
+    limits = grid_limits(target)
+    if limits is not None:
+        return lambda function: lower_grid(function, limits)
+    machine = machine_of(target)
+    return lambda function: lower_prim(function, machine)
+
+
+def machine_of(target: Target) -> Machine:
+    """What schedules need to know of a CPU target."""
+    return Machine(target.vector_bits // 8, target.vector_registers)
 
 
 def lower_prim(function: func.FuncOp, machine: Machine) -> func.FuncOp:
     """One PrimFunc in lowered form."""
     prim = view_prim(function)
     arguments = list(function.body.block.args)
-    block = Block(arg_types=[*(_flat(a) for a in arguments), INDEX, INDEX])
+    block = Block(arg_types=[*(lowered_type(a.type) for a in arguments), INDEX, INDEX])
     code = Code(block)
     buffers: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=False))
     begin, end = block.args[-2], block.args[-1]
     nests = [nest for nest in build_nests(prim) if not nest.is_empty]
-    if not nests:
-        tasks = 0
-    elif len(nests) == 1:
-        tasks = _single(code, simplify(nests[0]), machine, buffers, begin, end)
-    else:
-        tasks = _several(code, prim, nests, machine, buffers, begin, end)
+    tasks = emit_tasks(code, prim, nests, machine, buffers, begin, end)
     block.add_op(func.ReturnOp())
     code.finish()
     lowered = func.FuncOp(function.sym_name.data, FunctionType.from_lists(list(block.arg_types), []), Region(block))
@@ -79,172 +74,3 @@ def lower_prim(function: func.FuncOp, machine: Machine) -> func.FuncOp:
     if "lb.in_place" in function.attributes:
         lowered.attributes["lb.in_place"] = UnitAttr()
     return lowered
-
-
-def _flat(a: SSAValue) -> MemRefType[Any]:
-    ty = a.type
-    assert isinstance(ty, MemRefType)
-    return MemRefType(ty.element_type, [element_count(shape_of(ty))], memory_space=ty.memory_space)
-
-
-def _grain(count: int, work: int) -> int:
-    """Iterations handed out together, so that a task is worth its handling."""
-    return max(1, min(count, TASK_WORK // max(work, 1)))
-
-
-def _bounds(code: Code, begin: Index, end: Index, count: int, grain: int) -> tuple[Index, Index]:
-    """The iterations of tasks ``begin .. end``."""
-    return code.mul(begin, grain), code.minimum(code.mul(end, grain), count)
-
-
-def _unflatten(code: Code, t: Index, extents: list[int]) -> list[Index]:
-    """The loop indices of flat iteration ``t``, row-major."""
-    found: list[Index] = []
-    for i, extent in enumerate(reversed(extents)):
-        found.append(t if i == len(extents) - 1 else code.remainder(t, extent))
-        t = code.quotient(t, extent)
-    return found[::-1]
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """Tasks of one kind: a run of column tiles over all rows (``chunk`` 0), or over chunks of one run of rows."""
-
-    emitter: NestEmitter
-    columns: Run
-    rows: list[tuple[Run, bool]]
-    chunk: int
-
-    @property
-    def chunks(self) -> int:
-        """Tasks along the rows."""
-        return -(-self.rows[0][0].count // self.chunk) if self.chunk else 1
-
-    def emit(self, code: Code, t: Index, extents: list[int]) -> None:
-        """Task ``t``, over the outer loops of ``extents``."""
-        sched = self.emitter.sched
-        column, *rest = _unflatten(code, t, [self.columns.count, *extents, self.chunks])
-        self.emitter.env.update(zip(sched.outer, rest, strict=False))
-        at = code.add(code.mul(column, self.columns.tile), self.columns.start)
-        if not self.chunk:
-            self.emitter.rows_for(self.rows, at, self.columns)
-            return
-        run, edge = self.rows[0]
-        start = code.mul(rest[-1], self.chunk)
-        stop = code.minimum(code.add(start, self.chunk), run.count)
-        self.emitter.row_run(run, edge, start, stop, at, self.columns)
-
-
-def _single(
-    code: Code, nest: Nest, machine: Machine, buffers: dict[SSAValue, SSAValue], begin: Index, end: Index
-) -> int:
-    """A PrimFunc of one nest: its tasks are its outer loops, its column tiles and chunks of its rows."""
-    pieces: list[_Piece] = []
-    work = 0
-    outer: list[int] = []
-    for sched in narrow_last_column(nest, schedule(nest, machine), machine):
-        emitter = NestEmitter(code, nest, sched, buffers, {})
-        rows = emitter.row_tiles
-        outer = [nest.dims[d].extent for d in sched.outer]
-        tile_work = sched.work * sched.lanes
-        few = math.prod(outer) * sum(r.count for r in sched.column_runs) < MANY_TASKS
-        for columns in sched.column_runs:
-            if few and not any(edge for _, edge in rows):
-                for run, edge in rows:
-                    chunk = max(1, min(run.count, TASK_WORK // max(tile_work * run.tile * columns.tile, 1)))
-                    pieces.append(_Piece(emitter, columns, [(run, edge)], chunk))
-            else:
-                pieces.append(_Piece(emitter, columns, rows, 0))
-            work += tile_work * sum(r.count * r.tile for r, _ in rows) * columns.count * columns.tile
-    counts = [math.prod(outer) * p.columns.count * p.chunks for p in pieces]
-    total = sum(counts)
-    grain = _grain(total, work * math.prod(outer) // max(total, 1))
-    low, high = _bounds(code, begin, end, total, grain)
-    base = 0
-    for piece, count in zip(pieces, counts, strict=True):
-        first = code.maximum(code.add(low, -base), 0) if base else low
-        last = code.minimum(code.add(high, -base), count) if len(pieces) > 1 else high
-        code.loop(first, last, 1, [], partial(_task, code, piece, outer))
-        base += count
-    return -(-total // grain)
-
-
-def _task(code: Code, piece: _Piece, outer: list[int], t: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
-    piece.emit(code, t, outer)
-    return []
-
-
-def _several(
-    code: Code,
-    prim: PrimView,
-    nests: list[Nest],
-    machine: Machine,
-    buffers: dict[SSAValue, SSAValue],
-    begin: Index,
-    end: Index,
-) -> int:
-    """A PrimFunc of several nests: its tasks are the loops they share; the rest runs nest after nest."""
-    length = shared_prefix(nests)
-    extents = [nests[0].dims[i].extent for i in range(length)]
-    count = math.prod(extents)
-    temporaries = set(prim.temporaries)
-    used = {b for n in nests for b in (*(a.buffer for a in n.accesses()), *n.loaded())} & temporaries
-    size = sum(nbytes_of(t.type) // count for t in used)
-    if size > MAX_STACK_BYTES:
-        raise CodegenError(
-            f"@{prim.function.sym_name.data} keeps {size} bytes between its stages; at most {MAX_STACK_BYTES} fit "
-            "a task's stack: split the PrimFunc in two"
-        )
-    for t in prim.temporaries:
-        if t in used:
-            ty = t.type
-            assert isinstance(ty, MemRefType)
-            elements = element_count(shape_of(ty)) // count
-            buffers[t] = code.add_op(memref.AllocaOp.get(ty.element_type, alignment=64, shape=[elements]))
-    prepared: list[tuple[Nest, Schedule]] = []
-    work = 0
-    for n in nests:
-        small_nest = simplify(shrink(n, temporaries, length), keep=length)
-        sched = schedule(small_nest, machine, prefix=length)
-        prepared.append((small_nest, sched))
-        work += sched.work * math.prod(d.extent for d in small_nest.dims[length:] if not d.reduction)
-    grain = _grain(count, work)
-    low, high = _bounds(code, begin, end, count, grain)
-
-    def task(t: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
-        env = dict(enumerate(_unflatten(code, t, extents)))
-        for nest, sched in prepared:
-            emitter = NestEmitter(code, nest, sched, buffers, env)
-            _nested(code, nest, sched, emitter, list(sched.outer))
-        return []
-
-    code.loop(low, high, 1, [], task)
-    return -(-count // grain)
-
-
-def _nested(code: Code, nest: Nest, sched: Schedule, emitter: NestEmitter, outer: list[int]) -> None:
-    """The outer loops of a nest inside a task."""
-    if outer:
-
-        def body(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
-            emitter.env[outer[0]] = i
-            _nested(code, nest, sched, emitter, outer[1:])
-            return []
-
-        code.loop(0, nest.dims[outer[0]].extent, 1, [], body)
-        return
-    rows = emitter.row_tiles
-    for columns in sched.column_runs:
-
-        def at(i: Index) -> None:
-            emitter.rows_for(rows, code.add(code.mul(i, columns.tile), columns.start), columns)  # noqa: B023
-
-        if columns.count == 1:
-            at(0)
-        else:
-
-            def column(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
-                at(i)
-                return []
-
-            code.loop(0, columns.count, 1, [], column)

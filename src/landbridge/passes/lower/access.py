@@ -110,10 +110,10 @@ def row_major_strides(shape: Sequence[int]) -> list[int]:
     return strides[::-1]
 
 
-def linear_index(m: AffineMap, shape: Sequence[int]) -> Linear:
-    """The element index that ``m`` reaches in a dense row-major buffer of ``shape``."""
+def linear_index(m: AffineMap, strides: Sequence[int]) -> Linear:
+    """The element index that ``m`` reaches in a buffer where a step along each axis counts ``strides``."""
     total = Linear(0, {})
-    for e, stride in zip(m.results, row_major_strides(shape), strict=True):
+    for e, stride in zip(m.results, strides, strict=True):
         total = add(total, linearize(e, stride))
     return total
 

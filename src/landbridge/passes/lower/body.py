@@ -10,10 +10,9 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import SSAValue
 
-from landbridge.ir.types import shape_of
-from landbridge.passes.lower.access import row_major_strides
-from landbridge.passes.lower.code import Code, Index, vector_type
+from landbridge.passes.lower.code import Code, Index, Where, vector_type
 from landbridge.passes.lower.nest import Stage
+from landbridge.passes.lower.rows import PITCH, in_rows, index_strides
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
@@ -57,10 +56,7 @@ def _emit(
     if isinstance(op, linalg.ops.IndexOp):
         return code.value(index(op.dim.value.data))
     if isinstance(op, memref.LoadOp):
-        where: Index = 0
-        for i, stride in zip(op.indices, row_major_strides(shape_of(op.memref.type)), strict=True):
-            where = code.add(where, code.mul(env[i], stride))
-        return code.load(buffers[op.memref], where, op.results[0].type)
+        return code.load(buffers[op.memref], _computed(code, op, env), op.results[0].type)
     operands = [env[v] for v in op.operands]
     result = op.results[0].type
     if any(isinstance(v.type, VectorType) for v in operands):
@@ -73,3 +69,15 @@ def _emit(
         operands=operands, result_types=[result], properties=properties, attributes=dict(op.attributes)
     )
     return code.add_op(new)
+
+
+def _computed(code: Code, op: memref.LoadOp, env: Mapping[SSAValue, SSAValue]) -> Where:
+    """The place of an element whose indices the body computes."""
+    row: Index = 0
+    column: Index = 0
+    for i, stride in zip(op.indices, index_strides(op.memref.type), strict=True):
+        if stride >= PITCH:
+            row = code.add(row, code.mul(env[i], stride // PITCH))
+        else:
+            column = code.add(column, code.mul(env[i], stride))
+    return (row, column) if in_rows(op.memref.type) else column

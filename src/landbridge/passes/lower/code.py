@@ -25,6 +25,8 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstan
 from landbridge.errors import CodegenError
 
 Index: TypeAlias = int | SSAValue
+#: A place in a memref: the element of a flat one, the row and the column of one in rows.
+Where: TypeAlias = Index | tuple[Index, Index]
 INDEX = IndexType()
 
 
@@ -181,33 +183,44 @@ class Code:
         self.block = outside
         return self.add_op(scf.IfOp(condition, [value.type], regions[0], regions[1]))
 
-    def load(self, buffer: SSAValue, index: Index, element: Attribute) -> SSAValue:
-        """One element of a flat memref."""
-        return self.emit(memref.LoadOp, [buffer, self.value(index)], element)
+    def when(self, condition: SSAValue, then: Callable[[], None]) -> None:
+        """Code that runs only where ``condition`` holds."""
+        outside, self.block = self.block, Block()
+        then()
+        self.block.add_op(scf.YieldOp())
+        region, self.block = Region(self.block), outside
+        self.block.add_op(scf.IfOp(condition, [], region, Region()))
 
-    def store(self, value: SSAValue, buffer: SSAValue, index: Index) -> None:
+    def load(self, buffer: SSAValue, where: Where, element: Attribute) -> SSAValue:
+        """One element."""
+        return self.emit(memref.LoadOp, [buffer, *self._indices(where)], element)
+
+    def store(self, value: SSAValue, buffer: SSAValue, where: Where) -> None:
         """Store one element."""
-        self.block.add_op(memref.StoreOp.create(operands=[value, buffer, self.value(index)]))
+        self.block.add_op(memref.StoreOp.create(operands=[value, buffer, *self._indices(where)]))
+
+    def _indices(self, where: Where) -> list[SSAValue]:
+        return [self.value(i) for i in (where if isinstance(where, tuple) else (where,))]
 
     def mask(self, lanes: int, kept: int) -> SSAValue:
         """A constant mask that keeps the first ``kept`` lanes."""
         ty = vector_type(i1, lanes)
         return self.constant(DenseIntOrFPElementsAttr.from_list(ty, [int(i < kept) for i in range(lanes)]), ty)
 
-    def load_vector(self, buffer: SSAValue, index: Index, element: Attribute, lanes: int, kept: int) -> SSAValue:
+    def load_vector(self, buffer: SSAValue, where: Where, element: Attribute, lanes: int, kept: int) -> SSAValue:
         """``lanes`` elements; with ``kept`` > 0 only so many are read, the others are 0."""
         ty = vector_type(element, lanes)
         if not kept:
-            return self.emit(vector.LoadOp, [buffer, self.value(index)], ty)
-        operands = [buffer, self.value(index), self.mask(lanes, kept), self.splat(zero(element), element, lanes)]
+            return self.emit(vector.LoadOp, [buffer, *self._indices(where)], ty)
+        operands = [buffer, *self._indices(where), self.mask(lanes, kept), self.splat(zero(element), element, lanes)]
         return self.emit(vector.MaskedLoadOp, operands, ty)
 
-    def store_vector(self, value: SSAValue, buffer: SSAValue, index: Index, lanes: int, kept: int) -> None:
+    def store_vector(self, value: SSAValue, buffer: SSAValue, where: Where, lanes: int, kept: int) -> None:
         """Store ``lanes`` elements, or the first ``kept``."""
         if not kept:
-            self.block.add_op(vector.StoreOp.create(operands=[value, buffer, self.value(index)]))
+            self.block.add_op(vector.StoreOp.create(operands=[value, buffer, *self._indices(where)]))
         else:
-            operands = [buffer, self.value(index), self.mask(lanes, kept), value]
+            operands = [buffer, *self._indices(where), self.mask(lanes, kept), value]
             self.block.add_op(vector.MaskedStoreOp.create(operands=operands))
 
     def splat(self, attr: Attribute, element: Attribute, lanes: int) -> SSAValue:

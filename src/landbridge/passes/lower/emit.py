@@ -11,7 +11,7 @@ from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.nest import Nest, Register, Stage
 from landbridge.passes.lower.operands import Operands, Tile
 from landbridge.passes.lower.padding import Padding
-from landbridge.passes.lower.reduction import Reduction
+from landbridge.passes.lower.reduction import Reduction, Slots
 from landbridge.passes.lower.schedule import Run, Schedule
 
 
@@ -24,8 +24,8 @@ class NestEmitter:
     ) -> None:
         self.code, self.nest, self.sched, self.env = code, nest, sched, dict(env)
         padding = Padding(nest, sched)
-        self._operands = Operands(code, sched, padding, buffers, self.env)
-        self._reduction = Reduction(code, nest, sched, self._operands) if nest.reduction is not None else None
+        self.operands = Operands(code, sched, padding, buffers, self.env)
+        self._reduction = Reduction(code, nest, sched, self.operands) if nest.reduction is not None else None
         self.row_tiles = padding.row_tiles()
 
     def rows_for(self, runs: list[tuple[Run, bool]], column: Index, columns: Run) -> None:
@@ -51,18 +51,20 @@ class NestEmitter:
 
     def tile(self, t: Tile) -> None:
         """Reduce, then run the other stages, for one register tile."""
-        registers: dict[tuple[int, int, int, int], SSAValue] = {}
-        self._operands.forget()
+        registers: Slots = {}
+        self.operands.forget()
         if self._reduction is not None:
             for (m, n, _, o), value in self._reduction.emit(t).items():
                 registers[(m, n, 0, o)] = value
-        self._operands.forget()
+        self.operands.forget()
         for m in range(t.rows):
             for n in range(t.columns):
-                self._point(t, m, n, registers)
+                self.point(t, m, n, registers)
 
-    def _point(self, t: Tile, m: int, n: int, registers: dict[tuple[int, int, int, int], SSAValue]) -> None:
-        lanes = 1 if self.sched.horizontal else self._operands.lanes
+    def point(self, t: Tile, m: int, n: int, registers: Slots) -> None:
+        """The stages after the reduction at element (m, n) of ``t``, and the stores. ``registers`` holds the reduced
+        values, and receives those of the other stages: row, column, stage and output give the value."""
+        lanes = 1 if self.sched.horizontal else self.operands.lanes
         for number, stage in enumerate(self.nest.stages):
             if not stage.reduces:
                 inputs: list[SSAValue | None] = []
@@ -70,15 +72,15 @@ class NestEmitter:
                     if isinstance(r, Register):
                         inputs.append(registers[(m, n, r.stage, r.output)])
                     else:
-                        inputs.append(self._operands.read(r, t, m, n) if r is not None else None)
+                        inputs.append(self.operands.read(r, t, m, n) if r is not None else None)
                 values = emit_body(
-                    self.code, stage, inputs, lanes, self._index_of(stage, t, m, n), self._operands.buffers
+                    self.code, stage, inputs, lanes, self._index_of(stage, t, m, n), self.operands.buffers
                 )
                 for o, v in enumerate(values):
                     registers[(m, n, number, o)] = v
             for o, (w, stored) in enumerate(zip(stage.writes, stage.stored, strict=True)):
                 if stored:
-                    self._operands.write(w, registers[(m, n, number, o)], t, m, n)
+                    self.operands.write(w, registers[(m, n, number, o)], t, m, n)
 
     def _index_of(self, stage: Stage, t: Tile, m: int, n: int) -> Callable[[int], Index]:
-        return lambda d: self._operands.index(stage.dims[d], t, m, n)
+        return lambda d: self.operands.index(stage.dims[d], t, m, n)

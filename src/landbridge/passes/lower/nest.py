@@ -20,6 +20,7 @@ from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import Generic, PrimView, is_identity, view_generic
 from landbridge.ir.types import shape_of
 from landbridge.passes.lower.access import Access, Guard, Linear, linear_index, linearize, rename_access
+from landbridge.passes.lower.rows import index_strides
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ def _access(buffer: SSAValue, m: AffineMap, pads: Mapping[SSAValue, _Pad]) -> Ac
         guards += [Guard(linearize(e), extent) for e, extent in outer_changed]
     ty = buffer.type
     assert isinstance(ty, MemRefType)
-    index = linear_index(AffineMap(m.num_dims, 0, tuple(exprs)), shape_of(ty))
+    index = linear_index(AffineMap(m.num_dims, 0, tuple(exprs)), index_strides(ty))
     return Access(buffer, index, ty.element_type, tuple(guards), fill)
 
 

@@ -10,8 +10,9 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
 from landbridge.passes.lower.access import Access, Linear
-from landbridge.passes.lower.code import Code, Index
+from landbridge.passes.lower.code import Code, Index, Where
 from landbridge.passes.lower.padding import Padding
+from landbridge.passes.lower.rows import in_rows, split
 from landbridge.passes.lower.schedule import Schedule
 
 
@@ -82,6 +83,13 @@ class Operands:
             base = code.add(base, code.mul(code.affine(e, dim), s))
         return code.add(base, constant)
 
+    def where(self, a: Access, t: Tile, m: int, n: int, shift: tuple[int, int] | None = None) -> Where:
+        """The place of an access: its element, or row and column."""
+        if not in_rows(a.buffer.type):
+            return self.index(a.index, t, m, n, shift)
+        row, column = split(a.index)
+        return self.index(row, t, m, n, shift), self.index(column, t, m, n, shift)
+
     def _kept(self, t: Tile, m: int, n: int) -> int:
         """Lanes kept of the vector at (m, n); 0 = all."""
         if self.sched.lane is not None and self.sched.lane == self.sched.rows and m == t.rows - 1:
@@ -110,7 +118,7 @@ class Operands:
 
     def _load(self, a: Access, t: Tile, m: int, n: int, shift: tuple[int, int] | None, in_loop: bool) -> SSAValue:
         def plain() -> SSAValue:
-            where = self.index(a.index, t, m, n, shift)
+            where = self.where(a, t, m, n, shift)
             if self.sched.lane is not None and a.index.coeff(self.sched.lane):
                 return self.code.load_vector(self.buffers[a.buffer], where, a.element, self.lanes, self._kept(t, m, n))
             return self.code.load(self.buffers[a.buffer], where, a.element)
@@ -132,7 +140,7 @@ class Operands:
         )
 
     def write(self, a: Access, value: SSAValue, t: Tile, m: int, n: int) -> None:
-        where = self.index(a.index, t, m, n)
+        where = self.where(a, t, m, n)
         if self.sched.lane is not None and not self.sched.horizontal and a.index.coeff(self.sched.lane):
             if not isinstance(value.type, VectorType):
                 value = self.code.broadcast(value, self.lanes)

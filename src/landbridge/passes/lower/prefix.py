@@ -8,8 +8,9 @@ from dataclasses import replace
 from xdsl.ir import SSAValue
 
 from landbridge.ir.types import shape_of
-from landbridge.passes.lower.access import Access, Linear, row_major_strides
+from landbridge.passes.lower.access import Access, Linear
 from landbridge.passes.lower.nest import Nest
+from landbridge.passes.lower.rows import index_strides
 from landbridge.passes.lower.simplify import index_range
 
 
@@ -47,7 +48,7 @@ def _separate(nests: list[Nest], buffers: Iterable[SSAValue], length: int) -> bo
             if a.buffer not in wanted:
                 continue
             shape = shape_of(a.buffer.type)
-            strides = row_major_strides(shape)
+            strides = index_strides(a.buffer.type)
             if len(shape) < length or a.guards:
                 return False
             for i in range(length):

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from xdsl.dialects import linalg, memref
 from xdsl.ir import SSAValue
 
-from landbridge.ir.types import element_count, shape_of
 from landbridge.passes.lower.access import Access
 from landbridge.passes.lower.nest import Nest, Stage
+from landbridge.passes.lower.rows import is_past_the_end
 from landbridge.passes.lower.simplify import index_range
 
 #: Scalar operations a task should be worth, so that handing it to a thread is cheap beside it.
@@ -24,10 +24,12 @@ TASK_WORK = 1 << 19
 
 @dataclass(frozen=True)
 class Machine:
-    """What of a Target matters to schedules: vector width in bytes and number of vector registers."""
+    """What of a Target matters to schedules: vector width in bytes, number of vector registers, and the most lanes
+    that a vector may have whatever its elements are."""
 
     vector_bytes: int
     registers: int
+    max_lanes: int = 64
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def schedule(nest: Nest, machine: Machine, prefix: int = 0) -> Schedule:
     parallel = [d for d in free if not nest.dims[d].reduction]
     reductions = tuple(d for d in free if nest.dims[d].reduction)
     width = max(_element_bytes(nest), 1)
-    lanes = max(1, machine.vector_bytes // width)
+    lanes = max(1, min(machine.vector_bytes // width, machine.max_lanes))
     lane, horizontal = _choose_lane(nest, parallel, reductions, lanes)
     if lane is None:
         lanes = 1
@@ -257,7 +259,7 @@ def _column_mask(nest: Nest, columns: int | None, lane: int | None, lanes: int) 
             for s in nest.stages:
                 for w, kept in zip(s.writes, s.stored, strict=True):
                     span = index_range(w.index, nest.dims)
-                    if kept and (span is None or span[1] >= element_count(shape_of(w.buffer.type))):
+                    if kept and (span is None or is_past_the_end(span[1], w.buffer.type)):
                         return b.extent % b.tile
     return 0
 

@@ -23,17 +23,30 @@ from landbridge.passes.pack.classes import AxisClass, axis_classes, class_of
 from landbridge.passes.pack.split import Layout, layout_of, split_prim
 from landbridge.passes.pack.unshare import unshare
 from landbridge.passes.registry import register_pass
+from landbridge.target import Target
+from landbridge.target.grid import grid_limits
 
 
 @register_pass("pack")
 def pack(module: IRModule) -> None:
     """Give convolutions and matrix multiplications blocked layouts, and let their neighbours follow."""
-    _Packer(module, max(2, module.targets[0].vector_bits // 32)).block(module.main.body.block, {})
+    _Packer(module).block(module.main.body.block, {})
+
+
+def _lanes(target: Target) -> int:
+    """How many channels stand side by side in blocked layouts of ``target``; 1 where plain ones serve it better.
+
+    Work-items of a GPU read neighbours along the pixels of a plain layout together; a CPU's vectors need blocks.
+    """
+    limits = grid_limits(target)
+    return 1 if limits is not None and not limits.core_vectors else max(2, target.vector_bits // 32)
 
 
 class _Packer:
-    def __init__(self, module: IRModule, tile: int) -> None:
-        self._module, self._tile = module, tile
+    def __init__(self, module: IRModule) -> None:
+        self._module = module
+        self._tiles = [_lanes(module.target_of(i)) for i in range(len(module.vdevices))]
+        self._tile = max(self._tiles)
         self._prims = module.prims()
         self._constants: dict[tuple[str, Layout], str] = {}
         self._views: dict[str, tuple[PrimView, list[AxisClass]]] = {}
@@ -45,10 +58,14 @@ class _Packer:
             if isinstance(op, IfOp):
                 self.block(op.then_region.block, blocked)
                 self.block(op.else_region.block, blocked)
-            elif isinstance(op, ConcatOp):
-                self._concat(op, blocked)
-            elif isinstance(op, CallOp):
-                self._call(op, blocked)
+            elif isinstance(op, ConcatOp | CallOp):
+                self._tile = self._tiles[vdevice_of(op.results[0].type).index.data]
+                if self._tile < 2:
+                    continue
+                if isinstance(op, ConcatOp):
+                    self._concat(op, blocked)
+                else:
+                    self._call(op, blocked)
         for op in reversed(list(block.ops)):
             if isinstance(op, UnpackOp | PackOp | ViewOp) and not op.result.uses:
                 Rewriter.erase_op(op)

@@ -1,0 +1,103 @@
+"""Lowered functions of grid targets as printers need them: each launch a kernel with its buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, func, gpu, memref
+from xdsl.dialects.builtin import IntegerAttr, MemRefType
+from xdsl.ir import Block, Operation, SSAValue
+
+from landbridge.codegen.functions import IN_PLACE_ATTRIBUTE
+from landbridge.errors import CodegenError
+from landbridge.executable.device_image import Launch, LaunchSequence
+from landbridge.ir.types import nbytes_of
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One launch of a lowered function.
+
+    ``buffers`` are the memrefs from outside that it uses: its arguments, in order. ``stored`` are those that it
+    writes. ``body`` is its code: a block that ends with ``gpu.terminator`` and whose arguments are not used.
+    ``in_place`` says that buffers may overlap.
+    """
+
+    name: str
+    buffers: tuple[SSAValue, ...]
+    stored: frozenset[SSAValue]
+    body: Block
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    in_place: bool
+
+
+@dataclass(frozen=True)
+class GridFunction:
+    """A lowered function: its kernels and the launches of them."""
+
+    name: str
+    kernels: tuple[Kernel, ...]
+    sequence: LaunchSequence
+
+
+def grid_function(function: func.FuncOp, identifier: str) -> GridFunction:
+    """The launches of ``function``; its kernels are called ``identifier`` and a number.
+
+    Raises CodegenError for what is no form of ``landbridge.passes.lower.grid``.
+    """
+    if len(function.body.blocks) != 1:
+        raise CodegenError(f"function {function.sym_name.data!r}: its body must be one block of launches")
+    entry = function.body.block
+    numbers: dict[SSAValue, int] = {a: i for i, a in enumerate(entry.args)}
+    scratch: list[int] = []
+    kernels: list[Kernel] = []
+    for op in entry.ops:
+        if isinstance(op, memref.AllocOp):
+            numbers[op.memref] = len(numbers)
+            scratch.append(nbytes_of(op.memref.type))
+        elif isinstance(op, gpu.LaunchOp):
+            kernels.append(
+                _kernel(op, f"{identifier}_{len(kernels)}", numbers, IN_PLACE_ATTRIBUTE in function.attributes)
+            )
+        elif not isinstance(op, arith.ConstantOp | func.ReturnOp):
+            raise CodegenError(f"{op.name!r} outside of launches; legal: arith.constant, memref.alloc, gpu.launch")
+    launches = tuple(Launch(k.name, tuple(numbers[b] for b in k.buffers), k.grid, k.block) for k in kernels)
+    sequence = LaunchSequence(len(entry.args), tuple(scratch), launches)
+    return GridFunction(function.sym_name.data, tuple(kernels), sequence)
+
+
+def _kernel(op: gpu.LaunchOp, name: str, numbers: dict[SSAValue, int], in_place: bool) -> Kernel:
+    used: set[SSAValue] = set()
+    stored: set[SSAValue] = set()
+    for inner in op.body.walk():
+        found = [v for v in inner.operands if v in numbers]
+        used.update(found)
+        if _stores(inner):
+            stored.update(found)
+    buffers = tuple(sorted(used, key=numbers.__getitem__))
+    grid = _shape((op.gridSizeX, op.gridSizeY, op.gridSizeZ))
+    block = _shape((op.blockSizeX, op.blockSizeY, op.blockSizeZ))
+    return Kernel(name, buffers, frozenset(stored), op.body.block, grid, block, in_place)
+
+
+def _stores(op: Operation) -> bool:
+    return op.name in ("memref.store", "vector.store", "vector.maskedstore")
+
+
+def _shape(sizes: Iterable[SSAValue]) -> tuple[int, int, int]:
+    x, y, z = (_constant(v) for v in sizes)
+    return x, y, z
+
+
+def _constant(value: SSAValue) -> int:
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+        return owner.value.value.data
+    raise CodegenError(f"a launch shape is computed by {owner}; it must be a constant")
+
+
+def is_local(ty: object) -> bool:
+    """Whether memory of type ``ty`` is shared by the work-items of a workgroup."""
+    return isinstance(ty, MemRefType) and getattr(ty.memory_space, "data", None) == "local"

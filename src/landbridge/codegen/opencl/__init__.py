@@ -1,0 +1,22 @@
+"""The code generator of target kind ``opencl``: lowered functions to OpenCL C, which the driver compiles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from landbridge.executable.executable import ModuleImage
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from landbridge.target.target import Target
+
+
+def generate(module: ModuleOp, target: Target) -> ModuleImage:
+    """The functions of ``module``, in the form of ``landbridge.passes.lower.grid``, as OpenCL C source for ``target``.
+
+    Raises CodegenError for what has no OpenCL C form.
+    """
+    from landbridge.codegen.opencl.image import generate_image
+
+    return ModuleImage(target.to_json(), generate_image(module, target))

@@ -1,0 +1,101 @@
+"""OpenCL C of the ``arith`` and ``math`` dialects: scalars by the rules of the C family, vectors whole."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects import arith, vector
+from xdsl.dialects.arith import FastMathFlagsAttr
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
+from xdsl.dialects.utils import FastMathFlag
+from xdsl.ir import Operation
+
+from landbridge.codegen.c import arith as c_arith
+from landbridge.codegen.c.arith import helper_name
+from landbridge.codegen.c.emitter import Emitter, Printer
+from landbridge.codegen.c.scalar import RULES, expression
+from landbridge.codegen.c.types import literal
+from landbridge.codegen.opencl.lanes import helper, whole
+from landbridge.codegen.opencl.unit import OpenCLUnit
+from landbridge.errors import CodegenError
+
+
+def opencl_literal(value: float | int, element: str) -> str:
+    """A constant; OpenCL C has no long long."""
+    text = literal(value, element)
+    return text.replace("ull", "ul").replace("LL", "L") if element in ("i64", "index") else text
+
+
+def _constant(e: Emitter, op: Operation) -> None:
+    value, result = op.properties["value"], op.results[0]
+    kind = e.kind(result)
+    if isinstance(value, IntegerAttr | FloatAttr):
+        e.names[result] = opencl_literal(value.value.data, kind.element)
+    elif isinstance(value, DenseIntOrFPElementsAttr):
+        values = value.get_values()
+        texts = [opencl_literal(v, kind.element) for v in (values[:1] if value.is_splat() else values)]
+        e.names[result] = f"(({kind.text})({', '.join(texts)}))"
+    else:
+        raise CodegenError(f"constant {value} has no OpenCL C form; legal: integers, floats and dense vectors of them")
+
+
+def _elementwise(e: Emitter, op: Operation) -> None:
+    result = op.results[0]
+    if _fused_user(op) is not None:
+        return
+    kinds, kind = [e.kind(o) for o in op.operands], e.kind(result)
+    product = _fused_product(op)
+    if product is not None and not kind.is_narrow:
+        a, b = (e.names[o] for o in product.operands)
+        other = next(o for o in op.operands if o.owner is not product)
+        e.set(result, f"lb_mad({a}, {b}, {e.names[other]})")
+        return
+    texts = [e.names[o] for o in op.operands]
+    if not kind.lanes:
+        e.set(result, expression(op, kinds, kind, texts))
+        return
+    text = whole(op, kinds, kind, texts)
+    if text is None:
+        unit = cast(OpenCLUnit, e.unit)
+        text = f"{helper(unit, helper_name(op, kinds, kind), op, kinds, kind)}({', '.join(texts)})"
+    e.set(result, text)
+
+
+def _may_contract(op: Operation) -> bool:
+    flags = op.properties.get("fastmath")
+    return isinstance(flags, FastMathFlagsAttr) and FastMathFlag.ALLOW_CONTRACT in flags.data
+
+
+def _fused_user(op: Operation) -> Operation | None:
+    """The addition that ``op``, a product which nothing else reads, becomes one operation with."""
+    if not isinstance(op, arith.MulfOp) or not op.result.has_one_use():
+        return None
+    user = next(iter(op.result.uses)).operation
+    return user if user.parent is op.parent and _fused_product(user) is op else None
+
+
+def _fused_product(op: Operation) -> Operation | None:
+    """The product that the addition ``op`` becomes one operation with."""
+    if not isinstance(op, arith.AddfOp) or not _may_contract(op):
+        return None
+    for operand in op.operands:
+        owner = operand.owner
+        if (
+            isinstance(owner, arith.MulfOp)
+            and operand.has_one_use()
+            and _may_contract(owner)
+            and owner.parent is op.parent
+            and getattr(operand.type, "element_type", operand.type).name in ("f32", "f64")
+        ):
+            return owner
+    return None
+
+
+PRINTERS: dict[type[Operation], Printer] = {
+    **c_arith.PRINTERS,
+    arith.ConstantOp: _constant,
+    arith.CmpiOp: _elementwise,
+    arith.CmpfOp: _elementwise,
+    vector.FMAOp: _elementwise,
+    **dict.fromkeys(RULES, _elementwise),
+}

@@ -1,0 +1,118 @@
+"""OpenCL C of loads, stores, and memory of a workgroup or a work-item; every access is aligned to its element."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, memref, vector
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType
+from xdsl.ir import Operation, SSAValue
+
+from landbridge.codegen.c.emitter import Emitter, Printer
+from landbridge.codegen.c.memory import address
+from landbridge.codegen.c.types import Kind, kind_of
+from landbridge.codegen.grid import is_local
+from landbridge.codegen.layout import strides_and_offset
+from landbridge.codegen.opencl.lanes import truths
+from landbridge.errors import CodegenError
+
+_LANES = "0123456789abcdef"
+
+
+def _load(e: Emitter, op: Operation) -> None:
+    ref, *indices = op.operands
+    kind, pointer = e.kind(op.results[0]), address(e, ref, indices)
+    if not kind.lanes:
+        e.set(op.results[0], f"*{pointer}{' != 0' if kind.element == 'i1' else ''}")
+        return
+    text = f"vload{kind.lanes}(0, {pointer})"
+    e.set(op.results[0], truths(f"{text} != (uchar)0", kind) if kind.element == "i1" else text)
+
+
+def _store(e: Emitter, op: Operation) -> None:
+    value, ref, *indices = op.operands
+    kind, pointer = e.kind(value), address(e, ref, indices)
+    if kind.lanes:
+        e.line(f"vstore{kind.lanes}({e.names[value]}, 0, {pointer});")
+    else:
+        e.line(f"*{pointer} = {e.names[value]};")
+
+
+def _kept(mask: SSAValue) -> int:
+    """How many lanes, the first ones, a constant mask keeps."""
+    owner = mask.owner
+    value = owner.value if isinstance(owner, arith.ConstantOp) else None
+    kept = [bool(v) for v in value.get_values()] if isinstance(value, DenseIntOrFPElementsAttr) else [False, True]
+    count = sum(kept)
+    if not all(kept[:count]):
+        raise CodegenError("a mask that is no constant of leading lanes has no OpenCL C form")
+    return count
+
+
+def _parts(count: int) -> list[tuple[int, int]]:
+    """``count`` lanes as vectors and scalars: (first lane, lanes) of each."""
+    parts, first = [], 0
+    for lanes in (16, 8, 4, 2, 1):
+        while count - first >= lanes:
+            parts.append((first, lanes))
+            first += lanes
+    return parts
+
+
+def _at(pointer: str, first: int) -> str:
+    return f"{pointer} + {first}" if first else pointer
+
+
+def _masked_load(e: Emitter, op: Operation) -> None:
+    ref, *indices, mask, other = op.operands
+    kind, pointer = e.kind(op.results[0]), address(e, ref, indices)
+    kept = _kept(mask)
+    lanes = [
+        f"vload{n}(0, {_at(pointer, first)})" if n > 1 else f"*({_at(pointer, first)})" for first, n in _parts(kept)
+    ]
+    rest = "".join(_LANES[kept : kind.lanes])
+    if rest:
+        name = e.names[other]
+        if not name.isidentifier():
+            e.set(other, name)
+        lanes += [f"{e.names[other]}.s{lane}" for lane in rest]
+    text = f"({kind.text})({', '.join(lanes)})"
+    e.set(op.results[0], truths(f"{text} != (uchar)0", kind) if kind.element == "i1" else text)
+
+
+def _masked_store(e: Emitter, op: Operation) -> None:
+    ref, *indices, mask, value = op.operands
+    pointer = address(e, ref, indices)
+    if not e.names[value].isidentifier():
+        e.set(value, e.names[value])
+    name = e.names[value]
+    for first, n in _parts(_kept(mask)):
+        lanes = f"{name}.s{_LANES[first : first + n]}"
+        where = _at(pointer, first)
+        e.line(f"vstore{n}({lanes}, 0, {where});" if n > 1 else f"*({where}) = {lanes};")
+
+
+def _memory(e: Emitter, op: Operation) -> None:
+    """Local memory, or a work-item's own; both are reserved where the kernel begins."""
+    result = op.results[0]
+    ty = result.type
+    assert isinstance(ty, MemRefType)
+    strides, offset = strides_and_offset(ty)
+    shape = ty.get_shape()
+    count = 1 if 0 in shape else 1 + offset + sum((d - 1) * s for d, s in zip(shape, strides, strict=True))
+    if isinstance(op, memref.AllocOp) and not is_local(ty):
+        raise CodegenError(f'memref.alloc of {ty} inside a launch; legal there: the scope "local"')
+    name = e.names[result] = e.fresh()
+    element: Kind = kind_of(ty.element_type)
+    place = "local " if is_local(ty) else ""
+    e.entry_lines.append(f"  {place}{element.scalar} __attribute__((aligned(64))) {name}[{max(count, 1)}];")
+
+
+PRINTERS: dict[type[Operation], Printer] = {
+    memref.LoadOp: _load,
+    memref.StoreOp: _store,
+    memref.AllocOp: _memory,
+    memref.AllocaOp: _memory,
+    vector.LoadOp: _load,
+    vector.StoreOp: _store,
+    vector.MaskedLoadOp: _masked_load,
+    vector.MaskedStoreOp: _masked_store,
+}

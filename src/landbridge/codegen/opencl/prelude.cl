@@ -1,0 +1,80 @@
+/* What kernels printed by Landbridge are written in: OpenCL C 1.2, with doubles where a kernel uses them. */
+#pragma OPENCL FP_CONTRACT ON
+
+typedef char int8_t;
+typedef uchar uint8_t;
+typedef short int16_t;
+typedef ushort uint16_t;
+typedef int int32_t;
+typedef uint uint32_t;
+typedef long int64_t;
+typedef ulong uint64_t;
+typedef LB_INDEX lb_index;
+typedef LB_UNSIGNED_INDEX lb_unsigned_index;
+
+#define LB_INLINE static inline
+#define LB_VECTOR_TYPES 1
+#define LB_LANE(v, i) ((v)[i])
+#define LB_MAKE(name, ...) ((name)(__VA_ARGS__))
+
+#define lb_bits_f32_i32(x) as_uint(x)
+#define lb_bits_i32_f32(x) as_float(x)
+#define lb_bits_f64_i64(x) as_ulong(x)
+#define lb_bits_i64_f64(x) as_double(x)
+
+/* One multiplication and addition, fused where that is fast. */
+#ifdef FP_FAST_FMAF
+#define lb_mad fma
+#else
+#define lb_mad mad
+#endif
+
+/* Towards zero, clamped to the type; NaN gives 0 (OpenCL C 3.0, section 6.4.3.3, for _sat). */
+#define lb_to_s8(x) convert_char_sat(x)
+#define lb_to_s16(x) convert_short_sat(x)
+#define lb_to_s32(x) convert_int_sat(x)
+#define lb_to_s64(x) convert_long_sat(x)
+#define lb_to_u8(x) convert_uchar_sat(x)
+#define lb_to_u16(x) convert_ushort_sat(x)
+#define lb_to_u32(x) convert_uint_sat(x)
+#define lb_to_u64(x) convert_ulong_sat(x)
+
+#define lb_floordiv(a, b) ((a) / (b) - ((a) % (b) != 0 && ((a) < 0) != ((b) < 0)))
+#define lb_ceildiv(a, b) ((a) / (b) + ((a) % (b) != 0 && ((a) < 0) == ((b) < 0)))
+#define lb_ceildiv_u(a, b) ((a) / (b) + ((a) % (b) != 0))
+
+/* Functions of OpenCL C take every width: the suffixed names of C are theirs too. */
+#define fabsf fabs
+#define ceilf ceil
+#define copysignf copysign
+#define floorf floor
+#define fmaf fma
+#define fmaxf fmax
+#define fminf fmin
+#define rintf rint
+#define roundf round
+#define sqrtf sqrt
+#define truncf trunc
+#define powf pow
+#define acosf acos
+#define acoshf acosh
+#define asinf asin
+#define asinhf asinh
+#define atanf atan
+#define atan2f atan2
+#define atanhf atanh
+#define cbrtf cbrt
+#define cosf cos
+#define coshf cosh
+#define erff erf
+#define expf exp
+#define exp2f exp2
+#define expm1f expm1
+#define logf log
+#define log10f log10
+#define log1pf log1p
+#define log2f log2
+#define sinf sin
+#define sinhf sinh
+#define tanf tan
+#define tanhf tanh

@@ -1,0 +1,68 @@
+"""The OpenCL C text of one launch's kernel."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from xdsl.dialects import gpu
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Operation
+
+from landbridge.codegen.c import control
+from landbridge.codegen.c.emitter import Emitter, Printer
+from landbridge.codegen.c.types import kind_of
+from landbridge.codegen.grid import Kernel
+from landbridge.codegen.opencl import arith, memory, vector
+from landbridge.codegen.opencl.unit import OpenCLUnit
+
+_AXES = {"x": 0, "y": 1, "z": 2}
+
+
+def _id(function: str) -> Printer:
+    def emit(e: Emitter, op: Operation) -> None:
+        axis = _AXES[op.properties["dimension"].data.value]  # type: ignore[attr-defined]
+        e.set(op.results[0], f"(lb_index){function}({axis})")
+
+    return emit
+
+
+def _barrier(e: Emitter, op: Operation) -> None:
+    e.line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")
+
+
+def _nothing(e: Emitter, op: Operation) -> None:
+    pass
+
+
+PRINTERS: dict[type[Operation], Printer] = {
+    **arith.PRINTERS,
+    **memory.PRINTERS,
+    **vector.PRINTERS,
+    **control.PRINTERS,
+    gpu.BlockIdOp: _id("get_group_id"),
+    gpu.ThreadIdOp: _id("get_local_id"),
+    gpu.BarrierOp: _barrier,
+    gpu.TerminatorOp: _nothing,
+}
+
+
+def text_of(file: str) -> str:
+    """An OpenCL C file of this package."""
+    return files(__package__).joinpath(file).read_text(encoding="utf-8")
+
+
+def print_kernel(unit: OpenCLUnit, kernel: Kernel) -> str:
+    """The kernel function; its workgroup size is part of it. Raises CodegenError for what has no OpenCL C form."""
+    e = Emitter(unit, PRINTERS)
+    parameters = []
+    for buffer in kernel.buffers:
+        ty = buffer.type
+        assert isinstance(ty, MemRefType)
+        name = e.names[buffer] = e.fresh()
+        const = "" if buffer in kernel.stored else "const "
+        restrict = "" if kernel.in_place else "restrict "
+        parameters.append(f"global {const}{kind_of(ty.element_type).scalar} *{restrict}{name}")
+    e.region(kernel.body.ops)
+    x, y, z = kernel.block
+    head = f"kernel __attribute__((reqd_work_group_size({x}, {y}, {z}))) void {kernel.name}({', '.join(parameters)}) {{"
+    return "\n".join([head, *e.entry_lines, *e.lines, "}", ""])

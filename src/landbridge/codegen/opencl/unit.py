@@ -1,0 +1,33 @@
+"""What the kernels of one OpenCL C file share."""
+
+from __future__ import annotations
+
+from landbridge.codegen.c.emitter import Unit
+from landbridge.codegen.c.types import Kind
+from landbridge.errors import CodegenError
+
+#: Lanes that OpenCL C has vector types for (version 3.0 specification, section 6.3.2; 3 is stored as 4).
+LANES = (2, 4, 8, 16)
+#: OpenCL C's own names of elements, which its vector types and conversions are called by.
+ELEMENTS = {
+    "i1": "uchar", "i8": "uchar", "i16": "ushort", "i32": "uint", "i64": "ulong",
+    "s8": "char", "s16": "short", "s32": "int", "s64": "long", "index": "int",
+    "f16": "ushort", "bf16": "ushort", "f32": "float", "f64": "double",
+}  # fmt: skip
+
+
+class OpenCLUnit(Unit):
+    """Vector types are those of OpenCL C, under the names that the C family gives them."""
+
+    def use(self, kind: Kind) -> Kind:
+        """``kind``, with its name defined if it is a vector type; raises CodegenError for one that there is not."""
+        if kind.lanes and kind.text not in self.definitions:
+            self.definitions[kind.text] = f"typedef {native_name(kind)} {kind.text};"
+        return kind
+
+
+def native_name(kind: Kind) -> str:
+    """OpenCL C's name of a vector type, such as ``float4``; raises CodegenError."""
+    if kind.lanes not in LANES or kind.element == "index":
+        raise CodegenError(f"a vector of {kind.lanes} {kind.element}; OpenCL C has vectors of {LANES} numbers")
+    return f"{ELEMENTS[kind.element]}{kind.lanes}"

@@ -1,0 +1,113 @@
+"""Writes launches: ``gpu.launch`` operations with shapes known at compile time, and the ids of their work-items."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.dialects import gpu, memref
+from xdsl.dialects.builtin import MemRefType, StringAttr
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from landbridge.errors import CodegenError
+from landbridge.passes.lower.code import INDEX, Code, Index
+from landbridge.target.grid import GridLimits
+
+#: The scope of memory that the work-items of a workgroup share.
+LOCAL = "local"
+_X, _Y = gpu.DimensionAttr(gpu.DimensionEnum.X), gpu.DimensionAttr(gpu.DimensionEnum.Y)
+
+
+@dataclass(frozen=True)
+class Item:
+    """Where a work-item is: ``group`` of the launch and ``thread`` of its workgroup, counted from 0."""
+
+    group: SSAValue
+    thread: SSAValue
+
+
+class Launcher:
+    """Appends launches to a function whose entry block ``code`` writes."""
+
+    def __init__(self, code: Code, limits: GridLimits) -> None:
+        self._code, self.limits = code, limits
+        self.launches = 0
+
+    def launch(self, groups: int, threads: int, body: Callable[[Code, Item], None]) -> None:
+        """``groups`` workgroups of ``threads`` work-items that run ``body``.
+
+        Where more workgroups are asked for than one dimension of a launch takes, they are spread over two.
+        """
+        height = -(-groups // self.limits.workgroups)
+        width = -(-groups // height)
+        block, code = _body()
+        group: Index = code.emit(gpu.BlockIdOp, [], INDEX, dimension=_X)
+        if height > 1:
+            row = code.emit(gpu.BlockIdOp, [], INDEX, dimension=_Y)
+            group = code.add(group, code.mul(row, width))
+        thread: Index = code.emit(gpu.ThreadIdOp, [], INDEX, dimension=_X) if threads > 1 else 0
+        item = Item(code.value(group), code.value(thread))
+        if width * height > groups:
+            # The same for a whole workgroup, so that barriers stay legal.
+            code.when(code.inside(group, groups), lambda: body(code, item))
+        else:
+            body(code, item)
+        self._append(block, code, (width, height, threads))
+
+    def launch_counted(self, body: Callable[[Code, SSAValue], int]) -> None:
+        """Workgroups of one work-item, as many as ``body``, given the code and the group's number, returns."""
+        block, code = _body()
+        groups = body(code, code.emit(gpu.BlockIdOp, [], INDEX, dimension=_X))
+        if groups > self.limits.workgroups:
+            raise CodegenError(f"{groups} workgroups; a launch of the target has at most {self.limits.workgroups}")
+        if groups:
+            self._append(block, code, (groups, 1, 1))
+
+    def _append(self, block: Block, code: Code, shape: tuple[int, int, int]) -> None:
+        block.add_op(gpu.TerminatorOp.create())
+        code.finish()
+        width, height, threads = (self._code.value(n) for n in shape)
+        one = self._code.value(1)
+        self._code.block.add_op(gpu.LaunchOp(Region(block), (width, height, one), (threads, one, one)))
+        self.launches += 1
+
+    def scratch(self, element: Attribute, count: int) -> SSAValue:
+        """Memory of ``count`` elements that lives while the function's launches run."""
+        return _alloc(self._code, element, count, "global")
+
+
+def _body() -> tuple[Block, Code]:
+    """The block of a launch, whose arguments (ids and sizes) are not used, and what writes it."""
+    block = Block(arg_types=[INDEX] * 12)
+    return block, Code(block)
+
+
+def local_memory(code: Code, element: Attribute, count: int) -> SSAValue:
+    """``count`` elements that the work-items of a workgroup share."""
+    return _alloc(code, element, count, LOCAL)
+
+
+def _alloc(code: Code, element: Attribute, count: int, scope: str) -> SSAValue:
+    ty = MemRefType(element, [max(count, 1)], memory_space=StringAttr(scope))
+    return code.add_op(memref.AllocOp([], [], ty))
+
+
+def barrier(code: Code) -> None:
+    """Wait until all work-items of the workgroup are here; what they wrote is then visible to each other."""
+    code.block.add_op(gpu.BarrierOp.create())
+
+
+def unflatten(code: Code, t: Index, extents: list[int]) -> list[Index]:
+    """The loop indices of flat iteration ``t``, row-major; ``t`` is below their product."""
+    found: list[Index] = []
+    last = len(extents) - 1
+    for i, extent in enumerate(reversed(extents)):
+        found.append(t if i == last else code.remainder(t, extent))
+        t = t if i == last else code.quotient(t, extent)
+    return found[::-1]
+
+
+def power_of_two(wanted: int, most: int) -> int:
+    """The smallest power of two that is at least ``wanted``, but none over ``most``."""
+    return 1 << min(math.ceil(math.log2(max(wanted, 1))), most.bit_length() - 1)

@@ -1,0 +1,210 @@
+"""The tasks of a PrimFunc on a CPU: what of its loops is handed to threads, and the code of a range of tasks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import SSAValue
+
+from landbridge.errors import CodegenError
+from landbridge.ir.stages import PrimView
+from landbridge.ir.types import element_count, nbytes_of, shape_of
+from landbridge.passes.lower.code import Code, Index
+from landbridge.passes.lower.emit import NestEmitter
+from landbridge.passes.lower.nest import Nest
+from landbridge.passes.lower.prefix import shared_prefix, shrink
+from landbridge.passes.lower.schedule import TASK_WORK, Machine, Run, Schedule, narrow_last_column, schedule
+from landbridge.passes.lower.simplify import simplify
+
+#: Tasks above which rows are not cut as well: enough for any number of threads.
+MANY_TASKS = 64
+#: Bytes of temporaries one task may keep on its thread's stack.
+MAX_STACK_BYTES = 1 << 20
+
+
+def emit_tasks(
+    code: Code,
+    prim: PrimView,
+    nests: list[Nest],
+    machine: Machine,
+    buffers: dict[SSAValue, SSAValue],
+    begin: Index,
+    end: Index,
+) -> int:
+    """Emit tasks ``begin .. end`` of ``nests``, none of them empty; how many tasks there are.
+
+    ``buffers`` maps the PrimFunc's memrefs to flat ones, and receives the temporaries. Raises CodegenError when these
+    do not fit a stack.
+    """
+    if not nests:
+        return 0
+    if len(nests) == 1:
+        return _single(code, simplify(nests[0]), machine, buffers, begin, end)
+    return _several(code, prim, nests, machine, buffers, begin, end)
+
+
+def _grain(count: int, work: int) -> int:
+    """Iterations handed out together, so that a task is worth its handling."""
+    return max(1, min(count, TASK_WORK // max(work, 1)))
+
+
+def _bounds(code: Code, begin: Index, end: Index, count: int, grain: int) -> tuple[Index, Index]:
+    """The iterations of tasks ``begin .. end``."""
+    return code.mul(begin, grain), code.minimum(code.mul(end, grain), count)
+
+
+def unflatten(code: Code, t: Index, extents: list[int]) -> list[Index]:
+    """The loop indices of flat iteration ``t``, row-major."""
+    found: list[Index] = []
+    for i, extent in enumerate(reversed(extents)):
+        found.append(t if i == len(extents) - 1 else code.remainder(t, extent))
+        t = code.quotient(t, extent)
+    return found[::-1]
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Tasks of one kind: a run of column tiles over all rows (``chunk`` 0), or over chunks of one run of rows."""
+
+    emitter: NestEmitter
+    columns: Run
+    rows: list[tuple[Run, bool]]
+    chunk: int
+
+    @property
+    def chunks(self) -> int:
+        """Tasks along the rows."""
+        return -(-self.rows[0][0].count // self.chunk) if self.chunk else 1
+
+    def emit(self, code: Code, t: Index, extents: list[int]) -> None:
+        """Task ``t``, over the outer loops of ``extents``."""
+        sched = self.emitter.sched
+        column, *rest = unflatten(code, t, [self.columns.count, *extents, self.chunks])
+        self.emitter.env.update(zip(sched.outer, rest, strict=False))
+        at = code.add(code.mul(column, self.columns.tile), self.columns.start)
+        if not self.chunk:
+            self.emitter.rows_for(self.rows, at, self.columns)
+            return
+        run, edge = self.rows[0]
+        start = code.mul(rest[-1], self.chunk)
+        stop = code.minimum(code.add(start, self.chunk), run.count)
+        self.emitter.row_run(run, edge, start, stop, at, self.columns)
+
+
+def _single(
+    code: Code, nest: Nest, machine: Machine, buffers: dict[SSAValue, SSAValue], begin: Index, end: Index
+) -> int:
+    """A PrimFunc of one nest: its tasks are its outer loops, its column tiles and chunks of its rows."""
+    pieces: list[_Piece] = []
+    work = 0
+    outer: list[int] = []
+    for sched in narrow_last_column(nest, schedule(nest, machine), machine):
+        emitter = NestEmitter(code, nest, sched, buffers, {})
+        rows = emitter.row_tiles
+        outer = [nest.dims[d].extent for d in sched.outer]
+        tile_work = sched.work * sched.lanes
+        few = math.prod(outer) * sum(r.count for r in sched.column_runs) < MANY_TASKS
+        for columns in sched.column_runs:
+            if few and not any(edge for _, edge in rows):
+                for run, edge in rows:
+                    chunk = max(1, min(run.count, TASK_WORK // max(tile_work * run.tile * columns.tile, 1)))
+                    pieces.append(_Piece(emitter, columns, [(run, edge)], chunk))
+            else:
+                pieces.append(_Piece(emitter, columns, rows, 0))
+            work += tile_work * sum(r.count * r.tile for r, _ in rows) * columns.count * columns.tile
+    counts = [math.prod(outer) * p.columns.count * p.chunks for p in pieces]
+    total = sum(counts)
+    grain = _grain(total, work * math.prod(outer) // max(total, 1))
+    low, high = _bounds(code, begin, end, total, grain)
+    base = 0
+    for piece, count in zip(pieces, counts, strict=True):
+        first = code.maximum(code.add(low, -base), 0) if base else low
+        last = code.minimum(code.add(high, -base), count) if len(pieces) > 1 else high
+        code.loop(first, last, 1, [], partial(_task, code, piece, outer))
+        base += count
+    return -(-total // grain)
+
+
+def _task(code: Code, piece: _Piece, outer: list[int], t: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+    piece.emit(code, t, outer)
+    return []
+
+
+def _several(
+    code: Code,
+    prim: PrimView,
+    nests: list[Nest],
+    machine: Machine,
+    buffers: dict[SSAValue, SSAValue],
+    begin: Index,
+    end: Index,
+) -> int:
+    """A PrimFunc of several nests: its tasks are the loops they share; the rest runs nest after nest."""
+    length = shared_prefix(nests)
+    extents = [nests[0].dims[i].extent for i in range(length)]
+    count = math.prod(extents)
+    temporaries = set(prim.temporaries)
+    used = {b for n in nests for b in (*(a.buffer for a in n.accesses()), *n.loaded())} & temporaries
+    size = sum(nbytes_of(t.type) // count for t in used)
+    if size > MAX_STACK_BYTES:
+        raise CodegenError(
+            f"@{prim.function.sym_name.data} keeps {size} bytes between its stages; at most {MAX_STACK_BYTES} fit "
+            "a task's stack: split the PrimFunc in two"
+        )
+    for t in prim.temporaries:
+        if t in used:
+            ty = t.type
+            assert isinstance(ty, MemRefType)
+            elements = element_count(shape_of(ty)) // count
+            buffers[t] = code.add_op(memref.AllocaOp.get(ty.element_type, alignment=64, shape=[elements]))
+    prepared: list[tuple[Nest, Schedule]] = []
+    work = 0
+    for n in nests:
+        small_nest = simplify(shrink(n, temporaries, length), keep=length)
+        sched = schedule(small_nest, machine, prefix=length)
+        prepared.append((small_nest, sched))
+        work += sched.work * math.prod(d.extent for d in small_nest.dims[length:] if not d.reduction)
+    grain = _grain(count, work)
+    low, high = _bounds(code, begin, end, count, grain)
+
+    def task(t: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+        env = dict(enumerate(unflatten(code, t, extents)))
+        for nest, sched in prepared:
+            emitter = NestEmitter(code, nest, sched, buffers, env)
+            _nested(code, nest, sched, emitter, list(sched.outer))
+        return []
+
+    code.loop(low, high, 1, [], task)
+    return -(-count // grain)
+
+
+def _nested(code: Code, nest: Nest, sched: Schedule, emitter: NestEmitter, outer: list[int]) -> None:
+    """The outer loops of a nest inside a task."""
+    if outer:
+
+        def body(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+            emitter.env[outer[0]] = i
+            _nested(code, nest, sched, emitter, outer[1:])
+            return []
+
+        code.loop(0, nest.dims[outer[0]].extent, 1, [], body)
+        return
+    rows = emitter.row_tiles
+    for columns in sched.column_runs:
+
+        def at(i: Index) -> None:
+            emitter.rows_for(rows, code.add(code.mul(i, columns.tile), columns.start), columns)  # noqa: B023
+
+        if columns.count == 1:
+            at(0)
+        else:
+
+            def column(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+                at(i)
+                return []
+
+            code.loop(0, columns.count, 1, [], column)

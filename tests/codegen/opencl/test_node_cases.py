@@ -1,0 +1,37 @@
+"""Every operator as OpenCL C on a real driver, against the onnx wheel's stored node tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import landbridge as lb
+from landbridge.ir.module import IRModule
+from landbridge.target import Target
+from tests.codegen.opencl.machine import run_executable
+from tests.ops import node_cases
+from tests.ops.test_node_cases import NAMES
+
+#: A GPU's schedules, and those for a CPU's driver.
+TARGETS = {
+    "gpu": "opencl -fp64=1",
+    "cpu": "opencl -device-class=cpu -fp64=1 -vector-bits=512 -vector-registers=32",
+}
+
+
+@pytest.fixture(scope="module", params=list(TARGETS))
+def target(request: pytest.FixtureRequest) -> Target:
+    return Target(TARGETS[request.param])
+
+
+def run(module: IRModule, feeds: Mapping[str, np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+    """The outputs of ``module`` compiled for its target."""
+    return run_executable(lb.compile(module, module.targets[0]), feeds)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_node(name: str, target: Target) -> None:
+    node_cases.check(name, target, run)
