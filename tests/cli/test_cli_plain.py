@@ -1,4 +1,4 @@
-"""Commands that need no compiler: help, targets, plan; usage errors, error messages and exit codes."""
+"""Commands that need no compiler: help, targets; usage errors, error messages and exit codes."""
 
 from __future__ import annotations
 
@@ -69,17 +69,6 @@ def test_no_color_is_honoured() -> None:
     assert colourful.returncode == plain.returncode == 1
     assert "\x1b[1;31m" in colourful.stderr
     assert "31m" not in plain.stderr
-
-
-def test_plan_of_a_csv() -> None:
-    result = json.loads(runner.invoke(app, ["plan", str(TINY), "--json"]).stdout)
-    assert result["memory"] == [
-        {"device": "", "scope": "", "planned_bytes": 12, "lower_bound_bytes": 12, "proved_optimal": True}
-    ]
-    assert {entry["name"] for entry in result["buffers"]} == set("abcde")
-    assert "12" in runner.invoke(app, ["plan", str(TINY)]).stdout
-    refused = runner.invoke(app, ["plan", str(TINY), "--capacity", "11"])
-    assert (refused.exit_code, "12 bytes are needed" in refused.stderr) == (1, True)
 
 
 @pytest.mark.parametrize(

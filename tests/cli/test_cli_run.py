@@ -1,4 +1,4 @@
-"""``landbridge run`` and ``plan`` on compiled files."""
+"""``landbridge run`` on compiled files."""
 
 from __future__ import annotations
 
@@ -137,12 +137,6 @@ def test_a_compiled_file_takes_no_target_and_no_shape(model: Path) -> None:
         assert (done.exit_code, "compiled already" in done.stderr) == (2, True)
     for command in ("compile", "compare"):
         assert runner.invoke(app, [command, str(model)]).exit_code == 2
-
-
-def test_plan_shows_what_was_planned(model: Path) -> None:
-    result = json.loads(runner.invoke(app, ["plan", str(model), "--json"]).stdout)
-    assert result["buffers"] == [{"name": "sum", "offset": 64, "size": 256}]
-    assert result["memory"][0]["planned_bytes"] == 256
 
 
 def test_devices_lists_the_cpu_with_its_memory() -> None:

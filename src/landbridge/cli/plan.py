@@ -1,72 +1,202 @@
-"""``landbridge plan``: plan the memory of a list of buffers, or show the plan of an ``.lbx``."""
+"""``landbridge plan``: plan a list of buffers, or show the plan of a model, as a table or as a picture."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from landbridge.cli import arguments as args
-from landbridge.cli.output import emit, progress, table
+from landbridge.cli.output import emit, message, progress
+
+if TYPE_CHECKING:
+    from landbridge.plan_chart import Arena
+
+_MODELS = (".onnx", ".lbx")
+
+#: Seconds of search where nobody says; it ends earlier when no plan can be better.
+_BUDGET = 30.0
 
 
 def plan(
     file: Annotated[
-        Path, typer.Argument(exists=True, dir_okay=False, help="A CSV id,lower,upper,size[,alignment], or .lbx.")
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="A .csv id,lower,upper,size[,alignment], .onnx or .lbx file.",
+        ),
     ],
-    capacity: Annotated[int | None, typer.Option(min=0, help="Bytes there are (CSV only).")] = None,
-    budget: Annotated[float, typer.Option(min=0, help="Seconds to search for a lower peak (CSV only).")] = 0.5,
+    capacity: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--capacity", metavar="N|SCOPE=N", help="Bytes there are; SCOPE=N for one scope of a model. It must fit."
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            "--budget",
+            metavar="SECONDS",
+            min=0,
+            help="Search that long for a lower peak; if absent 30, and a model keeps its own plan.",
+        ),
+    ] = None,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="FILE", dir_okay=False, help="Draw the plan as an SVG picture.")
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", dir_okay=False, help="Draw the plan as one HTML page to explore."),
+    ] = None,
+    target: args.TargetText = None,
+    shape: args.Shapes = None,
     json: args.Json = False,
 ) -> None:
-    """Plan the offsets of the buffers in a CSV file, or show what was planned into an .lbx."""
-    result = _of_executable(file) if file.suffix == ".lbx" else _of_csv(file, capacity, budget)
+    """Plan the buffers of a CSV file, or show what was planned for a model; draw it with --svg and --html.
+
+    A model keeps the plan that it was compiled with, unless --budget asks for another search or --capacity is
+    below what it needs.
+    """
+    limits = _limits(capacity)
+    if file.suffix == ".csv":
+        if target is not None or shape:
+            raise typer.BadParameter("a CSV file has buffers, and no --target or --shape", param_hint="FILE")
+        shown = _of_csv(file, limits, budget)
+    elif file.suffix in _MODELS:
+        shown = _of_model(file, target, args.parse_shapes(shape), limits, budget)
+    else:
+        raise typer.BadParameter(
+            f"{str(file)!r} ends in {file.suffix or 'nothing'!r}; legal: .csv, .onnx, .lbx", param_hint="FILE"
+        )
+    _draw(shown, svg, html)
     if json:
-        emit(result)
+        emit(shown.to_json())
         return
-    table(
-        "memory",
-        ("device", "scope", "planned bytes", "lower bound", "proved optimal"),
-        [tuple(entry.values()) for entry in result["memory"]],
-    )
-    columns = ("buffer", "offset", "size")
-    table("buffers", columns, [tuple(entry[c] for c in ("name", "offset", "size")) for entry in result["buffers"]])
+    from landbridge.cli.plan_text import print_plan
+
+    print_plan(shown.arenas, shown.seconds)
 
 
-def _of_csv(file: Path, capacity: int | None, budget: float) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Shown:
+    """The plans of a file, and the seconds that planning took."""
+
+    file: Path
+    arenas: Sequence[Arena]
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as one: sums over the scopes, offsets by block; then each scope."""
+        scopes = [_scope(arena) for arena in self.arenas]
+        return {
+            "file": str(self.file),
+            "peak": sum(arena.peak for arena in self.arenas),
+            "lower_bound": sum(arena.lower_bound for arena in self.arenas),
+            "proved_optimal": all(arena.proved_optimal for arena in self.arenas),
+            "seconds": self.seconds,
+            "offsets": {name: offset for scope in scopes for name, offset in scope["offsets"].items()},
+            "scopes": scopes,
+        }
+
+
+def _scope(arena: Arena) -> dict[str, Any]:
+    step = arena.peak_step
+    return {
+        "device": arena.device,
+        "scope": arena.scope,
+        "capacity": arena.capacity,
+        "peak": arena.peak,
+        "lower_bound": arena.lower_bound,
+        "proved_optimal": arena.proved_optimal,
+        "peak_step": arena.steps[step].name if arena.steps else None,
+        "holders": [block.id for block in arena.holders(step)],
+        "offsets": {block.id: block.offset for block in arena.blocks},
+        "sizes": {block.id: block.nbytes for block in arena.blocks},
+        "lifetimes": {block.id: [block.start, block.end] for block in arena.blocks},
+    }
+
+
+def _limits(texts: Sequence[str] | None) -> dict[str, int]:
+    """``["8", "global.vtcm=4"]`` as ``{"": 8, "global.vtcm": 4}``; raises BadParameter."""
+    limits: dict[str, int] = {}
+    for text in texts or ():
+        scope, _, number = text.rpartition("=")
+        if not number.isdecimal() or scope in limits:
+            raise typer.BadParameter(
+                f"{text!r} is no number of bytes, nor SCOPE=BYTES, one for each scope", param_hint="--capacity"
+            )
+        limits[scope] = int(number)
+    return limits
+
+
+def _of_csv(file: Path, limits: Mapping[str, int], budget: float | None) -> _Shown:
     from landbridge import planner
+    from landbridge.plan_chart import arena_of_buffers
     from landbridge.planner.csv_reader import read_csv
 
-    buffers = read_csv(file)
+    if set(limits) - {""}:
+        raise typer.BadParameter("a CSV file has one scope, without a name: --capacity N", param_hint="--capacity")
+    buffers, capacity = read_csv(file), limits.get("")
     with progress(f"planning {len(buffers)} buffers"):
-        found = planner.plan(buffers, capacity=capacity, budget_seconds=budget)
-    memory = {
-        "device": "",
-        "scope": "",
-        "planned_bytes": found.peak,
-        "lower_bound_bytes": found.lower_bound,
-        "proved_optimal": found.proved_optimal,
-    }
-    entries = [{"name": str(b.id), "offset": found.offsets[b.id], "size": b.size} for b in buffers]
-    return {"memory": [memory], "buffers": entries, "seconds": found.seconds}
+        found = planner.plan(buffers, capacity, _seconds(budget))
+    return _Shown(file, [arena_of_buffers(buffers, found, capacity)], found.seconds)
 
 
-def _of_executable(file: Path) -> dict[str, Any]:
-    from math import prod
+def _of_model(
+    file: Path,
+    target: str | None,
+    shapes: Mapping[str, tuple[int, ...]],
+    limits: Mapping[str, int],
+    budget: float | None,
+) -> _Shown:
+    from landbridge.cli.models import open_model
+    from landbridge.plan_chart import arenas_of_executable, replanned
 
-    from landbridge.cli.models import describe_memory
-    from landbridge.dtypes import dtype
-    from landbridge.executable.instructions import AllocTensor
-    from landbridge.loader import load
+    executable = open_model(file, target, shapes).executable
+    planned = arenas_of_executable(executable)
+    _check_scopes(limits, planned)
+    seconds = float(executable.metadata.get("seconds.plan", 0))
+    arenas = []
+    for arena in planned:
+        limit = limits.get(arena.scope, limits.get(""))
+        capacity = arena.capacity if limit is None else limit
+        if budget is not None or (limit is not None and arena.peak > limit):
+            with progress(f"planning {len(arena.blocks)} blocks of {arena.scope}"):
+                arena, spent = replanned(arena, capacity, _seconds(budget))
+            seconds += spent
+        arenas.append(arena.with_capacity(capacity))
+    return _Shown(file, arenas, seconds)
 
-    executable = load(file)
-    entries = [
-        {
-            "name": step.name or f"%{step.dst}",
-            "offset": step.offset,
-            "size": prod(step.shape) * dtype(step.dtype).itemsize,
-        }
-        for step in executable.main.instructions
-        if isinstance(step, AllocTensor)
-    ]
-    return {"memory": describe_memory(executable), "buffers": entries}
+
+def _check_scopes(limits: Mapping[str, int], arenas: Sequence[Arena]) -> None:
+    scopes = [arena.scope for arena in arenas]
+    unknown = set(limits) - {"", *scopes}
+    if unknown:
+        raise typer.BadParameter(
+            f"nothing is planned in {', '.join(sorted(unknown))}; planned are: {', '.join(scopes) or 'no scopes'}",
+            param_hint="--capacity",
+        )
+
+
+def _seconds(budget: float | None) -> float:
+    return _BUDGET if budget is None else budget
+
+
+def _draw(shown: _Shown, svg: Path | None, html: Path | None) -> None:
+    if svg is None and html is None:
+        return
+    from landbridge.errors import PlanError
+    from landbridge.plan_chart.html import render_html
+    from landbridge.plan_chart.svg import render_svg
+
+    if not any(arena.blocks for arena in shown.arenas):
+        raise PlanError(f"{shown.file}: nothing is planned, so there is nothing to draw; leave out --svg and --html")
+    for path, render in ((svg, render_svg), (html, render_html)):
+        if path is not None:
+            path.write_text(render(shown.arenas, shown.file.name), encoding="utf-8")
+            message(f"wrote {path}")

@@ -27,10 +27,20 @@ def read_csv(path: str | Path) -> list[Buffer]:
     missing = {"id", "start", "end", "size"} - set(columns)
     if missing:
         raise PlanError(f"{path}: the first line must name the columns id, lower, upper and size")
-    return [_buffer(path, line, dict(zip(columns, row, strict=False))) for line, row in numbered if row]
+    buffers: dict[str, Buffer] = {}
+    for line, row in numbered:
+        if not row:
+            continue
+        buffer = _buffer(path, line, dict(zip(columns, row, strict=False)))
+        if buffers.setdefault(str(buffer.id), buffer) is not buffer:
+            raise PlanError(f"{path}, line {line}: a buffer before it is called {buffer.id!r} too; ids must differ")
+    return list(buffers.values())
 
 
 def _buffer(path: str | Path, line: int, row: dict[str, str]) -> Buffer:
+    absent = [name for name in ("id", "start", "end", "size") if name not in row]
+    if absent:
+        raise PlanError(f"{path}, line {line}: {len(row)} columns, too few: nothing is given for {', '.join(absent)}")
     try:
         return Buffer(
             id=row["id"],
@@ -40,5 +50,5 @@ def _buffer(path: str | Path, line: int, row: dict[str, str]) -> Buffer:
             end=int(row["end"]),
             offset=int(row["offset"]) if row.get("offset") else None,
         )
-    except (KeyError, ValueError, PlanError) as error:
+    except (ValueError, PlanError) as error:
         raise PlanError(f"{path}, line {line}: {error}") from error

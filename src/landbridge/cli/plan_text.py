@@ -1,0 +1,98 @@
+"""A memory plan in words: what each scope takes, who holds the most at once, and what would have to shrink."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import typer
+
+from landbridge.cli.output import table
+from landbridge.plan_chart import Arena
+from landbridge.plan_chart.units import bytes_text
+
+#: Blocks listed for a step; the rest is one line.
+_HOLDERS = 10
+#: Nodes of a fused kernel that are named.
+_NODES = 3
+
+
+def print_plan(arenas: Sequence[Arena], seconds: float) -> None:
+    """Print the scopes of a plan that took ``seconds``, and for each the step at which most bytes are alive."""
+    arenas = [arena for arena in arenas if arena.blocks]
+    if not arenas:
+        typer.echo("nothing is planned: no bytes are needed but those of inputs, outputs and constants")
+        return
+    table(
+        f"memory, planned in {seconds:.3g} s",
+        ("device", "scope", "planned bytes", "lower bound", "proved optimal", "capacity", "blocks"),
+        [
+            (a.device, a.scope, a.peak, a.lower_bound, a.proved_optimal, "" if a.capacity is None else a.capacity,
+             len(a.blocks))
+            for a in arenas
+        ],
+    )  # fmt: skip
+    for arena in arenas:
+        typer.echo()
+        _print_peak(arena)
+
+
+def _print_peak(arena: Arena) -> None:
+    peak, most = arena.peak_step, max(arena.live_bytes)
+    holders = arena.holders(peak)
+    place = f"{arena.device} {arena.scope}: " if arena.device else ""
+    table(
+        f"{place}{bytes_text(most)} alive at {_step(arena, peak)}",
+        ("holder", "bytes", "share", "offset", "alive from", "to", "what"),
+        [
+            (_short(block.id), block.nbytes, f"{100 * block.nbytes / max(most, 1):.0f} %", block.offset,
+             _short(arena.steps[block.start].name), _short(_end(arena, block.end)), block.what)
+            for block in holders[:_HOLDERS]
+        ],
+    )  # fmt: skip
+    if len(holders) > _HOLDERS:
+        rest = sum(block.nbytes for block in holders[_HOLDERS:])
+        typer.echo(f"and {len(holders) - _HOLDERS} smaller ones of {rest:,} bytes in all")
+    typer.echo(_advice(arena, most))
+
+
+def _step(arena: Arena, step: int) -> str:
+    name = _short(arena.steps[step].name)
+    return f"{name}, step {step} of {len(arena.steps)}" if _is_program(arena) else f"time {name}"
+
+
+def _end(arena: Arena, end: int) -> str:
+    """The last step for people who know steps by name, the exclusive end for those who know times."""
+    if _is_program(arena):
+        return arena.steps[end - 1].name
+    return arena.steps[end].name if end < len(arena.steps) else str(arena.end_time)
+
+
+def _short(name: str) -> str:
+    """A kernel's name without the middle of a long chain of nodes."""
+    nodes = name.split("+")
+    return name if len(nodes) <= _NODES else f"{nodes[0]}+..+{nodes[-1]}"
+
+
+def _is_program(arena: Arena) -> bool:
+    return bool(arena.device)
+
+
+def _advice(arena: Arena, most: int) -> str:
+    """What limits the plan, and how much can be won there."""
+    if not arena.proved_optimal:
+        return (
+            f"The plan takes {arena.peak - arena.lower_bound:,} bytes more than the lower bound; whether they are "
+            "needed is not proved. A longer search may save some: --budget."
+        )
+    ties = sum(live == most for live in arena.live_bytes) - 1
+    others = f" and at {ties} other steps" if ties > 1 else f" and at {_tied(arena, most)}" if ties else ""
+    below = max((live for live in arena.live_bytes if live < most), default=0)
+    return (
+        f"No plan of these blocks takes less. To need less, holders must shrink or live shorter there{others}; "
+        f"every other step has at most {below:,} bytes alive, {most - below:,} fewer."
+    )
+
+
+def _tied(arena: Arena, most: int) -> str:
+    steps = [step for step, live in enumerate(arena.live_bytes) if live == most]
+    return _step(arena, steps[1])

@@ -1,0 +1,22 @@
+"""Memory plans as a person asks about them: what lies where, from when to when, who uses it; and drawn.
+
+Pure data in, text out: an Executable or a list of buffers becomes Arenas, an Arena becomes SVG or HTML.
+"""
+
+from __future__ import annotations
+
+from landbridge.plan_chart.arena import Arena, Block, Kind, Step, Use
+from landbridge.plan_chart.of_buffers import arena_of_buffers, buffers_of, replanned
+from landbridge.plan_chart.of_executable import arenas_of_executable
+
+__all__ = [
+    "Arena",
+    "Block",
+    "Kind",
+    "Step",
+    "Use",
+    "arena_of_buffers",
+    "arenas_of_executable",
+    "buffers_of",
+    "replanned",
+]

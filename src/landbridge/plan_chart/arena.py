@@ -1,0 +1,114 @@
+"""The facts of one planned arena: blocks at byte offsets over steps of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+from itertools import accumulate
+
+
+class Kind(StrEnum):
+    """What a step does, as far as it matters for reading a plan."""
+
+    CONTRACTION = "convolution, matrix product"
+    REDUCTION = "pooling, reduction"
+    ELEMENTWISE = "elementwise"
+    MOVE = "only moves data"
+    HOST = "host builtin"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of the program, at ``time`` in the units that its source counts in."""
+
+    name: str
+    time: int
+    kind: Kind = Kind.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A step that touches ``nbytes`` of a block, from byte ``offset`` of the block on."""
+
+    step: int
+    offset: int
+    nbytes: int
+    writes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """``nbytes`` at byte ``offset`` of the arena, in use during the half-open steps ``start <= step < end``.
+
+    ``kind`` is that of the step which first writes it; ``what`` says dtype and shape where there are any.
+    """
+
+    id: str
+    offset: int
+    nbytes: int
+    alignment: int
+    start: int
+    end: int
+    kind: Kind = Kind.UNKNOWN
+    what: str = ""
+    uses: tuple[Use, ...] = ()
+
+    def rewritten_at(self) -> list[int]:
+        """The steps that write bytes of the block which an earlier step wrote: updates in place."""
+        written: list[Use] = []
+        found = []
+        for use in self.uses:
+            if use.writes:
+                if any(
+                    w.step < use.step and w.offset < use.offset + use.nbytes and use.offset < w.offset + w.nbytes
+                    for w in written
+                ):
+                    found.append(use.step)
+                written.append(use)
+        return found
+
+
+@dataclass(frozen=True)
+class Arena:
+    """The plan of one (device, scope); all sizes in bytes.
+
+    ``lower_bound`` is what no plan of these blocks can go below; ``capacity`` what the scope has, None when that
+    is not stated. The last step ends at ``end_time``. ``blocks`` refer to ``steps`` by index; their offsets and
+    sizes are multiples of ``granule``, the bytes of a row where the scope has rows.
+    """
+
+    device: str
+    scope: str
+    peak: int
+    lower_bound: int
+    proved_optimal: bool
+    capacity: int | None
+    steps: tuple[Step, ...]
+    end_time: int
+    blocks: tuple[Block, ...]
+    granule: int = 1
+
+    @cached_property
+    def live_bytes(self) -> tuple[int, ...]:
+        """The sum of the blocks alive, by step."""
+        change = [0] * (len(self.steps) + 1)
+        for block in self.blocks:
+            change[block.start] += block.nbytes
+            change[block.end] -= block.nbytes
+        return tuple(accumulate(change[:-1]))
+
+    @property
+    def peak_step(self) -> int:
+        """The first step at which most bytes are alive; 0 when there are no steps."""
+        return max(range(len(self.steps)), key=self.live_bytes.__getitem__, default=0)
+
+    def with_capacity(self, capacity: int | None) -> Arena:
+        """This arena in a scope of ``capacity`` bytes."""
+        return replace(self, capacity=capacity)
+
+    def holders(self, step: int) -> list[Block]:
+        """The blocks alive at ``step``, largest first."""
+        alive = [block for block in self.blocks if block.start <= step < block.end]
+        return sorted(alive, key=lambda block: -block.nbytes)

@@ -1,0 +1,176 @@
+"""The arenas of a compiled program, from its instructions alone.
+
+Steps count the instructions that touch memory, in order, both branches of an If one after the other: the numbering
+by which the compiler planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from math import prod
+
+from landbridge.dtypes import dtype
+from landbridge.errors import ExecutableError
+from landbridge.executable.abi import STORAGE_ALIGNMENT
+from landbridge.executable.executable import Executable, VDevice
+from landbridge.executable.instructions import (
+    AllocStorage,
+    AllocTensor,
+    Call,
+    HostCall,
+    If,
+    Instruction,
+    ToVDevice,
+    View,
+)
+from landbridge.memory_kind import MemoryKind
+from landbridge.plan_chart.arena import Arena, Block, Kind, Step, Use
+from landbridge.plan_chart.kinds import kind_of
+from landbridge.target import Target
+
+
+def arenas_of_executable(executable: Executable) -> list[Arena]:
+    """One arena for each storage of the main function, in the order in which the program allocates them.
+
+    Raises ExecutableError where the instructions contradict each other.
+    """
+    reader = _Reader()
+    reader.read(executable.main.instructions)
+    steps = tuple(reader.steps)
+    arenas = []
+    for storage, report in zip_longest(reader.storages, executable.memory[: len(reader.storages)]):
+        if storage.vdevice >= len(executable.vdevices):
+            raise ExecutableError(
+                f"a storage is of vdevice {storage.vdevice}, of {len(executable.vdevices)}; compile again"
+            )
+        place = executable.vdevices[storage.vdevice]
+        kind = _memory_kind(executable, place)
+        blocks = tuple(tensor.block(steps, storage, kind) for tensor in reader.tensors_of(storage))
+        arenas.append(
+            Arena(
+                device=place.name,
+                scope=place.scope,
+                peak=storage.nbytes,
+                lower_bound=report.lower_bound_bytes if report else 0,
+                proved_optimal=report.proved_optimal if report else False,
+                capacity=kind.capacity if kind else None,
+                steps=steps,
+                end_time=len(steps),
+                blocks=blocks,
+                granule=_row_bytes(storage),
+            )
+        )
+    return arenas
+
+
+def _memory_kind(executable: Executable, place: VDevice) -> MemoryKind | None:
+    """What the target that ``place`` was compiled for says of its scope, if anything."""
+    if place.target >= len(executable.modules):
+        return None
+    memory = Target.from_json(executable.modules[place.target].target).memory
+    return next((kind for kind in memory if kind.scope == place.scope), None)
+
+
+@dataclass
+class _Tensor:
+    """An AllocTensor and what touches it."""
+
+    id: str
+    alloc: AllocTensor
+    nbytes: int
+    uses: list[Use] = field(default_factory=list)
+
+    def block(self, steps: Sequence[Step], storage: AllocStorage, kind: MemoryKind | None) -> Block:
+        touched = [use.step for use in self.uses]
+        writer = next((use.step for use in self.uses if use.writes), None)
+        granule = kind.coherence_granule if kind else 1  # what is not coherent shares no granule
+        taken = -(-self.nbytes // granule) * granule
+        if storage.shape:
+            separators = self.alloc.axis_separators
+            taken = _row_bytes(storage) * (prod(self.alloc.shape[: separators[0]]) if separators else 1)
+        shape = "x".join(map(str, self.alloc.shape)) or "scalar"
+        return Block(
+            id=self.id,
+            offset=self.alloc.offset,
+            nbytes=taken,
+            alignment=1 if storage.shape else max(STORAGE_ALIGNMENT, granule, kind.offset_alignment if kind else 1),
+            start=min(touched, default=0),
+            end=max(touched, default=0) + 1,
+            kind=Kind.UNKNOWN if writer is None else steps[writer].kind,
+            what=f"{self.alloc.dtype} {shape}",
+            uses=tuple(self.uses),
+        )
+
+
+def _row_bytes(storage: AllocStorage) -> int:
+    """What one row of an n-D storage takes; flat memory is given out byte by byte."""
+    return prod(storage.shape[1:]) * dtype(storage.dtype).itemsize if storage.shape else 1
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The bytes of a tensor that a register stands for."""
+
+    tensor: _Tensor
+    offset: int
+    nbytes: int
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.storages: list[AllocStorage] = []
+        self.steps: list[Step] = []
+        self._tensors: list[_Tensor] = []
+        self._parts: dict[int, _Part] = {}
+        self._names: dict[str, int] = {}
+
+    def tensors_of(self, storage: AllocStorage) -> Iterator[_Tensor]:
+        return (tensor for tensor in self._tensors if tensor.alloc.storage == storage.dst)
+
+    def read(self, instructions: Sequence[Instruction]) -> None:
+        for instruction in instructions:
+            match instruction:
+                case AllocStorage():
+                    self.storages.append(instruction)
+                case AllocTensor():
+                    tensor = _Tensor(self._unique(instruction), instruction, _nbytes(instruction))
+                    self._tensors.append(tensor)
+                    self._parts[instruction.dst] = _Part(tensor, 0, tensor.nbytes)
+                case View():
+                    source = self._parts.get(instruction.src)
+                    if source is not None:
+                        offset = source.offset + instruction.offset
+                        self._parts[instruction.dst] = _Part(source.tensor, offset, _nbytes(instruction))
+                case Call():
+                    self._step(instruction, instruction.name or instruction.function, instruction.args)
+                case HostCall():
+                    self._step(instruction, instruction.builtin, instruction.args)
+                case ToVDevice():
+                    self._step(instruction, instruction.name or "to_vdevice", (instruction.src, instruction.dst))
+                case If():
+                    self._step(instruction, "if", (instruction.condition,), writes=False)
+                    self.read(instruction.then)
+                    self.read(instruction.orelse)
+
+    def _step(self, instruction: Instruction, name: str, args: Sequence[int], writes: bool = True) -> None:
+        """Instructions do not count their destinations: the last operand is one, and so is what nothing wrote yet."""
+        number = len(self.steps)
+        self.steps.append(Step(name, number, kind_of(instruction)))
+        for position, register in enumerate(args):
+            part = self._parts.get(register)
+            if part is None:
+                continue
+            tensor = part.tensor
+            written = writes and (position == len(args) - 1 or not any(use.writes for use in tensor.uses))
+            tensor.uses.append(Use(number, part.offset, part.nbytes, written))
+
+    def _unique(self, alloc: AllocTensor) -> str:
+        name = alloc.name or f"%{alloc.dst}"
+        count = self._names[name] = self._names.get(name, 0) + 1
+        return name if count == 1 else f"{name}#{count}"
+
+
+def _nbytes(placed: AllocTensor | View) -> int:
+    return prod(placed.shape) * dtype(placed.dtype).itemsize
