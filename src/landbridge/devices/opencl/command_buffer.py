@@ -45,7 +45,7 @@ class CommandBufferAPI:
     """The functions of the extension on one platform; raises DeviceError when one is missing."""
 
     def __init__(self, platform: cl.Platform) -> None:
-        library = ctypes.CDLL("libOpenCL.so.1")
+        library = ctypes.CDLL(cl._cl.__file__)  # and with it the loader that pyopencl uses
         find = library.clGetExtensionFunctionAddressForPlatform
         find.restype, find.argtypes = c_void_p, [c_void_p, ctypes.c_char_p]
         self._functions: dict[str, Any] = {}

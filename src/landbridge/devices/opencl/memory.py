@@ -97,7 +97,7 @@ def alloc_image(instance: Instance, device: Device, shape: Sequence[int], dtype:
     _check_size(instance, kind, height * pitch)
     what = f"an image of {dtype}{list(extents)} on opencl:{instance.index}"
     with driver_call(what):
-        image = cl.Image(
+        image = cl.create_image(
             instance.context,
             cl.mem_flags.READ_WRITE,
             cl.ImageFormat(_CHANNELS[lanes], channel),

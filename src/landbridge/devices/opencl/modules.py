@@ -200,7 +200,9 @@ def _scalar(name: str, number: int, dtype: np.dtype[Any] | None, value: object) 
     try:
         return dtype.type(value)  # type: ignore[no-any-return]
     except (OverflowError, TypeError, ValueError) as error:
-        raise InputError(f"argument {number} of kernel {name!r} is {value!r}; legal: a number of type {dtype}") from error
+        raise InputError(
+            f"argument {number} of kernel {name!r} is {value!r}; legal: a number of type {dtype}"
+        ) from error
 
 
 def _scalar_type(kernel: cl.Kernel, number: int) -> np.dtype[Any] | None:

@@ -1,0 +1,133 @@
+"""Recordings: queued again, with other memory, as command buffers and as lists."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import landbridge as lb
+from landbridge.device.device import Device
+from landbridge.device.space import Region
+from landbridge.devices.opencl.command_buffer import EXTENSION, CommandBuffers
+from landbridge.errors import DeviceError, InputError, UseAfterFreeError
+
+from .test_modules import SOURCE, back, filled, region
+
+
+@pytest.fixture(scope="module")
+def module(device: Device) -> object:
+    return device.api.load_module(device.index, SOURCE, "opencl-c")
+
+
+@pytest.fixture(params=["command buffer", "list"])
+def way(request: pytest.FixtureRequest, device: Device, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both ways to replay, where the driver has the extension."""
+    if request.param == "list":
+        monkeypatch.setattr(CommandBuffers, "of", classmethod(lambda cls, instance: None))
+    elif EXTENSION not in device.api._instance(device.index).device.extensions:
+        pytest.skip(f"{device} has no {EXTENSION}")
+    return str(request.param)
+
+
+class Recorded:
+    """A recording of (a + b) * 10 and its memory."""
+
+    def __init__(self, device: Device, module: object) -> None:
+        self.api, self.index = device.api, device.index
+        self.a, self.b, self.c, self.scratch, self.zero = (filled(device, np.zeros(64)) for _ in range(5))
+        self.api.begin_record(self.index, None)
+        one, block = (1, 1, 1), (64, 1, 1)
+        a, b, c, scratch, zero = map(region, (self.a, self.b, self.c, self.scratch, self.zero))
+        queued = [
+            self.api.launch(module, "add", one, block, (a, b, scratch), None),
+            self.api.launch(module, "scale", one, block, (scratch, 10.0, 64), None),
+            self.api.launch(module, "add", one, block, (scratch, zero, c), None),
+        ]
+        self.recording = self.api.end_record(self.index, None)
+        assert queued == [None] * 3
+
+    def replay(self, args: dict[int, Region] | None = None) -> None:
+        self.api.replay(self.recording, args or {}, None).synchronize()
+
+
+def put(tensor: lb.Tensor, value: float) -> None:
+    with tensor.host_view("w") as array:
+        array[:] = value
+
+
+def test_nothing_is_done_before_the_replay(device: Device, module: object, way: str) -> None:
+    r = Recorded(device, module)
+    put(r.a, 1)
+    assert not back(r.c).any()
+    for turn in range(1, 4):
+        put(r.b, turn)
+        r.replay()
+        assert (back(r.c) == 10 * (1 + turn)).all()
+
+
+def test_arguments_are_rebound_and_stay_so(device: Device, module: object, way: str) -> None:
+    r = Recorded(device, module)
+    frames = [filled(device, np.full(64, value)) for value in range(4)]
+    outputs = [filled(device, np.zeros(64)) for _ in range(2)]
+    put(r.b, 5)
+    for turn in range(12):
+        frame, output = frames[turn % 4], outputs[turn % 2]
+        put(output, 0)
+        r.replay({0: region(frame), 4: region(output)})
+        assert (back(output) == 10 * (turn % 4 + 5)).all()
+    r.replay()
+    assert (back(outputs[1]) == 80).all()
+    assert not back(r.c).any()
+
+
+def test_a_stream_that_records_leaves_the_others_alone(device: Device, module: object) -> None:
+    api, x = device.api, filled(device, np.ones(64))
+    stream = api.create_stream(device.index)
+    api.begin_record(device.index, stream)
+    api.launch(module, "scale", (1, 1, 1), (64, 1, 1), (region(x), 2.0, 64), None).synchronize()
+    recording = api.end_record(device.index, stream)
+    assert (back(x) == 2).all()
+    assert api.replay(recording, {}, stream).synchronize()  # of nothing
+    api.free_stream(stream)
+
+
+def test_copies_are_recorded_too(device: Device, module: object) -> None:
+    api = device.api
+    a, b, c = (filled(device, np.full(64, value)) for value in (1, 2, 3))
+    api.begin_record(device.index, None)
+    assert api.copy_data_from_to(region(a), region(b), 256, None, None) is None
+    api.launch(module, "add", (1, 1, 1), (64, 1, 1), (region(a), region(b), region(c)), None)
+    recording = api.end_record(device.index, None)
+    assert (back(b) == 2).all()
+    put(a, 4)
+    api.replay(recording, {}, None).synchronize()
+    assert (back(c) == 8).all()
+
+
+def test_recordings_are_refused(device: Device, module: object) -> None:
+    api = device.api
+    with pytest.raises(DeviceError, match="call begin_record first"):
+        api.end_record(device.index, None)
+    api.begin_record(device.index, None)
+    with pytest.raises(DeviceError, match="recording this stream already"):
+        api.begin_record(device.index, None)
+    api.end_record(device.index, None)
+    r = Recorded(device, module)
+    with pytest.raises(InputError, match="5 regions has no position 7"):
+        r.replay({7: region(r.a)})
+    with pytest.raises(InputError, match="replays recordings of its own"):
+        api.replay(object(), {}, None)
+
+
+def test_freed_memory_is_not_replayed(device: Device, module: object) -> None:
+    api = device.api
+    spaces = [api.alloc_data_space(device.index, 256, 1, "global", None) for _ in range(2)]
+    api.begin_record(device.index, None)
+    regions = [Region(space) for space in spaces]
+    api.launch(module, "add", (1, 1, 1), (64, 1, 1), (regions[0], regions[0], regions[1]), None)
+    recording = api.end_record(device.index, None)
+    api.replay(recording, {}, None).synchronize()
+    api.free_data_space(spaces[0])
+    with pytest.raises(UseAfterFreeError, match="was freed"):
+        api.replay(recording, {}, None)
+    api.free_data_space(spaces[1])
