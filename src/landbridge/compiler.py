@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
-from landbridge.codegen.executable_builder import build_function, storage_reports
+from landbridge.codegen.executable_builder import build_function, scratch_bytes, storage_reports
 from landbridge.codegen.registry import codegen_for
 from landbridge.errors import CompileError, TargetError
 from landbridge.executable.executable import Executable, ModuleImage, VDevice, parameter_constant
@@ -110,6 +110,7 @@ def compile(
             (directory / "lowered.mlir").write_text(str(lowered) + "\n", encoding="utf-8")
     with _timed(seconds, "emit"):
         main, vdevices = build_function(module, lowered)
+        scratch = scratch_bytes(lowered)
     with _timed(seconds, "codegen"):
         images = _generate(module, lowered)
     return Executable(
@@ -118,6 +119,7 @@ def compile(
         modules=images,
         constants=module.constants | {parameter_constant(name): a for name, a in module.parameters.items()},
         memory=storage_reports(module),
+        scratch_bytes=scratch,
         metadata=_metadata(model, on_mismatch, seconds),
     )
 

@@ -27,6 +27,7 @@ from landbridge.tensor import Tensor
 from landbridge.vm.background import AsyncRun, Worker
 from landbridge.vm.bound_program import BoundProgram, read_only, session_name, slot_tensor
 from landbridge.vm.home import bind_devices
+from landbridge.vm.planned_memory import PlannedMemory, planned_memory
 from landbridge.vm.slot import Slot
 from landbridge.vm.thread_pool import default_threads, is_exiting
 
@@ -94,6 +95,12 @@ class Session:
     def params(self) -> tuple[TensorSpec, ...]:
         """Name, shape and dtype of each weight that ``set_params`` may replace."""
         return self._executable.main.parameters
+
+    @property
+    def planned_memory(self) -> tuple[PlannedMemory, ...]:
+        """What its runs need of each scope, in bytes, besides weights and buffers of the caller."""
+        by_value = [slot.spec for slot in self._program.inputs if slot.own is not None]
+        return planned_memory(self._executable, self._program.memory, self._program.threads, by_value)
 
     def __repr__(self) -> str:
         return session_name(self._executable.main)

@@ -63,7 +63,7 @@ def test_pool_reuses_splits_and_merges() -> None:
     pool.deallocate(first)
     assert pool.allocate(1000, 64) is first  # the same size again: the same block
 
-    pool = PooledAllocator(NaiveAllocator(CPU))
+    pool = PooledAllocator(NaiveAllocator(CPU), chunk=2 << 20)
     quarters = [pool.allocate(512 << 10, 64) for _ in range(4)]
     assert pool.reserved_bytes == 2 << 20
     assert pool.state.largest_hole == 0

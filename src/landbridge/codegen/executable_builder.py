@@ -34,7 +34,7 @@ from landbridge.executable.instructions import (
 from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, IfOp, ViewOp, YieldOp, ints
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp
 from landbridge.ir.module import IRModule
-from landbridge.ir.types import VDeviceAttr, dtype_of, item_bytes, separators_of, shape_of
+from landbridge.ir.types import VDeviceAttr, dtype_of, item_bytes, nbytes_of, separators_of, shape_of
 from landbridge.passes.assign_targets import target_number
 from landbridge.passes.bufferize import io_names, placed_on
 from landbridge.passes.moves import MOVES
@@ -80,6 +80,17 @@ def storage_reports(module: IRModule) -> tuple[StorageReport, ...]:
                 )
             )
     return tuple(reports)
+
+
+def scratch_bytes(lowered: ModuleOp) -> int:
+    """The stack that a thread needs for the temporaries of the kernel that has most."""
+    return max((_temporary_bytes(op) for op in lowered.body.block.ops if isinstance(op, func.FuncOp)), default=0)
+
+
+def _temporary_bytes(function: func.FuncOp) -> int:
+    if not function.body.blocks:
+        return 0
+    return sum(nbytes_of(op.memref.type) for op in function.body.block.ops if isinstance(op, memref.AllocaOp))
 
 
 class _Builder:

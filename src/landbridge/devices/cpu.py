@@ -121,10 +121,11 @@ class CpuDeviceAPI(DeviceAPI):
             mapping = mmap.mmap(file, max(nbytes, 1) + align - mmap.PAGESIZE, flags=flags)
         except (OSError, OverflowError, ValueError) as error:
             raise OutOfMemoryError(f"the kernel refused to map {nbytes} bytes: {error}") from error
-        if nbytes >= _HUGE_PAGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
-            mapping.madvise(mmap.MADV_HUGEPAGE)
         start = ctypes.addressof(ctypes.c_char.from_buffer(mapping))
         address = -(-start // align) * align
+        if nbytes >= _HUGE_PAGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
+            # Not the last one: a touch of its first byte would take 2 MiB where a page is enough.
+            mapping.madvise(mmap.MADV_HUGEPAGE, address - start, nbytes // _HUGE_PAGE_BYTES * _HUGE_PAGE_BYTES)
         self._mappings[address] = mapping
         return Space(Device(self, index), normalize_scope(scope), address)
 

@@ -122,13 +122,17 @@ def parameter_constant(name: str) -> str:
 
 @dataclass(frozen=True)
 class Executable:
-    """A compiled program. ``constants`` are C-contiguous read-only arrays (mapped from the file after ``load``)."""
+    """A compiled program. ``constants`` are C-contiguous read-only arrays (mapped from the file after ``load``).
+
+    ``scratch_bytes``: of its stack, that each thread's kernels take for temporaries.
+    """
 
     functions: Mapping[str, Function]
     vdevices: tuple[VDevice, ...]
     modules: tuple[ModuleImage, ...]
     constants: Mapping[str, np.ndarray[Any, Any]]
     memory: tuple[StorageReport, ...] = ()
+    scratch_bytes: int = 0
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     @property

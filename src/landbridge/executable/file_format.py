@@ -77,6 +77,7 @@ def write_executable(executable: Executable, path: Path) -> None:
         ),
         constants_sha256=_sha256(_padded(constants.values(), constant_offsets)),
         memory=tuple(executable.memory),
+        scratch_bytes=executable.scratch_bytes,
         metadata=executable.metadata,
     )
     front = _json_bytes(to_json(manifest))
@@ -138,6 +139,7 @@ def _read(file: IO[bytes], verify: bool) -> Executable:
         modules=_read_modules(manifest, code),
         constants={entry.name: _view_constant(entry, pool) for entry in manifest.constants},
         memory=manifest.memory,
+        scratch_bytes=manifest.scratch_bytes,
         metadata=manifest.metadata,
     )
 

@@ -74,6 +74,7 @@ class Manifest:
     constants: tuple[ConstantEntry, ...]
     constants_sha256: str
     memory: tuple[StorageReport, ...]
+    scratch_bytes: int
     metadata: Mapping[str, str]
 
 

@@ -50,9 +50,10 @@ class BoundProgram:
         images = [load_image(module.image) for module in executable.modules]
         program = bind_program(executable, images, memory)
         runtime, pool = 0, 0
+        self.threads = threads if program.needs_threads else 1
         if images:
             runtime = runtime_address(images[0])
-            pool = pool_address(images[0], threads if program.needs_threads else 1)
+            pool = pool_address(images[0], self.threads)
         self._images = images
         self.lock = lock
         self._leases: list[Lease] = []
@@ -160,7 +161,7 @@ class BoundProgram:
         if slot.role == "parameter":  # code reads it, wherever inputs are
             tensor = empty(slot.shape, dtype=slot.spec.dtype, device=host_device())
         else:
-            tensor = self.memory.tensor(slot.shape, slot.spec.dtype)
+            tensor = self.memory.own(slot.spec)
         self._leases.append(Lease(tensor.storage, f"{slot} of {slot.holder}"))
         return tensor
 

@@ -8,15 +8,23 @@ from typing import Any
 import numpy as np
 
 from landbridge.errors import BindError, InputError
+from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.executable.executable import Executable, TensorSpec, parameter_constant
 from landbridge.executable.instructions import AllocStorage, LoadConstant
+from landbridge.memory.allocators.base import round_up
 from landbridge.memory.host_array import address_of
-from landbridge.memory.storage import host_device
+from landbridge.memory.storage import allocate, host_device
 from landbridge.memory.transfer import copy_tensor
 from landbridge.physical_shape import physical_shape, row_bytes
+from landbridge.shape import dense_bytes
 from landbridge.tensor import Tensor, empty
 from landbridge.vm.block import Block, RowBlock
 from landbridge.vm.home import Home
+
+
+def own_bytes(spec: TensorSpec) -> int:
+    """Bytes of the program's own memory for ``spec``: whole units of what storages are aligned to."""
+    return round_up(max(dense_bytes(spec.shape, spec.dtype), 1), STORAGE_ALIGNMENT)
 
 
 class ProgramMemory:
@@ -28,6 +36,8 @@ class ProgramMemory:
     def __init__(self, executable: Executable, homes: Sequence[Home]) -> None:
         self._executable = executable
         self.homes = list(homes)
+        #: Bytes of constants that had to be copied, by vdevice.
+        self.constant_bytes: dict[int, int] = {}
 
     def home(self, vdevice: int) -> Home:
         """Where the tensors of ``vdevice`` live."""
@@ -61,6 +71,8 @@ class ProgramMemory:
             except InputError as error:
                 raise BindError(f"constant {instruction.name!r}: {error}; compile the model again") from error
             copy_tensor(tensor, source, cause="constants:bind")
+            copied = self.constant_bytes.get(instruction.vdevice, 0)
+            self.constant_bytes[instruction.vdevice] = copied + tensor.storage.nbytes
         if not separators:
             return self._block(tensor, instruction.vdevice)
         physical = physical_shape(source.shape, separators)
@@ -97,6 +109,12 @@ class ProgramMemory:
             axis_separators=separators,
             allocator=home.allocator,
         )
+
+    def own(self, spec: TensorSpec) -> Tensor:
+        """The program's own memory for an input or output, ``own_bytes`` of it."""
+        home = self.homes[0]
+        storage = allocate(home.device, own_bytes(spec), scope=home.kind.scope, allocator=home.allocator)
+        return Tensor(storage, spec.dtype, spec.shape)
 
     def _rows(self, instruction: AllocStorage) -> RowBlock:
         """A storage of rows; flat memory can stand in for them."""

@@ -21,7 +21,7 @@ from landbridge.errors import InputError, OutOfMemoryError
 from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use, flat_bytes, round_up
 from landbridge.memory.allocators.keepers import register_keeper
 
-_CHUNK = 2 << 20
+_CHUNK = 1 << 20  # less than a huge page: what small blocks never touch costs nothing
 _PAGE = 4096  # alignment and size multiple of chunks
 
 

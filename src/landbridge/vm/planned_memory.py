@@ -1,0 +1,80 @@
+"""What a run of a bound program needs of each scope, known before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from landbridge.executable import instructions as ins
+from landbridge.executable.executable import Executable, TensorSpec
+from landbridge.memory.storage import host_device
+from landbridge.physical_shape import nd_bytes
+from landbridge.vm.home import Home
+from landbridge.vm.program_memory import ProgramMemory, own_bytes
+
+
+@dataclass(frozen=True)
+class PlannedMemory:
+    """Bytes of ``scope`` of ``device`` that runs need besides weights and the caller's own buffers.
+
+    ``activation_bytes``: the storages that the program plans its tensors in. ``output_bytes``: the Session's memory
+    for outputs; those that are lent or returned need none. ``input_bytes``: of inputs that were given by value.
+    ``scratch_bytes``: temporaries of kernels, on the stacks of all threads. ``constant_bytes``, not part of the plan:
+    weights that the device could not use where they are.
+    """
+
+    device: str
+    scope: str
+    activation_bytes: int = 0
+    output_bytes: int = 0
+    input_bytes: int = 0
+    scratch_bytes: int = 0
+    constant_bytes: int = 0
+
+    @property
+    def planned_bytes(self) -> int:
+        """All but the constants."""
+        return self.activation_bytes + self.output_bytes + self.input_bytes + self.scratch_bytes
+
+    @property
+    def allocated_bytes(self) -> int:
+        """What comes from the scope's allocator: all but the scratch."""
+        return self.planned_bytes - self.scratch_bytes + self.constant_bytes
+
+
+def planned_memory(
+    executable: Executable, memory: ProgramMemory, threads: int, by_value: Iterable[TensorSpec]
+) -> tuple[PlannedMemory, ...]:
+    """One for each (device, scope) that ``memory`` took bytes from, in the order of the vdevices.
+
+    ``by_value``: the inputs of which the Session has copies.
+    """
+    homes = memory.homes
+    found = {(str(home.device), home.kind.scope): PlannedMemory(str(home.device), home.kind.scope) for home in homes}
+
+    def add(home: Home, **more: int) -> None:
+        key = str(home.device), home.kind.scope
+        known = found.get(key, PlannedMemory(*key))
+        found[key] = replace(known, **{name: getattr(known, name) + nbytes for name, nbytes in more.items()})
+
+    for storage in _storages(executable.main.instructions):
+        home = homes[storage.vdevice]
+        flat = home.kind.ndim == 1 or not storage.shape
+        add(
+            home,
+            activation_bytes=storage.nbytes if flat else nd_bytes(home.kind, storage.shape, storage.dtype),
+        )
+    for vdevice, nbytes in memory.constant_bytes.items():
+        add(homes[vdevice], constant_bytes=nbytes)
+    add(homes[0], output_bytes=sum(map(own_bytes, executable.main.outputs)), input_bytes=sum(map(own_bytes, by_value)))
+    if executable.scratch_bytes:
+        add(Home(host_device(), host_device().memory_kind()), scratch_bytes=executable.scratch_bytes * threads)
+    return tuple(found.values())
+
+
+def _storages(instructions: Sequence[ins.Instruction]) -> Iterator[ins.AllocStorage]:
+    for instruction in instructions:
+        if isinstance(instruction, ins.AllocStorage):
+            yield instruction
+        elif isinstance(instruction, ins.If):
+            yield from _storages((*instruction.then, *instruction.orelse))
