@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from landbridge.devices.vulkan import flags, structs_work
@@ -59,6 +60,11 @@ class Allocation:
         self._writes: dict[Timeline, int] = {}
 
     @property
+    def bound_bytes(self) -> int:
+        """Bytes of the buffer: shaders see whole words, so that the last one may reach past ``nbytes``."""
+        return _buffer_bytes(self.nbytes)
+
+    @property
     def coherent(self) -> bool:
         """Whether the host's accesses need no barriers."""
         return self.memory_type.has(flags.MEMORY_HOST_COHERENT)
@@ -95,6 +101,14 @@ class Allocation:
         # Memory that we allocate ends with a whole atom; imported memory with a whole page.
         request = structs_work.VkMappedMemoryRange(memory=self.memory, offset=first, size=last - first)
         check(call(self.device.handle, 1, ctypes.byref(request)), "a barrier of host memory")  # type: ignore[operator]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The bytes of ``memory`` from ``offset`` on."""
+
+    memory: Allocation
+    offset: int
 
 
 def allocate(device: LogicalDevice, memory_type: MemoryType, nbytes: int, alignment: int) -> Allocation:
@@ -165,8 +179,11 @@ def import_as(
 
 
 def _buffer_request(nbytes: int, outside: Chained | None = None) -> structs_work.VkBufferCreateInfo:
-    # Copies and shaders see whole words: an odd size would leave the last bytes out of reach.
-    return structs_work.VkBufferCreateInfo(outside, size=max(4, -(-nbytes // 4) * 4), usage=flags.BUFFER_USAGE)
+    return structs_work.VkBufferCreateInfo(outside, size=_buffer_bytes(nbytes), usage=flags.BUFFER_USAGE)
+
+
+def _buffer_bytes(nbytes: int) -> int:
+    return max(4, -(-nbytes // 4) * 4)
 
 
 def _requirements(device: LogicalDevice, buffer: int) -> structs_work.VkMemoryRequirements:

@@ -15,14 +15,16 @@ from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode, Event, HostMemory
 from landbridge.device.space import DmaBuf, HostPointer, ImportSource, Region, Space
 from landbridge.device.stream import Stream
-from landbridge.devices.vulkan.allocation import Allocation, allocate
+from landbridge.devices.vulkan.allocation import Allocation, Place, allocate
 from landbridge.devices.vulkan.attributes import attribute, target_properties
 from landbridge.devices.vulkan.copies import Copy, copy_from_host, copy_to_host
+from landbridge.devices.vulkan.dispatch import dispatch
 from landbridge.devices.vulkan.host_import import import_dma_buf, import_host
 from landbridge.devices.vulkan.instance import Instance
-from landbridge.devices.vulkan.logical_device import LogicalDevice, Step
-from landbridge.devices.vulkan.memory_types import memory_kinds
+from landbridge.devices.vulkan.logical_device import DL_VULKAN, LogicalDevice, Step
+from landbridge.devices.vulkan.modules import VulkanModule
 from landbridge.devices.vulkan.probe import probe
+from landbridge.devices.vulkan.recording import Recorder, Recording
 from landbridge.devices.vulkan.timeline import Point, Timeline, elapsed_ms
 from landbridge.errors import (
     DeviceError,
@@ -31,12 +33,12 @@ from landbridge.errors import (
     HostViewError,
     InputError,
     OutOfMemoryError,
+    UnsupportedError,
     UseAfterFreeError,
     ZeroCopyError,
 )
 from landbridge.memory_kind import MemoryKind, normalize_scope
 
-_DL_VULKAN = 7  # kDLVulkan of dlpack.h
 _OPTIONS = ("coherent", "unified")
 
 
@@ -49,7 +51,7 @@ class VulkanDeviceAPI(DeviceAPI):
     """
 
     name: ClassVar[str] = "vulkan"
-    device_type: ClassVar[int | None] = _DL_VULKAN
+    device_type: ClassVar[int | None] = DL_VULKAN
     api_version: ClassVar[int] = DEVICE_API_VERSION
 
     def __init__(self, *, coherent: bool = True, unified: bool = True) -> None:
@@ -77,8 +79,7 @@ class VulkanDeviceAPI(DeviceAPI):
 
     def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
         """The driver's memory types by scope."""
-        device = self.logical(index)
-        return memory_kinds(device.scopes, device.physical.memory_limits, _DL_VULKAN, index)
+        return self.logical(index).kinds
 
     def target_properties(self, index: int) -> Mapping[str, Any]:
         """Limits and features of the device, as options of the target kind ``vulkan``."""
@@ -129,7 +130,7 @@ class VulkanDeviceAPI(DeviceAPI):
             raise InputError(
                 f"vulkan:{index}: {nbytes} bytes aligned to {alignment}; legal: at least 0 bytes, a power of two"
             )
-        kind = self.memory_kinds(index)[scope]
+        kind = device.kinds[scope]
         most = kind.max_bytes or 0
         if nbytes + max(alignment, kind.alignment) > most:
             raise OutOfMemoryError(
@@ -217,6 +218,8 @@ class VulkanDeviceAPI(DeviceAPI):
         if nbytes == 0:
             return None
         device = queue.device
+        if queue.recorder is not None and not src.space.device == dst.space.device:
+            raise UnsupportedError("a copy from or to the host cannot be recorded; copy before, or import the memory")
         if src.space.device.api is not self:
             copy_from_host(device, queue, _host_address(src), dst.space.handle, dst.byte_offset, nbytes)
             return None
@@ -232,8 +235,7 @@ class VulkanDeviceAPI(DeviceAPI):
                     f"vulkan: a copy of {nbytes} bytes from {src.byte_offset} to {dst.byte_offset} of one space "
                     "overlaps; give ranges that are apart"
                 )
-        step = Copy(src.space.handle, src.byte_offset, dst.space.handle, dst.byte_offset, nbytes)
-        return self._do(queue, step)
+        return self._do(queue, Copy(_place(src), _place(dst), nbytes))
 
     # --- streams and events --------------------------------------------------------------------------------------
 
@@ -287,9 +289,70 @@ class VulkanDeviceAPI(DeviceAPI):
         """By the device's clock; None between points that are not done, or without a clock."""
         return elapsed_ms(start, end) if isinstance(start, Point) and isinstance(end, Point) else None
 
+    # --- modules and recordings -----------------------------------------------------------------------------------
+
+    def load_module(self, index: int, binary: bytes, format: str, options: str = "") -> VulkanModule:
+        """SPIR-V of compute shaders; ``options`` are not used. Raises KernelBuildError with the module's text.
+
+        Each entry point is a kernel. Its storage buffers, of descriptor set 0, take the Regions of a launch in the
+        order of their bindings, its push constants the numbers.
+        """
+        if format != "spirv":
+            raise InputError(f"vulkan:{index} loads no modules of format {format!r}; legal: spirv")
+        return VulkanModule(self.logical(index), binary)
+
+    def launch(
+        self,
+        module: object,
+        function: str,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        args: Sequence[Region | int | float],
+        stream: Stream | None,
+    ) -> Event | None:
+        """Queue ``grid`` workgroups of ``function``; ``block`` must be the workgroup size in the module."""
+        if not isinstance(module, VulkanModule):
+            raise InputError(f"vulkan launches what load_module gave, not {module!r}")
+        module.device.check_open()
+        timeline = self._timeline_of(module.device, stream)
+        for arg in args:
+            if isinstance(arg, Region) and arg.space.device.api is not self:
+                raise InputError(f"kernel {function!r} was given memory of {arg.space.device}; import it, or copy it")
+        places = [_place(arg) for arg in args if isinstance(arg, Region)]
+        numbers = [arg for arg in args if not isinstance(arg, Region)]
+        return self._do(timeline, dispatch(module.kernel(function), grid, block, places, numbers))
+
+    def begin_record(self, index: int, stream: Stream | None) -> None:
+        """Note copies and launches given to ``stream`` instead of doing them."""
+        timeline = self._timeline(index, stream)
+        if timeline.recorder is not None:
+            raise InputError(f"a stream of vulkan:{index} is recorded already; end that recording first")
+        timeline.recorder = Recorder(timeline.device)
+
+    def end_record(self, index: int, stream: Stream | None) -> Recording:
+        """What was noted, as command buffers that are made once for each binding of its regions."""
+        timeline = self._timeline(index, stream)
+        recorder, timeline.recorder = timeline.recorder, None
+        if recorder is None:
+            raise InputError(f"no recording of this stream of vulkan:{index} was begun; call begin_record first")
+        return Recording(recorder)
+
+    def replay(self, recording: object, args: Mapping[int, Region], stream: Stream | None) -> Event | None:
+        """Queue a recording as one batch. ``args`` are bound from now on to positions: the number of a region in the
+        order in which the recorded work used each first."""
+        if not isinstance(recording, Recording):
+            raise InputError(f"vulkan replays what end_record gave, not {recording!r}")
+        for region in args.values():
+            self._check_region(region, 0)
+        timeline = self._timeline_of(recording.device, stream)
+        return recording.replay(timeline, {position: _place(region) for position, region in args.items()})
+
     # --- inside --------------------------------------------------------------------------------------------------
 
-    def _do(self, timeline: Timeline, step: Step) -> Point:
+    def _do(self, timeline: Timeline, step: Step) -> Point | None:
+        if timeline.recorder is not None:
+            timeline.recorder.add(step)
+            return None
         return timeline.device.submit(timeline, [step])
 
     def _connect(self) -> Instance | None:
@@ -307,7 +370,7 @@ class VulkanDeviceAPI(DeviceAPI):
         if instance is None or not 0 <= index < len(found):
             legal = f"0 to {len(found) - 1}" if found else "none: " + "; ".join(self.discovery())
             raise DeviceIndexError(f"device vulkan:{index} does not exist; legal indices: {legal}")
-        device = LogicalDevice(instance, found[index], f"vulkan:{index}", coherent=coherent, unified=unified)
+        device = LogicalDevice(instance, found[index], index, coherent=coherent, unified=unified)
         try:
             probe(device)
         except BaseException:
@@ -333,6 +396,16 @@ class VulkanDeviceAPI(DeviceAPI):
             raise UseAfterFreeError(f"a stream of {stream.device} is used after it was freed; create another one")
         return timeline
 
+    def _timeline_of(self, device: LogicalDevice, stream: Stream | None) -> Timeline:
+        """The timeline of ``stream``, which must be of ``device``."""
+        device.check_open()
+        if stream is None:
+            return device.stream
+        timeline = self._timeline(stream.device.index, stream)
+        if timeline.device is not device:
+            raise InputError(f"a stream of {stream.device} was given to {device.name}; a stream belongs to one device")
+        return timeline
+
     def _check_region(self, region: Region, nbytes: int) -> None:
         size = self._allocation(region.space).nbytes if region.space.device.api is self else None
         if nbytes < 0 or region.byte_offset < 0 or (size is not None and region.byte_offset > size - nbytes):
@@ -343,6 +416,10 @@ class VulkanDeviceAPI(DeviceAPI):
         size = region.space.handle.nbytes
         start, stop = max(0, region.byte_offset), min(size, region.byte_offset + nbytes)
         return start, max(start, stop)
+
+
+def _place(region: Region) -> Place:
+    return Place(region.space.handle, region.byte_offset)
 
 
 def _host_address(region: Region) -> int:

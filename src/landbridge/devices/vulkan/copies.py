@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from landbridge.devices.vulkan import structs_work
-from landbridge.devices.vulkan.allocation import Allocation, allocate
+from landbridge.devices.vulkan.allocation import Allocation, Place, allocate
 from landbridge.devices.vulkan.logical_device import LogicalDevice
 from landbridge.devices.vulkan.timeline import Timeline
 from landbridge.errors import UnsupportedError
@@ -20,23 +20,31 @@ _STAGE_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class Copy:
-    """``nbytes`` bytes from ``src`` at ``src_offset`` to ``dst`` at ``dst_offset``; a Step."""
+    """``nbytes`` bytes from ``src`` to ``dst``; a Step."""
 
-    src: Allocation
-    src_offset: int
-    dst: Allocation
-    dst_offset: int
+    src: Place
+    dst: Place
     nbytes: int
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The source, then the destination."""
+        return self.src, self.dst
 
     @property
     def uses(self) -> Sequence[tuple[Allocation, bool]]:
         """It reads ``src`` and writes ``dst``."""
-        return (self.src, False), (self.dst, True)
+        return (self.src.memory, False), (self.dst.memory, True)
+
+    def moved(self, places: Sequence[Place]) -> Copy:
+        """The same copy between other places."""
+        src, dst = places
+        return Copy(src, dst, self.nbytes)
 
     def encode(self, device: LogicalDevice, commands: int) -> Callable[[], None] | None:
         """One copy of one range."""
-        whole = structs_work.VkBufferCopy(srcOffset=self.src_offset, dstOffset=self.dst_offset, size=self.nbytes)
-        device.calls.vkCmdCopyBuffer(commands, self.src.buffer, self.dst.buffer, 1, ctypes.byref(whole))
+        whole = structs_work.VkBufferCopy(srcOffset=self.src.offset, dstOffset=self.dst.offset, size=self.nbytes)
+        device.calls.vkCmdCopyBuffer(commands, self.src.memory.buffer, self.dst.memory.buffer, 1, ctypes.byref(whole))
         return None
 
 
@@ -55,7 +63,7 @@ def copy_from_host(
             part = min(_STAGE_BYTES, nbytes - start)
             ctypes.memmove(window, address + start, part)
             stage.flush(0, part)
-            device.submit(stream, [Copy(stage, 0, dst, offset + start, part)]).synchronize()
+            device.submit(stream, [Copy(Place(stage, 0), Place(dst, offset + start), part)]).synchronize()
 
 
 def copy_to_host(
@@ -71,7 +79,7 @@ def copy_to_host(
     with _stage(device, nbytes) as (stage, window):
         for start in range(0, nbytes, _STAGE_BYTES):
             part = min(_STAGE_BYTES, nbytes - start)
-            device.submit(stream, [Copy(src, offset + start, stage, 0, part)]).synchronize()
+            device.submit(stream, [Copy(Place(src, offset + start), Place(stage, 0), part)]).synchronize()
             stage.invalidate(0, part)
             ctypes.memmove(address + start, window, part)
 

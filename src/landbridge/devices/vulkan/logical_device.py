@@ -8,9 +8,9 @@ from threading import RLock
 from typing import Protocol
 
 from landbridge.devices.vulkan import calls, flags, structs_device, structs_work
-from landbridge.devices.vulkan.allocation import Allocation
+from landbridge.devices.vulkan.allocation import Allocation, Place
 from landbridge.devices.vulkan.instance import Instance
-from landbridge.devices.vulkan.memory_types import MemoryType, scopes, with_properties_hidden
+from landbridge.devices.vulkan.memory_types import MemoryType, memory_kinds, scopes, with_properties_hidden
 from landbridge.devices.vulkan.physical_device import DMA_BUF, HOST_IMPORT, MEMORY_FD, PhysicalDevice, enabled_features
 from landbridge.devices.vulkan.result import check, error_of
 from landbridge.devices.vulkan.structure import Chained, array, handles, texts
@@ -30,11 +30,19 @@ _FEATURES = frozenset(
         "storageBuffer16BitAccess",
     }
 )
+DL_VULKAN = 7  # kDLVulkan of dlpack.h
 _EXTENSIONS = (HOST_IMPORT, MEMORY_FD, DMA_BUF)
 
 
 class Step(Protocol):
     """One piece of work: what it uses, and how a command buffer says it."""
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """What it is given, in its own order."""
+
+    def moved(self, places: Sequence[Place]) -> Step:
+        """The same work on other ``places``, as many as it has."""
 
     @property
     def uses(self) -> Sequence[tuple[Allocation, bool]]:
@@ -45,25 +53,26 @@ class Step(Protocol):
 
 
 class LogicalDevice:
-    """``physical``, open. ``features`` are those switched on, ``scopes`` the memory type of each scope.
+    """``physical``, open. ``features`` are those switched on; ``scopes`` has the memory type of each scope.
 
     ``coherent`` and ``unified`` False use the device as if it had no coherent memory, or none it shares. Everything
     made on it is destroyed with it. Methods may be called from any thread.
     """
 
     def __init__(
-        self, instance: Instance, physical: PhysicalDevice, name: str, *, coherent: bool = True, unified: bool = True
+        self, instance: Instance, physical: PhysicalDevice, index: int, *, coherent: bool = True, unified: bool = True
     ) -> None:
-        self.name = name
+        self.name = f"vulkan:{index}"
         self.physical = physical
         self.features = _FEATURES & physical.features
         self.extensions = tuple(e for e in _EXTENSIONS if e in physical.extensions)
         self.scopes: dict[str, MemoryType] = scopes(
             with_properties_hidden(physical.memory_types, coherent=coherent, unified=unified)
         )
+        self.kinds = memory_kinds(self.scopes, physical.memory_limits, DL_VULKAN, index)
         self._lock = RLock()
         self._owned: dict[tuple[str, int], int] = {}
-        self._retired: list[tuple[str, int]] = []
+        self._deferred: list[Callable[[], None]] = []
         self._in_flight: list[tuple[Point, Callable[[], None]]] = []
         self._freed: list[Allocation] = []
         self._spare_commands: list[int] = []
@@ -110,9 +119,13 @@ class LogicalDevice:
             if left:
                 self._end(kind, handle)
 
+    def defer(self, action: Callable[[], None]) -> None:
+        """Have ``action`` called soon, by a thread that is not in the middle of something: for finalizers."""
+        self._deferred.append(action)
+
     def retire(self, kind: str, handle: int) -> None:
-        """Have ``handle`` destroyed soon, by a thread that is not in the middle of something: for finalizers."""
-        self._retired.append((kind, handle))
+        """Destroy ``handle`` soon; for finalizers."""
+        self.defer(lambda: self.destroy(kind, handle))
 
     def check_open(self) -> None:
         """Raise DeviceLostError when the device was closed, so that no handle of it reaches the driver."""
@@ -149,8 +162,22 @@ class LogicalDevice:
             uses = [use for step in steps for use in step.uses]
             point = self.enqueue(stream, commands, uses)
             point.clock = clock
-            self._in_flight.append((point, lambda: self._reuse(commands, releases)))
+            self.release_after(point, commands, releases)
             return point
+
+    def release_after(self, point: Point | None, commands: int, releases: Sequence[Callable[[], None]]) -> None:
+        """Reuse ``commands`` and call ``releases`` once ``point`` is done."""
+
+        def release() -> None:
+            for each in releases:
+                each()
+            self._spare_commands.append(commands)
+
+        with self._lock:
+            if point is None:
+                release()
+            else:
+                self._in_flight.append((point, release))
 
     def encode(self, commands: int, steps: Sequence[Step]) -> list[Callable[[], None]]:
         """Append ``steps`` to ``commands``, each after the one before; what to call once they will not run again."""
@@ -178,11 +205,6 @@ class LogicalDevice:
     def end_commands(self, commands: int) -> None:
         """Make ``commands`` ready to be queued."""
         check(self.calls.vkEndCommandBuffer(commands), f"{self.name}: recording commands")
-
-    def give_back_commands(self, commands: int) -> None:
-        """Let ``commands``, which will not run again, be recorded anew."""
-        with self._lock:
-            self._spare_commands.append(commands)
 
     def enqueue(self, stream: Timeline, commands: int, uses: Sequence[tuple[Allocation, bool]]) -> Point:
         """Queue ``commands`` on ``stream`` after all before on it, and after what the stream was told to wait for."""
@@ -230,8 +252,8 @@ class LogicalDevice:
     def collect(self) -> None:
         """Let go of what was waiting for work that is done by now."""
         with self._lock:
-            while self._retired:
-                self.destroy(*self._retired.pop())
+            while self._deferred:
+                self._deferred.pop()()
             waiting = self._in_flight
             self._in_flight = []
             for point, release in waiting:
@@ -250,11 +272,6 @@ class LogicalDevice:
     def _end(self, kind: str, handle: int) -> None:
         ender = "vkFreeMemory" if kind == "Memory" else f"vkDestroy{kind}"
         getattr(self.calls, ender)(self.handle, handle, None)
-
-    def _reuse(self, commands: int, releases: list[Callable[[], None]]) -> None:
-        for release in releases:
-            release()
-        self._spare_commands.append(commands)
 
     def _new_commands(self) -> int:
         request = structs_work.VkCommandBufferAllocateInfo(commandPool=self._pool, commandBufferCount=1)

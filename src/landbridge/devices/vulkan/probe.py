@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-from landbridge.devices.vulkan.allocation import allocate
+from landbridge.devices.vulkan.allocation import Place, allocate
 from landbridge.devices.vulkan.copies import Copy, copy_from_host, copy_to_host
 from landbridge.devices.vulkan.logical_device import LogicalDevice
 from landbridge.errors import DeviceError
@@ -20,7 +20,7 @@ def probe(device: LogicalDevice) -> None:
     spaces = [allocate(device, device.scopes[GLOBAL_SCOPE], _BYTES, 1) for _ in range(2)]
     try:
         copy_from_host(device, device.stream, ctypes.addressof(sent), spaces[0], 0, _BYTES)
-        device.submit(device.stream, [Copy(spaces[0], 0, spaces[1], 0, _BYTES)])
+        device.submit(device.stream, [Copy(Place(spaces[0], 0), Place(spaces[1], 0), _BYTES)])
         copy_to_host(device, device.stream, spaces[1], 0, ctypes.addressof(got), _BYTES)
     finally:
         for space in spaces:

@@ -16,6 +16,7 @@ from landbridge.devices.vulkan.structure import handles
 
 if TYPE_CHECKING:
     from landbridge.devices.vulkan.logical_device import LogicalDevice
+    from landbridge.devices.vulkan.recording import Recorder
 
 #: Longest sleep inside the driver, in seconds, so that Ctrl-C is answered.
 _SLICE = 0.05
@@ -24,7 +25,8 @@ _SLICE = 0.05
 class Timeline:
     """One in-order stream of ``device``. ``submitted`` batches were given to the queue; ``alive`` until it is freed.
 
-    ``waits`` are counts of other streams that the next batch waits for.
+    ``waits`` are counts of other streams that the next batch waits for. ``recorder`` takes what is given to the
+    stream while there is one.
     """
 
     def __init__(self, device: LogicalDevice) -> None:
@@ -34,6 +36,7 @@ class Timeline:
         self.submitted = 0
         self.alive = True
         self.waits: dict[Timeline, int] = {}
+        self.recorder: Recorder | None = None
         self._completed = 0
 
     def reached(self, count: int) -> bool:

