@@ -9,17 +9,26 @@ from landbridge.errors import PlanError
 from landbridge.planner.buffers import Buffer, Plan
 from landbridge.planner.checker import check
 from landbridge.planner.conflicts import conflicts
+from landbridge.planner.exact import tighten
 from landbridge.planner.greedy import Conflicts, Fit, orders, peak, place
 from landbridge.planner.local_search import improve
 from landbridge.planner.lower_bound import lower_bound
 from landbridge.planner.lowest_first import lowest_first
 
+#: Share of the time for local search, which is quick where the greedy plan is nearly right.
+_LOCAL_SEARCH = 0.2
+
 
 def plan(buffers: Sequence[Buffer], capacity: int | None = None, budget_seconds: float = 0.5) -> Plan:
     """Offsets for ``buffers``, all of one (device, scope), with a peak as low as the time allows.
 
-    Every greedy order is tried; what remains of ``budget_seconds`` goes into improving the best of them. The
-    plan returned has passed the checker. Raises PlanError when ids repeat, pins collide, or the peak reached
+    Every greedy order is tried; while the best of them misses the lower bound, ``budget_seconds`` go into local
+    search and then into an exact search, which starts at the bound and may also raise it. From 2 seconds on, the
+    exact search is compiled and runs on two threads (the first such call of an installation makes the machine
+    code, some seconds more than the budget, where numba is installed). Equal input gives equal offsets when the
+    search ends by itself; where time ends it, the offsets are the best by then.
+
+    The plan returned has passed the checker. Raises PlanError when ids repeat, pins collide, or the peak reached
     is above ``capacity`` bytes: the message says whether any plan could fit.
     """
     began = time.perf_counter()
@@ -29,7 +38,7 @@ def plan(buffers: Sequence[Buffer], capacity: int | None = None, budget_seconds:
             f"no plan fits {capacity} bytes: {bound} bytes are needed at once, most of them by "
             f"{_largest_at_worst_step(buffers)}; split the work or use a larger scope"
         )
-    offsets = _solve(buffers, bound, began + budget_seconds)
+    offsets, bound = _solve(buffers, bound, capacity, budget_seconds)
     reached = peak(buffers, offsets)
     result = Plan(
         offsets={b.id: offset for b, offset in zip(buffers, offsets, strict=True)},
@@ -39,6 +48,11 @@ def plan(buffers: Sequence[Buffer], capacity: int | None = None, budget_seconds:
         seconds=time.perf_counter() - began,
     )
     check(buffers, result)
+    if capacity is not None and bound > capacity:
+        raise PlanError(
+            f"no plan fits {capacity} bytes: the search has shown that {bound} are needed (the best plan found "
+            f"takes {reached}); split the work or use a larger scope"
+        )
     if capacity is not None and reached > capacity:
         raise PlanError(
             f"no plan within {capacity} bytes was found in {budget_seconds} s: the best needs {reached}, and "
@@ -47,7 +61,9 @@ def plan(buffers: Sequence[Buffer], capacity: int | None = None, budget_seconds:
     return result
 
 
-def _solve(buffers: Sequence[Buffer], goal: int, deadline: float) -> list[int]:
+def _solve(buffers: Sequence[Buffer], bound: int, capacity: int | None, budget_seconds: float) -> tuple[list[int], int]:
+    """Offsets by index and the lower bound, which a search may have raised."""
+    now = time.perf_counter()
     together = conflicts(buffers)
     best: tuple[int, list[int], list[int], Fit] | None = None
     for order, fit in _starts(buffers, together):
@@ -55,12 +71,13 @@ def _solve(buffers: Sequence[Buffer], goal: int, deadline: float) -> list[int]:
         if placed is None:
             continue
         best = (peak(buffers, placed), order, placed, fit)
-        if best[0] <= goal:
-            return placed
+        if best[0] <= bound:
+            return placed, bound
     if best is None:
-        return []
+        return [], bound
     _, order, offsets, fit = best
-    return improve(buffers, together, order, offsets, fit, goal, deadline)
+    offsets = improve(buffers, together, order, offsets, fit, bound, now + budget_seconds * _LOCAL_SEARCH)
+    return tighten(buffers, together, offsets, bound, capacity, now + budget_seconds)
 
 
 def _starts(buffers: Sequence[Buffer], together: Conflicts) -> Iterator[tuple[list[int], Fit]]:

@@ -1,0 +1,7 @@
+"""Exact search: decide whether buffers fit a capacity, by branch and bound over what lies next on a section's floor."""
+
+from __future__ import annotations
+
+from landbridge.planner.exact.tighten import tighten
+
+__all__ = ["tighten"]

@@ -1,0 +1,65 @@
+"""One searcher: the kernel with its working memory, interpreted or compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from landbridge.planner.exact import kernel
+from landbridge.planner.exact.compiled import Search
+from landbridge.planner.exact.instance import Instance, Ints
+from landbridge.planner.exact.state import State, new_state
+
+
+class Racer:
+    """Searches one Instance again and again; what it learned (weights, refuted states) stays from turn to turn.
+
+    Used by one thread at a time; ``stop`` alone may be called from another.
+    """
+
+    def __init__(self, instance: Instance, search: Search, table_bits: int) -> None:
+        self._search = search
+        self._compiled = search is not kernel.search
+        self._table_size = 1 << table_bits
+        self._capacity = -1
+        self._instance, self._state = instance, new_state(instance)
+        if self._compiled:
+            self._instance = Instance(*map(_array, instance))
+            self._state = State(*map(_array, self._state))
+        self.outcome = kernel.STOPPED
+
+    def aim(self, capacity: int, latest: Sequence[int]) -> None:
+        """Search for plans within ``capacity`` units from now on, buffer j at ``latest[j]`` at most."""
+        # What was refuted stays so when nothing may lie higher than before.
+        looser = any(offset > self._state.latest[j] for j, offset in enumerate(latest))
+        if looser or capacity > self._capacity:
+            self._state = self._state._replace(refuted1=self._table(), refuted2=self._table())
+        self._capacity = capacity
+        for j, offset in enumerate(latest):
+            self._state.latest[j] = offset
+
+    def turn(self, rank: Sequence[int], node_limit: int) -> None:
+        """One search from the start, candidates by ``rank``; sets ``outcome`` to the kernel's answer."""
+        for j, r in enumerate(rank):
+            self._state.rank[j] = r
+        self.outcome = self._search(self._instance, self._state, self._capacity, node_limit)
+
+    def stop(self, stopped: bool = True) -> None:
+        """Let a turn under way end soon with `kernel.STOPPED`, and later ones at once, until undone."""
+        self._state.stop[0] = int(stopped)
+
+    def offsets(self) -> list[int]:
+        """Offsets in units, after a turn that ended with `kernel.FOUND`."""
+        return [int(self._state.offset[j]) for j in range(len(self._state.offset))]
+
+    def _table(self) -> Ints:
+        if not self._compiled:
+            return [-1] * self._table_size
+        import numpy as np
+
+        return np.full(self._table_size, -1, np.int64)
+
+
+def _array(values: Ints) -> Ints:
+    import numpy as np
+
+    return np.asarray(values, np.int64)

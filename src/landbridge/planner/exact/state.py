@@ -1,0 +1,98 @@
+"""What a search changes: offsets so far, sections, the trail to undo, the frames, and the refuted states."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from landbridge.planner.exact.instance import Instance, Ints
+
+
+class State(NamedTuple):
+    """Working memory of one search; `landbridge.planner.exact.kernel` alone reads and writes it.
+
+    By buffer: ``offset`` (of a placed one, else the least it can still take), ``placed``, ``latest`` (the
+    most it may take), ``rank`` (which candidate first), ``slot_at`` and ``slot`` (where it stands in each of
+    its sections' ``live`` lists). By section: ``floor`` (least offset of an unplaced buffer), ``lowest`` (how
+    many have it), ``unplaced`` (how many there are), ``total`` (their bytes), ``cut`` (how many cross from the
+    section before), ``weight`` (how often it refuted), ``dirty`` (the move that touched it).
+    """
+
+    rank: Ints
+    latest: Ints
+    offset: Ints
+    placed: Ints
+    slot_at: Ints
+    slot: Ints
+    live: Ints
+    floor: Ints
+    lowest: Ints
+    total: Ints
+    unplaced: Ints
+    cut: Ints
+    weight: Ints
+    dirty: Ints
+    order: Ints
+    candidate: Ints
+    trail: Ints
+    trail_old: Ints
+    trail_lowest: Ints
+    frame: Ints
+    agenda: Ints
+    refuted1: Ints
+    refuted2: Ints
+    top: Ints
+    stop: Ints
+
+
+#: Integers of one frame and one agenda entry; the kernel names the fields.
+FRAME, AGENDA = 12, 6
+_MOST_CANDIDATES = 1 << 20
+
+
+def new_state(instance: Instance) -> State:
+    """A State with nothing placed, and no table of refuted states yet: it needs one of ``2 ** k`` entries of -1."""
+    n, sections = len(instance.size), len(instance.section_at) - 1
+    spans = [range(instance.first[j], instance.last[j]) for j in range(n)]
+    slot_at, slot, filled = [0], [], [instance.section_at[q] for q in range(sections)]
+    total, cut = [0] * sections, [0] * (sections + 1)
+    for j, span in enumerate(spans):
+        for q in span:
+            slot.append(filled[q])
+            filled[q] += 1
+            total[q] += instance.size[j]
+            cut[q] += q > span.start
+        slot_at.append(len(slot))
+    most = max((instance.section_at[q + 1] - instance.section_at[q] for q in range(sections)), default=0)
+    deepest = 4 * n + 64
+    room = 2 * len(instance.conflict) + 16 * (n + sections) + 1024
+    return State(
+        rank=list(range(n)),
+        latest=[0] * n,
+        offset=list(_copied(instance.base)),
+        placed=[0] * n,
+        slot_at=slot_at,
+        slot=slot,
+        live=list(_copied(instance.section)),
+        floor=[-1] * sections,
+        lowest=[0] * sections,
+        total=total,
+        unplaced=[instance.section_at[q + 1] - instance.section_at[q] for q in range(sections)],
+        cut=cut,
+        weight=[1] * sections,
+        dirty=[0] * sections,
+        order=[0] * n,
+        candidate=[0] * min(deepest * (most + 1) + 2 * n + 2, _MOST_CANDIDATES),
+        trail=[0] * room,
+        trail_old=[0] * room,
+        trail_lowest=[0] * room,
+        frame=[0] * (deepest * FRAME),
+        agenda=[0] * ((deepest * 4 + sections) * AGENDA),
+        refuted1=[-1],
+        refuted2=[-1],
+        top=[0] * 8,
+        stop=[0],
+    )
+
+
+def _copied(values: Ints) -> list[int]:
+    return [values[i] for i in range(len(values))]

@@ -1,0 +1,117 @@
+"""Lower a plan's peak: first at the bound, then between the bound and the best plan so far."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from math import gcd
+
+from landbridge.planner.buffers import Buffer
+from landbridge.planner.exact import kernel
+from landbridge.planner.exact.compiled import Search, compiled_search
+from landbridge.planner.exact.instance import scaled
+from landbridge.planner.exact.orders import ORDERS, ranks
+from landbridge.planner.exact.race import race
+from landbridge.planner.exact.racer import Racer
+from landbridge.planner.greedy import peak
+
+#: Seconds from which loading (or making) machine code is worth its time; below, the kernel is interpreted.
+COMPILED_FROM = 2.0
+#: Pairs of buffers alive together above which the search's own memory (some 24 bytes a pair) is not spent.
+_MOST_CONFLICTS = 4_000_000
+
+
+def tighten(
+    buffers: Sequence[Buffer],
+    conflicts: Sequence[Sequence[int]],
+    offsets: Sequence[int],
+    bound: int,
+    capacity: int | None,
+    deadline: float,
+    compiled: bool | None = None,
+) -> tuple[list[int], int]:
+    """Offsets with a peak no higher than that of ``offsets``, and a lower bound no lower than ``bound`` bytes.
+
+    A third of the time goes into plans at the bound, with doubled node limits again and again; the rest into
+    sweeps over the targets above it. A peak that equals the bound returned is optimal. Equal input takes equal
+    steps; how many of them fit before ``deadline`` (``time.perf_counter`` seconds) depends on the machine.
+    ``compiled`` None means: where `COMPILED_FROM` seconds are left, and numba is installed.
+    """
+    now = time.perf_counter()
+    best = peak(buffers, offsets)
+    if best <= bound or now >= deadline or sum(map(len, conflicts)) > _MOST_CONFLICTS:
+        return list(offsets), bound
+    hunt = _Hunt(buffers, conflicts, offsets, bound)
+    if compiled is None:
+        compiled = deadline - now >= COMPILED_FROM
+    search = compiled_search() if compiled else None
+    at_bound = hunt.racers(search)
+    limit = hunt.first_limit
+    while hunt.open(now + (deadline - now) / 3):
+        hunt.decide(at_bound, hunt.bound, limit, deadline)
+        limit *= 2
+    between = hunt.racers(search)
+    limit = hunt.first_limit
+    while hunt.open(deadline):
+        hunt.sweep(between, capacity, limit, deadline)
+        limit *= 2
+    return hunt.offsets, hunt.bound
+
+
+class _Hunt:
+    """The best plan so far, the bound so far, and the ways to bring them together."""
+
+    def __init__(
+        self, buffers: Sequence[Buffer], conflicts: Sequence[Sequence[int]], offsets: Sequence[int], bound: int
+    ) -> None:
+        self._buffers = buffers
+        self._problem = scaled(buffers, conflicts)
+        self._ranks = [ranks(self._problem.instance, name) for name in ORDERS]
+        self._step = gcd(self._problem.unit, *(b.size for b in buffers))  # every peak is a multiple of it
+        self.offsets = [0 if b.size == 0 and b.offset is None else o for b, o in zip(buffers, offsets, strict=True)]
+        self.peak = peak(buffers, self.offsets)
+        self.bound = bound
+        self.first_limit = 2 * len(self._problem.members)
+
+    def racers(self, search: Search | None) -> list[Racer]:
+        if search is None:  # interpreted, a second thread would only wait for the first
+            return [Racer(self._problem.instance, kernel.search, table_bits=14)]
+        threads = min(2, os.cpu_count() or 1)
+        return [Racer(self._problem.instance, search, table_bits=20) for _ in range(threads)]
+
+    def open(self, deadline: float) -> bool:
+        return self.peak > self.bound and time.perf_counter() < deadline
+
+    def decide(self, racers: Sequence[Racer], target: int, limit: int, deadline: float) -> bool:
+        """Whether a plan within ``target`` bytes was found; keeps it, or the bound that a refutation gives."""
+        problem, latest = self._problem, []
+        for i in problem.members:
+            b = self._buffers[i]
+            latest.append((target - b.size if b.offset is None else b.offset) // problem.unit)
+        for racer in racers:
+            racer.aim(-(-target // problem.unit), latest)
+        decided = race(racers, self._ranks, limit, deadline)
+        if decided is None:
+            return False
+        if decided.outcome == kernel.REFUTED:
+            self.bound = max(self.bound, target + self._step)
+            return False
+        for i, offset in zip(problem.members, decided.offsets(), strict=True):
+            self.offsets[i] = offset * problem.unit
+        self.peak = peak(self._buffers, self.offsets)
+        return True
+
+    def sweep(self, racers: Sequence[Racer], capacity: int | None, limit: int, deadline: float) -> None:
+        """First ``capacity`` when no plan meets it yet, then halves of what is left below the best peak.
+
+        A target that was neither reached nor refuted is given up, with all below it, until the next sweep.
+        """
+        failed = self.bound
+        while failed < self.peak and self.open(deadline):
+            if capacity is not None and failed <= capacity < self.peak:
+                target = capacity // self._step * self._step
+            else:
+                target = max(failed, (failed + self.peak - self._step) // (2 * self._step) * self._step)
+            if not self.decide(racers, target, limit, deadline):
+                failed = max(self.bound, target + self._step)
