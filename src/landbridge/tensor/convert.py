@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 
 from landbridge.device.device import Device
+from landbridge.device.protocols import MemoryImport
 from landbridge.device.registry import device as find_device
 from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.errors import ZeroCopyError
 from landbridge.memory.host_view import HostView
+from landbridge.memory.imports import import_tensor
+from landbridge.memory.storage import host_device
 from landbridge.tensor.tensor import Tensor
 
 
@@ -33,8 +36,9 @@ def from_dlpack(x: Any, /, *, device: Device | str | None = None, copy: bool | N
 def asarray(obj: Any, /, *, dtype: Any = None, device: Device | str | None = None, copy: bool | None = None) -> Tensor:
     """``obj`` as a Tensor: a Tensor, an array, anything with DLPack or the buffer protocol, or nested sequences.
 
-    ``copy=None`` copies only when another ``dtype`` or ``device`` needs it, True always, False never: it raises
-    ZeroCopyError with the reason instead.
+    ``copy=None`` copies only when another ``dtype`` or ``device`` needs it, True always. False never copies: memory
+    of the host is imported by a ``device`` that can use it in place, and kept alive by the Tensor; where the device
+    does not see the host's writes by itself, write through ``host_view``. Else ZeroCopyError says why not.
     """
     tensor, fresh = _as_tensor(obj, copy)
     wanted = tensor.dtype if dtype is None else dtype_name(dtype)
@@ -43,6 +47,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Device | str | None = Non
         return tensor
     target = tensor.device if device is None else find_device(device)
     if copy is False:
+        if wanted == tensor.dtype and tensor.device == host_device() and target.capability(MemoryImport) is not None:
+            return import_tensor(tensor, target)
         raise ZeroCopyError(
             f"asarray(copy=False): {tensor!r} as {wanted} on {target} needs a copy; allow it with copy=None, or ask "
             "for the dtype and device it has"

@@ -1,0 +1,142 @@
+"""Imports of host memory by devices that use it in place: each range once, for as long as its owner lives.
+
+An application that hands in the same few buffers again and again has each imported the first time it is seen. The
+cache refers to owners weakly: an import is released when its owner dies, which a Storage over it keeps from happening.
+"""
+
+from __future__ import annotations
+
+import weakref
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from landbridge.device.device import Device
+from landbridge.device.protocols import AccessMode, MemoryImport
+from landbridge.device.space import HostPointer, Region, Space
+from landbridge.device.state import DeviceState
+from landbridge.errors import ZeroCopyError
+from landbridge.memory.allocators.base import round_up
+from landbridge.memory.storage import Storage, host_device
+
+if TYPE_CHECKING:
+    from landbridge.tensor import Tensor
+
+#: Sizes are rounded up to this where the owner has the bytes: some drivers import whole cache lines only.
+_LINE = 64
+
+_Key = tuple[DeviceState, int, int, int, AccessMode]
+
+
+class _User:
+    """A Storage over an import, as who wants to free the imported bytes is told."""
+
+    __slots__ = ("__weakref__", "_what")
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __str__(self) -> str:
+        return self._what
+
+
+class _Import:
+    """One imported range, kept for the next one to ask for it."""
+
+    __slots__ = ("__weakref__", "_api", "_key", "_users", "device", "space")
+
+    def __init__(self, key: _Key, device: Device, api: MemoryImport, space: Space) -> None:
+        self._key, self.device, self._api, self.space = key, device, api, space
+        self._users: weakref.WeakSet[_User] = weakref.WeakSet()
+
+    def user(self) -> _User:
+        """Somebody who needs the import for as long as the result lives."""
+        made = _User(f"an import by {self.device}")
+        self._users.add(made)
+        return made
+
+    def let_go(self) -> None:
+        """Release the range unless somebody uses it."""
+        if not self._users:
+            self.release()
+
+    def release(self) -> None:
+        """Release the range after its last command: the device looks at the owner's memory no more."""
+        with _lock:
+            if _imports.get(self._key) is self:
+                del _imports[self._key]
+                if not self.device.is_lost:
+                    self._api.release_import(self.space)
+
+
+_imports: dict[_Key, _Import] = {}
+_lock = RLock()
+
+
+def import_tensor(tensor: Tensor, device: Device) -> Tensor:
+    """``tensor``, memory of the host, as a Tensor on ``device`` over the same bytes; it keeps their owner alive.
+
+    Read-only memory is imported for reading. Raises ZeroCopyError with the device's reason when it cannot be.
+    """
+    from landbridge.tensor import Tensor
+
+    if tensor.device != host_device():
+        raise ZeroCopyError(f"{tensor!r} is not memory of the host, which is what {device} can import")
+    if tensor.axis_separators:
+        raise ZeroCopyError(f"{tensor!r} lies in rows; {device} imports flat memory")
+    start, stop = tensor.byte_range
+    storage, root = tensor.storage, _root(tensor)
+    first = storage.address + start
+    nbytes = min(round_up(max(stop - start, 1), _LINE), storage.nbytes - start)
+    access: AccessMode = "r" if tensor.readonly else "rw"
+    known = _import(device, root, first, nbytes, access)
+    kind = device.memory_kind(known.space.scope)
+    user = known.user()
+    held = Storage(Region(known.space), kind, nbytes, readonly=tensor.readonly, owner=(user, tensor))
+    if isinstance(root, Storage):
+        root.add_export(user)
+    return Tensor(held, tensor.dtype, tensor.shape, tensor.strides, tensor.byte_offset - start)
+
+
+def imported_ranges(device: Device) -> int:
+    """How many ranges of host memory ``device`` has imported now."""
+    with _lock:
+        return sum(key[0] is device.state for key in _imports)
+
+
+def _import(device: Device, root: object, address: int, nbytes: int, access: AccessMode) -> _Import:
+    api = device.capability(MemoryImport)
+    if api is None:
+        raise ZeroCopyError(
+            f"{device} cannot use {nbytes} bytes at {address:#x} in place: it has no import_memory; allow a copy"
+        )
+    key = (device.state, id(root), address, nbytes, access)
+    with _lock:
+        known = _imports.get(key)
+        if known is None:
+            with device.state.submitting(f"an import of {nbytes} bytes at {address:#x}"):
+                space = api.import_memory(device.index, HostPointer(address, nbytes), access)
+            known = _imports[key] = _Import(key, device, api, space)
+            weakref.finalize(root, known.release).atexit = False
+            if isinstance(root, Storage):
+                root.add_cache(known)
+        return known
+
+
+def _root(tensor: Tensor) -> object:
+    """What dies with the memory of ``tensor``: the array that owns it, or the Storage."""
+    array = tensor._array
+    if array is None:
+        return tensor.storage
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array if array.base is None or not _can_die(array.base) else array.base
+
+
+def _can_die(owner: Any) -> bool:
+    try:
+        weakref.ref(owner)
+    except TypeError:  # a buffer of Python's own: the array over it serves
+        return False
+    return True
