@@ -20,9 +20,9 @@ from landbridge.device.device import Device
 from landbridge.errors import ForkedDeviceError, InputError, SessionBusyError
 from landbridge.executable.executable import Executable, TensorSpec
 from landbridge.memory import ledger
+from landbridge.memory.accesses import any_view_open, queued_accesses
 from landbridge.memory.allocators.memory_cfg import MemoryCfg
 from landbridge.memory.host_array import address_of_known
-from landbridge.memory.storage import any_view_open, queued_accesses
 from landbridge.tensor import Tensor
 from landbridge.vm.background import AsyncRun, Worker
 from landbridge.vm.bound_program import BoundProgram, read_only, session_name, slot_tensor

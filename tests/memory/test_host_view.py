@@ -8,7 +8,7 @@ import pytest
 import landbridge as lb
 from landbridge.device.device import Device
 from landbridge.errors import HostAccessError, HostViewError, StorageInUseError, UseAfterFreeError
-from landbridge.memory.storage import any_view_open
+from landbridge.memory.accesses import any_view_open
 from landbridge.tensor import Tensor
 from tests.device.queueing_device import QueueingDeviceAPI
 

@@ -10,9 +10,10 @@ import pytest
 import landbridge as lb
 from landbridge.device.device import Device
 from landbridge.errors import HostViewError, StorageInUseError, UseAfterFreeError
+from landbridge.memory.accesses import Access
 from landbridge.memory.allocators.base import Use
 from landbridge.memory.allocators.naive import NaiveAllocator
-from landbridge.memory.storage import Access, Storage, allocate, borrow_host
+from landbridge.memory.storage import Storage, allocate, borrow_host
 from tests.device.queueing_device import QueuedCopy, QueueingDeviceAPI
 
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from landbridge.device.protocols import AccessMode, HostBarriers
 from landbridge.errors import HostAccessError, HostViewError, UseAfterFreeError
+from landbridge.memory.accesses import Access
 from landbridge.memory.coherence import begin_host_access, end_host_access
 from landbridge.memory.export import export_array
-from landbridge.memory.storage import Access, Storage
+from landbridge.memory.storage import Storage
 
 if TYPE_CHECKING:
     from landbridge.tensor import Tensor

@@ -7,7 +7,7 @@ now, or says who holds on.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from sys import is_finalizing
 from typing import Any, Protocol
@@ -19,7 +19,6 @@ from landbridge.device.registry import device as find_device
 from landbridge.device.space import ImportSource, Region, Space
 from landbridge.device.stream import current_stream
 from landbridge.errors import (
-    HostAccessError,
     HostViewError,
     InputError,
     OutOfMemoryError,
@@ -27,6 +26,7 @@ from landbridge.errors import (
     UseAfterFreeError,
     ZeroCopyError,
 )
+from landbridge.memory.accesses import Access, Queued, changing, open_views, queued_accesses
 from landbridge.memory.allocators.base import Allocator, NdSize, Queue, Size, Use, bytes_of, wait_for
 from landbridge.memory.allocators.default import default_allocator
 from landbridge.memory.allocators.out_of_memory import allocate_or_trim
@@ -34,41 +34,6 @@ from landbridge.memory.coherence import Coherence
 from landbridge.memory.rows import check_space, lies_in_a_table, span_of
 from landbridge.memory_kind import MemoryKind
 from landbridge.shape import LARGEST_BYTES
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Access:
-    """A use of the bytes ``start <= b < stop`` of a Storage; ``holder`` says by whom, for messages."""
-
-    start: int
-    stop: int
-    writes: bool
-    holder: str
-
-    def conflicts(self, start: int, stop: int, writes: bool) -> bool:
-        """Whether another access of that range may not happen at the same time."""
-        return (self.writes or writes) and self.start < stop and start < self.stop
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Queued:
-    """An access that is done later, and what is known of when."""
-
-    access: Access
-    use: Use
-
-
-#: How many views are open in the process; a list so that readers need no attribute of a module that changes.
-open_views = [0]
-
-
-#: Accesses queued so far in the process: while it is 0 no run need look for any.
-queued_accesses = [0]
-
-
-def any_view_open() -> bool:
-    """Whether any host view is open inside a ``with``; while none is, no access can conflict with one."""
-    return open_views[0] > 0
 
 
 class ExportCache(Protocol):
@@ -119,11 +84,11 @@ class Storage:
         self._address: int | None = None
         self._exports: set[ref[Any]] | None = None
         self._caches: set[ref[ExportCache]] | None = None
-        self._views: list[Access] | None = None
-        self._queued: list[_Queued] | None = None
+        self._views: tuple[Access, ...] = ()
+        self._queued: tuple[Queued, ...] = ()
         if uses:  # of the bytes' last owner: all but their own queue come after them
             everything = Access(0, nbytes, True, "work on what these bytes were before")
-            self._queued = [_Queued(everything, use) for use in uses]
+            self._queued = tuple(Queued(everything, use) for use in uses)
 
     @property
     def live_region(self) -> Region:
@@ -165,6 +130,14 @@ class Storage:
         if self.owner is None:
             self.live_region.space.device.state.check()
 
+    @property
+    def users(self) -> list[str]:
+        """Who uses the bytes besides Tensors, by name: exports, open views, programs they are bound to."""
+        exports = [export() for export in list(self._exports or ())]
+        return sorted(
+            [*(str(export) for export in exports if export is not None), *(view.holder for view in self._views)]
+        )
+
     def free(self) -> None:
         """Free the bytes now; raises StorageInUseError naming the holders of exported views. Twice is once."""
         if self.region is None:
@@ -172,28 +145,26 @@ class Storage:
         for known in [known() for known in self._caches or ()]:
             if known is not None:
                 known.let_go()
-        holders = [export() for export in self._exports or ()]
-        names = [str(holder) for holder in holders if holder is not None]
-        names += [view.holder for view in self._views or ()]
-        if names:
+        if users := self.users:
             raise StorageInUseError(
-                f"{self.nbytes} bytes on {self.device} are still in use by {', '.join(sorted(names))}; "
+                f"{self.nbytes} bytes on {self.device} are still in use by {', '.join(users)}; "
                 "drop those first, or let the storage go out of scope instead of freeing it"
             )
         self._free()
 
     def _free(self) -> None:
-        uses = tuple(queued.use for queued in self._queued or () if not self.device.is_lost)
+        uses = tuple(queued.use for queued in self._queued if not self.device.is_lost)
         release, self._release = self._release, None
-        self._queued = self.region = None
+        self._queued, self.region = (), None
         if release is not None:
             release(uses)  # whose duty it is now that they are done first
         else:
             wait_for(uses)  # before the owner is let go
         self.owner = None
 
-    def __del__(self) -> None:
-        # While the interpreter exits the device may be gone already, and the system takes the memory back.
+    def __del__(self, is_finalizing: Callable[[], bool] = is_finalizing) -> None:
+        # While the interpreter exits the device may be gone already, as this module's names may be, and the system
+        # takes the memory back.
         if getattr(self, "region", None) is not None and (self._release or self._queued) and not is_finalizing():
             self._free()
 
@@ -216,9 +187,10 @@ class Storage:
 
     def queue(self, access: Access, use: Use) -> None:
         """Note an access that is done when ``use`` is."""
-        live = [queued for queued in self._queued or () if not queued.use.is_over()]
-        self._queued = [*live, _Queued(access, use)]
-        queued_accesses[0] += 1
+        self._forget_done()
+        with changing:
+            self._queued = (*self._queued, Queued(access, use))
+            queued_accesses[0] += 1
 
     @property
     def has_queued(self) -> bool:
@@ -235,27 +207,32 @@ class Storage:
             for queued in self._queued:
                 if queued.access.conflicts(start, stop, writes) and (queue is None or queued.use.queue != queue):
                     queued.use.wait()
-            self._queued = [queued for queued in self._queued if not queued.use.is_over()]
+            self._forget_done()
+
+    def _forget_done(self) -> None:
+        """Let go of queued accesses that are over, and of what they kept alive."""
+        done = {queued for queued in self._queued if queued.use.is_over()}
+        if done:
+            with changing:
+                self._queued = tuple(queued for queued in self._queued if queued not in done)
 
     def check_access(self, start: int, stop: int, *, writes: bool, what: str) -> None:
         """Raise HostAccessError when an open view conflicts with ``what``, which uses ``start <= b < stop``."""
-        for view in self._views or ():
-            if view.conflicts(start, stop, writes):
-                raise HostAccessError(
-                    f"{what} {'writes' if writes else 'reads'} bytes {start} to {stop} while {view.holder} is open; "
-                    "leave its `with` block first"
-                )
+        for view in self._views:
+            view.refuse(start, stop, writes, what)
 
     def open_view(self, access: Access) -> None:
         """Enter a host view; raises HostAccessError when it conflicts with one that is open."""
-        self.check_access(access.start, access.stop, writes=access.writes, what=access.holder)
-        self._views = [*(self._views or ()), access]
-        open_views[0] += 1
+        with changing:
+            self.check_access(access.start, access.stop, writes=access.writes, what=access.holder)
+            self._views = (*self._views, access)
+            open_views[0] += 1
 
     def close_view(self, access: Access) -> None:
         """Leave a host view."""
-        self._views = [view for view in self._views or () if view is not access]
-        open_views[0] -= 1
+        with changing:
+            self._views = tuple(view for view in self._views if view is not access)
+            open_views[0] -= 1
 
 
 def allocate(

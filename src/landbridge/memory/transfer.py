@@ -12,10 +12,11 @@ from landbridge.device.space import Space
 from landbridge.device.stream import Stream, current_stream
 from landbridge.errors import InputError
 from landbridge.memory import ledger
+from landbridge.memory.accesses import Access, any_view_open
 from landbridge.memory.allocators.base import Use
 from landbridge.memory.coherence import before_device_access
 from landbridge.memory.rows import lies_in_a_table, region_at
-from landbridge.memory.storage import Access, Storage, any_view_open, host_device
+from landbridge.memory.storage import Storage, host_device
 
 if TYPE_CHECKING:
     from landbridge.tensor import Tensor

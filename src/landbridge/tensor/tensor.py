@@ -15,10 +15,11 @@ from landbridge.device.stream import Stream
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.dtypes import dtype_name
 from landbridge.errors import InputError, ZeroCopyError
+from landbridge.memory.accesses import open_views
 from landbridge.memory.host_array import address_of, byte_bounds
 from landbridge.memory.host_view import HostView
 from landbridge.memory.rows import check_in_rows
-from landbridge.memory.storage import Storage, borrow_host, open_views
+from landbridge.memory.storage import Storage, borrow_host
 from landbridge.physical_shape import separators_for
 from landbridge.shape import check_shape, check_strides, dense_bytes, row_major
 

@@ -17,9 +17,10 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.errors import InputError
 from landbridge.executable.executable import Executable, Function
 from landbridge.memory import ledger
+from landbridge.memory.accesses import Access
 from landbridge.memory.allocators.base import Use
 from landbridge.memory.host_array import address_of_known
-from landbridge.memory.storage import Access, host_device
+from landbridge.memory.storage import host_device
 from landbridge.memory.transfer import copy_tensor
 from landbridge.tensor import Tensor, empty
 from landbridge.vm.argument import as_array, as_tensor, borrow
