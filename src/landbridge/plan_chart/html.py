@@ -13,6 +13,7 @@ from html import escape
 from importlib.resources import files
 
 from landbridge.plan_chart.arena import Arena, Block
+from landbridge.plan_chart.names import common_prefix
 from landbridge.plan_chart.palette import KINDS, SIZES, SURFACES
 
 _SCRIPTS = ("facts.js", "chart.js", "page.js")
@@ -64,6 +65,7 @@ def _arena(arena: Arena) -> dict[str, object]:
         "provedOptimal": arena.proved_optimal,
         "capacity": arena.capacity,
         "endTime": arena.end_time,
+        "prefix": common_prefix(step.name for step in arena.steps),
         "steps": [{"name": step.name, "time": step.time} for step in arena.steps],
         "blocks": [_block(block) for block in arena.blocks],
     }

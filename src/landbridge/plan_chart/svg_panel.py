@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from html import escape
 
 from landbridge.plan_chart.arena import Arena, Block, Kind
+from landbridge.plan_chart.names import common_prefix, shortened, without_prefix
 from landbridge.plan_chart.palette import size_class
 from landbridge.plan_chart.units import byte_ticks, bytes_text
 
@@ -28,17 +29,13 @@ def text(x: float, y: float, content: str, css: str = "", turn: float = 0.0) -> 
     return f'<text x="{x:.1f}" y="{y:.1f}"{styled}{turned}>{escape(content)}</text>'
 
 
-def shortened(name: str, characters: int) -> str:
-    """``name`` in at most ``characters``, its end left out where it is longer."""
-    return name if len(name) <= characters else f"{name[: max(characters - 1, 0)]}…"
-
-
 class Panel:
     """Draws one arena from its own origin; ``height`` is what it takes."""
 
     def __init__(self, arena: Arena) -> None:
         self.arena = arena
         self._named = any(block.kind is not Kind.UNKNOWN for block in arena.blocks)
+        self._prefix = common_prefix(step.name for step in arena.steps) if self._named else ""
         self._largest = max((block.nbytes for block in arena.blocks), default=0)
         self._top = arena.peak
         if arena.capacity is not None and arena.capacity <= arena.peak * _CAPACITY_IN_VIEW:
@@ -121,14 +118,15 @@ class Panel:
     def _label(self, block: Block, css: str, box: tuple[float, float, float, float]) -> Iterator[str]:
         """The name along the longer side that has room for it, with the size below when that fits too."""
         x, y, width, height = box
+        name = without_prefix(block.id, self._prefix)
         across, along = int((width - 6) / _CHARACTER), int((height - 6) / _CHARACTER)
-        if height >= _LINE and across >= min(len(block.id), 4) and (across >= len(block.id) or across >= along):
-            yield text(x + 4, y + 11, shortened(block.id, across), f"on-{css}")
+        if height >= _LINE and across >= min(len(name), 4) and (across >= len(name) or across >= along):
+            yield text(x + 4, y + 11, shortened(name, across), f"on-{css}")
             size = bytes_text(block.nbytes)
             if height >= 2 * _LINE and across >= len(size):
                 yield text(x + 4, y + 11 + _LINE, size, f"on-{css}")
-        elif width >= _LINE and along >= min(len(block.id), 4):
-            yield text(x + width / 2 + 4, y + height - 4, shortened(block.id, along), f"on-{css}", -90)
+        elif width >= _LINE and along >= min(len(name), 4):
+            yield text(x + width / 2 + 4, y + height - 4, shortened(name, along), f"on-{css}", -90)
 
     def _tooltip(self, block: Block) -> str:
         steps = self.arena.steps
@@ -175,10 +173,10 @@ class Panel:
             if number != peak and (number % every or abs(number - peak) < every):
                 continue
             css = "peak strong" if number == peak else "quiet"
-            x, y = self._x(number + 0.5), self._base + 14
             if self._named:
-                yield text(x + 3, y - 4, shortened(step.name, _NAME_CHARACTERS), f"{css} end", -55)
+                name = shortened(without_prefix(step.name, self._prefix), _NAME_CHARACTERS)
+                yield text(self._x(number + 0.5) + 3, self._base + 10, name, f"{css} end", -55)
             else:
-                yield text(self._x(number), y + 2, step.name, f"{css} mid")
+                yield text(self._x(number), self._base + 16, step.name, f"{css} mid")
         if not self._named:
             yield text((PANEL_WIDTH - _RIGHT + _LEFT) / 2, self._base + 34, "time", "quiet mid")

@@ -136,14 +136,19 @@ class Chart {
     this.view[high] += moved;
   }
 
-  // Bring `block` into view with room around it.
+  // Bring `block` into the middle of the view, with room around it.
   reveal(block) {
     const x0 = this.at(block.start), x1 = this.at(block.end);
-    const wide = Math.max((x1 - x0) * 3, (this.at(this.arena.steps.length) - this.at(0)) / 12);
-    const high = Math.max(block.nbytes * 3, this.top / 6);
     this.fit();
-    this.zoomAxis("x", (x0 + x1) / 2, wide / (this.view.x1 - this.view.x0), { ...this.view });
-    this.zoomAxis("y", block.offset + block.nbytes / 2, high / (this.view.y1 - this.view.y0), { ...this.view });
+    this.centre("x", (x0 + x1) / 2, Math.max((x1 - x0) * 3, (this.view.x1 - this.view.x0) / 12));
+    this.centre("y", block.offset + block.nbytes / 2, Math.max(block.nbytes * 3, this.top / 6));
+  }
+
+  centre(axis, middle, span) {
+    const low = axis + "0", high = axis + "1", { [low]: least, [high]: most } = this.view;
+    const size = Math.min(span, most - least);
+    this.view[low] = Math.min(Math.max(middle - size / 2, least), most - size);
+    this.view[high] = this.view[low] + size;
   }
 
   draw() {
@@ -255,11 +260,13 @@ class Chart {
     return known;
   }
 
+  // `text` in `room` pixels: its first node, and of that both ends.
   shortened(text, room) {
-    const whole = this.width(text);
-    if (whole <= room) return text;
-    const kept = Math.floor((room / whole) * text.length) - 1;
-    return kept >= 3 ? text.slice(0, kept) + "…" : "";
+    if (this.width(text) <= room) return text;
+    const node = text.split("+")[0];
+    for (const shorter of [node + "+…", node]) if (node !== text && this.width(shorter) <= room) return shorter;
+    const kept = Math.floor((room / this.width(node)) * node.length) - 1, tail = kept >> 1;
+    return kept >= 3 ? node.slice(0, kept - tail) + "…" + node.slice(node.length - tail) : "";
   }
 
   // The name along the side that has more room for it, and the size below when that fits too.
@@ -268,14 +275,14 @@ class Chart {
     const wide = Math.min(x + w, this.right) - left - 8, high = Math.min(y + h, this.floor) - top - 8;
     if (Math.min(wide, high) < 5 || Math.max(wide, high) < 14) return;
     c.fillStyle = ink;
-    const across = high >= 5 ? this.shortened(block.id, wide) : "";
-    if (across && (across === block.id || wide >= high)) {
+    const across = high >= 5 ? this.shortened(block.label, wide) : "";
+    if (across && (across === block.label || wide >= high)) {
       c.fillText(across, left + 4, top + 12);
       const size = bytesText(block.nbytes);
       if (high > 20 && this.width(size) <= wide) c.fillText(size, left + 4, top + 25);
       return;
     }
-    const along = this.shortened(block.id, high);
+    const along = this.shortened(block.label, high);
     if (!along) return;
     c.save();
     c.translate(left + (wide + 8) / 2 + 4, top + high + 4);
@@ -390,7 +397,7 @@ class Chart {
         c.translate(x + 4, this.base + 12);
         c.rotate(-0.96);
         c.textAlign = "right";
-        c.fillText(this.shortened(arena.steps[step].name, NAMES), 0, 0);
+        c.fillText(this.shortened(arena.steps[step].label, NAMES), 0, 0);
       } else {
         c.save();
         c.textAlign = "center";

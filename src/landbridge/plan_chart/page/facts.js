@@ -31,8 +31,15 @@ class Arena {
     this.largest = this.blocks.reduce((a, b) => Math.max(a, b.nbytes), 1);
     this.longest = this.blocks.reduce((a, b) => Math.max(a, b.end - b.start), 1);
     this.named = this.blocks.some((block) => block.kind !== "unknown");
+    for (const thing of [...this.blocks, ...this.steps]) thing.label = this.withoutPrefix(thing.id ?? thing.name);
     // Small blocks last: they stay visible, and are found first under the pointer.
     this.blocks.sort((a, b) => b.nbytes * (b.end - b.start) - a.nbytes * (a.end - a.start));
+  }
+
+  // Exporters put one word before every name of a node; a kernel is called after its nodes, joined by "+".
+  withoutPrefix(name) {
+    if (!this.prefix) return name;
+    return name.split("+").map((node) => (node.startsWith(this.prefix) ? node.slice(this.prefix.length) : node)).join("+");
   }
 
   holders(step) {

@@ -77,7 +77,7 @@ function showLegend() {
   } else {
     const { sizes } = plan.palette, least = 1 / 4 ** (sizes.length - 1);
     const whole = chart.colour === "size" ? arena.largest : arena.longest;
-    const text = (n) => (chart.colour === "size" ? bytesText(n) : Math.max(1, Math.round(n)) + " steps");
+    const text = (n) => (chart.colour === "size" ? bytesText(n) : stepsText(Math.max(1, Math.round(n))));
     sizes.forEach((swatch, n) => {
       const ends = { 0: "up to " + text(whole * least), [sizes.length - 1]: "up to " + text(whole) };
       entry(swatch[mode][0], ends[n] ?? "");
@@ -119,7 +119,7 @@ function blockList(blocks, whole) {
     const bar = make("i");
     bar.style.width = (100 * block.nbytes) / whole + "%";
     bar.style.setProperty("--bar", chart.swatch(block)[0]);
-    item.append(bar, make("span", block.id, { class: "name" }), make("span", bytesText(block.nbytes), { class: "size" }));
+    item.append(bar, make("span", block.label, { class: "name" }), make("span", bytesText(block.nbytes), { class: "size" }));
     item.onclick = () => choose(block);
     item.onkeydown = (event) => event.key === "Enter" && choose(block);
     list.append(item);
@@ -144,7 +144,9 @@ function showStep(step) {
   if (holders.length > SHOWN) panel.append(make("p", `and ${holders.length - SHOWN} smaller ones`, { class: "quiet" }));
 }
 
-const stepName = (step) => arena.steps[step]?.name ?? "the end";
+const stepName = (step) => arena.steps[step]?.name ?? String(arena.endTime);
+const stepLabel = (step) => arena.steps[step]?.label ?? String(arena.endTime);
+const stepsText = (count) => `${count} step${count === 1 ? "" : "s"}`;
 
 function showBlock(block) {
   const panel = el("panel");
@@ -162,7 +164,7 @@ function showBlock(block) {
       const all = use.nbytes === block.nbytes;
       const verb = !use.writes ? "read" : written.has(use.step) ? "written in place" : "written";
       const what = all ? verb : `${verb}: ${bytesText(use.nbytes)} at +${bytesText(use.offset)}`;
-      item.append(make("span", stepName(use.step), { class: "name" }), make("span", what, { class: "size" }));
+      item.append(make("span", stepLabel(use.step), { class: "name" }), make("span", what, { class: "size" }));
       uses.append(item);
     }
     panel.append(make("h3", "touched by"), uses);
@@ -173,8 +175,8 @@ function showBlock(block) {
 }
 
 function lifetime(block) {
-  const steps = block.end - block.start;
-  return `alive for ${steps} step${steps > 1 ? "s" : ""}, from ${stepName(block.start)} ${arena.named ? "to " + stepName(block.end - 1) : "until " + stepName(block.end)}`;
+  const end = arena.named ? "to " + stepLabel(block.end - 1) : "until " + stepLabel(block.end);
+  return `alive for ${stepsText(block.end - block.start)}, from ${stepLabel(block.start)} ${end}`;
 }
 
 function showTip(block, px, py) {
@@ -192,13 +194,16 @@ function listBlocks() {
   box.replaceChildren();
   if (!el("listing").open) return;
   const table = make("table"), head = make("tr");
-  for (const name of ["block", "offset", "bytes", "from", "to", "kind", "what"]) head.append(make("th", name));
+  for (const name of ["block", "offset", "bytes", "from", "to", ...(arena.named ? ["kind", "what"] : [])]) {
+    head.append(make("th", name));
+  }
   table.append(head);
   for (const b of [...arena.blocks].sort((a, c) => a.start - c.start || a.offset - c.offset)) {
     const row = make("tr");
     row.append(make("td", b.id), make("td", b.offset.toLocaleString("en"), { class: "number" }),
       make("td", b.nbytes.toLocaleString("en"), { class: "number" }), make("td", stepName(b.start)),
-      make("td", arena.named ? stepName(b.end - 1) : stepName(b.end)), make("td", arena.named ? b.kind : ""), make("td", b.what));
+      make("td", stepName(arena.named ? b.end - 1 : b.end)));
+    if (arena.named) row.append(make("td", b.kind), make("td", b.what));
     table.append(row);
   }
   box.append(table);
