@@ -48,3 +48,14 @@ def test_chrome_json() -> None:
     assert named["args"] == {"name": "model"}
     assert (event["name"], event["ph"], event["ts"], event["dur"]) == ("conv", "X", 1.5, 20.0)
     assert event["args"] == {"tasks": 4}
+
+
+def test_memory_in_use_is_a_counter() -> None:
+    inputs = {name: _tensor([1.0] * 64) for name in ("a", "b")}
+    events = trace_run(programs.two_stages(), "cpu", inputs, 1)
+    place = "memory 'global' of cpu:0"
+    assert [event.memory for event in events] == [{place: (256, 320)}] * 3
+    counters = [event for event in json.loads(chrome_trace(events, "model"))["traceEvents"] if event["ph"] == "C"]
+    assert [(c["name"], c["ts"], c["args"]) for c in counters] == [
+        (place, event.start_us, {"in use": 256, "unused": 64}) for event in events
+    ]

@@ -1,29 +1,51 @@
-"""Who holds memory, for the message when there is no more. Nothing is kept for it: every object is looked at."""
+"""Who holds memory, for people and for the message when there is no more.
+
+Nothing is kept for it: every object of the process is looked at, which takes as long as a garbage collection.
+"""
 
 from __future__ import annotations
 
 import gc
+from dataclasses import dataclass
 
 from landbridge.device.device import Device
 from landbridge.memory.storage import Storage
 
 
-def largest_holders(device: Device, scope: str, most: int = 5) -> str:
-    """The ``most`` largest Storages of a scope and the Tensors over them; takes as long as a garbage collection."""
+@dataclass(frozen=True)
+class Holder:
+    """``nbytes`` of a Storage that the runtime allocated, and the Tensors, views and programs that use it, by name."""
+
+    nbytes: int
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.nbytes} bytes by {' and '.join(self.names) or 'no tensor'}"
+
+
+def holders(device: Device, scope: str) -> list[Holder]:
+    """Every Storage of ``scope`` that is allocated, the largest first; borrowed memory is its owner's."""
     from landbridge.tensor.tensor import Tensor
 
     held = [
         known
         for known in gc.get_objects()
         if type(known) is Storage
-        and known.region is not None
+        and (region := known.region) is not None
         and known.owner is None
-        and (known.region.space.device, known.kind.scope) == (device, scope)
+        and (region.space.device, known.kind.scope) == (device, scope)
     ]
-    held.sort(key=lambda storage: -storage.nbytes)
-    largest = []
-    for storage in held[:most]:
-        tensors = [repr(known) for known in gc.get_referrers(storage) if type(known) is Tensor]
-        largest.append(f"{storage.nbytes} bytes by {' and '.join(sorted(set(tensors))) or 'no tensor'}")
-    total = sum(storage.nbytes for storage in held)
-    return f"{total} bytes are held by {len(held)} storages{', the largest: ' if largest else ''}{'; '.join(largest)}"
+    found = []
+    for storage in sorted(held, key=lambda storage: -storage.nbytes):
+        tensors = {repr(known) for known in gc.get_referrers(storage) if type(known) is Tensor}
+        names = storage.users or sorted(tensors)
+        found.append(Holder(storage.nbytes, tuple(names)))
+    return found
+
+
+def largest_holders(device: Device, scope: str, most: int = 5) -> str:
+    """The ``most`` largest Storages of a scope and who uses them, in words."""
+    held = holders(device, scope)
+    total = sum(holder.nbytes for holder in held)
+    largest = "; ".join(map(str, held[:most]))
+    return f"{total} bytes are held by {len(held)} storages{', the largest: ' if largest else ''}{largest}"

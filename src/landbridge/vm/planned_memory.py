@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from landbridge.executable import instructions as ins
-from landbridge.executable.executable import Executable, TensorSpec
+from landbridge.executable.executable import Executable, Function, TensorSpec
 from landbridge.memory.storage import host_device
 from landbridge.physical_shape import nd_bytes
 from landbridge.vm.home import Home
@@ -57,7 +57,7 @@ def planned_memory(
         known = found.get(key, PlannedMemory(*key))
         found[key] = replace(known, **{name: getattr(known, name) + nbytes for name, nbytes in more.items()})
 
-    for storage in _storages(executable.main.instructions):
+    for storage in storages_of(executable.main):
         home = homes[storage.vdevice]
         flat = home.kind.ndim == 1 or not storage.shape
         add(
@@ -70,6 +70,11 @@ def planned_memory(
     if executable.scratch_bytes:
         add(Home(host_device(), host_device().memory_kind()), scratch_bytes=executable.scratch_bytes * threads)
     return tuple(found.values())
+
+
+def storages_of(function: Function) -> Iterator[ins.AllocStorage]:
+    """Every storage that ``function`` allocates, in either branch of an If."""
+    return _storages(function.instructions)
 
 
 def _storages(instructions: Sequence[ins.Instruction]) -> Iterator[ins.AllocStorage]:

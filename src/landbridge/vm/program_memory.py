@@ -20,6 +20,7 @@ from landbridge.shape import dense_bytes
 from landbridge.tensor import Tensor, empty
 from landbridge.vm.block import Block, RowBlock
 from landbridge.vm.home import Home
+from landbridge.vm.slot import Lease
 
 
 def own_bytes(spec: TensorSpec) -> int:
@@ -36,6 +37,7 @@ class ProgramMemory:
     def __init__(self, executable: Executable, homes: Sequence[Home]) -> None:
         self._executable = executable
         self.homes = list(homes)
+        self._leases: list[Lease] = []
         #: Bytes of constants that had to be copied, by vdevice.
         self.constant_bytes: dict[int, int] = {}
 
@@ -55,6 +57,9 @@ class ProgramMemory:
             tensor = self.tensor((instruction.nbytes,), "uint8", instruction.vdevice, instruction.alignment)
         except InputError as error:
             raise BindError(f"the program's storage does not fit: {error}; compile the model again") from error
+        self._leases.append(
+            Lease(tensor.storage, f"activations of {self._executable.metadata.get('model', 'a program')}")
+        )
         return self._block(tensor, instruction.vdevice)
 
     def constant(self, instruction: LoadConstant) -> Block | RowBlock:

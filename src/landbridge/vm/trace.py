@@ -1,4 +1,4 @@
-"""Trace: one run taken record by record, with the time of each kernel and host step.
+"""Trace: one run taken record by record, with the time of each kernel and host step, and the memory in use at each.
 
 Meant for finding where time goes: the memory and the kernels are those of a Session's run, but every kernel is
 a native call of its own, which costs some microseconds between them.
@@ -11,7 +11,7 @@ import json
 import time
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
@@ -25,6 +25,8 @@ from landbridge.vm.builtins import Builtin
 from landbridge.vm.code_image import LoadedImage, load_image
 from landbridge.vm.home import bind_devices
 from landbridge.vm.interpreter import RunNative, run_steps
+from landbridge.vm.live_bytes import live_bytes
+from landbridge.vm.planned_memory import storages_of
 from landbridge.vm.program import BranchStep, CopyStep, HostStep, MoveStep, NativeStep, Program, Step
 from landbridge.vm.program_memory import ProgramMemory
 from landbridge.vm.thread_pool import default_threads, pool_address, runtime_address, stop_at_exit
@@ -35,13 +37,17 @@ _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes
 
 @dataclass(frozen=True)
 class TraceEvent:
-    """One kernel or host step: times in microseconds from the start of the run; ``tasks`` is 0 on the host."""
+    """One kernel or host step: times in microseconds from the start of the run; ``tasks`` is 0 on the host.
+
+    ``memory``: for each place, (bytes that hold a value during a kernel, bytes planned); empty on the host.
+    """
 
     name: str
     category: str
     start_us: float
     duration_us: float
     tasks: int = 0
+    memory: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 def trace_run(
@@ -65,14 +71,32 @@ def trace_run(
     runner = _Runner(images, memory, Lock())
     stop_at_exit(runner)
     run_native = _native(images, num_threads or default_threads())
-    tracer = _Tracer(program, words, tensors, run_native, function.instructions)
+    tracer = _Tracer(program, words, tensors, run_native, function.instructions, _memory_in_use(executable, memory))
     with runner.lock:
         tracer.run()
         return tracer.run()
 
 
+def _memory_in_use(executable: Executable, memory: ProgramMemory) -> list[dict[str, tuple[int, int]]]:
+    """For each Call what a TraceEvent says of memory."""
+    planned: dict[str, int] = {}
+    for storage in storages_of(executable.main):
+        place = str(memory.home(storage.vdevice))
+        planned[place] = planned.get(place, 0) + storage.nbytes
+    in_use = []
+    for live in live_bytes(executable.main):
+        now = dict.fromkeys(planned, 0)
+        for vdevice, nbytes in live.items():
+            now[str(memory.home(vdevice))] += nbytes
+        in_use.append({place: (nbytes, planned[place]) for place, nbytes in now.items()})
+    return in_use
+
+
 def chrome_trace(events: Sequence[TraceEvent], process: str) -> str:
-    """``events`` as JSON text in the Trace Event Format that chrome://tracing and Perfetto read."""
+    """``events`` as JSON text in the Trace Event Format that chrome://tracing and Perfetto read.
+
+    Memory is one counter a place, whose two parts, in use and unused, together are what was planned.
+    """
     named = {"name": "process_name", "ph": "M", "pid": 0, "tid": 0, "args": {"name": process}}
     complete = [
         {
@@ -87,7 +111,18 @@ def chrome_trace(events: Sequence[TraceEvent], process: str) -> str:
         }
         for event in events
     ]
-    return json.dumps({"traceEvents": [named, *complete], "displayTimeUnit": "ms"}, indent=1)
+    counters = [
+        {
+            "name": place,
+            "ph": "C",
+            "ts": event.start_us,
+            "pid": 0,
+            "args": {"in use": live, "unused": planned - live},
+        }
+        for event in events
+        for place, (live, planned) in event.memory.items()
+    ]
+    return json.dumps({"traceEvents": [named, *complete, *counters], "displayTimeUnit": "ms"}, indent=1)
 
 
 @dataclass(eq=False)
@@ -116,12 +151,13 @@ class _Tracer:
         tensors: Sequence[Tensor],
         run_native: RunNative,
         instructions: Sequence[Instruction],
+        memory_in_use: Sequence[Mapping[str, tuple[int, int]]],
     ) -> None:
         self._program, self._words, self._tensors, self._run_native = program, words, tensors, run_native
         self._base = words.buffer_info()[0]
         # Binding keeps the order of calls, so the n-th call record is the n-th Call.
         records = sorted(word for word in _record_words(program.steps) if words[word] == RECORD_CALL)
-        self._calls = dict(zip(records, _calls(instructions), strict=True))
+        self._calls = dict(zip(records, zip(_calls(instructions), memory_in_use, strict=True), strict=True))
         self._events: list[TraceEvent] = []
         self._began = 0
 
@@ -140,10 +176,10 @@ class _Tracer:
             word = first + index * RECORD_WORDS
             kind, operand, target, _ = self._words[word : word + RECORD_WORDS]
             if kind == RECORD_CALL:
-                call = self._calls[word]
+                call, memory = self._calls[word]
                 began = time.perf_counter_ns()
                 self._run_native(self._base + word * _WORD, 1)
-                self._record(call.name or call.function, "kernel", began, call.tasks)
+                self._record(call.name or call.function, "kernel", began, call.tasks, memory)
                 index += 1
             elif kind == RECORD_BRANCH_IF_ZERO and ctypes.c_uint8.from_address(operand).value:
                 index += 1
@@ -164,14 +200,14 @@ class _Tracer:
         def timed(*args: Any) -> None:
             began = time.perf_counter_ns()
             function(*args)
-            self._record(getattr(function, "__name__", "host"), "host", began, 0)
+            self._record(getattr(function, "__name__", "host"), "host", began, 0, {})
 
         return timed
 
-    def _record(self, name: str, category: str, began: int, tasks: int) -> None:
+    def _record(self, name: str, category: str, began: int, tasks: int, memory: Mapping[str, tuple[int, int]]) -> None:
         ended = time.perf_counter_ns()
         start_us, duration_us = (began - self._began) / 1e3, (ended - began) / 1e3
-        self._events.append(TraceEvent(name, category, start_us, duration_us, tasks))
+        self._events.append(TraceEvent(name, category, start_us, duration_us, tasks, memory))
 
 
 def _record_words(steps: Sequence[Step]) -> Iterator[int]:
