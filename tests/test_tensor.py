@@ -76,7 +76,7 @@ class TestEmpty:
             ({"alignment": 48}, "alignment 48 is not legal; give a power of two"),
             ({"alignment": 64.0}, r"alignment 64\.0 is not legal"),
             ({"scope": "vtcm"}, "no memory scope 'vtcm'; legal: global"),
-            ({"host_access": "rw"}, "host_access 'rw' is unknown"),
+            ({"host_access": "wr"}, "host_access 'wr' is unknown; legal: r, w, rw, none"),
         ],
     )
     def test_refusals(self, request_: dict[str, Any], message: str) -> None:
@@ -87,7 +87,13 @@ class TestEmpty:
         with pytest.raises(InputError, match="one allocation of scope 'shared' of queueing:0 has at most 1048576"):
             lb.empty((1 << 20) + 1, dtype="int8", device=npu, scope="shared")
         with pytest.raises(InputError, match="host_access 'read' asked of scope 'global' of queueing:0"):
-            lb.empty(1, dtype="int8", device=npu, host_access="read")
+            lb.empty(1, dtype="int8", device=npu, scope="global", host_access="read")
+
+    def test_host_access_chooses_a_scope_that_gives_it(self, npu: Device) -> None:
+        for asked in ("r", "w", "rw", "read"):
+            t = lb.empty(4, dtype="int8", device=npu, host_access=asked)
+            assert t.storage.kind.scope == "shared"
+        assert lb.empty(4, dtype="int8", device=npu, host_access="none").storage.kind.scope == "global"
 
 
 class TestFromNumpyView:

@@ -30,7 +30,8 @@ class MemoryKind:
     ``max_bytes``: of one allocation, ``max_binding_bytes``: of one kernel argument, ``capacity``: of the scope;
     None is no known limit. ``dma_address_bits``: width of the addresses the device can reach, None when it does
     not apply. ``ndim``: 1 flat, 2 rows of a scratchpad; ``row_alignment`` of those rows. ``importable`` and
-    ``exportable``: memory of others can be used in place, this memory by others. ``allocators``: which of
+    ``exportable``: memory of others can be used in place, this memory by others. ``import_alignment``: of the address
+    and the size of what is imported. ``allocators``: which of
     "pooled" and "naive" the scope allows, the preferred first. ``dlpack_device``: (device type, index) under
     which DLPack knows the memory, None when it cannot be exchanged.
     """
@@ -53,6 +54,7 @@ class MemoryKind:
     row_alignment: int = 1
     importable: bool = False
     exportable: bool = False
+    import_alignment: int = 1
     allocators: tuple[str, ...] = ("pooled", "naive")
     dlpack_device: tuple[int, int] | None = None
 
@@ -67,7 +69,7 @@ class MemoryKind:
             raise self._illegal("physically_contiguous", self.physically_contiguous, "True, False or None")
         if self.host_access not in HOST_ACCESSES:
             raise self._illegal("host_access", self.host_access, f"one of {', '.join(HOST_ACCESSES)}")
-        for field in ("alignment", "offset_alignment", "coherence_granule", "row_alignment"):
+        for field in ("alignment", "offset_alignment", "coherence_granule", "row_alignment", "import_alignment"):
             value = getattr(self, field)
             if type(value) is not int or value < 1 or value & (value - 1):
                 raise self._illegal(field, value, "a power of two")

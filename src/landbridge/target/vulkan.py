@@ -39,6 +39,7 @@ def vulkan_memory(options: Options) -> tuple[MemoryKind, ...]:
             max_binding_bytes=_stated(options, "max-binding-bytes"),
             capacity=capacity if scope == GLOBAL_SCOPE else None,
             importable=shared and importable,
+            import_alignment=max(1, _integer(options, "import-alignment")) if shared else 1,
         )
 
     return (kind(GLOBAL_SCOPE, True),) if unified else (kind(GLOBAL_SCOPE, False), kind(HOST_SCOPE, True))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from landbridge.device.device import Device
+from landbridge.device.protocols import AccessMode
 from landbridge.device.registry import device as find_device
 from landbridge.device.space import DmaBuf
 from landbridge.device.stream import current_device
@@ -14,11 +15,13 @@ from landbridge.dtypes import dtype_name
 from landbridge.errors import InputError
 from landbridge.memory.allocators.base import Allocator, NdSize, Size
 from landbridge.memory.storage import allocate, import_memory
-from landbridge.memory_kind import HOST_ACCESSES, HostAccess
+from landbridge.memory_kind import GLOBAL_SCOPE, HOST_ACCESSES, HostAccess, MemoryKind
 from landbridge.physical_shape import nd_bytes, physical_shape, separators_for
 from landbridge.shape import check_shape, dense_bytes, row_major
 from landbridge.tensor.in_rows import tensor_in_rows
 from landbridge.tensor.tensor import Tensor
+
+_SHORT: dict[str, HostAccess] = {"r": "read", "w": "write", "rw": "read_write"}
 
 
 def empty(
@@ -26,34 +29,28 @@ def empty(
     *,
     dtype: Any,
     device: Device | str | None = None,
-    scope: str = "global",
+    scope: str | None = None,
     alignment: int | None = None,
-    host_access: HostAccess | None = None,
+    host_access: HostAccess | AccessMode | None = None,
     axis_separators: Sequence[int] | None = None,
     allocator: Allocator | None = None,
 ) -> Tensor:
     """A new dense Tensor whose elements are undefined, in ``scope`` of ``device`` (None: the current one).
 
-    ``alignment``: bytes, a power of two, None for the scope's own. ``host_access``: what the host must be able
-    to do with the bytes in place; memory asked for so is made to be shared, which on the host itself means that
-    others can map it and that huge pages are rare. ``axis_separators``: in a scope of more than one dimension, the
-    axes at which each but the first begins; with ``[2]`` the first two axes count rows and the others lie in one.
-    None is an axis for each dimension. ``allocator``: of this scope, None for the process's. Raises InputError for what
-    is not legal and OutOfMemoryError.
+    ``scope`` None is "global", or the first scope that gives the ``host_access`` asked. ``alignment``: bytes, a power
+    of two, None for the scope's own. ``host_access``: what the host must be able to do with the bytes in place ("r",
+    "w" and "rw" are short for "read", "write" and "read_write"); memory asked for so is made to be shared, which on
+    the host itself means that others can map it and that huge pages are rare. ``axis_separators``: in a scope of more
+    than one dimension, the axes at which each but the first begins; with ``[2]`` the first two axes count rows and the
+    others lie in one. None is an axis for each dimension. ``allocator``: of this scope, None for the process's. Raises
+    InputError for what is not legal and OutOfMemoryError.
     """
     name = dtype_facts(dtype).name if type(dtype) is str else dtype_name(dtype)
     extents = check_shape((shape,) if isinstance(shape, int) else shape, name)
     where = current_device() if device is None else find_device(device)
-    kind = where.memory_kind(scope)
+    kind = _kind(where, scope, host_access)
     if alignment is not None and (type(alignment) is not int or alignment < 1 or alignment & (alignment - 1)):
         raise InputError(f"alignment {alignment!r} is not legal; give a power of two in bytes")
-    if host_access is not None:
-        if host_access not in HOST_ACCESSES:
-            raise InputError(f"host_access {host_access!r} is unknown; legal: {', '.join(HOST_ACCESSES)}")
-        if host_access not in ("none", kind.host_access) and kind.host_access != "read_write":
-            raise InputError(
-                f"host_access {host_access!r} asked of scope {kind.scope!r} of {where}; legal: {kind.host_access!r}"
-            )
     separators = separators_for(extents, axis_separators, kind)
     size: Size = NdSize(physical_shape(extents, separators), name) if separators else dense_bytes(extents, name)
     nbytes = nd_bytes(kind, size.physical_shape, name) if isinstance(size, NdSize) else size
@@ -63,8 +60,25 @@ def empty(
             f"{kind.max_bytes}"
         )
     shared = host_access not in (None, "none")
-    storage = allocate(where, size, scope=scope, alignment=alignment or 1, shared=shared, allocator=allocator)
+    storage = allocate(where, size, scope=kind.scope, alignment=alignment or 1, shared=shared, allocator=allocator)
     return tensor_in_rows(storage, name, extents, separators) if separators else Tensor(storage, name, extents)
+
+
+def _kind(device: Device, scope: str | None, host_access: str | None) -> MemoryKind:
+    """The kind of ``scope``, or the first one that gives ``host_access``; raises InputError."""
+    if host_access is None:
+        return device.memory_kind(scope or GLOBAL_SCOPE)
+    wanted = _SHORT.get(host_access, host_access)
+    if wanted not in HOST_ACCESSES:
+        raise InputError(f"host_access {host_access!r} is unknown; legal: {', '.join((*_SHORT, *HOST_ACCESSES))}")
+    known = device.memory_kinds
+    kinds = [device.memory_kind(scope)] if scope is not None else [known[GLOBAL_SCOPE], *known.values()]
+    for kind in kinds:
+        if wanted == "none" or kind.host_access in (wanted, "read_write"):
+            return kind
+    found = ", ".join(f"{kind.scope} {kind.host_access!r}" for kind in device.memory_kinds.values())
+    where = f"{device}" if scope is None else f"scope {scope!r} of {device}"
+    raise InputError(f"host_access {host_access!r} asked of {where}; its scopes give: {found}")
 
 
 def from_dma_buf(

@@ -125,5 +125,6 @@ def _kind(scope: str, memory: MemoryType, limits: MemoryLimits, dlpack: tuple[in
         max_binding_bytes=limits.max_binding,
         capacity=memory.heap_bytes,
         importable=seen and limits.import_alignment is not None,
+        import_alignment=(limits.import_alignment or 1) if seen else 1,
         dlpack_device=dlpack,
     )
