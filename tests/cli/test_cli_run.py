@@ -146,3 +146,23 @@ def test_devices_lists_the_cpu_with_its_memory() -> None:
     assert cpu["attrs"]["compute_units"] >= 1
     shown = runner.invoke(app, ["devices"])
     assert (shown.exit_code, "cpu:0" in shown.stdout) == (0, True)
+
+
+def test_memory_of_a_run(model: Path) -> None:
+    done = runner.invoke(app, ["run", str(model), "--memory", "--memory-cfg", "cpu:0/global=naive", "--json"])
+    assert (done.exit_code, done.stderr) == (0, "")
+    (found,) = json.loads(done.stdout)["memory_use"]
+    assert (found["device"], found["scope"]) == ("cpu:0", "global")
+    assert (found["activation_bytes"], found["output_bytes"], found["input_bytes"]) == (320, 256, 0)
+    assert found["planned_bytes"] == found["allocated_bytes"] == found["peak_bytes"] == 576
+    assert {"nbytes": 320, "names": ["activations of tiny"]} in found["holders"]
+    done = runner.invoke(app, ["run", str(model), "--memory"])
+    assert "counted by the allocator" in done.stdout
+    assert "activations of tiny" in done.stdout
+
+
+@pytest.mark.parametrize("text", ["cpu:0=heap", "heap", "cpu:0/vtcm=naive", "sim:lazy=naive"])
+def test_memory_cfg_that_is_wrong(model: Path, text: str) -> None:
+    done = runner.invoke(app, ["run", str(model), "--memory-cfg", text])
+    assert done.exit_code == 1
+    assert "heap" in done.stderr or "does not use" in done.stderr

@@ -30,6 +30,14 @@ Inputs: TypeAlias = Annotated[
 Threads: TypeAlias = Annotated[
     int | None, typer.Option("--threads", min=1, help="Threads to run on; all cores this process has if absent.")
 ]
+MemoryTexts: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--memory-cfg",
+        metavar="[DEVICE[/SCOPE]=]NAME",
+        help="The allocator to use, pooled or naive: of all memory, a device or one scope; repeat for others.",
+    ),
+]
 Seed: TypeAlias = Annotated[int, typer.Option("--seed", min=0, help="Seed of the inputs that are not given.")]
 Json: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on standard output, messages on standard error.")

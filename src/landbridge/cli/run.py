@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from landbridge.cli import arguments as args
+from landbridge.cli.memory_report import MemoryWatch, print_memory_report
 from landbridge.cli.output import emit, message, progress, table
 
 if TYPE_CHECKING:
@@ -34,17 +35,24 @@ def run(
     trace: Annotated[
         Path | None, typer.Option(dir_okay=False, help="Write the kernels of one run as Chrome trace JSON.")
     ] = None,
+    memory: Annotated[bool, typer.Option("--memory", help="Say what memory a run takes, and who holds it.")] = False,
+    memory_cfg: args.MemoryTexts = None,
     json: args.Json = False,
 ) -> None:
     """Run MODEL on a device. Input files are read into the device's memory; latency covers runs alone."""
     from landbridge.cli.inputs import make_inputs
     from landbridge.cli.models import describe_memory, open_model
+    from landbridge.memory.allocators.memory_cfg import parse_memory_cfg
     from landbridge.memory.ledger import ledger
     from landbridge.session import Session
 
     files, shapes = args.parse_inputs(input), args.parse_shapes(shape)
     opened = open_model(model, target, shapes)
-    session = Session(opened.executable, device=device, num_threads=threads)
+    cfg = parse_memory_cfg(memory_cfg or ())
+    watch = MemoryWatch(opened.executable, device, cfg) if memory else None
+    session = Session(
+        opened.executable, device=device, num_threads=threads, memory_cfg=watch.memory_cfg if watch else cfg
+    )
     tensors = make_inputs(opened.executable, files, device, seed)
     for name, tensor in tensors.items():
         session.set_input_zero_copy(name, tensor)
@@ -67,6 +75,8 @@ def run(
         "reorders": [_describe_move(move) for move in moves if move.is_kernel],
         "memory": describe_memory(opened.executable),
     }
+    if watch is not None:
+        result["memory_use"] = watch.report(session)
     if json:
         emit(result)
     else:
@@ -147,6 +157,7 @@ def _print(result: dict[str, Any]) -> None:
             for m in result["memory"]
         ],
     )
+    print_memory_report(result.get("memory_use", []))
     for title, key in (("copies in one run", "copies"), ("kernels that only move data", "reorders")):
         moves = [(move["nbytes"], move["cause"], move["tensor"]) for move in result[key]]
         table(title, ("bytes", "cause", "tensor"), moves)

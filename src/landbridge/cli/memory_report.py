@@ -1,0 +1,91 @@
+"""What ``landbridge run --memory`` says: what was planned for a run, what its allocators counted, and who holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from landbridge.cli.output import table
+
+if TYPE_CHECKING:
+    from landbridge.executable.executable import Executable
+    from landbridge.memory.allocators.base import Allocator
+    from landbridge.memory.allocators.memory_cfg import MemoryCfg
+    from landbridge.memory.allocators.statistics import StatisticsAllocator
+    from landbridge.session import Session
+
+#: Holders listed of each scope, the largest first.
+MOST_HOLDERS = 10
+
+_LINES = (
+    ("activation_bytes", "activations"),
+    ("output_bytes", "outputs"),
+    ("input_bytes", "copies of inputs"),
+    ("scratch_bytes", "kernel scratch on the stacks of all threads"),
+    ("planned_bytes", "planned, the sum of these"),
+    ("constant_bytes", "copies of weights"),
+    ("allocated_bytes", "expected of the allocator: planned and weights, without scratch"),
+    ("peak_bytes", "counted by the allocator, at most at one time"),
+)
+
+
+class MemoryWatch:
+    """Counts what a Session takes: pass ``memory_cfg`` to it, then ask for the ``report``.
+
+    The allocators counted are those of ``cfg``, or the process's.
+    """
+
+    def __init__(self, executable: Executable, device: str, cfg: MemoryCfg | None) -> None:
+        from landbridge.device.registry import device as find_device
+        from landbridge.memory.allocators.default import configured_allocator, default_allocator
+        from landbridge.memory.allocators.memory_cfg import check_memory_cfg, check_used
+        from landbridge.memory.allocators.statistics import StatisticsAllocator
+
+        found = find_device(device)
+        checked = check_memory_cfg({} if cfg is None else cfg)
+        scopes = {vdevice.scope for vdevice in executable.vdevices}
+        check_used(checked, [(found, scope) for scope in scopes])
+        self._device = found
+        self._counted: dict[tuple[str, str], StatisticsAllocator] = {}
+        for scope in sorted(scopes):
+            chosen = configured_allocator(checked, found, scope) or default_allocator(found, scope)
+            self._counted[str(found), chosen.scope] = StatisticsAllocator(chosen)
+
+    @property
+    def memory_cfg(self) -> Mapping[str | tuple[str, str], str | Allocator]:
+        """For the Session that is watched."""
+        return dict(self._counted)
+
+    def report(self, session: Session) -> list[dict[str, object]]:
+        """The JSON form: for each (device, scope) bytes planned and counted, and its largest holders."""
+        from landbridge.memory.holders import holders
+
+        entries = []
+        for planned in session.planned_memory:
+            counted = self._counted.get((planned.device, planned.scope))
+            peak = counted.counters.peak_bytes if counted else 0
+            held = holders(self._device, planned.scope) if str(self._device) == planned.device else []
+            entries.append(
+                {
+                    **asdict(planned),
+                    "planned_bytes": planned.planned_bytes,
+                    "allocated_bytes": planned.allocated_bytes,
+                    "peak_bytes": peak,
+                    "holders": [{"nbytes": h.nbytes, "names": list(h.names)} for h in held[:MOST_HOLDERS]],
+                }
+            )
+        return entries
+
+
+def print_memory_report(entries: list[dict[str, object]]) -> None:
+    """``entries`` as two tables for each (device, scope)."""
+    for entry in entries:
+        place = f"{entry['device']} {entry['scope']}"
+        table(
+            f"memory of a run on {place}", ("bytes", "for"), [(entry[key], text) for key, text in _LINES if entry[key]]
+        )
+        held = entry["holders"]
+        assert isinstance(held, list)
+        rows = [(holder["nbytes"], " and ".join(holder["names"]) or "no tensor") for holder in held]
+        table(f"largest holders on {place}", ("bytes", "by"), rows)
