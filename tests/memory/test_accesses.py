@@ -1,0 +1,100 @@
+"""Views and queued work of one Storage, from several threads at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+import landbridge as lb
+from landbridge.errors import HostAccessError
+from landbridge.memory.accesses import Access
+from landbridge.memory.allocators.base import Use
+from landbridge.memory.storage import Storage
+
+
+def in_another_thread(action: Callable[[], object], seconds: float | None = None) -> threading.Thread:
+    """Do ``action`` there, and go on when it is done or stuck for so long."""
+    thread = threading.Thread(target=action)
+    thread.start()
+    thread.join(seconds)
+    return thread
+
+
+class Work:
+    """An event that does ``meanwhile`` when it is asked whether it is over."""
+
+    def __init__(self, meanwhile: Callable[[], object] = lambda: None, over: bool = True) -> None:
+        self._meanwhile, self.over, self.waited = meanwhile, over, False
+
+    def query(self) -> bool:
+        self._meanwhile()
+        return self.over
+
+    def synchronize(self, timeout: float | None = None) -> bool:
+        self.waited = self.over = True
+        return True
+
+
+@pytest.fixture
+def storage() -> Storage:
+    return lb.empty((64,), dtype="uint8").storage
+
+
+def whole(storage: Storage) -> Access:
+    return Access(0, storage.nbytes, True, "a test")
+
+
+@pytest.mark.parametrize("meet", ["wait", "queue"])
+def test_what_another_thread_queues_meanwhile_is_not_forgotten(storage: Storage, meet: str) -> None:
+    late = Work(over=False)
+    started: list[bool] = []
+
+    def meanwhile() -> None:
+        if not started:
+            started.append(True)
+            in_another_thread(lambda: storage.queue(whole(storage), Use(late)))
+
+    storage.queue(whole(storage), Use(Work(meanwhile)))
+    if meet == "wait":
+        storage.wait(0, 64, writes=True)
+    else:
+        storage.queue(whole(storage), Use(Work()))
+    assert started and not late.waited
+    storage.wait(0, 64, writes=True)
+    assert late.waited and not storage.has_queued
+
+
+class Looked(Access):
+    """An open view that does ``meanwhile`` when another one is compared with it."""
+
+    meanwhile: Callable[[], object]
+
+    def refuse(self, start: int, stop: int, writes: bool, what: str) -> None:
+        meanwhile, type(self).meanwhile = type(self).meanwhile, lambda: None
+        meanwhile()
+        super().refuse(start, stop, writes, what)
+
+
+def test_of_two_conflicting_views_one_opens(storage: Storage) -> None:
+    first, second = Access(0, 32, True, "the first"), Access(0, 32, True, "the second")
+    outcome: list[object] = []
+
+    def open_second() -> None:
+        try:
+            storage.open_view(second)
+        except HostAccessError as error:
+            outcome.append(error)
+        else:
+            outcome.append(second)
+
+    threads: list[threading.Thread] = []
+    Looked.meanwhile = lambda: threads.append(in_another_thread(open_second, seconds=0.1))
+    apart = Looked(32, 64, True, "a view of other bytes")
+    storage.open_view(apart)
+    storage.open_view(first)
+    threads[0].join()
+    assert isinstance(outcome[0], HostAccessError)
+    for view in (first, apart):
+        storage.close_view(view)
