@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import MemRefType, NoneAttr, StridedLayoutAttr
 from xdsl.ir import Attribute
 
 from landbridge.errors import CodegenError
+from landbridge.ir.types import SpaceAttr
 
 
 def strides_and_offset(memref: MemRefType[Attribute]) -> tuple[tuple[int, ...], int]:
@@ -29,6 +30,19 @@ def strides_and_offset(memref: MemRefType[Attribute]) -> tuple[tuple[int, ...], 
     if offset is None or any(s is None for s in strides):
         raise CodegenError(f"{memref}: dynamic strides or offset; kernels are compiled for static layouts")
     return tuple(s for s in strides if s is not None), offset
+
+
+def is_row_table(memref: MemRefType[Attribute]) -> bool:
+    """Whether an operand is passed by its row table (``landbridge.executable.abi``): a memref of rows and columns.
+
+    Raises CodegenError for one in an n-D scope of another form.
+    """
+    if not isinstance(memref.memory_space, SpaceAttr):
+        return False
+    shape = memref.get_shape()
+    if len(shape) != 2 or min(shape) < 0 or not isinstance(memref.layout, NoneAttr):
+        raise CodegenError(f"{memref}: an operand in an n-D scope must be static rows of columns; lower it first")
+    return True
 
 
 def _row_major(shape: Sequence[int]) -> tuple[int, ...]:

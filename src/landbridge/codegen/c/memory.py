@@ -11,23 +11,26 @@ from xdsl.ir import Operation, SSAValue
 from landbridge.codegen.c import lanes
 from landbridge.codegen.c.emitter import Emitter, Printer
 from landbridge.codegen.c.types import Kind, kind_of
-from landbridge.codegen.layout import strides_and_offset
+from landbridge.codegen.layout import is_row_table, strides_and_offset
 from landbridge.errors import CodegenError
 
 
 def address(e: Emitter, ref: SSAValue, indices: Sequence[SSAValue]) -> str:
     """The pointer to an element."""
-    kind = ref.type
+    kind, pointer = ref.type, e.names[ref]
     if not isinstance(kind, MemRefType):
         raise CodegenError(f"{kind} is no memref")
-    strides, offset = strides_and_offset(kind)
+    if is_row_table(kind):
+        row, *indices = indices
+        pointer = f"{pointer}[{e.names[row]}]"
+    strides, offset = ((1,), 0) if is_row_table(kind) else strides_and_offset(kind)
     terms = [
         name if stride == 1 else f"{name} * {stride}"
         for name, stride in zip((e.names[i] for i in indices), strides, strict=True)
         if name != "0"
     ]
     total = " + ".join([*terms, *([str(offset)] if offset else [])])
-    return f"({e.names[ref]} + ({total}))" if total else e.names[ref]
+    return f"({pointer} + ({total}))" if total else pointer
 
 
 def _load(e: Emitter, op: Operation) -> None:

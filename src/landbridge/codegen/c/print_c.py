@@ -20,7 +20,7 @@ from landbridge.codegen.c import arith, control, memory, vector
 from landbridge.codegen.c.emitter import Emitter, Printer, Unit
 from landbridge.codegen.c.types import kind_of
 from landbridge.codegen.functions import IN_PLACE_ATTRIBUTE, callees, is_kernel
-from landbridge.codegen.layout import strides_and_offset
+from landbridge.codegen.layout import is_row_table, strides_and_offset
 from landbridge.errors import CodegenError
 
 PRINTERS: dict[type[Operation], Printer] = {
@@ -107,6 +107,8 @@ def _function(unit: Unit, function: func.FuncOp, names: Mapping[str, str]) -> st
 
 def _parameter(unit: Unit, kind: Attribute, qualifier: str) -> str:
     if isinstance(kind, MemRefType):
+        if is_row_table(kind):
+            return f"{kind_of(kind.element_type).scalar} *const *{qualifier}"
         strides_and_offset(kind)  # raises unless it is static
         return f"{kind_of(kind.element_type).scalar} *{qualifier}"
     return f"const {unit.kind(kind).text} "

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from landbridge.codegen.llvm.memory import View
 
 
+#: The metadata of ``!invariant.load``.
+UNCHANGING = "!1"
+
+
 class ModuleState:
     """What the functions of one LLVM module share: type spellings, declarations, helper functions."""
 
@@ -23,7 +27,7 @@ class ModuleState:
         self.isa = isa
         self.declarations: dict[str, str] = {}
         self.helpers: dict[str, str] = {}
-        self.metadata: list[str] = ['!0 = !{!"llvm.loop.unroll.full"}']
+        self.metadata: list[str] = ['!0 = !{!"llvm.loop.unroll.full"}', f"{UNCHANGING} = !{{}}"]
         # By identity: hashing a vector type walks it, and types are shared objects in practice. The type
         # itself is kept, so that no other object can take its id.
         self._types: dict[int, tuple[Attribute, str]] = {}

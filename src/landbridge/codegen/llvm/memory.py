@@ -8,8 +8,8 @@ from xdsl.dialects import memref, vector
 from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from landbridge.codegen.layout import strides_and_offset
-from landbridge.codegen.llvm.emitter import Emitter, Printer
+from landbridge.codegen.layout import is_row_table, strides_and_offset
+from landbridge.codegen.llvm.emitter import UNCHANGING, Emitter, Printer
 from landbridge.codegen.llvm.types import (
     element_bytes,
     extent_bytes,
@@ -23,10 +23,14 @@ from landbridge.errors import CodegenError
 
 
 class View:
-    """How a memref type is addressed; ``element`` is its type in memory, where an i1 is a byte of 0 or 1."""
+    """How a memref type is addressed; ``element`` is its type in memory, where an i1 is a byte of 0 or 1.
+
+    The strides and the offset of one in rows are those within a row.
+    """
 
     def __init__(self, kind: MemRefType[Attribute]) -> None:
-        self.strides, self.offset = strides_and_offset(kind)
+        self.in_rows = is_row_table(kind)
+        self.strides, self.offset = ((1,), 0) if self.in_rows else strides_and_offset(kind)
         scalar = scalar_type(kind.element_type)
         self.is_bool = scalar == "i1"
         self.element = "i8" if self.is_bool else scalar
@@ -49,9 +53,26 @@ def address(e: Emitter, ref: SSAValue, indices: Sequence[SSAValue], in_bounds: b
     loop are the same values for all its accesses; equal sums are emitted once per region.
     """
     view = _view(e, ref.type)
-    constant = view.offset
+    pointer = e.names[ref]
+    if view.in_rows:
+        row, *indices = indices
+        slot = _element(e, pointer, "ptr", [row], (1,), 0, in_bounds)
+        pointer = e.once(f"load ptr, ptr {slot}, align 8, !invariant.load {UNCHANGING}")
+    return _element(e, pointer, view.element, indices, view.strides, view.offset, in_bounds), view
+
+
+def _element(
+    e: Emitter,
+    pointer: str,
+    element: str,
+    indices: Sequence[SSAValue],
+    strides: Sequence[int],
+    constant: int,
+    in_bounds: bool,
+) -> str:
+    """The pointer to one of the elements from ``pointer`` on."""
     terms: list[tuple[int, str, int]] = []
-    for index, stride in zip(indices, view.strides, strict=True):
+    for index, stride in zip(indices, strides, strict=True):
         name = e.names[index]
         if name[0] != "%":
             constant += int(name) * stride
@@ -66,13 +87,12 @@ def address(e: Emitter, ref: SSAValue, indices: Sequence[SSAValue], in_bounds: b
         total = term if not total else e.once(f"add nsw i64 {total}, {term}")
     # Nothing is known of an index under a mask, nor of the pointer before a constant is added: no inbounds.
     inside = "inbounds " if in_bounds and not (total and constant) else ""
-    opcode = f"getelementptr {inside}{view.element}, ptr"
-    pointer = e.names[ref]
+    opcode = f"getelementptr {inside}{element}, ptr"
     if total:
         pointer = e.once(f"{opcode} {pointer}, i64 {total}")
     if constant:
         pointer = e.once(f"{opcode} {pointer}, i64 {constant}")
-    return pointer, view
+    return pointer
 
 
 def _load(e: Emitter, op: Operation) -> None:

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import FunctionType, IndexType, MemRefType, VectorTyp
 from xdsl.ir import Attribute, Operation
 
 from landbridge.codegen.functions import IN_PLACE_ATTRIBUTE, is_kernel
+from landbridge.codegen.layout import is_row_table
 from landbridge.codegen.llvm import arith, casts, control, math, memory, vector
 from landbridge.codegen.llvm.emitter import Emitter, ModuleState, Printer
 from landbridge.codegen.llvm.isa import Isa
@@ -67,8 +68,10 @@ def _function(state: ModuleState, function: func.FuncOp) -> str:
 def _param(state: ModuleState, kind: Attribute, restricted: bool) -> str:
     if not isinstance(kind, MemRefType):
         return state.type(kind)
-    align = element_bytes(kind.element_type)
     noalias = "noalias " if restricted else ""
+    if is_row_table(kind):
+        return f"ptr {noalias}nocapture readonly dereferenceable({max(8 * kind.get_shape()[0], 1)}) align 8"
+    align = element_bytes(kind.element_type)
     nbytes = extent_bytes(kind)
     reach = f"dereferenceable({nbytes}) " if nbytes else ""
     return f"ptr {noalias}nocapture {reach}align {align}"

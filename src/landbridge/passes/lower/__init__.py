@@ -1,6 +1,6 @@
 """Lowering: PrimFuncs (``linalg`` on memrefs) to the structured form that code generators share.
 
-For a CPU a lowered function takes the PrimFunc's memrefs, flattened or as rows, and ``begin, end``: the tasks to do, of the
+For a CPU a lowered function takes the PrimFunc's memrefs, flat or in rows, and ``begin, end``: the tasks to do, of the
 number its attribute ``lb.tasks`` states. For a target with a grid of workgroups it holds launches: see ``grid``.
 """
 

@@ -56,9 +56,10 @@ def is_past_the_end(last: int, ty: Attribute) -> bool:
     return _row(last) >= rows or last - _row(last) * PITCH >= element_count(columns)
 
 
-def lowered_type(ty: MemRefType[Any]) -> MemRefType[Any]:
-    """The type of a lowered function's operand: its elements by number, or by row and column."""
+def lowered_type(ty: Attribute) -> MemRefType[Any]:
+    """The type of a lowered function's operand, a memref: its elements by number, or by row and column."""
     separators = separators_of(ty)
+    assert isinstance(ty, MemRefType)
     if not separators:
         return MemRefType(ty.element_type, [element_count(shape_of(ty))], memory_space=ty.memory_space)
     assert isinstance(ty.memory_space, SpaceAttr)
