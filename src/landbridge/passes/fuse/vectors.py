@@ -9,9 +9,9 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 
 from landbridge.ir.stages import Generic, Operand, view_generic
-from landbridge.ir.types import shape_of
 from landbridge.passes.fuse.accesses import follows, input_count
 from landbridge.passes.lower.access import linear_index
+from landbridge.passes.lower.rows import index_strides
 
 #: A body of this cost may run on scalars: the access that forces it costs as much.
 LIGHT = 8
@@ -59,8 +59,8 @@ def _has_lane(stage: Generic, accesses: Iterable[tuple[SSAValue, AffineMap]]) ->
     found = list(accesses)
     if all(follows(m) for _, m in found):
         return True
-    indices = [linear_index(m, shape_of(b.type)) for b, m in found]
-    written = [linear_index(o.map, shape_of(o.buffer.type)) for o in stage.outs]
+    indices = [linear_index(m, index_strides(b.type)) for b, m in found]
+    written = [linear_index(o.map, index_strides(o.buffer.type)) for o in stage.outs]
     return any(
         extent > 1
         and all(w.coeff(d) == 1 for w in written)
