@@ -60,14 +60,19 @@ class IRModule:
         return self.targets[self.vdevices[vdevice].target]
 
     def add_constant(self, array: np.ndarray[Any, Any], hint: str = "c") -> str:
-        """Put ``array`` into the table (a read-only view of it, C-contiguous) and return its symbol."""
-        stem = "".join(c if c.isalnum() or c == "_" else "_" for c in hint) or "c"
-        symbol, n = stem, 0
-        while symbol in self.constants:
-            n += 1
-            symbol = f"{stem}_{n}"
+        """Put ``array`` into the table (a read-only view of it, C-contiguous) and return its symbol.
+
+        The same memory under the same hint has one symbol.
+        """
         table_array = np.ascontiguousarray(array).reshape(array.shape).view()
         table_array.flags.writeable = False
+        stem = symbol = symbol_name(hint)
+        n = 0
+        while symbol in self.constants:
+            if _is_same(self.constants[symbol], table_array):
+                return symbol
+            n += 1
+            symbol = f"{stem}_{n}"
         self.constants[symbol] = table_array
         return symbol
 
@@ -92,6 +97,16 @@ class IRModule:
         except Exception as error:  # xdsl has its own ParseError, and others where it did not expect the text
             raise ParseError(f"the IR text does not parse: {error}") from error
         return IRModule(op, targets, vdevices, dict(constants or {}))
+
+
+def symbol_name(name: str) -> str:
+    """The symbol that a constant called ``name`` gets, a number behind it apart where others have it too."""
+    return "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "c"
+
+
+def _is_same(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
+    """Whether two C-contiguous arrays are one."""
+    return (a.ctypes.data, a.shape, a.dtype) == (b.ctypes.data, b.shape, b.dtype)
 
 
 # The bytes of text that is not ASCII, which xdsl prints escaped and reads back as bytes; "\\\\" is one backslash.

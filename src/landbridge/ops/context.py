@@ -24,7 +24,13 @@ class OpContext:
     """One node while it is imported: a GraphBuilder, the operator's name, opset and attributes."""
 
     def __init__(
-        self, g: GraphBuilder, op_type: str, opset: int, attributes: Mapping[str, Any], outputs: int = 1
+        self,
+        g: GraphBuilder,
+        op_type: str,
+        opset: int,
+        attributes: Mapping[str, Any],
+        outputs: int = 1,
+        names: Mapping[int, str] | None = None,
     ) -> None:
         self.g = g
         self.op_type = op_type
@@ -32,6 +38,8 @@ class OpContext:
         self.attributes = attributes
         #: How many outputs the node uses, up to the last one with a name.
         self.outputs = outputs
+        #: Names of the operands that are arrays, by ``id``.
+        self.names = names or {}
 
     # What operands are.
 
@@ -48,8 +56,8 @@ class OpContext:
         return dtype_name(x.dtype) if isinstance(x, np.ndarray) else dtype_of(x.type)
 
     def value(self, x: Operand) -> SSAValue:
-        """The operand as a value of the graph; a constant goes into the constant table."""
-        return self.g.constant(x, self.g.node or "c") if isinstance(x, np.ndarray) else x
+        """The operand as a value of the graph; a constant goes into the constant table, under its own name."""
+        return self.g.constant(x, self.names.get(id(x)) or self.g.node) if isinstance(x, np.ndarray) else x
 
     def constant(self, x: Operand | None, what: str) -> Array:
         """The operand as an ndarray; UnsupportedOperatorError when it is only known when the model runs."""

@@ -11,13 +11,14 @@ from dataclasses import replace
 
 from xdsl.dialects import func, linalg, memref
 from xdsl.dialects.builtin import MemRefType, StringAttr, SymbolRefAttr, UnitAttr
-from xdsl.ir import BlockArgument, OpResult, SSAValue
+from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge.ir.graph_ops import CallOp, ViewOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.stages import Operand, is_identity, view_generic
-from landbridge.ir.types import SpaceAttr, item_bytes, nbytes_of
+from landbridge.ir.types import SpaceAttr, VDeviceAttr, item_bytes, nbytes_of
+from landbridge.passes.bufferize import VDEVICE
 from landbridge.passes.fold import drop_unused
 from landbridge.passes.lifetimes import Lifetime, lifetimes, root, steps
 from landbridge.passes.registry import register_pass
@@ -93,7 +94,7 @@ def _share(op: CallOp, source: SSAValue, target: SSAValue, step: int, lives: dic
     readers = sum(root(v) is old for v in op.inputs)
     if len(sizes) != 1 or readers != 1 or lives[old].last != step or lives[new].first != step:
         return False
-    if _vdevice(old) != _vdevice(new, default=_vdevice(old)):
+    if _vdevice(old) != _vdevice(new):
         return False
     if isinstance(old.type, MemRefType) and isinstance(old.type.memory_space, SpaceAttr) and old.type != new.type:
         return False  # rows are not in line: one shape cannot be seen as another
@@ -108,8 +109,9 @@ def _share(op: CallOp, source: SSAValue, target: SSAValue, step: int, lives: dic
     return True
 
 
-def _vdevice(value: SSAValue, default: object = None) -> object:
-    return value.owner.attributes.get("lb.vdevice") if isinstance(value, OpResult) else default
+def _vdevice(value: SSAValue) -> Attribute:
+    """Where a buffer is; inputs and outputs are in ordinary memory of vdevice 0."""
+    return value.owner.attributes[VDEVICE] if isinstance(value, OpResult) else VDeviceAttr.of()
 
 
 def _become_view(gone: SSAValue, kept: SSAValue) -> None:

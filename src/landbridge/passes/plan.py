@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeAlias
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
@@ -86,6 +87,10 @@ class _Scope:
         ]
 
 
+#: The buffers of one storage, and their places in it.
+_Storage: TypeAlias = tuple[Sequence[_Alloc], _Solution]
+
+
 @register_pass("plan")
 def plan(module: IRModule) -> None:
     """Replace allocations by places in storages, which belong to one vdevice and one scope each.
@@ -155,12 +160,12 @@ def _check_each(scope: _Scope) -> None:
             )
 
 
-def _solve(scope: _Scope) -> Iterator[tuple[Sequence[_Alloc], _Solution]]:
+def _solve(scope: _Scope) -> Iterator[_Storage]:
     """The storages of a scope, each with the buffers that it holds."""
     if scope.kind.ndim == 1:
         yield scope.allocs, _in_bytes(scope)
     elif scope.kind.ndim == 2:
-        yield scope.allocs, _in_rows(scope)
+        yield from _in_rows(scope)
     else:
         yield from _in_objects(scope)
 
@@ -175,35 +180,51 @@ def _in_bytes(scope: _Scope) -> _Solution:
         for name, alloc in zip(scope.names, scope.allocs, strict=True)
     ]
     found = planner.plan(buffers, _least(scope.free, kind.max_bytes))
-    return _Solution(
-        _round_up(found.peak, kind.size_multiple), _offsets(scope, found), found.lower_bound, found.proved_optimal
-    )
+    offsets = tuple(found.offsets[name] for name in scope.names)
+    return _Solution(_round_up(found.peak, kind.size_multiple), offsets, found.lower_bound, found.proved_optimal)
 
 
-def _in_rows(scope: _Scope) -> _Solution:
-    """Buffers take whole rows, all as wide as the widest needs."""
-    kind = scope.kind
-    extents = [_extents(alloc) for alloc in scope.allocs]
-    widths = [width * item_bytes(a.op.memref.type) for a, (_, width) in zip(scope.allocs, extents, strict=True)]
-    row = _round_up(max(widths), kind.row_alignment)
+def _in_rows(scope: _Scope) -> list[_Storage]:
+    """Buffers take whole rows: of one storage with rows for the widest, or of one for each width if that is less."""
+    of_width: dict[int, list[int]] = {}
+    for number, alloc in enumerate(scope.allocs):
+        width = _extents(alloc)[-1] * item_bytes(alloc.op.memref.type)
+        of_width.setdefault(_round_up(width, scope.kind.row_alignment), []).append(number)
+    apart = [_rows(scope, members, width) for width, members in of_width.items()]
+    together = [_rows(scope, list(range(len(scope.allocs))), max(of_width))]
+    best = min(together, apart, key=_nbytes)
+    free = _least(scope.free, None if len(best) > 1 else scope.kind.max_bytes)
+    if free is not None and _nbytes(best) > free:
+        rows = ", ".join(f"{found.shape[0]} rows of {found.shape[1]} bytes" for _, found in best)
+        raise PlanError(
+            f"{rows} are needed at once, {_nbytes(best)} bytes, and {free} are free; place fewer tensors there, or "
+            "compile for smaller shapes"
+        )
+    return best
+
+
+def _nbytes(storages: Sequence[_Storage]) -> int:
+    return sum(found.nbytes for _, found in storages)
+
+
+def _rows(scope: _Scope, members: Sequence[int], width: int) -> _Storage:
+    """The buffers of these numbers in one storage of rows of ``width`` bytes."""
+    allocs = [scope.allocs[number] for number in members]
+    names = [scope.names[number] for number in members]
     buffers = [
-        alloc.buffer(name, rows, 1) for name, alloc, (rows, _) in zip(scope.names, scope.allocs, extents, strict=True)
+        alloc.buffer(name, math.prod(_extents(alloc)[:-1]), 1) for name, alloc in zip(names, allocs, strict=True)
     ]
-    capacity = _least(scope.free, kind.max_bytes)
-    try:
-        found = planner.plan(buffers, None if capacity is None else capacity // max(1, row))
-    except PlanError as error:
-        raise PlanError(f"counting rows of {row} bytes instead of bytes, {error}") from error
-    return _Solution(
-        nbytes=found.peak * row,
-        offsets=tuple(offset * row for offset in _offsets(scope, found)),
-        lower_bound=found.lower_bound * row,
+    found = planner.plan(buffers)
+    return allocs, _Solution(
+        nbytes=found.peak * width,
+        offsets=tuple(found.offsets[name] * width for name in names),
+        lower_bound=found.lower_bound * width,
         proved_optimal=found.proved_optimal,
-        shape=(found.peak, row),
+        shape=(found.peak, width),
     )
 
 
-def _in_objects(scope: _Scope) -> Iterator[tuple[Sequence[_Alloc], _Solution]]:
+def _in_objects(scope: _Scope) -> Iterator[_Storage]:
     """One storage for buffers of one type that are never in use together."""
     objects: list[list[_Alloc]] = []
     for alloc in sorted(scope.allocs, key=lambda a: a.life.first):
@@ -227,10 +248,6 @@ def _in_objects(scope: _Scope) -> Iterator[tuple[Sequence[_Alloc], _Solution]]:
 def _extents(alloc: _Alloc) -> tuple[int, ...]:
     """The extents of a buffer in its space, in elements."""
     return physical_shape(shape_of(alloc.op.memref.type), alloc.place.axis_separators)
-
-
-def _offsets(scope: _Scope, found: planner.Plan) -> tuple[int, ...]:
-    return tuple(found.offsets[name] for name in scope.names)
 
 
 def _least(*limits: int | None) -> int | None:

@@ -211,7 +211,9 @@ class Importer:
         if any(isinstance(x, Unknown) for x in inputs):
             return [UNKNOWN] * len(node.outputs)
         used = max((i + 1 for i, v in enumerate(node.outputs) if v.name), default=0)
-        context = OpContext(self.g, node.op_type, opset, attribute_values(node), used)
+        arrays = [(v, x) for v, x in zip(node.inputs, inputs, strict=True) if v and isinstance(x, np.ndarray)]
+        names = {id(x): str(v.name) for v, x in arrays}
+        context = OpContext(self.g, node.op_type, opset, attribute_values(node), used, names)
         try:
             result = handler(context, *inputs)
         except CompileError as error:

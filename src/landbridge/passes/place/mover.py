@@ -52,7 +52,7 @@ class _Mover:
     def constants(self) -> None:
         for op in self.block.ops:
             if isinstance(op, ConstantOp):
-                place = self.requests.of_tensor(op.symbol.root_reference.data)
+                place = self.requests.of_constant(op.symbol.root_reference.data)
                 if place is not None:
                     self.retype(op.result, place, op)
 
@@ -60,7 +60,7 @@ class _Mover:
         """Inputs arrive in ordinary memory; one that is wanted elsewhere is carried there once, for all its users."""
         first = self.block.first_op
         for argument, name in zip(self.block.args, io_names(self.module.main)[0], strict=True):
-            place = self.requests.of_tensor(name)
+            place = self.requests.of_input(name)
             if place is None or first is None or place == vdevice_of(argument.type):
                 continue
             op = self.crossing(argument, place, f"input {name}")

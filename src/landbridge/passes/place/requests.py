@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 from landbridge.errors import PlacementError, TargetError
 from landbridge.executable.executable import TensorSpec, VDevice
 from landbridge.ir.graph_ops import CallOp, HostCallOp
-from landbridge.ir.module import IRModule
+from landbridge.ir.module import IRModule, symbol_name
 from landbridge.ir.types import VDeviceAttr, dtype_of, shape_of
 from landbridge.passes.bufferize import io_names
 
@@ -55,9 +55,13 @@ class Requests:
         name = node_name(op)
         return next((place for pattern, place in self._places.items() if fnmatchcase(name, pattern)), VDeviceAttr.of())
 
-    def of_tensor(self, name: str) -> VDeviceAttr | None:
-        """The place of an input or constant, which is matched by its exact name alone."""
+    def of_input(self, name: str) -> VDeviceAttr | None:
+        """The place of an input, which is matched by its exact name alone."""
         return self._places.get(name)
+
+    def of_constant(self, symbol: str) -> VDeviceAttr | None:
+        """The place of a constant, which is matched by its exact name alone."""
+        return next((place for name, place in self._places.items() if symbol_name(name) == symbol), None)
 
 
 def request_places(module: IRModule, places: Places) -> None:
@@ -72,9 +76,10 @@ def request_places(module: IRModule, places: Places) -> None:
     if not places:
         return
     names = {node_name(op) for op in module.main.walk() if isinstance(op, CallOp | HostCallOp)}
-    tensors = {*io_names(module.main)[0], *module.constants}
+    inputs = io_names(module.main)[0]
     for pattern in places:
-        if pattern not in tensors and not any(fnmatchcase(name, pattern) for name in names):
+        named = pattern in inputs or symbol_name(pattern) in module.constants
+        if not named and not any(fnmatchcase(name, pattern) for name in names):
             some = ", ".join(sorted(names)[:8])
             raise PlacementError(
                 f"place={{{pattern!r}: {str(places[pattern])!r}}} matches no node, input or constant; "
