@@ -6,6 +6,7 @@ cache refers to owners weakly: an import is released when its owner dies, which 
 
 from __future__ import annotations
 
+import mmap
 import weakref
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from landbridge.device.space import HostPointer, Region, Space
 from landbridge.device.state import DeviceState
 from landbridge.errors import ZeroCopyError
 from landbridge.memory.allocators.base import round_up
+from landbridge.memory.host_array import byte_bounds
 from landbridge.memory.storage import Storage, host_device
 
 if TYPE_CHECKING:
@@ -85,15 +87,17 @@ def import_tensor(tensor: Tensor, device: Device) -> Tensor:
         raise ZeroCopyError(f"{tensor!r} is not memory of the host, which is what {device} can import")
     if tensor.axis_separators:
         raise ZeroCopyError(f"{tensor!r} lies in rows; {device} imports flat memory")
-    start, stop = tensor.byte_range
+    start, _ = tensor.byte_range
     storage, root = tensor.storage, _root(tensor)
-    first = storage.address + start
-    nbytes = min(round_up(max(stop - start, 1), _LINE), storage.nbytes - start)
+    first, last = _widened(device, tensor, root)
     access: AccessMode = "r" if tensor.readonly else "rw"
-    known = _import(device, root, first, nbytes, access)
+    known = _import(device, root, first, last - first, access)
     kind = device.memory_kind(known.space.scope)
     user = known.user()
-    held = Storage(Region(known.space), kind, nbytes, readonly=tensor.readonly, owner=(user, tensor))
+    skipped = storage.address + start - first
+    held = Storage(
+        Region(known.space, skipped), kind, last - first - skipped, readonly=tensor.readonly, owner=(user, tensor)
+    )
     if isinstance(root, Storage):
         root.add_export(user)
     return Tensor(held, tensor.dtype, tensor.shape, tensor.strides, tensor.byte_offset - start)
@@ -122,6 +126,38 @@ def _import(device: Device, root: object, address: int, nbytes: int, access: Acc
             if isinstance(root, Storage):
                 root.add_cache(known)
         return known
+
+
+def _widened(device: Device, tensor: Tensor, root: object) -> tuple[int, int]:
+    """The addresses of ``tensor``, widened to what ``device`` can import as far as its owner has the bytes.
+
+    Drivers import whole pages (``import_alignment``) or cache lines. What cannot be widened stays as it is, for the
+    device to say why it does not take it.
+    """
+    storage = tensor.storage
+    first, last = (storage.address + end for end in tensor.byte_range)
+    step = max(kind.import_alignment for kind in device.memory_kinds.values())
+    low, high = _owned(storage, root)
+    wide = first // step * step, round_up(max(last, first + 1), step)
+    if low <= wide[0] and wide[1] <= high:
+        return wide
+    return first, min(round_up(max(last, first + 1), _LINE), max(high, last))
+
+
+def _owned(storage: Storage, root: object) -> tuple[int, int]:
+    """The addresses that live as long as ``root`` does; memory of ours and mappings are whole pages."""
+    start, stop = storage.address, storage.address + storage.nbytes
+    paged = root is storage and storage.owner is None
+    if isinstance(root, np.ndarray):
+        start, stop = byte_bounds(root)
+    elif root is not storage:
+        try:
+            whole = np.frombuffer(root, np.uint8)  # type: ignore[call-overload]
+        except (BufferError, TypeError, ValueError):
+            return start, stop
+        start, stop = byte_bounds(whole)
+        paged = isinstance(root.obj if isinstance(root, memoryview) else root, mmap.mmap)
+    return (start // mmap.PAGESIZE * mmap.PAGESIZE, round_up(stop, mmap.PAGESIZE)) if paged else (start, stop)
 
 
 def _root(tensor: Tensor) -> object:
