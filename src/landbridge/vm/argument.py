@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from landbridge.device.protocols import MemoryImport
 from landbridge.dtypes import dtype_name
 from landbridge.errors import HostViewError, InputError, LandbridgeError, ZeroCopyError
 from landbridge.memory.host_array import address_of
+from landbridge.memory.imports import import_tensor
+from landbridge.memory.storage import host_device
 from landbridge.tensor import Tensor, from_dlpack
 from landbridge.vm.home import Home
 from landbridge.vm.slot import Slot
@@ -71,14 +74,47 @@ def _on_device(slot: Slot, home: Home, value: Any) -> tuple[int, object]:
     way_out = f"pass tensor.to_device({str(home.device)!r})"
     if slot.is_input:
         way_out += ", or let set_input copy it"
+    value = _imported(slot, home, value) if slot.for_kernels else value
     if not isinstance(value, Tensor):
         raise ZeroCopyError(f"{slot}: a {type(value).__name__} is not in {home}; {way_out}")
     _check_fit(slot, value.shape, value.dtype)
-    if value.device != home.device or value.scope != home.kind.scope:
+    if value.device != home.device or (value.scope != home.kind.scope and not slot.for_kernels):
         raise ZeroCopyError(f"{slot}: {value!r} is not in {home}; {way_out}")
+    if slot.for_kernels:
+        _check_for_kernels(slot, home, value, way_out)
     if value.readonly and not slot.is_input:
         raise ZeroCopyError(f"{slot}: {value!r} is read-only, the run would write it; pass a new tensor")
     return slot.place(value), value
+
+
+def _imported(slot: Slot, home: Home, value: Any) -> Any:
+    """``value`` on the device, imported where it is memory of the host and the device can use that in place."""
+    if not isinstance(value, Tensor):
+        if not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
+            return value
+        if isinstance(value, np.ndarray):
+            _check_fit(slot, value.shape, _name_of(slot, value.dtype))
+            _check_native(slot, value.dtype)
+        value = Tensor.from_numpy_view(value) if isinstance(value, np.ndarray) else _from_producer(slot, value)
+    if value.device != host_device() or home.device.capability(MemoryImport) is None:
+        return value
+    _check_fit(slot, value.shape, value.dtype)
+    try:
+        return import_tensor(value, home.device)
+    except ZeroCopyError as error:
+        raise ZeroCopyError(f"{slot}: {error}") from error
+
+
+def _check_for_kernels(slot: Slot, home: Home, value: Tensor, way_out: str) -> None:
+    if not value.is_contiguous:
+        raise ZeroCopyError(f"{slot}: the elements of {value!r} are not dense, as kernels need them; pass a dense copy")
+    start = value.storage.live_region.byte_offset + value.byte_offset
+    alignment = value.storage.kind.offset_alignment
+    if start % alignment:
+        raise ZeroCopyError(
+            f"{slot}: {value!r} begins at byte {start} of its memory, and kernels of {home.device} take multiples of "
+            f"{alignment}; {way_out}"
+        )
 
 
 def _in_place(slot: Slot, address: int, contiguous: bool, readonly: bool) -> int:

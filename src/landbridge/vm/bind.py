@@ -17,7 +17,10 @@ from landbridge.tensor import Tensor
 from landbridge.vm.block import Block, RowBlock
 from landbridge.vm.builtins import find_builtin
 from landbridge.vm.code_image import LoadedImage
+from landbridge.vm.device_kernels import LoadedKernels
 from landbridge.vm.home import Home
+from landbridge.vm.kernel_buffers import KernelBuffers
+from landbridge.vm.kernel_step import BoundBuffer, Buffer, KernelStep
 from landbridge.vm.program import (
     BoundTensor,
     BranchStep,
@@ -75,7 +78,7 @@ class _Place:
 
 
 def bind_function(
-    function: Function, vdevices: Sequence[VDevice], images: Sequence[LoadedImage], memory: Memory
+    function: Function, vdevices: Sequence[VDevice], images: Sequence[LoadedImage | LoadedKernels], memory: Memory
 ) -> Program:
     """The Program of ``function``; raises BindError where its instructions do not fit each other or ``images``."""
     return _Binder(function, vdevices, images, memory).program(function.instructions)
@@ -83,9 +86,16 @@ def bind_function(
 
 class _Binder:
     def __init__(
-        self, function: Function, vdevices: Sequence[VDevice], images: Sequence[LoadedImage], memory: Memory
+        self,
+        function: Function,
+        vdevices: Sequence[VDevice],
+        images: Sequence[LoadedImage | LoadedKernels],
+        memory: Memory,
     ) -> None:
         self._vdevices, self._images, self._memory = vdevices, images, memory
+        self._on_devices = frozenset(n for n, image in enumerate(images) if isinstance(image, LoadedKernels))
+        self._outputs = range(len(function.inputs), len(function.inputs) + len(function.outputs))
+        self._buffers = KernelBuffers(vdevices, memory)
         specs = [*function.inputs, *function.outputs, *function.parameters]
         self._registers = {
             i: _Place(i, 0, _nbytes(spec.shape, spec.dtype), spec.shape, spec.dtype, name=spec.name)
@@ -95,7 +105,7 @@ class _Binder:
         self._first_parameter = self._io - len(function.parameters)
         self._records: list[int] = []
         self._arguments: list[int] = []
-        self._first_argument = _record_words(function.instructions)
+        self._first_argument = _record_words(function.instructions, self._on_devices)
         self._pointers: list[tuple[int, int]] = []
         self._places: list[list[tuple[int, int]]] = [[] for _ in specs]
         self._listing: list[Step] = []
@@ -111,7 +121,7 @@ class _Binder:
             places=tuple(map(tuple, self._places)),
             steps=tuple(steps),
             listed_steps=tuple(self._listing) if _has_moves(instructions) else (),
-            blocks=tuple(self._blocks),
+            blocks=(*self._blocks, self._buffers),
             needs_threads=self._needs_threads,
         )
 
@@ -127,10 +137,13 @@ class _Binder:
             start = len(self._records)
 
         for instruction in instructions:
-            if _is_native(instruction):
+            if _is_native(instruction, self._on_devices):
                 self._native(instruction, start)
                 continue
             close()
+            if isinstance(instruction, ins.Call):
+                self._launch(instruction, steps)
+                continue
             step, listed = self._host(instruction)
             steps.append(step)
             self._listing.append(listed)
@@ -165,7 +178,10 @@ class _Binder:
     def _call(self, call: ins.Call) -> None:
         if not 0 <= call.module < len(self._images):
             raise BindError(f"call of {call.function!r} in module {call.module} of {len(self._images)}")
-        address = self._images[call.module].address(call.function)
+        image = self._images[call.module]
+        if isinstance(image, LoadedKernels):
+            raise BindError(f"call of {call.function!r}, a kernel of {image.device}, among native instructions")
+        address = image.address(call.function)
         first = len(self._records)
         user = f"call {call.name or call.function!r}"
         places = [self._place(register) for register in call.args]
@@ -188,6 +204,37 @@ class _Binder:
                 self._listing[-1] = NativeStep(before, count + 1)
             case _:
                 self._listing.append(NativeStep(first, 1))
+
+    def _launch(self, call: ins.Call, steps: list[Step]) -> None:
+        """Append the launches of a call whose kernels a device runs; neighbours on one device join in one step."""
+        kernels = self._images[call.module]
+        assert isinstance(kernels, LoadedKernels)
+        user = f"call {call.name or call.function!r}"
+        sequence = kernels.image.functions.get(call.function)
+        if sequence is None or sequence.operands != len(call.args):
+            raise BindError(f"{user} does not fit the kernels of its module; compile the model again")
+        operands = [self._buffer(self._place(register), kernels, user) for register in call.args]
+        scratch = [self._buffers.scratch(kernels, call.module, number) for number in range(len(sequence.scratch))]
+        match steps:
+            case [*_, KernelStep(device=device) as step] if device == kernels.device:
+                pass
+            case _:
+                step = KernelStep(kernels.device)
+                steps.append(step)
+                self._listing.append(step)
+        step.add(kernels, sequence.launches, [*operands, *scratch])
+        if call.moves_bytes:
+            self._listing.append(MoveStep(call.name or call.function, call.moves_bytes, str(kernels.device)))
+
+    def _buffer(self, place: _Place, kernels: LoadedKernels, user: str) -> Buffer:
+        what = f"{user}: tensor {place.name!r}"
+        if isinstance(place.block, RowBlock):
+            raise BindError(f"{what} lies in rows, which kernels of {kernels.device} are not given; compile it again")
+        if place.block is not None:
+            return self._buffers.own(kernels, place.block, place.offset, place.nbytes, what)
+        register = cast(int, place.io)
+        self._buffers.check_offset(kernels, place.offset, what)
+        return BoundBuffer(register, place.offset, place.nbytes, register in self._outputs)
 
     def _branch(
         self, condition: _Place, then: Sequence[ins.Instruction], orelse: Sequence[ins.Instruction], start: int
@@ -387,21 +434,24 @@ def _has_moves(instructions: Sequence[ins.Instruction]) -> bool:
     return False
 
 
-def _is_native(instruction: ins.Instruction) -> bool:
+def _is_native(instruction: ins.Instruction, on_devices: frozenset[int]) -> bool:
+    """Whether it becomes records, or nothing: not what the host does itself, nor calls of modules ``on_devices``."""
     if isinstance(instruction, ins.If):
-        return all(map(_is_native, (*instruction.then, *instruction.orelse)))
+        return all(_is_native(inner, on_devices) for inner in (*instruction.then, *instruction.orelse))
+    if isinstance(instruction, ins.Call):
+        return instruction.module not in on_devices
     return not isinstance(instruction, ins.HostCall | ins.ToVDevice)
 
 
-def _record_words(instructions: Sequence[ins.Instruction]) -> int:
+def _record_words(instructions: Sequence[ins.Instruction], on_devices: frozenset[int]) -> int:
     """The words of records that ``instructions`` become; an If takes two records of its own where it is native."""
     words = 0
     for instruction in instructions:
         if isinstance(instruction, ins.Call):
-            words += RECORD_WORDS
+            words += RECORD_WORDS * (instruction.module not in on_devices)
         elif isinstance(instruction, ins.If):
-            words += _record_words(instruction.then) + _record_words(instruction.orelse)
-            words += 2 * RECORD_WORDS * _is_native(instruction)
+            words += _record_words(instruction.then, on_devices) + _record_words(instruction.orelse, on_devices)
+            words += 2 * RECORD_WORDS * _is_native(instruction, on_devices)
     return words
 
 

@@ -24,8 +24,8 @@ from landbridge.memory.storage import host_device
 from landbridge.memory.transfer import copy_tensor
 from landbridge.tensor import Tensor, empty
 from landbridge.vm.argument import as_array, as_tensor, borrow
-from landbridge.vm.code_image import load_image
-from landbridge.vm.executors import Execute, bind_program, executors
+from landbridge.vm.code_image import LoadedImage
+from landbridge.vm.executors import Execute, bind_program, executors, load_modules
 from landbridge.vm.home import Home
 from landbridge.vm.program_memory import ProgramMemory
 from landbridge.vm.slot import Lease, Slot
@@ -48,13 +48,14 @@ class BoundProgram:
     def __init__(self, executable: Executable, homes: Sequence[Home], threads: int, lock: Lock) -> None:
         function = executable.main
         self.memory = memory = ProgramMemory(executable, homes)
-        images = [load_image(module.image) for module in executable.modules]
+        images = load_modules(executable, homes)
         program = bind_program(executable, images, memory)
+        native = [image for image in images if isinstance(image, LoadedImage)]
         runtime, pool = 0, 0
         self.threads = threads if program.needs_threads else 1
-        if images:
-            runtime = runtime_address(images[0])
-            pool = pool_address(images[0], self.threads)
+        if native:
+            runtime = runtime_address(native[0])
+            pool = pool_address(native[0], self.threads)
         self._images = images
         self.lock = lock
         self._leases: list[Lease] = []
@@ -72,11 +73,14 @@ class BoundProgram:
             slot.is_small = memory.home(0).is_host and slot.nbytes <= _SMALL_BYTES
             if not memory.home(0).is_direct:
                 slot.home, slot.array_type = memory.home(0), None
+            if len(native) < len(images):  # what kernels are given is looked up by owner, not by address
+                slot.array_type, slot.is_small, slot.for_kernels = None, False, True
         #: Where arguments on a device take the way over the host; None where they never do.
         self.staging = Staging() if memory.home(0) is not homes[0] else None
+        registers = (*slots, *self.parameters)
         self._runners = [
-            executors(program, self.words, runtime, pool, lambda register: slots[register].owner),
-            executors(program, self.call_words, runtime, pool, lambda register: slots[register].call_owner),
+            executors(program, self.words, runtime, pool, lambda register: registers[register].owner),
+            executors(program, self.call_words, runtime, pool, lambda register: registers[register].call_owner),
         ]
         self.execute, self.execute_call = (plain for plain, _ in self._runners)
         #: The same with what they move told to the ledger; None when that is nothing.
@@ -336,7 +340,10 @@ def read_only(tensor: Tensor) -> Tensor:
 
 
 def _fill_zeros(tensor: Tensor) -> None:
-    if Staging.needs(tensor):
+    if tensor.storage.kind.host_access == "read_write" and not tensor.axis_separators:
+        with tensor.host_view("w") as array:
+            array.fill(0)
+    elif Staging.needs(tensor):
         zeros = np.zeros(tensor.shape, numpy_dtype(tensor.dtype))
         copy_tensor(tensor, Tensor.from_numpy_view(zeros), cause="zeros")
     else:

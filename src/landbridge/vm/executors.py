@@ -7,11 +7,14 @@ from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from landbridge.executable.executable import Executable
+from landbridge.errors import BindError
+from landbridge.executable.executable import CodeImage, Executable
 from landbridge.vm.bind import NotDirectError, bind_function
-from landbridge.vm.code_image import LoadedImage
-from landbridge.vm.home import ON_MISMATCH
+from landbridge.vm.code_image import LoadedImage, load_image
+from landbridge.vm.device_kernels import LoadedKernels, load_kernels
+from landbridge.vm.home import ON_MISMATCH, Home
 from landbridge.vm.interpreter import BoundTo, RunNative, run_steps
+from landbridge.vm.kernel_step import KernelStep
 from landbridge.vm.program import NativeStep, Program
 from landbridge.vm.program_memory import ProgramMemory
 
@@ -20,7 +23,30 @@ Execute = Callable[[], object]
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 
 
-def bind_program(executable: Executable, images: Sequence[LoadedImage], memory: ProgramMemory) -> Program:
+def load_modules(executable: Executable, homes: Sequence[Home]) -> list[LoadedImage | LoadedKernels]:
+    """The code of each module, for this CPU or on the device that its vdevices are bound to.
+
+    Raises BindError for kernels whose vdevices are on several devices, or on one that runs none.
+    """
+    loaded: list[LoadedImage | LoadedKernels] = []
+    for number, module in enumerate(executable.modules):
+        if isinstance(module.image, CodeImage):
+            loaded.append(load_image(module.image))
+            continue
+        places = zip(executable.vdevices, homes, strict=True)
+        bound = {str(home.device): home.device for place, home in places if place.target == number}
+        if len(bound) != 1:
+            raise BindError(
+                f"the kernels in {module.image.format} belong to vdevices on {', '.join(bound) or 'no device'}; bind "
+                "them to one"
+            )
+        loaded += [load_kernels(module.image, device) for device in bound.values()]
+    return loaded
+
+
+def bind_program(
+    executable: Executable, images: Sequence[LoadedImage | LoadedKernels], memory: ProgramMemory
+) -> Program:
     """The Program; where it may copy, memory that code cannot use in place is taken from the host instead."""
     while True:
         try:
@@ -49,5 +75,7 @@ def executors(
         case (NativeStep(first, count),) if function:
             address = words.buffer_info()[0] + first * words.itemsize
             return partial(function, ctypes.c_void_p(pool), ctypes.c_void_p(address), ctypes.c_int64(count)), listed
+        case (KernelStep() as step,):
+            return partial(step.run, bound_to), listed
         case steps:
             return partial(run_steps, steps, words, run_native, bound_to), listed

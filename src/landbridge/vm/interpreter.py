@@ -14,6 +14,7 @@ from landbridge.dtypes import dtype, numpy_dtype
 from landbridge.memory import ledger
 from landbridge.memory.transfer import copy_tensor
 from landbridge.tensor import Tensor
+from landbridge.vm.kernel_step import KernelStep
 from landbridge.vm.program import (
     BoundTensor,
     BranchStep,
@@ -28,8 +29,8 @@ from landbridge.vm.program import (
 
 #: Runs ``count`` records from an address.
 RunNative = Callable[[int, int], object]
-#: The Tensor that is bound to an input or output register.
-BoundTo = Callable[[int], Tensor]
+#: What is bound to the register of an input, output or parameter: a Tensor, or an array where code uses it in place.
+BoundTo = Callable[[int], Any]
 
 
 def run_steps(steps: Sequence[Step], words: array[int], run_native: RunNative, bound_to: BoundTo) -> None:
@@ -43,6 +44,8 @@ def run_steps(steps: Sequence[Step], words: array[int], run_native: RunNative, b
                 function([_array(arg, words) for arg in args], attributes)
             case CopyStep(src, dst):
                 _copy(step, src, dst, words, bound_to)
+            case KernelStep():
+                step.run(bound_to)
             case MoveStep(name, nbytes, device):
                 ledger.record_kernel_moves(nbytes, tensor=name, device=device)
             case BranchStep(condition, then, orelse):

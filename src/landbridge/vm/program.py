@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from landbridge.tensor import Tensor
 from landbridge.vm.builtins import Builtin
+from landbridge.vm.kernel_step import KernelStep
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class MoveStep:
     device: str
 
 
-Step = NativeStep | HostStep | CopyStep | BranchStep | MoveStep
+Step = NativeStep | HostStep | CopyStep | BranchStep | MoveStep | KernelStep
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ class Slot:
         "call_owner",
         "dtype",
         "end",
+        "for_kernels",
         "holder",
         "home",
         "is_input",
@@ -81,6 +82,8 @@ class Slot:
         self.call_owner: Any = None
         #: Where bound memory must be, when it is not the host's.
         self.home: Home | None = None
+        #: Whether kernels of a device are given the memory, which has to be dense then.
+        self.for_kernels = False
         #: Arrays of exactly this type need only fit: their memory is used in place.
         self.array_type: Any = np.ndarray
         #: Whether a call's new output is better taken from numpy than from the device's allocator.
@@ -113,7 +116,7 @@ class Slot:
 
     def place(self, tensor: Tensor) -> int:
         """The address of ``tensor``; for memory of a device, a number that is one within its Storage."""
-        if self.home is None:
+        if self.home is None or (tensor.storage.owner is not None and tensor.storage.kind.host_access != "none"):
             return tensor.data_address
         return (id(tensor.storage) << 64) + tensor.byte_offset
 

@@ -25,6 +25,7 @@ from landbridge.vm.builtins import Builtin
 from landbridge.vm.code_image import LoadedImage, load_image
 from landbridge.vm.home import bind_devices
 from landbridge.vm.interpreter import RunNative, run_steps
+from landbridge.vm.kernel_step import KernelStep
 from landbridge.vm.live_bytes import live_bytes
 from landbridge.vm.planned_memory import storages_of
 from landbridge.vm.program import BranchStep, CopyStep, HostStep, MoveStep, NativeStep, Program, Step
@@ -193,7 +194,7 @@ class _Tracer:
                 return replace(step, function=self._timed(function))
             case BranchStep(then=then, orelse=orelse):
                 return replace(step, then=tuple(map(self._traced, then)), orelse=tuple(map(self._traced, orelse)))
-            case NativeStep() | CopyStep() | MoveStep():
+            case NativeStep() | CopyStep() | MoveStep() | KernelStep():
                 return step
 
     def _timed(self, function: Builtin) -> Builtin:

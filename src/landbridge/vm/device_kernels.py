@@ -1,0 +1,52 @@
+"""Kernels that a device runs: images that its driver loads."""
+
+from __future__ import annotations
+
+import weakref
+
+from landbridge.device.attr import DeviceAttr
+from landbridge.device.device import Device
+from landbridge.device.protocols import DeviceModules
+from landbridge.errors import BindError
+from landbridge.executable.device_image import DeviceImage, check_device_image
+
+
+class LoadedKernels:
+    """A DeviceImage as ``device`` loaded it."""
+
+    __slots__ = ("__weakref__", "device", "image", "module")
+
+    def __init__(self, image: DeviceImage, device: Device, module: object) -> None:
+        self.image, self.device, self.module = image, device, module
+
+
+_loaded: weakref.WeakValueDictionary[tuple[int, Device], LoadedKernels] = weakref.WeakValueDictionary()
+
+
+def load_kernels(image: DeviceImage, device: Device) -> LoadedKernels:
+    """``image`` on ``device``; what is loaded there already, if it is.
+
+    Raises BindError when the device runs no kernels or lacks an extension they need, KernelBuildError with the
+    driver's log, ExecutableError when the image contradicts itself.
+    """
+    known = _loaded.get((id(image), device))
+    if known is not None:
+        return known
+    check_device_image(image)
+    api = device.capability(DeviceModules)
+    if api is None:
+        raise BindError(
+            f"the program has kernels in {image.format}, and {device} runs none; bind a device that does, as in "
+            'Session(exe, device="opencl:0"), or compile for target "llvm"'
+        )
+    features = device.attr(DeviceAttr.FEATURES)
+    missing = [name for name in image.requires if not isinstance(features, tuple) or name not in features]
+    if missing:
+        raise BindError(
+            f"the program's kernels need {', '.join(missing)}, which {device} does not have; compile for "
+            "Target.from_device of the device"
+        )
+    with device.state.submitting(f"a module of {len(image.functions)} functions"):
+        module = api.load_module(device.index, image.code, image.format, image.options)
+    made = _loaded[id(image), device] = LoadedKernels(image, device, module)
+    return made

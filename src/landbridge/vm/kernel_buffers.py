@@ -1,0 +1,93 @@
+"""Memory that kernels of a device are given: the program's own, its constants, and scratch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from landbridge.device.space import HostPointer, Region
+from landbridge.errors import BindError, ZeroCopyError
+from landbridge.executable.executable import VDevice
+from landbridge.executable.instructions import AllocStorage
+from landbridge.memory.storage import Storage, import_memory
+from landbridge.memory_kind import GLOBAL_SCOPE
+from landbridge.vm.block import Block, RowBlock
+from landbridge.vm.device_kernels import LoadedKernels
+from landbridge.vm.home import Home
+from landbridge.vm.kernel_step import OwnBuffer
+
+
+class Memory(Protocol):
+    """Where a program's own memory is."""
+
+    def home(self, vdevice: int) -> Home: ...
+    def storage(self, instruction: AllocStorage) -> Block | RowBlock: ...
+
+
+class KernelBuffers:
+    """The buffers of one program, kept for as long as it lives. Calls run one after another and share their scratch."""
+
+    def __init__(self, vdevices: Sequence[VDevice], memory: Memory) -> None:
+        self._vdevices, self._memory = vdevices, memory
+        self._scratch: dict[tuple[int, int], OwnBuffer] = {}
+        self._imports: dict[tuple[LoadedKernels, int], Storage] = {}
+        #: What regions in use stand on.
+        self.blocks: list[Block] = []
+
+    def own(self, kernels: LoadedKernels, block: Block, offset: int, nbytes: int, what: str) -> OwnBuffer:
+        """``nbytes`` bytes from ``offset`` on of ``block``; memory of the host is imported, once for each block.
+
+        Raises BindError where the device cannot use them.
+        """
+        if block.tensor is not None and block.tensor.device == kernels.device:
+            base = block.tensor.storage.live_region
+            start = base.byte_offset + block.tensor.byte_offset + offset
+            self.check_offset(kernels, start, what)
+            return OwnBuffer(Region(base.space, start), nbytes)
+        if block.address is None:
+            raise BindError(f"{what} is neither on {kernels.device} nor on the host; compile the model again")
+        key = (kernels, block.address)
+        storage = self._imports.get(key)
+        if storage is None:
+            try:
+                source = HostPointer(block.address, block.nbytes)
+                storage = import_memory(kernels.device, source, "rw", owner=block)
+            except ZeroCopyError as error:
+                raise BindError(
+                    f"{what}: the program was compiled for memory that host and device share, and {error}"
+                ) from error
+            self._imports[key] = storage
+        self.check_offset(kernels, offset, what)
+        return OwnBuffer(
+            Region(storage.live_region.space, storage.live_region.byte_offset + offset),
+            nbytes,
+            shared=not storage.kind.coherent,
+        )
+
+    def scratch(self, kernels: LoadedKernels, module: int, number: int) -> OwnBuffer:
+        """The scratch buffer ``number`` of calls of ``module``: as large as any of its functions needs."""
+        found = self._scratch.get((module, number))
+        if found is None:
+            sizes = [s.scratch[number] for s in kernels.image.functions.values() if number < len(s.scratch)]
+            block = self._memory.storage(AllocStorage(-1, max(sizes), self._place_of(module), 1))
+            if not isinstance(block, Block) or block.tensor is None:
+                raise BindError(f"scratch memory of kernels of {kernels.device} lies elsewhere; bind it one device")
+            self.blocks.append(block)
+            found = self._scratch[module, number] = self.own(kernels, block, 0, block.nbytes, "scratch memory")
+        return found
+
+    def check_offset(self, kernels: LoadedKernels, offset: int, what: str) -> None:
+        """Raise BindError for bytes that begin where no kernel argument may."""
+        alignment = kernels.device.memory_kind(GLOBAL_SCOPE).offset_alignment
+        if offset % alignment:
+            raise BindError(
+                f"{what} begins at byte {offset} of its memory; {kernels.device} takes multiples of {alignment}: "
+                "compile for Target.from_device of the device"
+            )
+
+    def _place_of(self, module: int) -> int:
+        """A vdevice of ``module`` in flat memory."""
+        for number, vdevice in enumerate(self._vdevices):
+            if vdevice.target == module and self._memory.home(number).kind.ndim == 1:
+                return number
+        raise BindError(f"no vdevice of the program belongs to module {module}; compile the model again")
