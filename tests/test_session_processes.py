@@ -154,6 +154,17 @@ cycle.append(cycle)
     )
 
 
+def test_memory_that_outlives_our_modules():
+    check(
+        python("""
+threading.kept = [lb.empty((n,), dtype="float32"), session(1, 1)]
+threading.kept += [threading.kept[1](np.zeros(n, np.float32))]
+# Python empties the modules that somebody holds in the reverse order of their import: ours, then `threading`.
+sys.held = [module for name, module in sys.modules.items() if name.startswith(("landbridge", "threading"))]
+""")
+    )
+
+
 # ---- fork
 
 
