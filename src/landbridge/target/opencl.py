@@ -38,6 +38,7 @@ def opencl_memory(options: Options) -> tuple[MemoryKind, ...]:
             max_binding_bytes=max_bytes,
             capacity=capacity,
             importable=unified and options["import-alignment"] != 0,
+            import_alignment=_integer(options, "import-alignment"),
         )
     ]
     svm = options["svm"]
@@ -54,6 +55,7 @@ def opencl_memory(options: Options) -> tuple[MemoryKind, ...]:
                 max_binding_bytes=max_bytes,
                 capacity=capacity,
                 importable=svm == "system",
+                import_alignment=_integer(options, "import-alignment"),
             )
         )
     if options["images"] is True:

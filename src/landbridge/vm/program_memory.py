@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.errors import BindError, InputError
+from landbridge.errors import BindError, InputError, ZeroCopyError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.executable.executable import Executable, TensorSpec, parameter_constant
 from landbridge.executable.instructions import AllocStorage, LoadConstant
 from landbridge.memory.allocators.base import round_up
 from landbridge.memory.host_array import address_of
+from landbridge.memory.imports import import_tensor
 from landbridge.memory.storage import allocate, host_device
 from landbridge.memory.transfer import copy_tensor
 from landbridge.physical_shape import physical_shape, row_bytes
@@ -63,13 +64,15 @@ class ProgramMemory:
         return self._block(tensor, instruction.vdevice)
 
     def constant(self, instruction: LoadConstant) -> Block | RowBlock:
-        """A constant: in the mapped file, no copy, unless its device cannot use that, or it must lie in rows that are
-        the device's own; then copied once, here."""
+        """A constant: in the mapped file, no copy, which a device imports; unless that cannot use it there, or it must
+        lie in rows that are the device's own: then copied once, here."""
         array, separators = self._constant(instruction.name), instruction.axis_separators
         home = self.homes[instruction.vdevice]
         if home.is_direct and home.kind.ndim == 1 and not separators:
             return Block(address_of(array), array.nbytes, None)
         source = tensor = Tensor.from_numpy_view(array)
+        if (imported := self._imported(source, home)) is not None and not separators:
+            return Block(None, imported.nbytes, imported)
         if not home.is_direct or home.kind.ndim > 1:
             try:
                 tensor = self.tensor(source.shape, source.dtype, instruction.vdevice, axis_separators=separators)
@@ -82,6 +85,17 @@ class ProgramMemory:
             return self._block(tensor, instruction.vdevice)
         physical = physical_shape(source.shape, separators)
         return RowBlock(tensor, physical[0], row_bytes(physical, source.dtype), home.is_direct)
+
+    def _imported(self, constant: Tensor, home: Home) -> Tensor | None:
+        """``constant`` where the file is mapped, for a device that can use it there; None where it cannot."""
+        if home.is_direct or not home.kind.importable or home.kind.ndim > 1 or not constant.size:
+            return None
+        try:
+            tensor = import_tensor(constant, home.device)
+        except ZeroCopyError:
+            return None
+        start = tensor.storage.live_region.byte_offset + tensor.byte_offset
+        return None if start % tensor.storage.kind.offset_alignment else tensor
 
     def parameter(self, spec: TensorSpec) -> Tensor:
         """The first value of a parameter: in the mapped file, no copy. Raises BindError when it does not fit."""
