@@ -21,8 +21,10 @@ class GridLimits:
     ``workgroup_size``: work-items of a workgroup (option ``max-workgroup-size``). ``workgroups``: workgroups along
     one dimension of a launch (``max-workgroups``). ``local_bytes``: memory that a workgroup shares
     (``local-memory-bytes``). ``core_vectors``: a workgroup is one thread's work on a CPU (``device-class=cpu``), so
-    that each work-item computes on vectors of ``vector_bits`` of which ``vector_registers`` fit. ``types`` are the
-    element types that can be computed on beside 32-bit ones.
+    that each work-item computes on vectors of ``vector_bits`` of which ``vector_registers`` fit. ``fast_local``: local
+    memory is faster than the caches of global memory (``dedicated-local-memory``). ``buffers``: those that one kernel
+    may take (``max-storage-buffers``). ``fp64``, ``int64`` and ``small_elements`` (8 and 16 bits): what can be
+    computed on beside numbers of 32 bits.
     """
 
     workgroup_size: int
@@ -31,6 +33,8 @@ class GridLimits:
     core_vectors: bool
     vector_bits: int
     vector_registers: int
+    fast_local: bool
+    buffers: int
     fp64: bool
     int64: bool
     small_elements: bool
@@ -53,6 +57,8 @@ def grid_limits(target: Target) -> GridLimits | None:
         core_vectors=options.get("device-class") == "cpu",
         vector_bits=number("vector-bits", 128),
         vector_registers=number("vector-registers", 16),
+        fast_local=bool(options.get("dedicated-local-memory", True)),
+        buffers=number("max-storage-buffers", 64),
         fp64=bool(options.get("fp64", False)),
         int64=bool(options.get("int64", True)),
         small_elements=bool(options.get("small-elements", True)),

@@ -70,6 +70,11 @@ class Code:
             found = self._constants[key] = op.results[0]
         return found
 
+    def hoist(self, op: Operation) -> SSAValue:
+        """``op`` at the head of the entry block, among the constants; its first result."""
+        self._constant_ops.append(op)
+        return op.results[0]
+
     def finish(self) -> None:
         """Put the constants at the head of the entry block."""
         first = self.entry.first_op

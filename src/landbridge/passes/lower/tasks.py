@@ -47,6 +47,17 @@ def emit_tasks(
     return _several(code, prim, nests, machine, buffers, begin, end)
 
 
+def fits_stack(prim: PrimView, nests: list[Nest]) -> bool:
+    """Whether what ``nests`` leave each other within a task fits the stack of its thread."""
+    count = math.prod(nests[0].dims[i].extent for i in range(shared_prefix(nests)))
+    return sum(nbytes_of(t.type) // count for t in _used_temporaries(prim, nests)) <= MAX_STACK_BYTES
+
+
+def _used_temporaries(prim: PrimView, nests: list[Nest]) -> set[SSAValue]:
+    used = {b for n in nests for b in (*(a.buffer for a in n.accesses()), *n.loaded())}
+    return used & set(prim.temporaries)
+
+
 def _grain(count: int, work: int) -> int:
     """Iterations handed out together, so that a task is worth its handling."""
     return max(1, min(count, TASK_WORK // max(work, 1)))
@@ -148,9 +159,9 @@ def _several(
     extents = [nests[0].dims[i].extent for i in range(length)]
     count = math.prod(extents)
     temporaries = set(prim.temporaries)
-    used = {b for n in nests for b in (*(a.buffer for a in n.accesses()), *n.loaded())} & temporaries
-    size = sum(nbytes_of(t.type) // count for t in used)
-    if size > MAX_STACK_BYTES:
+    used = _used_temporaries(prim, nests)
+    if not fits_stack(prim, nests):
+        size = sum(nbytes_of(t.type) // count for t in used)
         raise CodegenError(
             f"@{prim.function.sym_name.data} keeps {size} bytes between its stages; at most {MAX_STACK_BYTES} fit "
             "a task's stack: split the PrimFunc in two"

@@ -90,7 +90,7 @@ def local_memory(code: Code, element: Attribute, count: int) -> SSAValue:
 
 def _alloc(code: Code, element: Attribute, count: int, scope: str) -> SSAValue:
     ty = MemRefType(element, [max(count, 1)], memory_space=StringAttr(scope))
-    return code.add_op(memref.AllocOp([], [], ty))
+    return code.hoist(memref.AllocOp([], [], ty))
 
 
 def barrier(code: Code) -> None:

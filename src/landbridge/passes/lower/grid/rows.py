@@ -1,0 +1,216 @@
+"""A workgroup for each row: its work-items share what the row's stages leave each other, and reduce together.
+
+Rows are the iterations of loops that all nests of a PrimFunc share, or the points of one long reduction. Partial
+results meet in local memory as a tree (Harris, "Optimizing Parallel Reduction in CUDA", 2007).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import SSAValue
+
+from landbridge.ir.types import element_count, item_bytes, shape_of
+from landbridge.passes.lower.body import emit_body
+from landbridge.passes.lower.code import Code, Index
+from landbridge.passes.lower.emit import NestEmitter
+from landbridge.passes.lower.grid.launch import Item, Launcher, barrier, local_memory, power_of_two, unflatten
+from landbridge.passes.lower.grid.points import ONE, serial
+from landbridge.passes.lower.nest import Nest, Stage
+from landbridge.passes.lower.padding import identity
+from landbridge.passes.lower.prefix import shrink
+from landbridge.passes.lower.schedule import Schedule, combiner
+from landbridge.passes.lower.simplify import simplify
+
+#: Points of one nest, in a row, that are reduced one after the other by the whole workgroup.
+FEW_POINTS = 8
+#: The shortest reduction that is shared.
+MIN_SHARED = 32
+MAX_SIZE = 256
+
+
+@dataclass(frozen=True)
+class RowNest:
+    """A nest inside a row: ``bound`` are the dims that number the row."""
+
+    nest: Nest
+    bound: tuple[int, ...]
+
+    @property
+    def points(self) -> int:
+        """Points of one row."""
+        return math.prod(d.extent for i, d in enumerate(self.nest.dims) if i not in self.bound and not d.reduction)
+
+    @property
+    def length(self) -> int:
+        """Iterations of each point's reduction."""
+        return math.prod(d.extent for d in self.nest.dims if d.reduction)
+
+    @property
+    def shared(self) -> bool:
+        """Whether the workgroup reduces each point together."""
+        main = self.nest.reduction
+        return (
+            main is not None
+            and len(main.writes) == 1
+            and combiner(main) is not None
+            and self.points <= FEW_POINTS
+            and self.length >= MIN_SHARED
+        )
+
+    @property
+    def width(self) -> int:
+        """How many work-items find something to do."""
+        return self.length if self.shared else self.points
+
+
+def prefix_rows(nests: Sequence[Nest], length: int, shrunk: set[SSAValue]) -> list[RowNest]:
+    """Nests that share their first ``length`` loops; ``shrunk`` temporaries hold one row."""
+    bound = tuple(range(length))
+    return [RowNest(simplify(shrink(n, shrunk, length), keep=length), bound) for n in nests]
+
+
+def row_launch(
+    launcher: Launcher,
+    rows: Sequence[RowNest],
+    local: Mapping[SSAValue, int],
+    buffers: Mapping[SSAValue, SSAValue],
+) -> None:
+    """All rows. ``local`` temporaries, of so many elements, are a row's own; the others are in ``buffers``."""
+    first = rows[0]
+    extents = [first.nest.dims[d].extent for d in first.bound]
+    size = power_of_two(min(max(r.width for r in rows), MAX_SIZE), launcher.limits.workgroup_size)
+
+    def body(code: Code, item: Item) -> None:
+        memory = dict(buffers)
+        for temporary, count in local.items():
+            ty = temporary.type
+            assert isinstance(ty, MemRefType)
+            memory[temporary] = local_memory(code, ty.element_type, count)
+        at = unflatten(code, item.group, extents)
+        for number, row in enumerate(rows):
+            if number:
+                barrier(code)
+            env = dict(zip(row.bound, at, strict=True))
+            _Row(code, row, size, item.thread, memory, env).emit()
+
+    launcher.launch(math.prod(extents), size, body)
+
+
+def local_temporaries(temporaries: Sequence[SSAValue], rows: int, available: int) -> dict[SSAValue, int]:
+    """Those temporaries of which one row fits local memory, the smallest first, and its elements."""
+    found: dict[SSAValue, int] = {}
+    left = available - MAX_SIZE * 8  # the tree's own
+    for t in sorted(temporaries, key=lambda t: element_count(shape_of(t.type)) * item_bytes(t.type)):
+        count = element_count(shape_of(t.type)) // rows
+        left -= count * item_bytes(t.type) + 64
+        if left >= 0:
+            found[t] = count
+    return found
+
+
+class _Row:
+    """Emits one nest for one row."""
+
+    def __init__(
+        self,
+        code: Code,
+        row: RowNest,
+        size: int,
+        thread: SSAValue,
+        buffers: Mapping[SSAValue, SSAValue],
+        env: dict[int, Index],
+    ) -> None:
+        self._code, self._row, self._size, self._thread = code, row, size, thread
+        self._sched: Schedule = serial(row.nest, row.bound)
+        self._emitter = NestEmitter(code, row.nest, self._sched, buffers, env)
+        self._extents = [row.nest.dims[d].extent for d in self._sched.outer]
+
+    def emit(self) -> None:
+        code, points = self._code, self._row.points
+
+        def point(p: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+            self._set(p)
+            if self._row.shared:
+                self._shared()
+            else:
+                self._emitter.tile(ONE)
+            return []
+
+        if self._row.shared and points == 1:
+            self._set(0)
+            self._shared()
+        elif self._row.shared:
+            code.loop(0, points, 1, [], point)
+        elif points <= self._size:
+            code.when(code.inside(self._thread, points), lambda: _ignore(point(self._thread, [])))
+        else:
+            code.loop(self._thread, points, self._size, [], point)
+
+    def _set(self, p: Index) -> None:
+        self._emitter.env.update(zip(self._sched.outer, unflatten(self._code, p, self._extents), strict=True))
+
+    def _shared(self) -> None:
+        """Reduce the point that is set, together, and let one work-item do what follows."""
+        code, main = self._code, self._row.nest.reduction
+        assert main is not None and main.inits[0] is not None
+        partial = self._partial(main)
+        element = main.writes[0].element
+        start = code.constant(main.inits[0], element)
+        shared = local_memory(code, element, self._size)
+        code.store(partial, shared, self._thread)
+        step = self._size // 2
+        while step:
+            barrier(code)
+            code.when(code.inside(self._thread, step), lambda: self._fold(main, shared, step))  # noqa: B023
+            step //= 2
+
+        def last() -> None:
+            value = self._combined(main, start, code.load(shared, 0, element))
+            self._emitter.operands.forget()
+            self._emitter.point(ONE, 0, 0, {(0, 0, 0, 0): value})
+
+        code.when(code.inside(self._thread, 1), last)
+        if self._row.points > 1:
+            barrier(code)
+
+    def _partial(self, main: Stage) -> SSAValue:
+        """What this work-item's share of the iterations gives."""
+        code, row, operands = self._code, self._row, self._emitter.operands
+        extents = [row.nest.dims[d].extent for d in self._sched.inner]
+        combine = combiner(main)
+        assert combine is not None
+        start = code.constant(identity(combine, main.writes[0].element), main.writes[0].element)
+
+        def turn(k: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
+            self._emitter.env.update(zip(self._sched.inner, unflatten(code, k, extents), strict=True))
+            operands.forget()
+            reads = [None if r is None else operands.read(r, ONE, 0, 0) for r in main.reads]  # type: ignore[arg-type]
+
+            def index(d: int) -> Index:
+                return operands.index(main.dims[d], ONE, 0, 0)
+
+            values = emit_body(code, main, [*reads, *carried], 1, index, operands.buffers, reassociate=True)
+            operands.forget()
+            return values
+
+        (value,) = code.loop(self._thread, row.length, self._size, [start], turn)
+        return value
+
+    def _fold(self, main: Stage, shared: SSAValue, step: int) -> None:
+        code, element = self._code, main.writes[0].element
+        mine = code.load(shared, self._thread, element)
+        other = code.load(shared, code.add(self._thread, step), element)
+        code.store(self._combined(main, mine, other), shared, self._thread)
+
+    def _combined(self, main: Stage, a: SSAValue, b: SSAValue) -> SSAValue:
+        op = next(iter(main.body.args[len(main.reads)].uses)).operation
+        new = type(op).create(operands=[a, b], result_types=[a.type], properties=dict(op.properties))
+        return self._code.add_op(new)
+
+
+def _ignore(_: object) -> None:
+    """For a callback whose value nobody reads."""

@@ -1,0 +1,65 @@
+"""What a grid target cannot run, said before anything is lowered: placement leaves such kernels to a CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float64Type,
+    IntegerType,
+    MemRefType,
+    TensorType,
+    VectorType,
+    i1,
+    i8,
+)
+from xdsl.ir import Attribute, SSAValue
+
+from landbridge.target import Target
+from landbridge.target.grid import GridLimits, grid_limits
+
+
+def supports(prim: func.FuncOp, target: Target) -> str | None:
+    """Why ``target`` cannot run the PrimFunc ``prim``; None when it can, or runs no grids and so runs every kernel."""
+    limits = grid_limits(target)
+    if limits is None:
+        return None
+    taken = len(prim.function_type.inputs.data)
+    if taken > limits.buffers:
+        return f"it takes {taken} buffers; a kernel of target {target.kind!r} takes at most {limits.buffers}"
+    for element in _elements(prim):
+        if (missing := _missing(element, limits)) is not None:
+            return f"it uses {element}; target {target.kind!r} states {missing}"
+    return None
+
+
+def _elements(prim: func.FuncOp) -> Iterator[Attribute]:
+    """The element types of all its values, each once."""
+    seen: set[Attribute] = set()
+    values: list[SSAValue] = list(prim.body.block.args)
+    for op in prim.body.walk():
+        values += op.results
+        values += [a for region in op.regions for block in region.blocks for a in block.args]
+    for value in values:
+        ty = value.type
+        element = ty.element_type if isinstance(ty, MemRefType | TensorType | VectorType) else ty
+        if isinstance(ty, MemRefType) and element == i1:
+            element = i8  # a bool in memory is a byte
+        if element not in seen:
+            seen.add(element)
+            yield element
+
+
+def _missing(element: Attribute, limits: GridLimits) -> str | None:
+    """The option of the target that stands against ``element``."""
+    if isinstance(element, Float64Type) and not limits.fp64:
+        return "fp64=0"
+    small = isinstance(element, Float16Type | BFloat16Type)
+    if isinstance(element, IntegerType):
+        if element.width.data == 64 and not limits.int64:
+            return "int64=0"
+        small = element.width.data in (8, 16)
+    return "small-elements=0" if small and not limits.small_elements else None
