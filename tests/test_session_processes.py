@@ -158,7 +158,10 @@ def test_memory_that_outlives_our_modules():
     check(
         python("""
 threading.kept = [lb.empty((n,), dtype="float32"), session(1, 1)]
-threading.kept += [threading.kept[1](np.zeros(n, np.float32))]
+class Producer:
+    def __init__(self, array):
+        self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
+threading.kept += [threading.kept[1](np.zeros(n, np.float32)), lb.from_dlpack(Producer(np.zeros(n)))]
 # Python empties the modules that somebody holds in the reverse order of their import: ours, then `threading`.
 sys.held = [module for name, module in sys.modules.items() if name.startswith(("landbridge", "threading"))]
 """)

@@ -123,9 +123,9 @@ class _Borrowed:
         self._pointer = pointer
         self._deleter = deleter
 
-    def __del__(self) -> None:
+    def __del__(self, call: type = Deleter) -> None:  # a name of the module may be gone at exit
         if self._deleter:
-            Deleter(self._deleter)(self._pointer)
+            call(self._deleter)(self._pointer)
 
 
 def _tensor_over(described: _Described, owner: _Borrowed, *, readonly: bool) -> Tensor:
