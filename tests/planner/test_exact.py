@@ -96,8 +96,7 @@ def test_compiled_and_interpreted_take_the_same_steps(seed: int) -> None:
         racer = Racer(problem.instance, run, table_bits=8)
         racer.aim(target // problem.unit, [(target - buffers[i].size) // problem.unit for i in problem.members])
         for name in ORDERS:
-            racer.turn(ranks(problem.instance, name), 300)
-            ends.append((run is search, racer.outcome, racer.offsets()))
+            ends.append((run is search, racer.turn(ranks(problem.instance, name), 300), racer.offsets()))
     half = len(ends) // 2
     assert [end[1:] for end in ends[:half]] == [end[1:] for end in ends[half:]]
 

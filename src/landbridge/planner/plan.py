@@ -15,18 +15,19 @@ from landbridge.planner.local_search import improve
 from landbridge.planner.lower_bound import lower_bound
 from landbridge.planner.lowest_first import lowest_first
 
-#: Share of the time for local search, which is quick where the greedy plan is nearly right.
-_LOCAL_SEARCH = 0.2
+#: Seconds for local search, at most this share of all: it is quick where the greedy plan is nearly right, else no use.
+_LOCAL_SEARCH, _LOCAL_SHARE = 0.1, 0.2
 
 
-def plan(buffers: Sequence[Buffer], capacity: int | None = None, budget_seconds: float = 0.5) -> Plan:
+def plan(buffers: Sequence[Buffer], capacity: int | None = None, budget_seconds: float = 0.5, *, goal: int = 0) -> Plan:
     """Offsets for ``buffers``, all of one (device, scope), with a peak as low as the time allows.
 
     Every greedy order is tried; while the best of them misses the lower bound, ``budget_seconds`` go into local
     search and then into an exact search, which starts at the bound and may also raise it. From 2 seconds on, the
     exact search is compiled and runs on two threads (the first such call of an installation makes the machine
     code, some seconds more than the budget, where numba is installed). Equal input gives equal offsets when the
-    search ends by itself; where time ends it, the offsets are the best by then.
+    search ends by itself; where time ends it, the offsets are the best by then. A peak of ``goal`` bytes is good
+    enough: nothing lower is looked for.
 
     The plan returned has passed the checker. Raises PlanError when ids repeat, pins collide, or the peak reached
     is above ``capacity`` bytes: the message says whether any plan could fit.
@@ -38,7 +39,7 @@ def plan(buffers: Sequence[Buffer], capacity: int | None = None, budget_seconds:
             f"no plan fits {capacity} bytes: {bound} bytes are needed at once, most of them by "
             f"{_largest_at_worst_step(buffers)}; split the work or use a larger scope"
         )
-    offsets, bound = _solve(buffers, bound, capacity, budget_seconds)
+    offsets, bound = _solve(buffers, bound, capacity, budget_seconds, goal)
     reached = peak(buffers, offsets)
     result = Plan(
         offsets={b.id: offset for b, offset in zip(buffers, offsets, strict=True)},
@@ -61,7 +62,9 @@ def plan(buffers: Sequence[Buffer], capacity: int | None = None, budget_seconds:
     return result
 
 
-def _solve(buffers: Sequence[Buffer], bound: int, capacity: int | None, budget_seconds: float) -> tuple[list[int], int]:
+def _solve(
+    buffers: Sequence[Buffer], bound: int, capacity: int | None, budget_seconds: float, goal: int
+) -> tuple[list[int], int]:
     """Offsets by index and the lower bound, which a search may have raised."""
     now = time.perf_counter()
     together = conflicts(buffers)
@@ -71,13 +74,21 @@ def _solve(buffers: Sequence[Buffer], bound: int, capacity: int | None, budget_s
         if placed is None:
             continue
         best = (peak(buffers, placed), order, placed, fit)
-        if best[0] <= bound:
+        if best[0] <= max(bound, goal):
             return placed, bound
     if best is None:
         return [], bound
     _, order, offsets, fit = best
-    offsets = improve(buffers, together, order, offsets, fit, bound, now + budget_seconds * _LOCAL_SEARCH)
-    return tighten(buffers, together, offsets, bound, capacity, now + budget_seconds)
+    offsets = improve(
+        buffers,
+        together,
+        order,
+        offsets,
+        fit,
+        max(bound, goal),
+        now + min(_LOCAL_SEARCH, budget_seconds * _LOCAL_SHARE),
+    )
+    return tighten(buffers, together, offsets, bound, capacity, now + budget_seconds, goal=goal)
 
 
 def _starts(buffers: Sequence[Buffer], together: Conflicts) -> Iterator[tuple[list[int], Fit]]:

@@ -74,6 +74,8 @@ def search(p: Instance, s: State, capacity: int, node_limit: int) -> int:
             _list_candidates(p, s, capacity, q)
             frame[at + _END] = top[_CANDIDATES]
         while True:
+            if depth < 0:
+                return REFUTED
             at = depth * FRAME
             _undo(p, s, frame[at + _TRAIL_MARK], frame[at + _PLACED_MARK])
             top[_AGENDA], top[_CANDIDATES] = frame[at + _AGENDA_MARK], frame[at + _END]
@@ -84,8 +86,6 @@ def search(p: Instance, s: State, capacity: int, node_limit: int) -> int:
             s.refuted1[known], s.refuted2[known] = agenda[entry + 4], agenda[entry + 5]
             top[_CANDIDATES] = frame[at + _BEGIN]
             depth = frame[at + _PARENT]
-            if depth < 0:
-                return REFUTED
         j = s.candidate[frame[at + _NEXT]]
         frame[at + _NEXT] += 1
         left, right, head = frame[at + _LEFT], frame[at + _RIGHT], frame[at + _NEXT_STATE]

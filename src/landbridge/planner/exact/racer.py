@@ -25,7 +25,6 @@ class Racer:
         if self._compiled:
             self._instance = Instance(*map(_array, instance))
             self._state = State(*map(_array, self._state))
-        self.outcome = kernel.STOPPED
 
     def aim(self, capacity: int, latest: Sequence[int]) -> None:
         """Search for plans within ``capacity`` units from now on, buffer j at ``latest[j]`` at most."""
@@ -37,11 +36,11 @@ class Racer:
         for j, offset in enumerate(latest):
             self._state.latest[j] = offset
 
-    def turn(self, rank: Sequence[int], node_limit: int) -> None:
-        """One search from the start, candidates by ``rank``; sets ``outcome`` to the kernel's answer."""
+    def turn(self, rank: Sequence[int], node_limit: int) -> int:
+        """One search from the start, candidates by ``rank``; the kernel's answer."""
         for j, r in enumerate(rank):
             self._state.rank[j] = r
-        self.outcome = self._search(self._instance, self._state, self._capacity, node_limit)
+        return self._search(self._instance, self._state, self._capacity, node_limit)
 
     def stop(self, stopped: bool = True) -> None:
         """Let a turn under way end soon with `kernel.STOPPED`, and later ones at once, until undone."""

@@ -18,6 +18,8 @@ from landbridge.planner.greedy import peak
 
 #: Seconds from which loading (or making) machine code is worth its time; below, the kernel is interpreted.
 COMPILED_FROM = 2.0
+#: Share of the time for plans at the bound; most that exist are found in a small part of it.
+_AT_BOUND = 0.4
 #: Pairs of buffers alive together above which the search's own memory (some 24 bytes a pair) is not spent.
 _MOST_CONFLICTS = 4_000_000
 
@@ -30,26 +32,28 @@ def tighten(
     capacity: int | None,
     deadline: float,
     compiled: bool | None = None,
+    goal: int = 0,
 ) -> tuple[list[int], int]:
     """Offsets with a peak no higher than that of ``offsets``, and a lower bound no lower than ``bound`` bytes.
 
-    A third of the time goes into plans at the bound, with doubled node limits again and again; the rest into
-    sweeps over the targets above it. A peak that equals the bound returned is optimal. Equal input takes equal
-    steps; how many of them fit before ``deadline`` (``time.perf_counter`` seconds) depends on the machine.
-    ``compiled`` None means: where `COMPILED_FROM` seconds are left, and numba is installed.
+    At most `_AT_BOUND` of the time goes into plans at the bound, with doubled node limits again and again; the
+    rest into sweeps over the targets above it. A peak that equals the bound returned is optimal. A peak of
+    ``goal`` bytes is good enough, even above the bound. Equal input takes equal steps; how many of them fit
+    before ``deadline`` (``time.perf_counter`` seconds) depends on the machine. ``compiled`` None means: where
+    `COMPILED_FROM` seconds are left, and numba is installed.
     """
     now = time.perf_counter()
-    best = peak(buffers, offsets)
-    if best <= bound or now >= deadline or sum(map(len, conflicts)) > _MOST_CONFLICTS:
+    if peak(buffers, offsets) <= max(bound, goal) or now >= deadline or sum(map(len, conflicts)) > _MOST_CONFLICTS:
         return list(offsets), bound
-    hunt = _Hunt(buffers, conflicts, offsets, bound)
+    hunt = _Hunt(buffers, conflicts, offsets, bound, goal)
     if compiled is None:
         compiled = deadline - now >= COMPILED_FROM
     search = compiled_search() if compiled else None
     at_bound = hunt.racers(search)
     limit = hunt.first_limit
-    while hunt.open(now + (deadline - now) / 3):
-        hunt.decide(at_bound, hunt.bound, limit, deadline)
+    half_time = now + (deadline - now) * _AT_BOUND
+    while hunt.open(half_time):
+        hunt.decide(at_bound, hunt.least(), limit, half_time)
         limit *= 2
     between = hunt.racers(search)
     limit = hunt.first_limit
@@ -63,7 +67,12 @@ class _Hunt:
     """The best plan so far, the bound so far, and the ways to bring them together."""
 
     def __init__(
-        self, buffers: Sequence[Buffer], conflicts: Sequence[Sequence[int]], offsets: Sequence[int], bound: int
+        self,
+        buffers: Sequence[Buffer],
+        conflicts: Sequence[Sequence[int]],
+        offsets: Sequence[int],
+        bound: int,
+        goal: int,
     ) -> None:
         self._buffers = buffers
         self._problem = scaled(buffers, conflicts)
@@ -72,6 +81,7 @@ class _Hunt:
         self.offsets = [0 if b.size == 0 and b.offset is None else o for b, o in zip(buffers, offsets, strict=True)]
         self.peak = peak(buffers, self.offsets)
         self.bound = bound
+        self._goal = goal
         self.first_limit = 2 * len(self._problem.members)
 
     def racers(self, search: Search | None) -> list[Racer]:
@@ -81,7 +91,11 @@ class _Hunt:
         return [Racer(self._problem.instance, search, table_bits=20) for _ in range(threads)]
 
     def open(self, deadline: float) -> bool:
-        return self.peak > self.bound and time.perf_counter() < deadline
+        return self.peak > self.least() and time.perf_counter() < deadline
+
+    def least(self) -> int:
+        """The lowest peak worth a search, rounded down to one that can be."""
+        return max(self.bound, self._goal // self._step * self._step)
 
     def decide(self, racers: Sequence[Racer], target: int, limit: int, deadline: float) -> bool:
         """Whether a plan within ``target`` bytes was found; keeps it, or the bound that a refutation gives."""
@@ -94,10 +108,11 @@ class _Hunt:
         decided = race(racers, self._ranks, limit, deadline)
         if decided is None:
             return False
-        if decided.outcome == kernel.REFUTED:
+        winner, answer = decided
+        if answer == kernel.REFUTED:
             self.bound = max(self.bound, target + self._step)
             return False
-        for i, offset in zip(problem.members, decided.offsets(), strict=True):
+        for i, offset in zip(problem.members, winner.offsets(), strict=True):
             self.offsets[i] = offset * problem.unit
         self.peak = peak(self._buffers, self.offsets)
         return True
@@ -107,11 +122,11 @@ class _Hunt:
 
         A target that was neither reached nor refuted is given up, with all below it, until the next sweep.
         """
-        failed = self.bound
+        failed = self.least()
         while failed < self.peak and self.open(deadline):
             if capacity is not None and failed <= capacity < self.peak:
                 target = capacity // self._step * self._step
             else:
                 target = max(failed, (failed + self.peak - self._step) // (2 * self._step) * self._step)
             if not self.decide(racers, target, limit, deadline):
-                failed = max(self.bound, target + self._step)
+                failed = max(self.least(), target + self._step)
