@@ -29,7 +29,7 @@ def test_help_lists_commands_and_exit_codes_without_importing_the_compiler() -> 
         "for heavy in ('numpy', 'onnx', 'xdsl', 'llvmlite'): assert heavy not in sys.modules, heavy\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    for word in ("run", "compile", "devices", "targets", "opt", "plan", "compare", "Exit codes"):
+    for word in ("run", "compile", "devices", "targets", "opt", "plan", "trace", "bench", "compare", "Exit codes"):
         assert word in done.stdout
 
 

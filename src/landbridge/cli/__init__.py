@@ -1,4 +1,4 @@
-"""The command line: ``landbridge run``, ``compile``, ``devices``, ``targets``, ``opt``, ``plan``, ``compare``."""
+"""The command line: ``landbridge COMMAND``, one module for each command."""
 
 from __future__ import annotations
 

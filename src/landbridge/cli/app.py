@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from landbridge.cli.bench import bench
 from landbridge.cli.compare import compare
 from landbridge.cli.compile import compile_
 from landbridge.cli.conformance import conformance
@@ -19,6 +20,7 @@ from landbridge.cli.output import error
 from landbridge.cli.plan import plan
 from landbridge.cli.run import run
 from landbridge.cli.targets import targets
+from landbridge.cli.trace import trace
 from landbridge.errors import LandbridgeError
 
 EXIT_ERROR = 1
@@ -49,7 +51,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for _command in (run, devices, targets, opt, plan, compare, conformance):
+for _command in (run, devices, targets, opt, plan, trace, bench, compare, conformance):
     app.command(name=_command.__name__)(_command)
 app.command(name="compile")(compile_)
 

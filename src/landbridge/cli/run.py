@@ -11,13 +11,13 @@ import typer
 
 from landbridge.cli import arguments as args
 from landbridge.cli.memory_report import MemoryWatch, print_memory_report
-from landbridge.cli.output import emit, message, progress, table
+from landbridge.cli.output import emit, progress, table
+from landbridge.cli.trace import write_trace
 
 if TYPE_CHECKING:
     from landbridge.executable.executable import Executable
     from landbridge.memory.ledger import Move
     from landbridge.session import Session
-    from landbridge.tensor import Tensor
 
 
 def run(
@@ -63,7 +63,7 @@ def run(
         session.run()
     outputs = _outputs(opened.executable, session, output_dir)
     if trace is not None:
-        _write_trace(opened.executable, device, tensors, threads, trace)
+        write_trace(opened.executable, device, tensors, threads, trace)
     result: dict[str, Any] = {
         "model": str(model),
         "device": device,
@@ -118,16 +118,6 @@ def _outputs(executable: Executable, session: Session, directory: Path | None) -
 
 def _file_stem(name: str) -> str:
     return "".join(c if c.isalnum() or c in "._-" else "_" for c in name).lstrip(".") or "output"
-
-
-def _write_trace(
-    executable: Executable, device: str, inputs: dict[str, Tensor], threads: int | None, file: Path
-) -> None:
-    from landbridge.vm.trace import chrome_trace, trace_run
-
-    events = trace_run(executable, device, inputs, threads)
-    file.write_text(chrome_trace(events, process=executable.metadata.get("model", "model")), encoding="utf-8")
-    message(f"wrote {file}; open it in chrome://tracing or ui.perfetto.dev")
 
 
 def _print(result: dict[str, Any]) -> None:

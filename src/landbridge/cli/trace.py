@@ -1,0 +1,78 @@
+"""``landbridge trace``: where the time of one run goes, kernel by kernel, and what memory is in use meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from landbridge.cli import arguments as args
+from landbridge.cli.output import emit, message, progress, table
+
+if TYPE_CHECKING:
+    from landbridge.executable.executable import Executable
+    from landbridge.tensor import Tensor
+    from landbridge.vm.trace import TraceEvent
+
+
+def trace(
+    model: args.Model,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", dir_okay=False, help="The trace; MODEL with .trace.json if absent."),
+    ] = None,
+    top: Annotated[int, typer.Option("--top", min=0, help="How many kernels to list, the slowest first.")] = 10,
+    target: args.TargetText = None,
+    device: args.DeviceText = "cpu",
+    shape: args.Shapes = None,
+    input: args.Inputs = None,
+    threads: args.Threads = None,
+    seed: args.Seed = 0,
+    json: args.Json = False,
+) -> None:
+    """Run MODEL once, kernel by kernel, and write a Chrome trace; list the kernels that take longest.
+
+    Each kernel is a call of its own here, which costs some microseconds between them: for the latency of a run use
+    ``landbridge run``.
+    """
+    from landbridge.cli.inputs import make_inputs
+    from landbridge.cli.models import open_model
+
+    files, shapes = args.parse_inputs(input), args.parse_shapes(shape)
+    executable = open_model(model, target, shapes).executable
+    inputs = make_inputs(executable, files, device, seed)
+    file = output or model.with_suffix(".trace.json")
+    with progress(f"tracing {model.name}"):
+        events = write_trace(executable, device, inputs, threads, file)
+    busy_us = sum(event.duration_us for event in events)
+    if json:
+        described = [
+            {"name": e.name, "category": e.category, "start_us": e.start_us, "duration_us": e.duration_us,
+             "tasks": e.tasks}
+            for e in events
+        ]  # fmt: skip
+        emit({"model": str(model), "file": str(file), "busy_us": busy_us, "events": described})
+        return
+    slowest = sorted(events, key=lambda event: -event.duration_us)[:top]
+    table(
+        f"{len(events)} kernels and host steps, {busy_us / 1e3:.3f} ms",
+        ("step", "kind", "us", "share", "tasks"),
+        [
+            (e.name, e.category, f"{e.duration_us:.1f}", f"{100 * e.duration_us / max(busy_us, 1e-9):.1f} %", e.tasks)
+            for e in slowest
+        ],
+    )
+
+
+def write_trace(
+    executable: Executable, device: str, inputs: Mapping[str, Tensor], threads: int | None, file: Path
+) -> Sequence[TraceEvent]:
+    """Trace one run on ``inputs``, by reference, into ``file``, and return what happened in it."""
+    from landbridge.vm.trace import chrome_trace, trace_run
+
+    events = trace_run(executable, device, inputs, threads)
+    file.write_text(chrome_trace(events, process=executable.metadata.get("model", "model")), encoding="utf-8")
+    message(f"wrote {file}; open it in chrome://tracing or ui.perfetto.dev")
+    return events

@@ -1,0 +1,87 @@
+"""``landbridge trace`` and ``bench``: what they write and print; how long things take is no matter of tests."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+from typer.testing import CliRunner
+
+from landbridge.cli.app import app
+from landbridge.cli.bench import in_turns
+from tests.small_models import add
+from tests.vm import programs
+
+runner = CliRunner()
+WIDE = {"COLUMNS": "200", "NO_COLOR": "1"}
+
+
+@pytest.fixture
+def compiled(tmp_path: Path) -> Path:
+    """y = 2 (a + b), in three kernels."""
+    file = tmp_path / "two_stages.lbx"
+    programs.two_stages().save(file)
+    return file
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    file = tmp_path / "add.onnx"
+    onnx.save(add(), file)
+    return file
+
+
+def test_trace_writes_a_file_and_lists_the_slowest(compiled: Path, tmp_path: Path) -> None:
+    done = runner.invoke(app, ["trace", str(compiled), "--threads", "1"], env=WIDE)
+    assert done.exit_code == 0
+    file = compiled.with_suffix(".trace.json")
+    assert str(file) in done.stderr
+    events = json.loads(file.read_text())["traceEvents"]
+    kernels = [event["name"] for event in events if event["ph"] == "X"]
+    assert len(kernels) == 3
+    assert all(name in done.stdout for name in kernels)
+    assert any(event["ph"] == "C" for event in events)  # memory in use
+    other = tmp_path / "other.json"
+    short = runner.invoke(app, ["trace", str(compiled), "-o", str(other), "--top", "1"], env=WIDE)
+    assert (short.exit_code, other.exists()) == (0, True)
+    assert short.stdout.count("kernel ") < done.stdout.count("kernel ")
+
+
+def test_trace_as_json(compiled: Path, tmp_path: Path) -> None:
+    done = runner.invoke(app, ["trace", str(compiled), "-o", str(tmp_path / "t.json"), "--json"])
+    result = json.loads(done.stdout)
+    assert result["file"] == str(tmp_path / "t.json")
+    assert result["busy_us"] == pytest.approx(sum(event["duration_us"] for event in result["events"]))
+    assert [event["category"] for event in result["events"]] == ["kernel"] * 3
+
+
+def test_bench_takes_turns_with_onnxruntime(model: Path) -> None:
+    done = runner.invoke(app, ["bench", str(model), "--rounds", "3", "--json"])
+    assert done.exit_code == 0, done.output
+    result = json.loads(done.stdout)
+    assert (result["rounds"], result["results"][0]["threads"]) == (3, 1)
+    for entry in result["results"]:
+        ours, theirs = entry["landbridge"]["median_ms"], entry["onnxruntime"]["median_ms"]
+        assert entry["ratio"] == pytest.approx(ours / theirs)
+    shown = runner.invoke(app, ["bench", str(model), "--rounds", "1", "--threads", "1"], env=WIDE)
+    assert "onnxruntime" in shown.stdout
+
+
+def test_bench_without_a_peer(model: Path, compiled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = runner.invoke(app, ["bench", str(compiled), "--rounds", "1", "--threads", "1", "--json"])
+    (entry,) = json.loads(alone.stdout)["results"]
+    assert (set(entry), entry["ratio"]) == ({"threads", "landbridge", "ratio"}, None)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    done = runner.invoke(app, ["bench", str(model), "--rounds", "1", "--threads", "1"], env=WIDE)
+    assert (done.exit_code, "onnxruntime" in done.stdout, "pip install onnxruntime" in done.stderr) == (0, False, True)
+
+
+def test_rounds_take_actions_in_turn() -> None:
+    order: list[str] = []
+    spent = in_turns({name: lambda name=name: order.append(name) for name in "ab"}, rounds=2)
+    changes = [name for n, name in enumerate(order) if n == 0 or order[n - 1] != name]
+    assert "".join(changes) == "ababab"  # first calls, then two rounds
+    assert [len(times) for times in spent.values()] == [2, 2]
