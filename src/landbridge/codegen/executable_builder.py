@@ -135,6 +135,9 @@ class _Builder:
             symbol, number = op.symbol.root_reference.data, self.vdevice(place)
             return LoadConstant(self.define(op.result), symbol, number, place.axis_separators)
         if isinstance(op, ViewOp):
+            if op.source.type == op.result.type:
+                at[op.result] = at[op.source]
+                return None
             ty = op.result.type
             first = op.offset.value.data * item_bytes(ty)
             return View(self.define(op.result), at[op.source], first, shape_of(ty), dtype_of(ty))

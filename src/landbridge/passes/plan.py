@@ -24,7 +24,7 @@ from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.ir.graph_ops import ConstantOp
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp
 from landbridge.ir.module import IRModule
-from landbridge.ir.types import VDeviceAttr, dtype_of, item_bytes, nbytes_of, shape_of
+from landbridge.ir.types import VDeviceAttr, dtype_of, item_bytes, nbytes_of, separators_of, shape_of
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 from landbridge.passes.bufferize import placed_on
 from landbridge.passes.lifetimes import Lifetime, lifetimes
@@ -142,11 +142,17 @@ def _free(block: Block, index: int, scope: str, kind: MemoryKind) -> int | None:
     if kind.capacity is None or scope == GLOBAL_SCOPE:
         return kind.capacity
     taken = {
-        (op.symbol, op.result.type): nbytes_of(op.result.type)
+        (op.symbol, op.result.type): _constant_bytes(op.result.type, kind)
         for op in block.ops
         if isinstance(op, ConstantOp) and (placed_on(op).index.data, placed_on(op).scope.data) == (index, scope)
     }
     return kind.capacity - sum(taken.values())
+
+
+def _constant_bytes(ty: Attribute, kind: MemoryKind) -> int:
+    if kind.ndim == 1:
+        return _round_up(nbytes_of(ty), kind.size_multiple)
+    return nd_bytes(kind, physical_shape(shape_of(ty), separators_of(ty)), dtype_of(ty))
 
 
 def _check_each(scope: _Scope) -> None:
