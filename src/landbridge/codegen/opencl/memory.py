@@ -70,9 +70,6 @@ def _masked_load(e: Emitter, op: Operation) -> None:
     ]
     rest = "".join(_LANES[kept : kind.lanes])
     if rest:
-        name = e.names[other]
-        if not name.isidentifier():
-            e.set(other, name)
         lanes += [f"{e.names[other]}.s{lane}" for lane in rest]
     text = f"({kind.text})({', '.join(lanes)})"
     e.set(op.results[0], truths(f"{text} != (uchar)0", kind) if kind.element == "i1" else text)
@@ -81,8 +78,6 @@ def _masked_load(e: Emitter, op: Operation) -> None:
 def _masked_store(e: Emitter, op: Operation) -> None:
     ref, *indices, mask, value = op.operands
     pointer = address(e, ref, indices)
-    if not e.names[value].isidentifier():
-        e.set(value, e.names[value])
     name = e.names[value]
     for first, n in _parts(_kept(mask)):
         lanes = f"{name}.s{_LANES[first : first + n]}"
