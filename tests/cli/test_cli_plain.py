@@ -71,6 +71,22 @@ def test_no_color_is_honoured() -> None:
     assert "31m" not in plain.stderr
 
 
+def test_short_help() -> None:
+    assert runner.invoke(app, ["plan", "-h"]).stdout == runner.invoke(app, ["plan", "--help"]).stdout
+
+
+def test_a_reader_that_stops_reading_is_no_error() -> None:
+    program = "from landbridge.cli import main; import sys; sys.argv = ['landbridge', 'targets']; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdout.close()
+        assert child.stderr.read() == ""
+        assert child.wait() == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -5,6 +5,8 @@ Command modules import the rest of Landbridge inside their functions, so that he
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -38,6 +40,9 @@ class _Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except BrokenPipeError as closed:  # who reads our output, as in "| head", has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at exit
+            raise typer.Exit(EXIT_ERROR) from closed
         except (LandbridgeError, OSError) as problem:
             error(str(problem))
             raise typer.Exit(EXIT_ERROR) from problem
@@ -49,11 +54,12 @@ app = typer.Typer(
     help=_HELP,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for _command in (run, devices, targets, opt, plan, trace, bench, compare, conformance):
-    app.command(name=_command.__name__)(_command)
-app.command(name="compile")(compile_)
+for _command in (run, compile_, compare, bench, trace, plan, opt, devices, targets, conformance):
+    app.command(name=_command.__name__.rstrip("_"))(_command)
 
 
 def _version(asked: bool) -> None:

@@ -28,7 +28,7 @@ def plan(
             metavar="FILE",
             exists=True,
             dir_okay=False,
-            help="A .csv id,lower,upper,size[,alignment], .onnx or .lbx file.",
+            help="An .onnx or .lbx file, or a .csv with columns id,lower,upper,size[,alignment].",
         ),
     ],
     capacity: Annotated[

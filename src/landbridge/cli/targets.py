@@ -12,7 +12,8 @@ from landbridge.cli.output import emit, message, table
 
 def targets(
     target: Annotated[
-        str | None, typer.Argument(help='Resolve this target, as in "llvm -mcpu=native", and print it.')
+        str | None,
+        typer.Argument(metavar="TARGET", help='Resolve this target, as in "llvm -mcpu=native", and print it.'),
     ] = None,
     json: args.Json = False,
 ) -> None:

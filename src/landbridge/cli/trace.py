@@ -34,8 +34,8 @@ def trace(
 ) -> None:
     """Run MODEL once, kernel by kernel, and write a Chrome trace; list the kernels that take longest.
 
-    Each kernel is a call of its own here, which costs some microseconds between them: for the latency of a run use
-    ``landbridge run``.
+    Each kernel is a call of its own here, which costs some microseconds between them: `landbridge run` and
+    `landbridge bench` time a run as it is.
     """
     from landbridge.cli.inputs import make_inputs
     from landbridge.cli.models import open_model
