@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from landbridge.testing.conformance.run import sentences
-from tests.testing.mutants import RUNTIME, device_mutants
+from tests.testing.mutants import RUNTIME, Correct, device_mutants
+from tests.testing.nd_mutants import ROWS_RUNTIME, CorrectRows
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "device-contract.md"
 _BEGIN, _END = "<!-- table: begin -->\n", "<!-- table: end -->\n"
@@ -14,9 +15,9 @@ _BEGIN, _END = "<!-- table: begin -->\n", "<!-- table: end -->\n"
 def contract_table() -> str:
     """One row for each test of the conformance suite."""
     mutants: dict[str, list[str]] = {}
-    for mutant in device_mutants():
+    for mutant in (*device_mutants(Correct), *device_mutants(CorrectRows)):
         mutants.setdefault(mutant.caught_by, []).append((mutant.__doc__ or "").strip())
-    for broken in RUNTIME:
+    for broken in (*RUNTIME, *ROWS_RUNTIME):
         mutants.setdefault(broken.caught_by, []).append(f"{broken.what} (runtime)")
     rows = ["| sentence | test | what the mutant breaks |", "| --- | --- | --- |"]
     for name, sentence in sentences().items():

@@ -477,9 +477,9 @@ class ImportsACopy(Correct):
         self.free_data_space(space)
 
 
-def device_mutants(base: type[Correct] = Correct) -> list[type[Correct]]:
-    """Every mutant of the device, in the order above."""
-    found: list[type[Correct]] = []
+def device_mutants(base: type[Any]) -> list[type[Any]]:
+    """Every mutant of the device ``base``, in the order of its file."""
+    found: list[type[Any]] = []
     for mutant in base.__subclasses__():
         found += ([mutant] if mutant.caught_by else []) + device_mutants(mutant)
     return found

@@ -18,6 +18,10 @@ class TestSimLazy(DeviceConformance):
     device_name = "sim:lazy"
 
 
+class TestSimScratch(DeviceConformance):
+    device_name = "sim:scratch"
+
+
 @pytest.mark.parametrize("seed", range(1, 9))
 def test_sim_lazy_conforms_whatever_the_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     api = SimLazyDeviceAPI(seed)

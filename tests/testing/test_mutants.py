@@ -12,6 +12,7 @@ from landbridge.device.api import DeviceAPI
 from landbridge.testing.conformance.run import Result, run_conformance, sentences
 from tests.testing.contract_table import DOCUMENT, contract_table
 from tests.testing.mutants import RUNTIME, Correct, RuntimeMutant, device_mutants
+from tests.testing.nd_mutants import ROWS_RUNTIME, CorrectRows
 
 
 @pytest.fixture
@@ -30,22 +31,23 @@ def failures(name: str) -> list[Result]:
     return [result for result in run_conformance("mutant", (name,)) if result.outcome == "fail"]
 
 
-def test_the_device_that_is_mutated_conforms(admit) -> None:
-    admit(Correct())
+@pytest.mark.parametrize("device", [Correct, CorrectRows])
+def test_the_devices_that_are_mutated_conform(device: type[DeviceAPI], admit) -> None:
+    admit(device())
     assert [r for r in run_conformance("mutant") if r.outcome == "fail"] == []
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("mutant", device_mutants(), ids=lambda m: m.__name__)
-def test_a_broken_device_is_noticed(mutant: type[Correct], admit) -> None:
+@pytest.mark.parametrize("mutant", [*device_mutants(Correct), *device_mutants(CorrectRows)], ids=lambda m: m.__name__)
+def test_a_broken_device_is_noticed(mutant: type[Correct | CorrectRows], admit) -> None:
     admit(mutant())
     assert failures(mutant.caught_by), f"{mutant.caught_by} passes although: {mutant.__doc__}"
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("mutant", RUNTIME, ids=lambda m: m.caught_by)
+@pytest.mark.parametrize("mutant", [*RUNTIME, *ROWS_RUNTIME], ids=lambda m: m.caught_by)
 def test_a_broken_runtime_is_noticed(mutant: RuntimeMutant, admit) -> None:
-    admit(Correct())
+    admit(CorrectRows() if mutant in ROWS_RUNTIME else Correct())
     assert not failures(mutant.caught_by)
     with pytest.MonkeyPatch.context() as patch:
         mutant.apply(patch)
@@ -54,7 +56,8 @@ def test_a_broken_runtime_is_noticed(mutant: RuntimeMutant, admit) -> None:
 
 
 def test_every_sentence_has_a_mutant() -> None:
-    caught = {mutant.caught_by for mutant in (*device_mutants(), *RUNTIME)}
+    mutants = (*device_mutants(Correct), *device_mutants(CorrectRows), *RUNTIME, *ROWS_RUNTIME)
+    caught = {mutant.caught_by for mutant in mutants}
     assert sorted(sentences()) == sorted(caught)
 
 

@@ -12,6 +12,7 @@ from landbridge.memory.allocators.base import Allocator
 from landbridge.memory.allocators.memory_cfg import MemoryCfg, check_memory_cfg, choice
 from landbridge.memory.allocators.naive import NaiveAllocator
 from landbridge.memory.allocators.pooled import PooledAllocator
+from landbridge.memory.allocators.whole_objects import WholeObjectAllocator
 from landbridge.memory_kind import MemoryKind, normalize_scope
 
 _named: dict[tuple[DeviceState, str, bool, str], Allocator] = {}
@@ -82,8 +83,10 @@ def named_allocator(device: Device, scope: str, name: str, *, shared: bool = Fal
                 f"{', '.join(_legal_names(kind))}, or an Allocator of that scope"
             )
         made: Allocator = NaiveAllocator(device, scope, shared=shared)
-        if name == "pooled":
+        if name == "pooled" and kind.ndim == 1:
             made = PooledAllocator(made, granule=block_granule(kind))
+        elif name == "pooled":
+            made = WholeObjectAllocator(made)
         with _lock:
             found = _named.setdefault(key, made)
     return found
@@ -95,7 +98,7 @@ def preferred_allocator(kind: MemoryKind) -> str:
 
 
 def _legal_names(kind: MemoryKind) -> tuple[str, ...]:
-    return kind.allocators if kind.ndim == 1 else ("naive",)
+    return ("naive",) if kind.ndim == 2 else kind.allocators  # rows are the device's own; images are kept whole
 
 
 def block_granule(kind: MemoryKind) -> int:

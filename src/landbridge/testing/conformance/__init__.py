@@ -16,6 +16,7 @@ from __future__ import annotations
 from landbridge.testing.conformance.copies import CopyConformance
 from landbridge.testing.conformance.facts import FactConformance
 from landbridge.testing.conformance.host_access import HostAccessConformance
+from landbridge.testing.conformance.nd import NdSpaceConformance
 from landbridge.testing.conformance.spaces import SpaceConformance
 from landbridge.testing.conformance.streams import StreamConformance
 from landbridge.testing.conformance.tensors import TensorConformance
@@ -24,6 +25,7 @@ from landbridge.testing.conformance.tensors import TensorConformance
 class DeviceConformance(
     FactConformance,
     SpaceConformance,
+    NdSpaceConformance,
     CopyConformance,
     StreamConformance,
     HostAccessConformance,

@@ -1,0 +1,81 @@
+"""WholeObjectAllocator: objects such as images, which are used again as a whole or not at all."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from threading import Lock
+
+from landbridge.device.device import Device
+from landbridge.errors import InputError
+from landbridge.memory.allocators.base import Allocator, Block, NdSize, Queue, Size, Use, wait_for
+from landbridge.memory.allocators.keepers import register_keeper
+
+_Key = tuple[NdSize, int]
+
+
+class WholeObjectAllocator:
+    """Keeps the blocks that come back, and hands each out again only for the extents, dtype and alignment it was made
+    for: a driver makes an image slowly, and none can be cut out of another."""
+
+    def __init__(self, upstream: Allocator) -> None:
+        self.upstream = upstream
+        self._kept: dict[_Key, list[tuple[Block, tuple[Use, ...]]]] = {}
+        self._lent: dict[Block, _Key] = {}
+        self._lock = Lock()
+        # Blocks come back in finalizers too, also while this thread holds the lock: they are sorted in later.
+        self._returned: deque[tuple[Block, tuple[Use, ...]]] = deque()
+        register_keeper(self)
+
+    @property
+    def device(self) -> Device:
+        """Where the objects lie."""
+        return self.upstream.device
+
+    @property
+    def scope(self) -> str:
+        """The memory scope of the objects."""
+        return self.upstream.scope
+
+    def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
+        """An object that came back, when one was made for just this, else a new one of ``upstream``."""
+        if not isinstance(size, NdSize):
+            raise InputError(
+                f"{self.device} {self.scope} holds objects and was asked for {size} bytes; ask for extents and a dtype"
+            )
+        key = size, alignment
+        with self._lock:
+            self._sort_in()
+            kept = self._kept.get(key)
+            found = kept.pop() if kept else None
+        if found is None:
+            block = self.upstream.allocate(size, alignment, queue)
+        else:
+            before, uses = found
+            if any(use.queue != queue for use in uses):
+                wait_for(uses)
+                uses = ()
+            block = Block(before.region, before.nbytes, uses)
+        with self._lock:
+            self._lent[block] = key
+        return block
+
+    def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
+        """Keep ``block`` for the next request like the one it was for."""
+        self._returned.append((block, tuple(uses)))
+
+    def trim(self) -> int:
+        """Give the objects that nobody has back to ``upstream``; returns their bytes."""
+        with self._lock:
+            self._sort_in()
+            kept = [found for objects in self._kept.values() for found in objects]
+            self._kept.clear()
+        for block, uses in kept:
+            self.upstream.deallocate(block, uses)
+        return sum(block.nbytes for block, _ in kept)
+
+    def _sort_in(self) -> None:
+        """Take in what came back; the lock must be held."""
+        while self._returned:
+            block, uses = self._returned.popleft()
+            self._kept.setdefault(self._lent.pop(block), []).append((block, uses))
