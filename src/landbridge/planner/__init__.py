@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from landbridge.planner.buffers import Buffer, BufferId, Plan
+from landbridge.planner.buffers import Alias, Buffer, BufferId, Plan
 from landbridge.planner.checker import check
 from landbridge.planner.lower_bound import lower_bound
 from landbridge.planner.plan import plan
 
-__all__ = ["Buffer", "BufferId", "Plan", "check", "lower_bound", "plan"]
+__all__ = ["Alias", "Buffer", "BufferId", "Plan", "check", "lower_bound", "plan"]

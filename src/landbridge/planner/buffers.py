@@ -11,11 +11,26 @@ BufferId = str | int
 
 
 @dataclass(frozen=True, slots=True)
+class Alias:
+    """Where a buffer's bytes lie in those of another: from byte ``offset`` of the buffer ``of`` on, never past its end.
+
+    Required, it is a view: it lies there, and both may be in use at the same time. ``optional``, it may lie there:
+    an elementwise result in the place of an operand, a part of a concatenation in the place kept for it. Anywhere
+    else the two exclude each other as any two buffers do. An optional Alias speaks for the buffer with its views
+    that start no earlier, and for ``of`` with its views (and what it is a view of) that end no later.
+    """
+
+    of: BufferId
+    offset: int = 0
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Buffer:
     """``size`` bytes at a multiple of ``alignment``, in use during the half-open steps ``start <= t < end``.
 
     ``offset`` pins the buffer to that byte offset. ``size`` may be 0: such a buffer conflicts with nothing.
-    Raises PlanError for values that mean nothing.
+    ``alias`` lets it share bytes with another buffer. Raises PlanError for values that mean nothing.
     """
 
     id: BufferId
@@ -24,6 +39,7 @@ class Buffer:
     start: int
     end: int
     offset: int | None = None
+    alias: Alias | None = None
 
     def __post_init__(self) -> None:
         if self.size < 0:

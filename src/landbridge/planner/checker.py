@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from landbridge.errors import PlanError
-from landbridge.planner.buffers import Buffer, Plan
+from landbridge.planner.buffers import Buffer, BufferId, Plan
 
 
 def check(buffers: Sequence[Buffer], plan: Plan, capacity: int | None = None) -> None:
     """Raise PlanError unless ``plan`` is a correct plan of ``buffers`` within ``capacity`` bytes.
 
-    Looks at ids, offsets, alignments, pins, every pair of buffers, the peak, the bound and the claim.
+    Looks at ids, offsets, alignments, pins, aliases, every pair of buffers, the peak, the bound and the claim.
     """
     _check_ids(buffers, plan)
+    _check_aliases(buffers, plan)
     for b in buffers:
         offset = plan.offsets[b.id]
         if offset < 0 or offset % b.alignment != 0:
@@ -30,6 +31,8 @@ def check(buffers: Sequence[Buffer], plan: Plan, capacity: int | None = None) ->
         raise PlanError(f"the plan needs {plan.peak} bytes and the scope has {capacity}")
     if plan.lower_bound > plan.peak:
         raise PlanError(f"the stated lower bound {plan.lower_bound} is above the peak {plan.peak}")
+    if plan.proved_optimal and plan.lower_bound != plan.peak:
+        raise PlanError(f"the plan claims to be optimal with a peak of {plan.peak} over a bound of {plan.lower_bound}")
 
 
 def _check_ids(buffers: Sequence[Buffer], plan: Plan) -> None:
@@ -42,7 +45,46 @@ def _check_ids(buffers: Sequence[Buffer], plan: Plan) -> None:
         raise PlanError(f"buffers and offsets differ in {sorted(map(str, wrong))[:5]}")
 
 
+def _check_aliases(buffers: Sequence[Buffer], plan: Plan) -> None:
+    named = {b.id: b for b in buffers}
+    for b in buffers:
+        if b.alias is None:
+            continue
+        of = named.get(b.alias.of)
+        if of is None or b.alias.offset < 0 or b.alias.offset + b.size > of.size:
+            raise PlanError(f"buffer {b.id!r} is an alias of bytes that {b.alias.of!r} does not have")
+        if not b.alias.optional and plan.offsets[b.id] != plan.offsets[of.id] + b.alias.offset:
+            raise PlanError(
+                f"buffer {b.id!r} is byte {b.alias.offset} and on of {of.id!r} at {plan.offsets[of.id]}, and was "
+                f"placed at {plan.offsets[b.id]}"
+            )
+
+
+def _may_share(a: Buffer, b: Buffer, named: dict[BufferId, Buffer], plan: Plan) -> bool:
+    """Whether aliases let two buffers that live at the same time lie where they do."""
+    viewed_a, viewed_b = _viewed(a, named), _viewed(b, named)
+    if viewed_a is viewed_b:
+        return True
+    for upper, placed, lower, below in ((a, viewed_a, b, viewed_b), (b, viewed_b, a, viewed_a)):
+        alias = placed.alias
+        if alias is None or _viewed(named[alias.of], named) is not below:
+            continue
+        there = plan.offsets[placed.id] == plan.offsets[alias.of] + alias.offset
+        if there and upper.start >= placed.start and lower.end <= named[alias.of].end:
+            return True
+    return False
+
+
+def _viewed(b: Buffer, named: dict[BufferId, Buffer]) -> Buffer:
+    for _ in named:
+        if b.alias is None or b.alias.optional:
+            return b
+        b = named[b.alias.of]
+    raise PlanError(f"buffer {b.id!r} is a view of itself")
+
+
 def _check_pairs(buffers: Sequence[Buffer], plan: Plan) -> None:
+    named = {b.id: b for b in buffers}
     earlier = sorted(buffers, key=lambda b: b.end)
     for n, b in enumerate(earlier):
         b_low = plan.offsets[b.id]
@@ -52,6 +94,8 @@ def _check_pairs(buffers: Sequence[Buffer], plan: Plan) -> None:
                 continue
             low = plan.offsets[other.id]
             if low < b_high and b_low < low + other.size and b.size and other.size:
+                if (b.alias or other.alias) and _may_share(b, other, named, plan):
+                    continue
                 raise PlanError(
                     f"buffers {b.id!r} (steps {b.start} to {b.end}, bytes {b_low} to {b_high}) and {other.id!r} "
                     f"(steps {other.start} to {other.end}, bytes {low} to {low + other.size}) overlap"

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from landbridge.errors import PlanError
+from landbridge.planner.bodies import variants
 from landbridge.planner.buffers import Buffer, Plan
 from landbridge.planner.checker import check
 from landbridge.planner.conflicts import conflicts
@@ -29,8 +30,9 @@ def plan(buffers: Sequence[Buffer], capacity: int | None = None, budget_seconds:
     search ends by itself; where time ends it, the offsets are the best by then. A peak of ``goal`` bytes is good
     enough: nothing lower is looked for.
 
-    The plan returned has passed the checker. Raises PlanError when ids repeat, pins collide, or the peak reached
-    is above ``capacity`` bytes: the message says whether any plan could fit.
+    The plan returned has passed the checker. Raises PlanError when ids repeat, pins collide, aliases contradict
+    each other, or the peak reached is above ``capacity`` bytes: the message says whether any plan could
+    fit.
     """
     began = time.perf_counter()
     bound = lower_bound(buffers)
@@ -39,7 +41,8 @@ def plan(buffers: Sequence[Buffer], capacity: int | None = None, budget_seconds:
             f"no plan fits {capacity} bytes: {bound} bytes are needed at once, most of them by "
             f"{_largest_at_worst_step(buffers)}; split the work or use a larger scope"
         )
-    offsets, bound = _solve(buffers, bound, capacity, budget_seconds, goal)
+    solve = _solve_aliases if any(b.alias is not None for b in buffers) else _solve
+    offsets, bound = solve(buffers, bound, capacity, budget_seconds, goal)
     reached = peak(buffers, offsets)
     result = Plan(
         offsets={b.id: offset for b, offset in zip(buffers, offsets, strict=True)},
@@ -89,6 +92,26 @@ def _solve(
         now + min(_LOCAL_SEARCH, budget_seconds * _LOCAL_SHARE),
     )
     return tighten(buffers, together, offsets, bound, capacity, now + budget_seconds, goal=goal)
+
+
+def _solve_aliases(
+    buffers: Sequence[Buffer], bound: int, capacity: int | None, budget_seconds: float, goal: int
+) -> tuple[list[int], int]:
+    """As `_solve`, each way to take the aliases in its share of the time; ``bound`` stays, as it speaks for all."""
+    ways = variants(buffers)
+    best: list[int] = []
+    for bodies in ways:
+        hulls = [body.hull for body in bodies]
+        placed, _ = _solve(hulls, lower_bound(hulls), capacity, budget_seconds / len(ways), goal)
+        offsets = [0] * len(buffers)
+        for body, at in zip(bodies, placed, strict=True):
+            for i, byte in body.members.items():
+                offsets[i] = at + byte
+        if not best or peak(buffers, offsets) < peak(buffers, best):
+            best = offsets
+        if peak(buffers, best) <= max(bound, goal):
+            break
+    return best, bound
 
 
 def _starts(buffers: Sequence[Buffer], together: Conflicts) -> Iterator[tuple[list[int], Fit]]:
