@@ -14,7 +14,8 @@ BufferId = str | int
 class Alias:
     """Where a buffer's bytes lie in those of another: from byte ``offset`` of the buffer ``of`` on, never past its end.
 
-    Required, it is a view: it lies there, and both may be in use at the same time. ``optional``, it may lie there:
+    Required, it is a view: it lies there, and both may be in use at the same time; what all are a view of in the end
+    must have it at a multiple of its alignment. ``optional``, it may lie there:
     an elementwise result in the place of an operand, a part of a concatenation in the place kept for it. Anywhere
     else the two exclude each other as any two buffers do. An optional Alias speaks for the buffer with its views
     that start no earlier, and for ``of`` with its views (and what it is a view of) that end no later.
