@@ -210,6 +210,13 @@ def test_inputs_lie_in_flat_memory() -> None:
         lb.Session(made, device="sim:scratch")
 
 
+def test_rows_without_elements_have_no_table() -> None:
+    """However many there are: a file may say so."""
+    storage = AllocStorage(2, 0, 1, 64, (1 << 40, 0), "float32")
+    tensor = AllocTensor(3, 2, 0, (1 << 40, 0), "float32", "a", (1,))
+    lb.Session(program((storage, tensor, Call(0, "add_rows", (3, 3, 3), 0)), scope="global"))
+
+
 def test_memory_is_given_back(api: SimScratchDeviceAPI) -> None:
     run = session(program())
     assert api.used_bytes(TABLE) == (14 + 6) * 128

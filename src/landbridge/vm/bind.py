@@ -12,7 +12,7 @@ from landbridge.errors import BindError, InputError
 from landbridge.executable import instructions as ins
 from landbridge.executable.abi import RECORD_BRANCH_IF_ZERO, RECORD_CALL, RECORD_JUMP, RECORD_WORDS
 from landbridge.executable.executable import Function, VDevice
-from landbridge.physical_shape import check_axis_separators, physical_shape
+from landbridge.physical_shape import check_axis_separators
 from landbridge.tensor import Tensor
 from landbridge.vm.block import Block, RowBlock
 from landbridge.vm.builtins import find_builtin
@@ -110,7 +110,7 @@ class _Binder:
         self._places: list[list[tuple[int, int]]] = [[] for _ in specs]
         self._listing: list[Step] = []
         self._blocks: list[Block | RowBlock] = []
-        self._tables: dict[tuple[int, int, int], int] = {}
+        self._tables: dict[tuple[object, ...], int] = {}
         self._needs_threads = False
 
     def program(self, instructions: Sequence[ins.Instruction]) -> Program:
@@ -343,11 +343,10 @@ class _Binder:
             return None
         if not block.is_direct:
             self._address(place, user)
-        count = physical_shape(place.shape, place.axis_separators)[0]
-        key = (id(block), place.offset, count)
+        key = (id(block), place.offset, place.shape, place.axis_separators)
         if key not in self._tables:
             self._tables[key] = self._first_argument + len(self._arguments)
-            self._arguments += block.table(place.offset, count)
+            self._arguments += block.table(place.offset, place.shape, place.axis_separators)
         return self._tables[key]
 
     def _define_block(

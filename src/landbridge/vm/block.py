@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from math import prod
 
 from landbridge.device.space import NdSpace
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import BindError
+from landbridge.memory.rows import row_address
 from landbridge.physical_shape import physical_shape, row_bytes, row_strides
 from landbridge.tensor import Tensor
-from landbridge.tensor.in_rows import row_table, tensor_in_rows
+from landbridge.tensor.in_rows import tensor_in_rows
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,15 @@ class RowBlock:
         """Bytes of all rows."""
         return self.rows * self.row_bytes
 
-    def table(self, offset: int, count: int) -> tuple[int, ...]:
-        """The host addresses of ``count`` rows from byte ``offset`` on; of the same byte in each."""
-        row, byte = divmod(offset, self.row_bytes or 1)
-        return tuple(address + byte for address in self._addresses[row : row + count])
+    def table(self, offset: int, shape: tuple[int, ...], axis_separators: tuple[int, ...]) -> tuple[int, ...]:
+        """The host addresses of the rows of a tensor from byte ``offset`` on; none where it has no elements."""
+        rows = physical_shape(shape, axis_separators)[0] if prod(shape) else 0
+        first, byte = divmod(offset, self.row_bytes or 1)
+        storage = self.tensor.storage
+        if isinstance(storage.live_region.space, NdSpace):
+            return tuple(row_address(storage, row) + byte for row in range(first, first + rows))
+        start = self.tensor.data_address + offset
+        return tuple(start + row * self.row_bytes for row in range(rows))
 
     def part(self, offset: int, shape: tuple[int, ...], dtype: str, axis_separators: tuple[int, ...]) -> Tensor:
         """The Tensor from byte ``offset`` on."""
@@ -69,10 +75,3 @@ class RowBlock:
                 f"a tensor of {physical[0]} rows of {reach - byte} bytes from byte {byte} of row {row} on lies outside "
                 f"its storage of {self.rows} rows of {self.row_bytes} bytes; compile the model again"
             )
-
-    @cached_property
-    def _addresses(self) -> tuple[int, ...]:
-        if isinstance(self.tensor.storage.live_region.space, NdSpace):
-            return row_table(self.tensor)
-        first = self.tensor.data_address
-        return tuple(first + row * self.row_bytes for row in range(self.rows))
