@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from landbridge.codegen.llvm.isa import Isa
-from landbridge.codegen.llvm.math_builder import Body, Term
+from landbridge.codegen.llvm.math_builder import LlvmBody, Term
 from landbridge.codegen.llvm.types import suffix, type_text
 from landbridge.errors import CodegenError
 
@@ -51,12 +51,12 @@ class ModuleState:
             self.declarations[symbol] = f"declare {result} @{symbol}({', '.join(params)})"
 
     def define_helper(
-        self, symbol: str, params: Sequence[str], result: str, build: Callable[[Body, list[Term]], str]
+        self, symbol: str, params: Sequence[str], result: str, build: Callable[[LlvmBody, list[Term]], str]
     ) -> str:
         """Define the internal function ``symbol`` once; ``build`` writes its body and names its result."""
         if symbol not in self.helpers:
             self.helpers[symbol] = ""  # reserved first: building may ask for other helpers
-            body = Body(params[0], self.isa.fma)
+            body = LlvmBody(params[0], self.isa.fma)
             arguments = [Term(body, f"%x{i}", kind) for i, kind in enumerate(params)]
             name = build(body, arguments)
             self.declarations.update(body.declarations)

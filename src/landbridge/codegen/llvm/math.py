@@ -12,10 +12,10 @@ from xdsl.ir import Operation
 
 from landbridge.codegen.llvm.arith import fast_flags
 from landbridge.codegen.llvm.emitter import Emitter, ModuleState, Printer
-from landbridge.codegen.llvm.math_builder import Body, Term
-from landbridge.codegen.llvm.math_expand import EXPANSIONS, LIMITED
+from landbridge.codegen.llvm.math_builder import LlvmBody, Term
 from landbridge.codegen.llvm.narrow_floats import in_float, narrow, widen
 from landbridge.codegen.llvm.types import element_of, is_float, splat, suffix
+from landbridge.codegen.math_expand import EXPANSIONS, LIMITED
 
 
 def _intrinsic(stem: str) -> Printer:
@@ -62,7 +62,7 @@ def helper(module: ModuleState, name: str, kind: str, arity: int) -> str:
     """The symbol of the helper that computes ``name`` over lanes of type ``kind``; defined when first asked for."""
     expansion = EXPANSIONS.get(name) if element_of(kind) == "float" else None
 
-    def build(body: Body, arguments: list[Term]) -> str:
+    def build(body: LlvmBody, arguments: list[Term]) -> str:
         if expansion is None:
             return _by_lanes(module, name, body, arguments)
         result = expansion(*arguments)
@@ -73,14 +73,15 @@ def helper(module: ModuleState, name: str, kind: str, arity: int) -> str:
 
 def _with_library(module: ModuleState, name: str, x: Term, result: Term) -> str:
     """``result`` where the magnitude of the argument is below the limit, the C library's value elsewhere."""
-    kind, lines = x.kind, x.body.lines
+    body, kind = x.body, x.kind
+    assert isinstance(body, LlvmBody)
     large = x.abs().not_less(LIMITED[name])
-    any_large = x.body.any(large)
+    any_large = body.any(large)
     # Never inlined: it is rarely called and, for vectors, long.
     symbol = module.define_helper(
         f'@"math.{name}.library.{suffix(kind)}"', [kind], kind, lambda b, a: _by_lanes(module, name, b, a)
     )
-    lines += [
+    body.lines += [
         f"  br i1 {any_large.name}, label %large, label %join",
         "large:",
         f"  %library = call {kind} {symbol}({kind} {x.name}) noinline",
@@ -92,7 +93,7 @@ def _with_library(module: ModuleState, name: str, x: Term, result: Term) -> str:
     return "%joined"
 
 
-def _by_lanes(module: ModuleState, name: str, body: Body, arguments: list[Term]) -> str:
+def _by_lanes(module: ModuleState, name: str, body: LlvmBody, arguments: list[Term]) -> str:
     """Calls of the C library's function for each lane, put together again."""
     kind = body.kind
     element = element_of(kind)
@@ -100,7 +101,7 @@ def _by_lanes(module: ModuleState, name: str, body: Body, arguments: list[Term])
     module.declare(callee, element, [element] * len(arguments))
     if not body.lanes:
         operands = ", ".join(f"{element} {a.name}" for a in arguments)
-        return body.emit(f"call {element} @{callee}({operands})", element).name
+        return str(body.emit(f"call {element} @{callee}({operands})", element).name)
     whole = "poison"
     for lane in range(body.lanes):
         parts = [body.emit(f"extractelement {kind} {a.name}, i64 {lane}", element) for a in arguments]

@@ -1,20 +1,20 @@
-"""Writing straight-line float code over scalars or vectors as Python expressions.
-
-A Body collects the LLVM instructions of one helper function; its Terms overload Python's operators, so that a
-polynomial reads like one. Python numbers take the type of the Term beside them.
-"""
+"""The LLVM instructions of straight-line float code."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from landbridge.codegen.llvm.types import is_float, lanes_of, splat, suffix, with_element
+from landbridge.codegen.llvm.types import element_of, is_float, lanes_of, splat, suffix, with_element
+from landbridge.codegen.math_builder import Body, Term
+
+__all__ = ["LlvmBody", "Term"]
 
 
-class Body:
+class LlvmBody(Body):
     """The instructions of a helper whose argument lanes have the LLVM type ``kind`` (scalar or vector).
 
-    ``fused``: the CPU has a fused multiply-add; without one, ``Term.fma`` rounds twice.
+    Kinds of its Terms are LLVM types, their names operands.
     """
 
     def __init__(self, kind: str, fused: bool = True) -> None:
@@ -32,10 +32,35 @@ class Body:
         self.lines.append(f"  {name} = {text}")
         return Term(self, name, kind)
 
+    def element(self, kind: Any) -> str:
+        """The scalar type of ``kind``."""
+        return element_of(kind)
+
     def constant(self, value: float | int, element: str) -> Term:
-        """``value`` in every lane, of scalar type ``element``."""
-        kind = with_element(self.kind, element)
+        """A literal operand."""
+        return self.literal(value, with_element(self.kind, element))
+
+    def literal(self, value: float | int, kind: Any) -> Term:
+        """A literal operand of type ``kind``."""
         return Term(self, splat(value, kind), kind)
+
+    def binary(self, opcode: str, a: Term, b: Term) -> Term:
+        """One instruction."""
+        prefix = "f" if is_float(a.kind) and opcode in ("add", "sub", "mul", "div") else ""
+        return self.emit(f"{prefix}{opcode} {a.kind} {a.name}, {b.name}", a.kind)
+
+    def negate(self, a: Term) -> Term:
+        """``fneg``."""
+        return self.emit(f"fneg {a.kind} {a.name}", a.kind)
+
+    def compare(self, predicate: str, a: Term, b: Term) -> Term:
+        """``fcmp`` or ``icmp``."""
+        opcode = "fcmp" if is_float(a.kind) else "icmp"
+        return self.emit(f"{opcode} {predicate} {a.kind} {a.name}, {b.name}", with_element(a.kind, "i1"))
+
+    def select(self, mask: Term, a: Term, b: Term) -> Term:
+        """``select``."""
+        return self.emit(f"select {mask.kind} {mask.name}, {a.kind} {a.name}, {b.kind} {b.name}", a.kind)
 
     def call(self, stem: str, operands: Sequence[Term]) -> Term:
         """``llvm.<stem>`` overloaded on the type of its operands."""
@@ -44,6 +69,11 @@ class Body:
         self.declarations[symbol] = f"declare {kind} @{symbol}({', '.join([kind] * len(operands))})"
         return self.emit(f"call {kind} @{symbol}({', '.join(f'{kind} {o.name}' for o in operands)})", kind)
 
+    def convert(self, opcode: str, a: Term, element: str) -> Term:
+        """One instruction."""
+        kind = with_element(a.kind, element)
+        return self.emit(f"{opcode} {a.kind} {a.name} to {kind}", kind)
+
     def any(self, mask: Term) -> Term:
         """Whether any lane of ``mask`` is set, as a scalar i1."""
         if not self.lanes:
@@ -51,147 +81,3 @@ class Body:
         symbol = f"llvm.vector.reduce.or.{suffix(mask.kind)}"
         self.declarations[symbol] = f"declare i1 @{symbol}({mask.kind})"
         return self.emit(f"call i1 @{symbol}({mask.kind} {mask.name})", "i1")
-
-
-class Term:
-    """A value of a Body. ``+ - *`` and ``/`` follow its type; comparisons give masks of i1 lanes."""
-
-    __slots__ = ("body", "kind", "name")
-
-    def __init__(self, body: Body, name: str, kind: str) -> None:
-        self.body, self.name, self.kind = body, name, kind
-
-    def _other(self, other: Term | float | int) -> Term:
-        return other if isinstance(other, Term) else Term(self.body, splat(other, self.kind), self.kind)
-
-    def _op(self, opcode: str, other: Term | float | int) -> Term:
-        prefix = "f" if is_float(self.kind) and opcode in ("add", "sub", "mul", "div") else ""
-        return self.body.emit(f"{prefix}{opcode} {self.kind} {self.name}, {self._other(other).name}", self.kind)
-
-    def _compare(self, predicate: str, other: Term | float | int) -> Term:
-        opcode = "fcmp" if is_float(self.kind) else "icmp"
-        text = f"{opcode} {predicate} {self.kind} {self.name}, {self._other(other).name}"
-        return self.body.emit(text, with_element(self.kind, "i1"))
-
-    def __add__(self, other: Term | float | int) -> Term:
-        return self._op("add", other)
-
-    def __sub__(self, other: Term | float | int) -> Term:
-        return self._op("sub", other)
-
-    def __rsub__(self, other: float | int) -> Term:
-        return self._other(other)._op("sub", self)
-
-    def __mul__(self, other: Term | float | int) -> Term:
-        return self._op("mul", other)
-
-    def __truediv__(self, other: Term | float | int) -> Term:
-        return self._op("div", other)
-
-    def __rtruediv__(self, other: float | int) -> Term:
-        return self._other(other)._op("div", self)
-
-    def __neg__(self) -> Term:
-        return self.body.emit(f"fneg {self.kind} {self.name}", self.kind)
-
-    def __and__(self, other: Term | int) -> Term:
-        return self._op("and", other)
-
-    def __or__(self, other: Term | int) -> Term:
-        return self._op("or", other)
-
-    def __xor__(self, other: Term | int) -> Term:
-        return self._op("xor", other)
-
-    def __lshift__(self, bits: int) -> Term:
-        return self._op("shl", bits)
-
-    def __rshift__(self, bits: int) -> Term:
-        return self._op("ashr", bits)
-
-    def less(self, other: Term | float) -> Term:
-        """Lanes where self < other; false for NaN."""
-        return self._compare("olt" if is_float(self.kind) else "slt", other)
-
-    def greater(self, other: Term | float) -> Term:
-        """Lanes where self > other; false for NaN."""
-        return self._compare("ogt" if is_float(self.kind) else "sgt", other)
-
-    def equal(self, other: Term | float) -> Term:
-        """Lanes where self == other; false for NaN."""
-        return self._compare("oeq" if is_float(self.kind) else "eq", other)
-
-    def differs(self, other: Term | float) -> Term:
-        """Lanes where self != other; false for NaN."""
-        return self._compare("one" if is_float(self.kind) else "ne", other)
-
-    def not_less(self, other: Term | float) -> Term:
-        """Lanes where self >= other or either is NaN."""
-        return self._compare("uge", other)
-
-    def where(self, a: Term, b: Term | float | int) -> Term:
-        """Lane by lane, ``a`` where this mask is set, else ``b``."""
-        text = f"select {self.kind} {self.name}, {a.kind} {a.name}, {a.kind} {a._other(b).name}"
-        return self.body.emit(text, a.kind)
-
-    def not_number(self) -> Term:
-        """Lanes that are NaN."""
-        return self._compare("uno", self)
-
-    def at_most(self, bound: float) -> Term:
-        """min(self, bound); NaN stays NaN."""
-        return self.greater(bound).where(self._other(bound), self)
-
-    def at_least(self, bound: float) -> Term:
-        """max(self, bound); NaN stays NaN."""
-        return self.less(bound).where(self._other(bound), self)
-
-    def fma(self, factor: Term | float, addend: Term | float) -> Term:
-        """self * factor + addend, rounded once where the CPU can."""
-        if not self.body.fused:
-            return self * factor + addend
-        return self.body.call("fma", [self, self._other(factor), self._other(addend)])
-
-    def abs(self) -> Term:
-        """Magnitude."""
-        return self.body.call("fabs", [self])
-
-    def trunc(self) -> Term:
-        """Rounded towards zero."""
-        return self.body.call("trunc", [self])
-
-    def copysign(self, sign: Term) -> Term:
-        """Magnitude of self with the sign of ``sign``."""
-        return self.body.call("copysign", [self, sign])
-
-    def bits(self) -> Term:
-        """The lanes as integers of the same width."""
-        return self.convert("bitcast", "i32" if self.kind.rstrip(">").endswith("float") else "i64")
-
-    def as_float(self) -> Term:
-        """Integer lanes as floats of the same width, bit for bit."""
-        return self.convert("bitcast", "float" if self.kind.rstrip(">").endswith("i32") else "double")
-
-    def to_float(self) -> Term:
-        """Signed integer lanes converted to f32."""
-        return self.convert("sitofp", "float")
-
-    def to_double(self) -> Term:
-        """f32 or integer lanes converted to f64."""
-        return self.convert("fpext" if is_float(self.kind) else "sitofp", "double")
-
-    def to_single(self) -> Term:
-        """f64 lanes rounded to f32."""
-        return self.convert("fptrunc", "float")
-
-    def poly(self, *coefficients: float) -> Term:
-        """``c0 + c1 self + c2 self**2 + ...`` by Horner's scheme, one fma a step."""
-        total = self._other(coefficients[-1])
-        for c in reversed(coefficients[:-1]):
-            total = total.fma(self, c)
-        return total
-
-    def convert(self, opcode: str, element: str) -> Term:
-        """The lanes through LLVM's conversion ``opcode`` to scalar type ``element``."""
-        kind = with_element(self.kind, element)
-        return self.body.emit(f"{opcode} {self.kind} {self.name} to {kind}", kind)

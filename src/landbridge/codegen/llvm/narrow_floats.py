@@ -12,7 +12,7 @@ from collections.abc import Callable
 from xdsl.ir import Operation
 
 from landbridge.codegen.llvm.emitter import Emitter
-from landbridge.codegen.llvm.math_builder import Body, Term
+from landbridge.codegen.llvm.math_builder import LlvmBody, Term
 from landbridge.codegen.llvm.types import element_of, suffix, with_element
 
 
@@ -56,9 +56,9 @@ def narrow(e: Emitter, wide: str, name: str, kind: str) -> str:
     if result == "float" or (result == "half" and source == "float" and e.module.isa.half):
         return e.emit(f"fptrunc {wide} {name} to {kind}")
 
-    def build(body: Body, arguments: list[Term]) -> str:
+    def build(body: LlvmBody, arguments: list[Term]) -> str:
         x = arguments[0] if source == "float" else _round_to_odd(arguments[0])
-        return (_float_to_half(x) if result == "half" else _float_to_bfloat(x)).name
+        return str((_float_to_half(x) if result == "half" else _float_to_bfloat(x)).name)
 
     symbol = f'@"narrow.{suffix(wide)}.{suffix(kind)}"'
     e.module.define_helper(symbol, [wide], kind, build)

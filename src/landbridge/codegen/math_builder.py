@@ -1,0 +1,198 @@
+"""Writing straight-line float code, over scalars or vectors, as Python expressions: what code generators share.
+
+A Body collects the instructions of one function for its generator; its Terms overload Python's operators, so that a
+polynomial reads like one. Python numbers take the type of the Term beside them. Elements and conversions go by the
+names LLVM gives them: ``float double i32 i64``, ``bitcast fpext fptrunc sitofp``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+
+class Body(ABC):
+    """What writes the instructions. ``fused``: it has a fused multiply-add; else ``Term.fma`` rounds twice."""
+
+    fused: bool
+
+    @abstractmethod
+    def element(self, kind: Any) -> str:
+        """The element of a Term's kind."""
+
+    @abstractmethod
+    def constant(self, value: float | int, element: str) -> Term:
+        """``value`` in every lane, of scalar type ``element``."""
+
+    @abstractmethod
+    def literal(self, value: float | int, kind: Any) -> Term:
+        """``value`` in every lane, of the type of another Term."""
+
+    @abstractmethod
+    def binary(self, opcode: str, a: Term, b: Term) -> Term:
+        """``add sub mul div`` of floats or integers, ``and or xor shl ashr`` of integers."""
+
+    @abstractmethod
+    def negate(self, a: Term) -> Term:
+        """The other sign, of floats."""
+
+    @abstractmethod
+    def compare(self, predicate: str, a: Term, b: Term) -> Term:
+        """``olt ogt oeq one uge uno`` of floats, ``slt sgt eq ne`` of integers, as a mask."""
+
+    @abstractmethod
+    def select(self, mask: Term, a: Term, b: Term) -> Term:
+        """Lane by lane, ``a`` where ``mask`` is set, else ``b``."""
+
+    @abstractmethod
+    def call(self, stem: str, operands: Sequence[Term]) -> Term:
+        """``fma fabs trunc copysign`` of floats."""
+
+    @abstractmethod
+    def convert(self, opcode: str, a: Term, element: str) -> Term:
+        """``a`` through a conversion."""
+
+
+class Term:
+    """A value of a Body: ``name`` and ``kind`` are the Body's own. ``+ - *`` and ``/`` follow its type; comparisons
+    give masks."""
+
+    __slots__ = ("body", "kind", "name")
+
+    def __init__(self, body: Body, name: Any, kind: Any) -> None:
+        self.body, self.name, self.kind = body, name, kind
+
+    def _other(self, other: Term | float | int) -> Term:
+        return other if isinstance(other, Term) else self.body.literal(other, self.kind)
+
+    def _op(self, opcode: str, other: Term | float | int) -> Term:
+        return self.body.binary(opcode, self, self._other(other))
+
+    def _compare(self, predicate: str, other: Term | float | int) -> Term:
+        return self.body.compare(predicate, self, self._other(other))
+
+    @property
+    def _is_float(self) -> bool:
+        return self.body.element(self.kind) in ("float", "double")
+
+    def __add__(self, other: Term | float | int) -> Term:
+        return self._op("add", other)
+
+    def __sub__(self, other: Term | float | int) -> Term:
+        return self._op("sub", other)
+
+    def __rsub__(self, other: float | int) -> Term:
+        return self._other(other)._op("sub", self)
+
+    def __mul__(self, other: Term | float | int) -> Term:
+        return self._op("mul", other)
+
+    def __truediv__(self, other: Term | float | int) -> Term:
+        return self._op("div", other)
+
+    def __rtruediv__(self, other: float | int) -> Term:
+        return self._other(other)._op("div", self)
+
+    def __neg__(self) -> Term:
+        return self.body.negate(self)
+
+    def __and__(self, other: Term | int) -> Term:
+        return self._op("and", other)
+
+    def __or__(self, other: Term | int) -> Term:
+        return self._op("or", other)
+
+    def __xor__(self, other: Term | int) -> Term:
+        return self._op("xor", other)
+
+    def __lshift__(self, bits: int) -> Term:
+        return self._op("shl", bits)
+
+    def __rshift__(self, bits: int) -> Term:
+        return self._op("ashr", bits)
+
+    def less(self, other: Term | float) -> Term:
+        """Lanes where self < other; false for NaN."""
+        return self._compare("olt" if self._is_float else "slt", other)
+
+    def greater(self, other: Term | float) -> Term:
+        """Lanes where self > other; false for NaN."""
+        return self._compare("ogt" if self._is_float else "sgt", other)
+
+    def equal(self, other: Term | float) -> Term:
+        """Lanes where self == other; false for NaN."""
+        return self._compare("oeq" if self._is_float else "eq", other)
+
+    def differs(self, other: Term | float) -> Term:
+        """Lanes where self != other; false for NaN."""
+        return self._compare("one" if self._is_float else "ne", other)
+
+    def not_less(self, other: Term | float) -> Term:
+        """Lanes where self >= other or either is NaN."""
+        return self._compare("uge", other)
+
+    def where(self, a: Term, b: Term | float | int) -> Term:
+        """Lane by lane, ``a`` where this mask is set, else ``b``."""
+        return self.body.select(self, a, a._other(b))
+
+    def not_number(self) -> Term:
+        """Lanes that are NaN."""
+        return self._compare("uno", self)
+
+    def at_most(self, bound: float) -> Term:
+        """min(self, bound); NaN stays NaN."""
+        return self.greater(bound).where(self._other(bound), self)
+
+    def at_least(self, bound: float) -> Term:
+        """max(self, bound); NaN stays NaN."""
+        return self.less(bound).where(self._other(bound), self)
+
+    def fma(self, factor: Term | float, addend: Term | float) -> Term:
+        """self * factor + addend, rounded once where the CPU can."""
+        if not self.body.fused:
+            return self * factor + addend
+        return self.body.call("fma", [self, self._other(factor), self._other(addend)])
+
+    def abs(self) -> Term:
+        """Magnitude."""
+        return self.body.call("fabs", [self])
+
+    def trunc(self) -> Term:
+        """Rounded towards zero."""
+        return self.body.call("trunc", [self])
+
+    def copysign(self, sign: Term) -> Term:
+        """Magnitude of self with the sign of ``sign``."""
+        return self.body.call("copysign", [self, sign])
+
+    def bits(self) -> Term:
+        """The lanes as integers of the same width."""
+        return self.convert("bitcast", "i32" if self.body.element(self.kind) == "float" else "i64")
+
+    def as_float(self) -> Term:
+        """Integer lanes as floats of the same width, bit for bit."""
+        return self.convert("bitcast", "float" if self.body.element(self.kind) == "i32" else "double")
+
+    def to_float(self) -> Term:
+        """Signed integer lanes converted to f32."""
+        return self.convert("sitofp", "float")
+
+    def to_double(self) -> Term:
+        """f32 or integer lanes converted to f64."""
+        return self.convert("fpext" if self._is_float else "sitofp", "double")
+
+    def to_single(self) -> Term:
+        """f64 lanes rounded to f32."""
+        return self.convert("fptrunc", "float")
+
+    def poly(self, *coefficients: float) -> Term:
+        """``c0 + c1 self + c2 self**2 + ...`` by Horner's scheme, one fma a step."""
+        total = self._other(coefficients[-1])
+        for c in reversed(coefficients[:-1]):
+            total = total.fma(self, c)
+        return total
+
+    def convert(self, opcode: str, element: str) -> Term:
+        """The lanes through LLVM's conversion ``opcode`` to scalar type ``element``."""
+        return self.body.convert(opcode, self, element)
