@@ -29,6 +29,10 @@ def text(x: float, y: float, content: str, css: str = "", turn: float = 0.0) -> 
     return f'<text x="{x:.1f}" y="{y:.1f}"{styled}{turned}>{escape(content)}</text>'
 
 
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 class Panel:
     """Draws one arena from its own origin; ``height`` is what it takes."""
 
@@ -66,8 +70,8 @@ class Panel:
         facts = [
             f"{bytes_text(arena.peak)} planned",
             f"lower bound {bytes_text(arena.lower_bound)} ({proof})",
-            f"{len(arena.blocks)} blocks",
-            f"{len(arena.steps)} steps",
+            _counted(len(arena.blocks), "block"),
+            _counted(len(arena.steps), "step"),
         ]
         if arena.capacity is not None:
             facts.append(f"capacity {bytes_text(arena.capacity)}")

@@ -397,7 +397,7 @@ class Chart {
         c.translate(x + 4, this.base + 12);
         c.rotate(-0.96);
         c.textAlign = "right";
-        c.fillText(this.shortened(arena.steps[step].label, NAMES), 0, 0);
+        c.fillText(this.shortened(arena.steps[step].label, NAMES * 1.1), 0, 0);
       } else {
         c.save();
         c.textAlign = "center";

@@ -77,7 +77,7 @@ function showLegend() {
   } else {
     const { sizes } = plan.palette, least = 1 / 4 ** (sizes.length - 1);
     const whole = chart.colour === "size" ? arena.largest : arena.longest;
-    const text = (n) => (chart.colour === "size" ? bytesText(n) : stepsText(Math.max(1, Math.round(n))));
+    const text = (n) => (chart.colour === "size" ? bytesText(n) : counted(Math.max(1, Math.round(n)), "step"));
     sizes.forEach((swatch, n) => {
       const ends = { 0: "up to " + text(whole * least), [sizes.length - 1]: "up to " + text(whole) };
       entry(swatch[mode][0], ends[n] ?? "");
@@ -138,7 +138,7 @@ function showStep(step) {
     make("h2", (arena.named ? "" : "time ") + arena.steps[step].name),
     make("p", `step ${step}${peak ? ", where most bytes are alive" : ""}`, { class: "quiet" }),
     make("p", `${bytesText(live)} alive, ${bytesText(arena.peak - live)} unused`),
-    make("h3", `${holders.length} blocks alive, largest first`),
+    make("h3", `${counted(holders.length, "block")} alive, largest first`),
     blockList(holders.slice(0, SHOWN), Math.max(live, 1)),
   );
   if (holders.length > SHOWN) panel.append(make("p", `and ${holders.length - SHOWN} smaller ones`, { class: "quiet" }));
@@ -146,7 +146,7 @@ function showStep(step) {
 
 const stepName = (step) => arena.steps[step]?.name ?? String(arena.endTime);
 const stepLabel = (step) => arena.steps[step]?.label ?? String(arena.endTime);
-const stepsText = (count) => `${count} step${count === 1 ? "" : "s"}`;
+const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 function showBlock(block) {
   const panel = el("panel");
@@ -176,7 +176,7 @@ function showBlock(block) {
 
 function lifetime(block) {
   const end = arena.named ? "to " + stepLabel(block.end - 1) : "until " + stepLabel(block.end);
-  return `alive for ${stepsText(block.end - block.start)}, from ${stepLabel(block.start)} ${end}`;
+  return `alive for ${counted(block.end - block.start, "step")}, from ${stepLabel(block.start)} ${end}`;
 }
 
 function showTip(block, px, py) {

@@ -1,0 +1,85 @@
+"""The HTML page in a browser: it draws, finds, chooses, zooms and changes scopes without an error."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from landbridge.plan_chart import arenas_of_executable
+from landbridge.plan_chart.html import render_html
+from tests.plan_chart.programs import program
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+#: Runs after the page's own script; what it returns is read back from the document's title.
+_USE = """
+window.onerror = (text) => { document.title = JSON.stringify({ error: text }); };
+setTimeout(() => {
+  const found = { drawn: new Set(chart.context.getImageData(0, 0, chart.canvas.width, chart.canvas.height).data).size };
+  const middle = (block) => { const [x, y, w, h] = chart.box(block); return [x + w / 2, y + h / 2]; };
+  found.under = arena.blocks.map((block) => chart.blockUnder(...middle(block))?.id);
+  found.blocks = arena.blocks.map((block) => block.id);
+  el("search").value = "FLAG"; search(); nextMatch(1);
+  found.matches = el("matches").textContent;
+  found.panel = el("panel").innerText;
+  found.inView = chart.view.y0 <= 0 && chart.view.y1 < chart.top && chart.view.x0 > 0;
+  choose(arena.blocks.find((block) => block.id === "concat"));
+  found.concat = el("panel").innerText;
+  chart.zoom(300, 100, 0.5, "blocks"); chart.pan(40, -20); chart.draw();
+  found.zoomed = chart.view.x1 - chart.view.x0 < arena.steps.length;
+  el("arenas").children[1].click();
+  found.second = [arena.scope, chart.view.x0, chart.view.x1, chart.stepUnder(LEFT + 1)];
+  el("listing").open = true; listBlocks();
+  found.rows = el("listing").querySelectorAll("tr").length;
+  document.title = JSON.stringify(found);
+}, 200);
+"""
+
+
+@pytest.fixture(scope="module")
+def used(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    if BROWSER is None:
+        pytest.skip("no Chromium to open the page with; apt-get install chromium")
+    file = Path(tmp_path_factory.mktemp("page")) / "plan.html"
+    html = render_html(arenas_of_executable(program()), "program")
+    file.write_text(html.replace("</body>", f"<script>{_USE}</script></body>"), encoding="utf-8")
+    done = subprocess.run(
+        [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,800",
+         f"--user-data-dir={file.parent / 'profile'}", "--virtual-time-budget=3000", "--dump-dom", file.as_uri()],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    title = re.search(r"<title>(.*?)</title>", done.stdout, re.DOTALL)
+    assert title is not None, done.stderr
+    result: dict[str, Any] = json.loads(unescape(title[1]))
+    assert "error" not in result, result
+    return result
+
+
+def test_blocks_are_drawn_and_lie_under_the_pointer(used: dict[str, Any]) -> None:
+    assert used["drawn"] > 10  # values of colour channels
+    assert used["under"] == used["blocks"] == ["concat", "flag"]
+
+
+def test_search_brings_a_block_into_view(used: dict[str, Any]) -> None:
+    assert used["matches"] == "1 of 1"
+    assert used["panel"].startswith("flag")
+    assert used["inView"]
+
+
+def test_a_chosen_block_tells_who_touches_it(used: dict[str, Any]) -> None:
+    text = used["concat"]
+    for words in ("512 bytes", "written: 256 B at +256 B", "written in place", "left", "makes", "flag"):
+        assert words in text
+
+
+def test_zoom_and_scopes(used: dict[str, Any]) -> None:
+    assert used["zoomed"]
+    assert used["second"] == ["global.rows", 0, 8, 0]
+    assert used["rows"] == 2  # a heading and one block
