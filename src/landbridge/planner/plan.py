@@ -60,7 +60,7 @@ def plan(buffers: Sequence[Buffer], capacity: int | None = None, budget_seconds:
     if capacity is not None and reached > capacity:
         raise PlanError(
             f"no plan within {capacity} bytes was found in {budget_seconds} s: the best needs {reached}, and "
-            f"{bound} might do; raise budget_seconds, or use a larger scope"
+            f"{bound} might do; raise budget_seconds (--budget), or use a larger scope"
         )
     return result
 
