@@ -15,6 +15,8 @@ class ByteRanges:
 
     def add(self, start: int, stop: int) -> None:
         """Put ``start <= b < stop`` in; ranges that touch become one."""
+        if any(low <= start and stop <= high for low, high in self._ranges):
+            return
         apart: list[Range] = []
         for low, high in self._ranges:
             if high < start or stop < low:

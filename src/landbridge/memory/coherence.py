@@ -75,9 +75,10 @@ def before_device_access(storage: Storage, start: int, stop: int, *, writes: boo
     if state is None:
         return
     low, high = _granules(storage, start, stop)
-    for written in state.host_dirty.within(low, high):
-        _end(storage, *written, "w")
-    state.host_dirty.remove(low, high)
+    if state.host_dirty:
+        for written in state.host_dirty.within(low, high):
+            _end(storage, *written, "w")
+        state.host_dirty.remove(low, high)
     if writes:
         state.device_dirty.add(low, high)
 

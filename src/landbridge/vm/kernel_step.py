@@ -9,6 +9,7 @@ from typing import Any
 from landbridge.device.device import Device
 from landbridge.device.protocols import DeviceModules, Event, HostBarriers, Recording, Streams
 from landbridge.device.space import Region
+from landbridge.device.stream import Stream
 from landbridge.errors import BindError
 from landbridge.executable.device_image import Launch
 from landbridge.memory.coherence import before_device_access
@@ -44,11 +45,11 @@ Buffer = OwnBuffer | BoundBuffer
 
 @dataclass(frozen=True)
 class BoundLaunch:
-    """A launch of ``kernels``, its arguments in order."""
+    """A launch of ``kernels``; an argument is a region of the program's own, or the number of a bound buffer."""
 
     kernels: LoadedKernels
     launch: Launch
-    args: tuple[Buffer, ...]
+    args: tuple[Region | int, ...]
 
 
 class KernelStep:
@@ -67,103 +68,104 @@ class KernelStep:
         self._barriers = device.capability(HostBarriers)
         self._launches: list[BoundLaunch] = []
         self._bound: list[BoundBuffer] = []
-        self._shared: list[OwnBuffer] = []
-        self._recorded: _Recorded | None = None
+        self._shared: list[tuple[Region, int]] = []
+        self._recording: object = None
+        #: Where each bound buffer is in the recording, and the region it has there now.
+        self._positions: list[int] = []
+        self._recorded: list[Region] = []
 
     def add(self, kernels: LoadedKernels, launches: Sequence[Launch], buffers: Sequence[Buffer]) -> None:
         """Append ``launches``, whose arguments are numbers of ``buffers``; while the program is bound."""
         for launch in launches:
-            args = tuple(buffers[number] for number in launch.args)
+            args = tuple(self._argument(buffers[number]) for number in launch.args)
             self._launches.append(BoundLaunch(kernels, launch, args))
-            for buffer in args:
-                if isinstance(buffer, BoundBuffer):
-                    if buffer not in self._bound:
-                        self._bound.append(buffer)
-                elif buffer.shared and buffer not in self._shared:
-                    self._shared.append(buffer)
+
+    def _argument(self, buffer: Buffer) -> Region | int:
+        if isinstance(buffer, OwnBuffer):
+            lent = (buffer.region, buffer.nbytes)
+            if buffer.shared and lent not in self._shared:
+                self._shared.append(lent)
+            return buffer.region
+        if buffer not in self._bound:
+            self._bound.append(buffer)
+        return self._bound.index(buffer)
 
     def run(self, bound_to: BoundTo) -> None:
         """Run on what ``bound_to`` says is bound; returns when the device is done."""
-        lent = [(buffer.region, buffer.nbytes) for buffer in self._shared]
-        regions: dict[Buffer, Region] = {}
+        lent = self._shared.copy()
+        regions: list[Region] = []
         for buffer in self._bound:
-            tensor = self._on_device(bound_to(buffer.register))
+            owner = bound_to(buffer.register)
+            tensor = owner if isinstance(owner, Tensor) else Tensor.from_numpy_view(owner)
+            if tensor.device is not self.device and tensor.device != self.device:
+                tensor = import_tensor(tensor, self.device)  # the first time it is seen
             storage, start = tensor.storage, tensor.byte_offset + buffer.offset
             base = storage.live_region
-            regions[buffer] = region = Region(base.space, base.byte_offset + start)
-            if storage.owner is None:
-                before_device_access(storage, start, start + buffer.nbytes, writes=buffer.writes)
-            elif storage.coherence is not None:
-                lent.append((region, buffer.nbytes))
+            region = Region(base.space, base.byte_offset + start)
+            regions.append(region)
+            if storage.coherence is not None:
+                if storage.owner is None:
+                    before_device_access(storage, start, start + buffer.nbytes, writes=buffer.writes)
+                else:
+                    lent.append((region, buffer.nbytes))
         with self.device.state.submitting(f"a run of {len(self._launches)} kernels"):
-            barriers = self._barriers
-            if barriers is not None:
-                for region, nbytes in lent:
-                    barriers.end_host_access(region, nbytes, "w")
-            event = self._submit(regions)
-            if event is not None:
-                event.synchronize()
-            if barriers is not None:
-                for region, nbytes in lent:
-                    barriers.begin_host_access(region, nbytes, "r")
+            if self._barriers is None or not lent:
+                self._submit(regions)
+                return
+            for region, nbytes in lent:
+                self._barriers.end_host_access(region, nbytes, "w")
+            self._submit(regions)
+            for region, nbytes in lent:
+                self._barriers.begin_host_access(region, nbytes, "r")
 
-    def _on_device(self, owner: Any) -> Tensor:
-        """What is bound, as memory of the device; of the host it is imported, the first time it is seen."""
-        tensor = owner if isinstance(owner, Tensor) else Tensor.from_numpy_view(owner)
-        return tensor if tensor.device == self.device else import_tensor(tensor, self.device)
+    def _submit(self, regions: list[Region]) -> None:
+        """Queue everything and wait for it."""
+        recorder = self.device.capability(Recording)
+        if recorder is not None and self._recording is None:
+            self._record(recorder, regions)
+        if recorder is None or self._recording is None:
+            event = self._launch(regions, None)
+        else:
+            changed = {
+                position: region
+                for position, region, before in zip(self._positions, regions, self._recorded, strict=True)
+                if region != before
+            }
+            event = recorder.replay(self._recording, changed, None)
+            self._recorded = regions
+        if event is not None:
+            event.synchronize()
 
-    def _submit(self, regions: dict[Buffer, Region]) -> Event | None:
-        recorder, streams = self.device.capability(Recording), self.device.capability(Streams)
-        if recorder is None or streams is None:
-            return self._launch(regions, None)
-        if self._recorded is None:
-            if len(set(regions.values())) < len(regions):  # by position they could not be told apart later
-                return self._launch(regions, None)
-            index = self.device.index
-            stream = streams.create_stream(index)  # other threads may be using the device's own queue
-            recorder.begin_record(index, stream)
-            try:
-                self._launch(regions, stream)
-            finally:
-                recording = recorder.end_record(index, stream)
-                streams.free_stream(stream)
-            self._recorded = _Recorded(recording, self._positions(regions), dict(regions))
-        known = self._recorded
-        changed = {
-            known.positions[buffer]: region for buffer, region in regions.items() if known.regions[buffer] != region
-        }
-        known.regions.update(regions)
-        return recorder.replay(known.recording, changed, None)
+    def _record(self, recorder: Recording, regions: list[Region]) -> None:
+        streams, index = self.device.capability(Streams), self.device.index
+        if streams is None or len(set(regions)) < len(regions):  # by position they could not be told apart later
+            return
+        stream = streams.create_stream(index)  # other threads may be using the device's own queue
+        recorder.begin_record(index, stream)
+        try:
+            self._launch(regions, stream)
+        finally:
+            recording = recorder.end_record(index, stream)
+            streams.free_stream(stream)
+        self._positions, self._recorded = self._find_positions(regions), regions
+        self._recording = recording
 
-    def _launch(self, regions: dict[Buffer, Region], stream: Any) -> Event | None:
+    def _launch(self, regions: list[Region], stream: Stream | None) -> Event | None:
         event: Event | None = None
         for bound in self._launches:
             launch = bound.launch
-            args = [arg.region if isinstance(arg, OwnBuffer) else regions[arg] for arg in bound.args]
+            args = [regions[arg] if isinstance(arg, int) else arg for arg in bound.args]
             grid, block = _three(launch.grid), _three(launch.block)
             event = self._api.launch(bound.kernels.module, launch.kernel, grid, block, args, stream)
         return event
 
-    def _positions(self, regions: dict[Buffer, Region]) -> dict[Buffer, int]:
+    def _find_positions(self, regions: list[Region]) -> list[int]:
         """The position in a recording of each bound buffer: regions count in the order of their first use."""
         order: dict[Region, int] = {}
-        found: dict[Buffer, int] = {}
         for bound in self._launches:
             for arg in bound.args:
-                region = arg.region if isinstance(arg, OwnBuffer) else regions[arg]
-                position = order.setdefault(region, len(order))
-                if isinstance(arg, BoundBuffer):
-                    found[arg] = position
-        return found
-
-
-@dataclass
-class _Recorded:
-    """A recording, where each bound buffer is in it, and the region it has there now."""
-
-    recording: object
-    positions: dict[Buffer, int]
-    regions: dict[Buffer, Region]
+                order.setdefault(regions[arg] if isinstance(arg, int) else arg, len(order))
+        return [order[region] for region in regions]
 
 
 def _three(counts: tuple[int, ...]) -> tuple[int, int, int]:

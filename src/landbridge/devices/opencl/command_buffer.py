@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Sequence
 from ctypes import POINTER, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import TYPE_CHECKING, Any
@@ -76,6 +76,7 @@ class CommandBuffers:
     def __init__(self, api: CommandBufferAPI) -> None:
         self._api = api
         self._made: OrderedDict[tuple[object, ...], _CommandBuffer] = OrderedDict()
+        self._seen: deque[tuple[object, ...]] = deque(maxlen=_KEPT)
 
     @classmethod
     def of(cls, instance: Instance) -> CommandBuffers | None:
@@ -89,9 +90,15 @@ class CommandBuffers:
 
     def enqueue(
         self, queue: Queue, key: tuple[object, ...], launches: Sequence[RecordedLaunch], values: Sequence[Any]
-    ) -> cl.Event:
-        """Queue ``launches``, whose kernels have their arguments; made at the first ``key`` of ``queue``."""
+    ) -> cl.Event | None:
+        """Queue ``launches``, whose kernels have their arguments, where their ``key`` was seen on ``queue`` before.
+
+        A command buffer is made when a key comes again, not at its first time: None then.
+        """
         key = (queue.key, *key)
+        if key not in self._made and key not in self._seen:
+            self._seen.append(key)
+            return None
         found = self._made.get(key)
         if found is None:
             found = self._made[key] = _CommandBuffer(self._api, queue, launches, tuple(values))

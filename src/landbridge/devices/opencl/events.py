@@ -51,15 +51,16 @@ class QueueEvent:
         """Wait at most ``timeout`` seconds (None: for ever); whether it has completed.
 
         clWaitForEvents has neither a limit nor an end by Ctrl-C: short waits spin, long ones look again after naps
-        of at most a sixteenth of the time waited so far.
+        of a sixteenth of the time waited so far.
         """
         started = time.monotonic()
         while not self.query():
             waited = time.monotonic() - started
             if timeout is not None and waited >= timeout:
                 return False
-            nap = min(waited / 16, _LONGEST_NAP) if waited > _SPIN_SECONDS else 0.0
-            time.sleep(nap if timeout is None else min(nap, timeout - waited))
+            if waited > _SPIN_SECONDS:
+                nap = min(waited / 16, _LONGEST_NAP)
+                time.sleep(nap if timeout is None else min(nap, timeout - waited))
         return True
 
 

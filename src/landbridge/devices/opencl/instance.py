@@ -48,8 +48,9 @@ class Queue:
         if keep is not None:
             with self._lock:
                 self._in_flight.append(made)
-                if len(self._in_flight) > _MOST_IN_FLIGHT:
-                    self._in_flight = [known for known in self._in_flight if not known.query()]
+                # In order: what came before a command that is done is done, too.
+                if len(self._in_flight) > _MOST_IN_FLIGHT and self._in_flight[_MOST_IN_FLIGHT // 2].query():
+                    del self._in_flight[: _MOST_IN_FLIGHT // 2 + 1]
         return made
 
     def marker(self) -> QueueEvent:
@@ -59,9 +60,11 @@ class Queue:
 
     def finish(self) -> None:
         """Wait, interruptibly, for everything that is queued now."""
+        with self._lock:
+            before = set(self._in_flight)
         self.marker().synchronize()
         with self._lock:
-            self._in_flight = [known for known in self._in_flight if not known.query()]
+            self._in_flight = [known for known in self._in_flight if known not in before]
 
 
 @dataclass(frozen=True)

@@ -108,9 +108,9 @@ class Recording:
             blocks = self._prepare()
             if not self.commands:
                 return queue.marker()
-            if self._buffers is not None:
-                return self._replay_recorded(queue, blocks)
-            event: QueueEvent | None = None
+            event = self._replay_recorded(queue, blocks)
+            if event is not None:
+                return event
             for command in self.commands:
                 if isinstance(command, RecordedCopy):
                     event = copies.enqueue(
@@ -122,13 +122,15 @@ class Recording:
             assert event is not None
             return queue.submitted(event.event, blocks, (*self._values, event.keep))
 
-    def _replay_recorded(self, queue: Queue, blocks: tuple[copies.Block, ...]) -> QueueEvent:
+    def _replay_recorded(self, queue: Queue, blocks: tuple[copies.Block, ...]) -> QueueEvent | None:
+        """As one command buffer; None where the driver has none, or for regions that are seen for the first time."""
         buffers = self._buffers
-        assert buffers is not None
-        key = tuple((id(region.space.handle), region.byte_offset) for region in self.regions)
+        if buffers is None:
+            return None
+        key = tuple((region.space.handle, region.byte_offset) for region in self.regions)
         launches = [c for c in self.commands if isinstance(c, RecordedLaunch)]
         event = buffers.enqueue(queue, key, launches, self._values)
-        return queue.submitted(event, blocks, tuple(self._values))
+        return None if event is None else queue.submitted(event, blocks, tuple(self._values))
 
     def _is_launches_alone(self) -> bool:
         return bool(self.commands) and all(isinstance(command, RecordedLaunch) for command in self.commands)
