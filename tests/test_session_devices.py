@@ -11,7 +11,7 @@ from onnx import helper
 
 import landbridge as lb
 from landbridge.device.device import Device
-from landbridge.errors import BindError, StorageInUseError, ZeroCopyError
+from landbridge.errors import BindError, DeviceLostError, StorageInUseError, ZeroCopyError
 from landbridge.executable.executable import Executable, ModuleImage, VDevice
 from landbridge.executable.instructions import AllocStorage, AllocTensor, Call, If, LoadConstant, ToVDevice, View
 from landbridge.memory.storage import allocate
@@ -108,6 +108,24 @@ def test_data_crosses_to_a_device_and_back(dev):
         ]
     (y,) = s(x)
     assert np.array_equal(np.asarray(y), 4 * x)
+
+
+def test_a_loss_names_the_work_that_the_run_submitted_last():
+    api = SimLazyDeviceAPI(seed=7)
+    dev = Device(api, 0)
+    s = lb.Session(through_a_device(HOST, DEV), devices={"host": "cpu", "dev": dev}, num_threads=1)
+    s.set_input("x", numbers())
+    s.run()
+    before = host(s.get_output(0))
+    api.lose(0)
+    said = rf"the last work submitted was to_vdevice of {4 * N} bytes of Tensor\(float32\[{N}\]"
+    for call in (s.run, s.run, lambda: s(numbers()), lambda: s.run_async().wait(30)):
+        with pytest.raises(DeviceLostError, match=said):
+            call()
+    assert np.array_equal(host(s.get_output(0)), before)  # the host's own
+    assert dev.is_lost and not lb.device("cpu").is_lost
+    again = lb.Session(through_a_device(HOST, DEV), devices={"host": "cpu", "dev": dev.reopen()}, num_threads=1)
+    assert np.array_equal(np.asarray(again(numbers())[0]), 4 * numbers())
 
 
 def test_names_bind_devices_and_never_their_order(dev):

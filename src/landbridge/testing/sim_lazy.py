@@ -289,8 +289,9 @@ class SimLazyDeviceAPI(DeviceAPI):
 
     # --- modules -----------------------------------------------------------------------------------------------
 
-    def load_module(self, index: int, binary: bytes, format: str) -> object:
-        """The Python module whose import path is ``binary``; its functions are the kernels."""
+    def load_module(self, index: int, binary: bytes, format: str, options: str = "") -> object:
+        """The Python module whose import path is ``binary``; its functions are the kernels. ``options`` say nothing."""
+        self._live(index)
         if format != "python":
             raise InputError(f"sim:lazy loads no modules of format {format!r}; legal: python")
         return import_module(binary.decode())
