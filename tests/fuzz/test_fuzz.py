@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-TARGETS = ["csv", "device_name", "dlpack", "ir", "lbx", "onnx", "target", "tensor"]
+TARGETS = ["allocators", "csv", "device_name", "dlpack", "ir", "lbx", "onnx", "target", "tensor"]
 
 #: Inputs that a target failed on, what was wrong beside them.
 FOUND = {
@@ -31,6 +31,7 @@ FOUND = {
         b"builtin.module {" * 2000,  # RecursionError
         b"builtin.module { func.func private @main() -> () }",  # a graph without a body
     ],
+    "allocators": [],
     "lbx": [],
     "onnx": [
         fuzz_onnx.SEEDS[0].replace(b"*\x19\x08\x04", b"*\x19\x08\x03"),  # 4 values of shape (3,)

@@ -47,7 +47,7 @@ class ArenaAllocator:
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
         """The next ``size`` bytes; raises OutOfMemoryError when the arena is full."""
-        nbytes = flat_bytes(size, f"the arena of {self.device} {self.scope}")
+        nbytes = flat_bytes(size, self)
         with self._lock:
             if self._block is None:
                 raise InputError("this arena was closed; make another one")

@@ -118,12 +118,12 @@ def bytes_of(size: Size) -> int:
     return size if isinstance(size, int) else size.nbytes
 
 
-def flat_bytes(size: Size, what: str) -> int:
-    """``size`` of a flat block; raises InputError that names ``what`` for an ``NdSize``."""
+def flat_bytes(size: Size, allocator: Allocator) -> int:
+    """``size`` of a flat block of ``allocator``; raises InputError for an ``NdSize``."""
     if isinstance(size, NdSize):
         raise InputError(
-            f"{what} hands out flat blocks and was asked for {size.dtype}{list(size.physical_shape)}; "
-            "ask for bytes, or take the scope's naive allocator"
+            f"{type(allocator).__name__} of {allocator.device} {allocator.scope} hands out flat blocks and was asked "
+            f"for {size.dtype}{list(size.physical_shape)}; ask for bytes, or take the scope's naive allocator"
         )
     return size
 

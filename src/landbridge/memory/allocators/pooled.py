@@ -120,7 +120,7 @@ class PooledAllocator:
         try:
             key = ((size or 1) + granule - 1 & -granule, alignment if alignment > granule else granule)  # type: ignore[operator]
         except TypeError:
-            flat_bytes(size, f"the pool of {self.device} {self.scope}")
+            flat_bytes(size, self)
             raise
         waiting = self._waiting.get(key)
         if waiting:

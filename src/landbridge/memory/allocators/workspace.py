@@ -63,7 +63,7 @@ class StackAllocator:
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
         """``size`` bytes on the top of the stack; raises OutOfMemoryError."""
-        nbytes = flat_bytes(size, f"the workspace of {self.device}")
+        nbytes = flat_bytes(size, self)
         with self._lock:
             begin = round_up(self._chunks[-1].top, alignment) if self._chunks else 0
             if not self._chunks or alignment > _ALIGNMENT or begin + nbytes > self._chunks[-1].block.nbytes:
@@ -127,7 +127,7 @@ class _DeviceWorkspace:
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
         """A workspace of the device, aligned as it aligns them."""
-        nbytes = flat_bytes(size, f"the workspace of {self.device}")
+        nbytes = flat_bytes(size, self)
         with self.device.state.submitting(f"a workspace of {nbytes} bytes"):
             return Block(Region(self._own.alloc_workspace(self.device.index, nbytes, self._stream)), nbytes)
 
