@@ -32,8 +32,16 @@ setTimeout(() => {
   found.inView = chart.view.y0 <= 0 && chart.view.y1 < chart.top && chart.view.x0 > 0;
   choose(arena.blocks.find((block) => block.id === "concat"));
   found.concat = el("panel").innerText;
-  chart.zoom(300, 100, 0.5, "blocks"); chart.pan(40, -20); chart.draw();
-  found.zoomed = chart.view.x1 - chart.view.x0 < arena.steps.length;
+  chart.fit();
+  const edge = chart.canvas.getBoundingClientRect(), at = (x, y) => ({ clientX: edge.left + x, clientY: edge.top + y });
+  chart.canvas.dispatchEvent(new PointerEvent("pointermove", at(...middle(arena.blocks[0]))));
+  found.tip = el("tip").hidden ? null : el("tip").innerText;
+  const held = chart.placeAt(300);
+  chart.canvas.dispatchEvent(new WheelEvent("wheel", { deltaY: -100, ...at(300, 100) }));
+  chart.draw();
+  found.zoomed = [chart.view.x1 - chart.view.x0, chart.view.y1 < chart.top, chart.placeAt(300) - held];
+  chart.canvas.dispatchEvent(new MouseEvent("dblclick"));
+  found.whole = [chart.view.x0, chart.view.x1];
   el("arenas").children[1].click();
   found.second = [arena.scope, chart.view.x0, chart.view.x1, chart.stepUnder(LEFT + 1)];
   el("listing").open = true; listBlocks();
@@ -79,7 +87,14 @@ def test_a_chosen_block_tells_who_touches_it(used: dict[str, Any]) -> None:
         assert words in text
 
 
-def test_zoom_and_scopes(used: dict[str, Any]) -> None:
-    assert used["zoomed"]
+def test_pointing_and_zooming(used: dict[str, Any]) -> None:
+    assert used["tip"].startswith("concat\n512 B at 64")
+    steps, higher, moved = used["zoomed"]
+    assert (steps < 8, higher) == (True, True)
+    assert moved == pytest.approx(0, abs=1e-6)  # what is under the pointer stays there
+    assert used["whole"] == [0, 8]
+
+
+def test_scopes_and_table(used: dict[str, Any]) -> None:
     assert used["second"] == ["global.rows", 0, 8, 0]
     assert used["rows"] == 2  # a heading and one block
