@@ -23,6 +23,7 @@ from landbridge.errors import (
     ZeroCopyError,
 )
 from landbridge.memory.allocators.base import NdSize
+from landbridge.memory.holders import largest_holders
 from landbridge.memory.storage import allocate
 from landbridge.memory_kind import MemoryKind
 from landbridge.tensor import Tensor
@@ -127,6 +128,14 @@ def test_capacity(api: SimScratchDeviceAPI) -> None:
         lb.empty((1024, 64), dtype="float32", device="sim:scratch", scope=TABLE)
     del kept
     lb.empty((1024, 64), dtype="float32", device="sim:scratch", scope=TABLE)
+
+
+def test_who_holds_rows() -> None:
+    rows = there(values(6, 10))
+    assert largest_holders(rows.device, TABLE) == (
+        "240 bytes are held by 1 storages, the largest: "
+        "240 bytes by Tensor(float32[6, 10], sim:scratch:0, scope='global.vtcm')"
+    )
 
 
 def test_a_table_has_no_view() -> None:

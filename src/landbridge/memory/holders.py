@@ -9,6 +9,7 @@ import gc
 from dataclasses import dataclass
 
 from landbridge.device.device import Device
+from landbridge.memory.rows import held_bytes
 from landbridge.memory.storage import Storage
 
 
@@ -36,10 +37,10 @@ def holders(device: Device, scope: str) -> list[Holder]:
         and (region.space.device, known.kind.scope) == (device, scope)
     ]
     found = []
-    for storage in sorted(held, key=lambda storage: -storage.nbytes):
+    for storage in sorted(held, key=lambda storage: -held_bytes(storage)):
         tensors = {repr(known) for known in gc.get_referrers(storage) if type(known) is Tensor}
         names = storage.users or sorted(tensors)
-        found.append(Holder(storage.nbytes, tuple(names)))
+        found.append(Holder(held_bytes(storage), tuple(names)))
     return found
 
 

@@ -60,6 +60,14 @@ def span_of(space: NdSpace) -> int:
     return (rows - 1) * stride_of(space) + space.row_bytes if rows else 0
 
 
+def held_bytes(storage: Storage) -> int:
+    """Bytes that ``storage`` holds: of a table, those of its rows, without what is counted between them."""
+    space = storage.live_region.space
+    if isinstance(space, NdSpace) and space.rows is not None:
+        return space.physical_shape[0] * space.row_bytes
+    return storage.nbytes
+
+
 def region_at(storage: Storage, offset: int) -> Region:
     """Where byte ``offset`` of ``storage`` is."""
     region = storage.live_region
