@@ -8,7 +8,7 @@ the memory spaces that it is called with.
 from __future__ import annotations
 
 from landbridge.ir.module import IRModule
-from landbridge.passes.place.mover import move
+from landbridge.passes.place.mover import move, move_constants, move_inputs
 from landbridge.passes.place.requests import PlacedNode, Places, request_places, take_requests
 from landbridge.passes.place.spaces import match_spaces
 from landbridge.passes.registry import register_pass
@@ -21,5 +21,7 @@ def place(module: IRModule) -> None:
     """Move what ``lb.place`` names to its vdevice and scope, with ``lb.to_vdevice`` at every crossing."""
     requests = take_requests(module)
     if requests:
-        move(module, requests)
+        move_constants(module, requests.of_constant)
+        move_inputs(module, requests.places)
+        move(module, requests.of_node)
     match_spaces(module)

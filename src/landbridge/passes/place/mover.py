@@ -6,6 +6,9 @@ vdevice. Everything else works in one place: what is elsewhere is carried to the
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
 from xdsl.dialects import bufferization, func
 from xdsl.dialects.builtin import StringAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -17,25 +20,49 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, shape_of, vdevice_of
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.passes.bufferize import io_names
-from landbridge.passes.place.requests import Requests, node_name
+from landbridge.passes.place.requests import node_name
 from landbridge.physical_shape import check_axis_separators
 
+PlaceOf: TypeAlias = Callable[[CallOp | HostCallOp], VDeviceAttr]
 
-def move(module: IRModule, requests: Requests) -> None:
-    """Give every tensor of @main the place that ``requests`` has for it; raises PlacementError where none can be."""
-    _Mover(module, requests).run()
+
+def move(module: IRModule, place_of_node: PlaceOf) -> None:
+    """Give every tensor of @main the place that ``place_of_node`` has for the call it comes from.
+
+    Raises PlacementError where it cannot be there.
+    """
+    _Mover(module, place_of_node).run()
+
+
+def move_inputs(module: IRModule, places: Mapping[str, VDeviceAttr]) -> None:
+    """Carry inputs, which arrive in ordinary memory, to ``places`` by name, each once for all its users."""
+    block = module.main.body.block
+    first = block.first_op
+    for argument, name in zip(block.args, io_names(module.main)[0], strict=True):
+        place = places.get(name)
+        if place is None or first is None or place == vdevice_of(argument.type):
+            continue
+        op = _crossing(argument, place, f"input {name}")
+        argument.replace_uses_with_if(op.results[0], lambda use, op=op: use.operation is not op)  # type: ignore[misc]
+        block.insert_op_before(op, first)
+
+
+def move_constants(module: IRModule, place_of: Callable[[str], VDeviceAttr | None]) -> None:
+    """Put constants where ``place_of`` has a place for their symbol."""
+    for op in module.main.body.block.ops:
+        if isinstance(op, ConstantOp):
+            place = place_of(op.symbol.root_reference.data)
+            if place is not None:
+                _retype(op.result, place, op.symbol.root_reference.data)
 
 
 class _Mover:
-    def __init__(self, module: IRModule, requests: Requests) -> None:
-        self.module = module
+    def __init__(self, module: IRModule, place_of_node: PlaceOf) -> None:
         self.block = module.main.body.block
-        self.requests = requests
+        self.place_of_node = place_of_node
         self.crossings: dict[tuple[SSAValue, VDeviceAttr], SSAValue] = {}
 
     def run(self) -> None:
-        self.constants()
-        self.inputs()
         for op in list(self.block.ops):
             if isinstance(op, bufferization.AllocTensorOp | ConstantOp | ToVDeviceOp):
                 continue
@@ -43,38 +70,19 @@ class _Mover:
             for inner in op.walk():
                 for i, operand in enumerate(inner.operands):
                     if isinstance(operand.owner, bufferization.AllocTensorOp):
-                        self.retype(operand, place, op)
+                        _retype(operand, place, node_name(op))
                     elif _block_of(operand) is self.block:
                         inner.operands[i] = self.cross(operand, self.read_from(operand, op, place), op)
             for result in op.results:
-                self.retype(result, place, op)
-
-    def constants(self) -> None:
-        for op in self.block.ops:
-            if isinstance(op, ConstantOp):
-                place = self.requests.of_constant(op.symbol.root_reference.data)
-                if place is not None:
-                    self.retype(op.result, place, op)
-
-    def inputs(self) -> None:
-        """Inputs arrive in ordinary memory; one that is wanted elsewhere is carried there once, for all its users."""
-        first = self.block.first_op
-        for argument, name in zip(self.block.args, io_names(self.module.main)[0], strict=True):
-            place = self.requests.of_input(name)
-            if place is None or first is None or place == vdevice_of(argument.type):
-                continue
-            op = self.crossing(argument, place, f"input {name}")
-            argument.replace_uses_with_if(op.results[0], lambda use, op=op: use.operation is not op)  # type: ignore[misc]
-            self.block.insert_op_before(op, first)
+                _retype(result, place, node_name(op))
 
     def place_of(self, op: Operation) -> VDeviceAttr:
         """Where the results of an operation are: where they were asked to be, else where its operands are."""
         match op:
             case CallOp():
-                place = self.requests.of_node(op)
-                return VDeviceAttr.of(place.index.data) if _is_inner(op) else place
+                return self.place_of_node(op)
             case HostCallOp():
-                place = self.requests.of_node(op)
+                place = self.place_of_node(op)
                 if place.scope.data != GLOBAL_SCOPE:
                     raise PlacementError(
                         f"node {node_name(op)!r} runs on the host and cannot write scope {place.scope.data!r}; "
@@ -103,46 +111,36 @@ class _Mover:
         if vdevice_of(value.type) == place:
             return value
         if (value, place) not in self.crossings:
-            op = self.crossing(value, place, f"to_vdevice {place.index.data}")
+            op = _crossing(value, place, f"to_vdevice {place.index.data}")
             self.block.insert_op_before(op, before)
             self.crossings[value, place] = op.results[0]
         return self.crossings[value, place]
 
-    def crossing(self, value: SSAValue, place: VDeviceAttr, name: str) -> Operation:
-        ty = self.type_on(value.type, place, name)
-        if isinstance(value.owner, ConstantOp):
-            return ConstantOp(value.owner.symbol.root_reference.data, ty)
-        op = ToVDeviceOp(value, ty)
-        op.attributes["node"] = StringAttr(name)
-        return op
 
-    def retype(self, value: SSAValue, place: VDeviceAttr, op: Operation) -> None:
-        ty = self.type_on(value.type, place, node_name(op))
-        if ty != value.type:
-            Rewriter.replace_value_with_new_type(value, ty)
-
-    def type_on(self, ty: Attribute, place: VDeviceAttr, name: str) -> Attribute:
-        """A tensor type with its encoding; raises PlacementError where the space cannot hold such a tensor."""
-        if not isinstance(ty, TensorType):
-            return ty
-        try:
-            check_axis_separators(place.axis_separators, len(shape_of(ty)))
-        except InputError as error:
-            raise PlacementError(f"tensor {name!r} in scope {place.scope.data!r}: {error}") from error
-        return TensorType(ty.element_type, ty.shape, place)
+def _crossing(value: SSAValue, place: VDeviceAttr, name: str) -> Operation:
+    ty = _type_on(value.type, place, name)
+    if isinstance(value.owner, ConstantOp):
+        return ConstantOp(value.owner.symbol.root_reference.data, ty)
+    op = ToVDeviceOp(value, ty)
+    op.attributes["node"] = StringAttr(name)
+    return op
 
 
-def _is_inner(op: CallOp) -> bool:
-    """Whether the node that ``op`` is part of goes on: what the node gives comes from another call."""
-    name, pending = node_name(op), list(op.res)
-    users: list[Operation] = []
-    while name and pending:
-        for use in pending.pop().uses:
-            if isinstance(use.operation, ViewOp):
-                pending.append(use.operation.result)
-            else:
-                users.append(use.operation)
-    return bool(users) and all(isinstance(user, CallOp) and node_name(user) == name for user in users)
+def _retype(value: SSAValue, place: VDeviceAttr, name: str) -> None:
+    ty = _type_on(value.type, place, name)
+    if ty != value.type:
+        Rewriter.replace_value_with_new_type(value, ty)
+
+
+def _type_on(ty: Attribute, place: VDeviceAttr, name: str) -> Attribute:
+    """A tensor type with its encoding; raises PlacementError where the space cannot hold such a tensor."""
+    if not isinstance(ty, TensorType):
+        return ty
+    try:
+        check_axis_separators(place.axis_separators, len(shape_of(ty)))
+    except InputError as error:
+        raise PlacementError(f"tensor {name!r} in scope {place.scope.data!r}: {error}") from error
+    return TensorType(ty.element_type, ty.shape, place)
 
 
 def _block_of(value: SSAValue) -> Block | None:

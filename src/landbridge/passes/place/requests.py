@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 
 from landbridge.errors import PlacementError, TargetError
 from landbridge.executable.executable import TensorSpec, VDevice
-from landbridge.ir.graph_ops import CallOp, HostCallOp
+from landbridge.ir.graph_ops import CallOp, HostCallOp, ViewOp
 from landbridge.ir.module import IRModule, symbol_name
 from landbridge.ir.types import VDeviceAttr, dtype_of, shape_of
 from landbridge.passes.bufferize import io_names
@@ -50,14 +50,19 @@ class Requests:
     def __init__(self, places: Mapping[str, VDeviceAttr]) -> None:
         self._places = dict(places)
 
-    def of_node(self, op: Operation) -> VDeviceAttr:
-        """The place of a node's results: that of the first pattern that matches its name, else the default."""
-        name = node_name(op)
-        return next((place for pattern, place in self._places.items() if fnmatchcase(name, pattern)), VDeviceAttr.of())
+    @property
+    def places(self) -> Mapping[str, VDeviceAttr]:
+        """The places asked for, by pattern."""
+        return self._places
 
-    def of_input(self, name: str) -> VDeviceAttr | None:
-        """The place of an input, which is matched by its exact name alone."""
-        return self._places.get(name)
+    def of_node(self, op: CallOp | HostCallOp) -> VDeviceAttr:
+        """The place of a node's results: that of the first pattern that matches its name, else the default.
+
+        What a node passes on between calls of its own stays in ordinary memory.
+        """
+        name = node_name(op)
+        place = next((p for pattern, p in self._places.items() if fnmatchcase(name, pattern)), VDeviceAttr.of())
+        return VDeviceAttr.of(place.index.data) if isinstance(op, CallOp) and _is_inner(op) else place
 
     def of_constant(self, symbol: str) -> VDeviceAttr | None:
         """The place of a constant, which is matched by its exact name alone."""
@@ -102,6 +107,19 @@ def node_name(op: Operation) -> str:
     """The name that the model gave the node which ``op`` is part of."""
     node = op.attributes.get("node")
     return node.data if isinstance(node, StringAttr) else ""
+
+
+def _is_inner(op: CallOp) -> bool:
+    """Whether the node that ``op`` is part of goes on: what the node gives comes from another call."""
+    name, pending = node_name(op), list(op.res)
+    users: list[Operation] = []
+    while name and pending:
+        for use in pending.pop().uses:
+            if isinstance(use.operation, ViewOp):
+                pending.append(use.operation.result)
+            else:
+                users.append(use.operation)
+    return bool(users) and all(isinstance(user, CallOp) and node_name(user) == name for user in users)
 
 
 def _resolve(module: IRModule, pattern: str, wanted: VDevice | str) -> VDeviceAttr:
