@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import landbridge as lb
+from landbridge.device.attr import DeviceAttr
 from landbridge.device.device import Device
 from landbridge.device.registry import device
 from landbridge.device.space import Space
@@ -28,30 +30,38 @@ from landbridge.memory.allocators.pooled import PooledAllocator
 from landbridge.memory.allocators.statistics import Counters, StatisticsAllocator
 from landbridge.memory.allocators.tracking import TrackingAllocator
 from landbridge.memory.allocators.workspace import StackAllocator, workspace
+from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 from tests.device.queueing_device import QueueingDeviceAPI
 
 CPU = device("cpu")
 
 
-@pytest.fixture
-def naive() -> NaiveAllocator:
-    return NaiveAllocator(Device(QueueingDeviceAPI(), 0), "shared")
+@pytest.fixture(params=[QueueingDeviceAPI, SimLazyDeviceAPI], ids=["queueing", "sim:lazy"])
+def naive(request: pytest.FixtureRequest) -> Iterator[NaiveAllocator]:
+    api = request.param()
+    yield NaiveAllocator(Device(api, 0), "shared")
+    assert not getattr(api, "violations", [])
 
 
-def buffers(naive: NaiveAllocator) -> int:
-    return len(naive.device.api.buffers)  # type: ignore[attr-defined]
+def held_bytes(naive: NaiveAllocator) -> int:
+    """Bytes that the device has given out."""
+    api = naive.device.api
+    if isinstance(api, QueueingDeviceAPI):
+        return sum(map(len, api.buffers.values()))
+    total, available = map(naive.device.attr, (DeviceAttr.TOTAL_MEMORY, DeviceAttr.AVAILABLE_MEMORY))
+    return int(total) - int(available)  # type: ignore[call-overload]
 
 
 def test_limiting(naive: NaiveAllocator) -> None:
-    limited = LimitingAllocator(naive, 1000)
-    first = limited.allocate(600, 64)
-    with pytest.raises(OutOfMemoryError, match=r"401 bytes asked, 600 of the limit of 1000 bytes are in use"):
-        limited.allocate(401, 64)
-    second = limited.allocate(400, 64)
+    limited = LimitingAllocator(naive, 1024)
+    first = limited.allocate(640, 64)
+    with pytest.raises(OutOfMemoryError, match=r"385 bytes asked, 640 of the limit of 1024 bytes are in use"):
+        limited.allocate(385, 64)
+    second = limited.allocate(384, 64)
     limited.deallocate(first)
-    assert limited.used_bytes == 400
+    assert limited.used_bytes == 384
     limited.deallocate(second)
-    assert (limited.used_bytes, buffers(naive)) == (0, 0)
+    assert (limited.used_bytes, held_bytes(naive)) == (0, 0)
     with pytest.raises(InputError, match="at least 0"):
         LimitingAllocator(naive, -1)
 
@@ -66,16 +76,16 @@ def test_limiting_counts_what_upstream_gives(naive: NaiveAllocator) -> None:
 
 def test_statistics(naive: NaiveAllocator) -> None:
     counted = StatisticsAllocator(naive)
-    kept = counted.allocate(100, 1)
-    assert counted.push_counters() == Counters(1, 100, 1, 100, 1, 100)
-    inner = [counted.allocate(nbytes, 1) for nbytes in (10, 20)]
+    kept = counted.allocate(128, 1)
+    assert counted.push_counters() == Counters(1, 128, 1, 128, 1, 128)
+    inner = [counted.allocate(nbytes, 1) for nbytes in (64, 192)]
     counted.deallocate(inner[0])
-    assert counted.counters == Counters(1, 20, 2, 30, 2, 30)
-    assert counted.pop_counters() == Counters(1, 20, 2, 30, 2, 30)
-    assert counted.counters == Counters(2, 120, 3, 130, 3, 130)
+    assert counted.counters == Counters(1, 192, 2, 256, 2, 256)
+    assert counted.pop_counters() == Counters(1, 192, 2, 256, 2, 256)
+    assert counted.counters == Counters(2, 320, 3, 384, 3, 384)
     for block in (inner[1], kept):
         counted.deallocate(block)
-    assert counted.counters == Counters(0, 0, 3, 130, 3, 130)
+    assert counted.counters == Counters(0, 0, 3, 384, 3, 384)
     with pytest.raises(InputError, match="without a push_counters"):
         counted.pop_counters()
 
@@ -106,13 +116,13 @@ def test_statistics_are_the_same_with_and_without_pushes(steps: list[str]) -> No
 
 def test_tracking(naive: NaiveAllocator) -> None:
     tracked = TrackingAllocator(naive, stacks=True)
-    small, large = tracked.allocate(10, 1), tracked.allocate(1000, 1)
-    assert [(h.nbytes, h.serial) for h in tracked.holdings] == [(1000, 2), (10, 1)]
+    small, large = tracked.allocate(64, 1), tracked.allocate(1024, 1)
+    assert [(h.nbytes, h.serial) for h in tracked.holdings] == [(1024, 2), (64, 1)]
     assert "test_tracking" in tracked.holdings[0].stack
-    assert tracked.report().startswith("queueing:0 shared: 1010 bytes in 2 blocks\n1000 bytes, block 2\n")
+    assert tracked.report().startswith(f"{naive.device} shared: 1088 bytes in 2 blocks\n1024 bytes, block 2\n")
     tracked.deallocate(large)
     tracked.deallocate(small)
-    assert tracked.report() == "queueing:0 shared: 0 bytes in 0 blocks"
+    assert tracked.report() == f"{naive.device} shared: 0 bytes in 0 blocks"
     assert TrackingAllocator(naive).allocate(1, 1)
 
 
@@ -123,14 +133,14 @@ def test_logging(naive: NaiveAllocator, caplog: pytest.LogCaptureFixture) -> Non
         with pytest.raises(OutOfMemoryError):
             logged.allocate(65, 1)
     first, second, third = (record.getMessage() for record in caplog.records)
-    assert first.startswith("queueing:0 shared: allocate 64 align 32: space ")
-    assert second.startswith("queueing:0 shared: deallocate 64: space ")
-    assert third.startswith("queueing:0 shared: allocate 65 failed: ")
+    assert first.startswith(f"{naive.device} shared: allocate 64 align 32: space ")
+    assert second.startswith(f"{naive.device} shared: deallocate 64: space ")
+    assert third.startswith(f"{naive.device} shared: allocate 65 failed: ")
 
 
 def test_failure_callback_makes_room(naive: NaiveAllocator) -> None:
-    limited = LimitingAllocator(naive, 100)
-    kept = [limited.allocate(40, 1), limited.allocate(40, 1)]
+    limited = LimitingAllocator(naive, 320)
+    kept = [limited.allocate(128, 1), limited.allocate(128, 1)]
     asked: list[int] = []
 
     def make_room(nbytes: int) -> bool:
@@ -141,10 +151,10 @@ def test_failure_callback_makes_room(naive: NaiveAllocator) -> None:
         return False
 
     calls = FailureCallbackAllocator(limited, make_room)
-    block = calls.allocate(90, 1)
-    assert asked == [90, 90]
+    block = calls.allocate(256, 1)
+    assert asked == [256, 256]
     with pytest.raises(OutOfMemoryError):
-        calls.allocate(90, 1)
+        calls.allocate(256, 1)
     calls.deallocate(block)
     assert limited.used_bytes == 0
 
@@ -169,7 +179,7 @@ def test_arena(naive: NaiveAllocator) -> None:
     arena.deallocate(third)
     arena.close()
     arena.close()
-    assert buffers(naive) == 0
+    assert held_bytes(naive) == 0
     with pytest.raises(InputError, match="closed"):
         arena.allocate(1, 1)
 
