@@ -159,6 +159,21 @@ class Session:
         finally:
             self._release()
 
+    def register_buffers(self, name: str | int, values: Sequence[Any]) -> None:
+        """Prepare ``values`` to be bound to input or output ``name`` again and again, as the frames of a camera are.
+
+        A device that uses memory of the host in place imports each now, so that later runs import nothing. They are
+        kept alive with the Session, or until other ones are registered for ``name``. Conditions and errors are those
+        of ``set_input_zero_copy`` and ``set_output_zero_copy``; when one does not fit, none is registered.
+        """
+        if not self._acquire(False):
+            self._refuse()
+        try:
+            slots = self._outputs if name in self._outputs and name not in self._inputs else self._inputs
+            self._program.register(_find("input or output", name, slots), values)
+        finally:
+            self._release()
+
     def get_input(self, name: str | int) -> Tensor:
         """The memory bound to input ``name`` (or index); writable through its host view unless lent read-only.
 

@@ -59,6 +59,8 @@ class BoundProgram:
         self._images = images
         self.lock = lock
         self._leases: list[Lease] = []
+        #: What was registered for each slot, by identity: the value, its address, what keeps that alive.
+        self._registered: dict[Slot, tuple[dict[int, tuple[Any, int, object]], list[Lease | None]]] = {}
         stop_at_exit(self)
         self._bound = program
         self._device = str(memory.home(0).device)
@@ -112,6 +114,20 @@ class BoundProgram:
             slot.bind(self.words, slot.place(slot.own), slot.own)
         return slot.own
 
+    def register(self, slot: Slot, values: Sequence[Any]) -> None:
+        """Borrow ``values`` for as long as the program lives, or until others are registered for ``slot``."""
+        borrowed = {id(value): (value, *borrow(slot, value)) for value in values}
+        leases = [slot.lend(owner) for _, _, owner in borrowed.values()]
+        self._registered[slot] = borrowed, leases
+
+    def _borrow(self, slot: Slot, value: Any) -> tuple[int, object]:
+        known = self._registered.get(slot)
+        if known is not None and (found := known[0].get(id(value))) is not None:
+            registered, address, owner = found
+            if registered.shape == slot.shape and registered.dtype == slot.dtype:  # an array's can be set anew
+                return address, owner
+        return borrow(slot, value)
+
     def borrow(self, slot: Slot, value: Any) -> tuple[int, object]:
         """As ``argument.borrow``, for runs; by way of memory of the program's own where that is allowed."""
         if self.staging is not None:
@@ -121,7 +137,7 @@ class BoundProgram:
                 self.staging.bind(slot, value, memory, slot.lend(value))
                 return memory.data_address, memory
             self.staging.unbind(slot)
-        return borrow(slot, value)
+        return self._borrow(slot, value)
 
     def _borrow_for_call(self, slot: Slot, value: Any) -> tuple[int, object]:
         if self.staging is not None and Staging.needs(value):
@@ -129,7 +145,7 @@ class BoundProgram:
             memory = self.memory.tensor(slot.shape, slot.spec.dtype)
             self.staging.bind_call(slot, value, memory)
             return memory.data_address, memory
-        return borrow(slot, value)
+        return self._borrow(slot, value)
 
     def copy_in(self, slot: Slot, value: Any, cause: str) -> None:
         """Copy ``value``, which ``as_array`` or ``as_tensor`` takes, to memory of the program's own and bind that."""

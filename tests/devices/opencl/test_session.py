@@ -157,6 +157,36 @@ def test_rotating_frames_import_nothing_after_the_first_round(
     assert imported_ranges(device) < before + 4
 
 
+@pytest.mark.usefixtures("importable")
+def test_registered_buffers_are_imported_at_once(
+    device: Device, exe: Executable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s = lb.Session(exe, device=device)
+    inputs, outputs = [frame(seed) for seed in range(4)], [frame(seed) for seed in range(2)]
+    s.register_buffers("x", inputs)
+    s.register_buffers("y", outputs)
+    monkeypatch.setattr(device.api, "import_memory", lambda *args: pytest.fail("imported again"))
+    with lb.no_copies():
+        for turn in range(8):
+            s.set_input_zero_copy("x", inputs[turn % 4])
+            s.set_output_zero_copy("y", outputs[turn % 2])
+            s.run()
+            assert np.array_equal(outputs[turn % 2], expected(inputs[turn % 4]))
+    monkeypatch.undo()
+    kept = imported_ranges(device)
+    del inputs
+    gc.collect()
+    assert imported_ranges(device) == kept
+    with pytest.raises(InputError, match="shape"):
+        s.register_buffers("x", [frame(1), np.zeros(3, np.float32)])
+    with pytest.raises(InputError, match="no input or output 'z'"):
+        s.register_buffers("z", [])
+    s.set_input("x", frame(1))
+    s.register_buffers("x", [])
+    gc.collect()
+    assert imported_ranges(device) <= kept - 4
+
+
 def test_states_swap_without_a_copy(device: Device) -> None:
     s = lb.Session(lb.compile(model(state=True), target="opencl"), device=device)
     x = lb.empty(SHAPE, dtype="float32", device=device)
