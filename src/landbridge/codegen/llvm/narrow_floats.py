@@ -14,6 +14,13 @@ from xdsl.ir import Operation
 from landbridge.codegen.llvm.emitter import Emitter
 from landbridge.codegen.llvm.math_builder import LlvmBody, Term
 from landbridge.codegen.llvm.types import element_of, suffix, with_element
+from landbridge.codegen.narrow_expand import (
+    bfloat_to_float,
+    float_to_bfloat,
+    float_to_half,
+    half_to_float,
+    round_to_odd,
+)
 
 
 def is_narrow(kind: str) -> bool:
@@ -42,9 +49,13 @@ def widen(e: Emitter, kind: str, name: str) -> tuple[str, str]:
     if element_of(kind) == "half" and e.module.isa.half:
         return wide, e.emit(f"fpext {kind} {name} to {wide}")
     # Not LLVM's fpext of bf16 either: it would move operations to the narrow side of one, and those need the library.
-    expand = _half_to_float if element_of(kind) == "half" else _bfloat_to_float
+    expand = half_to_float if element_of(kind) == "half" else bfloat_to_float
+
+    def build(body: LlvmBody, arguments: list[Term]) -> str:
+        return str(expand(arguments[0].convert("bitcast", "i16").convert("zext", "i32")).name)
+
     symbol = f'@"widen.{suffix(kind)}"'
-    e.module.define_helper(symbol, [kind], wide, lambda body, args: expand(args[0]).name)
+    e.module.define_helper(symbol, [kind], wide, build)
     return wide, e.emit(f"call {wide} {symbol}({kind} {name})")
 
 
@@ -57,55 +68,10 @@ def narrow(e: Emitter, wide: str, name: str, kind: str) -> str:
         return e.emit(f"fptrunc {wide} {name} to {kind}")
 
     def build(body: LlvmBody, arguments: list[Term]) -> str:
-        x = arguments[0] if source == "float" else _round_to_odd(arguments[0])
-        return str((_float_to_half(x) if result == "half" else _float_to_bfloat(x)).name)
+        x = arguments[0] if source == "float" else round_to_odd(arguments[0])
+        bits = float_to_half(x) if result == "half" else float_to_bfloat(x)
+        return str(bits.convert("trunc", "i16").convert("bitcast", result).name)
 
     symbol = f'@"narrow.{suffix(wide)}.{suffix(kind)}"'
     e.module.define_helper(symbol, [wide], kind, build)
     return e.emit(f"call {kind} {symbol}({wide} {name})")
-
-
-def _float_to_bfloat(x: Term) -> Term:
-    bits = x.bits()
-    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
-    quiet = (bits >> 16) | 0x40
-    return x.not_number().where(quiet, rounded).convert("trunc", "i16").convert("bitcast", "bfloat")
-
-
-def _bfloat_to_float(x: Term) -> Term:
-    return (x.convert("bitcast", "i16").convert("zext", "i32") << 16).as_float()
-
-
-def _float_to_half(x: Term) -> Term:
-    bits = x.bits()
-    magnitude = bits & 0x7FFFFFFF
-    # Rebias the exponent by 15 - 127 and round away 13 bits of the fraction, ties to even.
-    normal = (magnitude + (((15 - 127) << 23) + 0xFFF) + ((magnitude >> 13) & 1)) >> 13
-    # Adding 1/2 puts the last bit of a subnormal f16 into the last bit of the sum: the addition rounds.
-    half = x.body.constant(0.5, "float")
-    subnormal = (magnitude.as_float() + half).bits() - half.bits()
-    result = magnitude.less(113 << 23).where(subnormal, normal)
-    infinite = magnitude.greater(255 << 23).where(x.body.constant(0x7E00, "i32"), 0x7C00)
-    result = magnitude.less(143 << 23).where(result, infinite)
-    return (result | ((bits >> 16) & 0x8000)).convert("trunc", "i16").convert("bitcast", "half")
-
-
-def _half_to_float(x: Term) -> Term:
-    bits = x.convert("bitcast", "i16").convert("zext", "i32")
-    shifted = (bits & 0x7FFF) << 13
-    exponent = shifted & (0x1F << 23)
-    normal = shifted + ((127 - 15) << 23)
-    # The smallest exponent has no hidden bit: with one added, subtracting its value again normalizes.
-    lifted = (normal + (1 << 23)).as_float() - 2.0**-14
-    result = exponent.equal(0).where(lifted.bits(), normal)
-    result = exponent.equal(0x1F << 23).where(normal + ((255 - 143) << 23), result)
-    return (result | ((bits & 0x8000) << 16)).as_float()
-
-
-def _round_to_odd(x: Term) -> Term:
-    """f64 to f32 such that rounding the result once more, to fewer bits, is as rounding x once."""
-    nearest = x.to_single()
-    back = nearest.to_double()
-    bits = nearest.bits()
-    towards_zero = back.abs().greater(x.abs()).where(bits - 1, bits)
-    return back.differs(x).where(towards_zero | 1, bits).as_float()

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from xdsl.dialects import arith, vector
-from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
-from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Operation
 
 from landbridge.codegen.c import arith as c_arith
@@ -17,6 +15,7 @@ from landbridge.codegen.c.scalar import RULES, expression
 from landbridge.codegen.c.types import literal
 from landbridge.codegen.opencl.lanes import helper, whole
 from landbridge.codegen.opencl.unit import OpenCLUnit
+from landbridge.codegen.products import fused_product, is_fused
 from landbridge.errors import CodegenError
 
 
@@ -41,10 +40,10 @@ def _constant(e: Emitter, op: Operation) -> None:
 
 def _elementwise(e: Emitter, op: Operation) -> None:
     result = op.results[0]
-    if _fused_user(op) is not None:
+    if is_fused(op):
         return
     kinds, kind = [e.kind(o) for o in op.operands], e.kind(result)
-    product = _fused_product(op)
+    product = fused_product(op)
     if product is not None and not kind.is_narrow:
         a, b = (e.names[o] for o in product.operands)
         other = next(o for o in op.operands if o.owner is not product)
@@ -59,36 +58,6 @@ def _elementwise(e: Emitter, op: Operation) -> None:
         unit = cast(OpenCLUnit, e.unit)
         text = f"{helper(unit, helper_name(op, kinds, kind), op, kinds, kind)}({', '.join(texts)})"
     e.set(result, text)
-
-
-def _may_contract(op: Operation) -> bool:
-    flags = op.properties.get("fastmath")
-    return isinstance(flags, FastMathFlagsAttr) and FastMathFlag.ALLOW_CONTRACT in flags.data
-
-
-def _fused_user(op: Operation) -> Operation | None:
-    """The addition that ``op``, a product which nothing else reads, becomes one operation with."""
-    if not isinstance(op, arith.MulfOp) or not op.result.has_one_use():
-        return None
-    user = next(iter(op.result.uses)).operation
-    return user if user.parent is op.parent and _fused_product(user) is op else None
-
-
-def _fused_product(op: Operation) -> Operation | None:
-    """The product that the addition ``op`` becomes one operation with."""
-    if not isinstance(op, arith.AddfOp) or not _may_contract(op):
-        return None
-    for operand in op.operands:
-        owner = operand.owner
-        if (
-            isinstance(owner, arith.MulfOp)
-            and operand.has_one_use()
-            and _may_contract(owner)
-            and owner.parent is op.parent
-            and getattr(operand.type, "element_type", operand.type).name in ("f32", "f64")
-        ):
-            return owner
-    return None
 
 
 PRINTERS: dict[type[Operation], Printer] = {

@@ -1,0 +1,39 @@
+"""Products that become one operation with the addition that reads them, where both allow it (``contract``)."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith
+from xdsl.dialects.arith import FastMathFlagsAttr
+from xdsl.dialects.utils import FastMathFlag
+from xdsl.ir import Operation
+
+
+def may_contract(op: Operation) -> bool:
+    """Whether the operation may be rounded together with another."""
+    flags = op.properties.get("fastmath")
+    return isinstance(flags, FastMathFlagsAttr) and FastMathFlag.ALLOW_CONTRACT in flags.data
+
+
+def fused_product(op: Operation) -> arith.MulfOp | None:
+    """The product, read by nothing else, that the addition ``op`` becomes one operation with."""
+    if not isinstance(op, arith.AddfOp) or not may_contract(op):
+        return None
+    for operand in op.operands:
+        owner = operand.owner
+        if (
+            isinstance(owner, arith.MulfOp)
+            and operand.has_one_use()
+            and may_contract(owner)
+            and owner.parent is op.parent
+            and getattr(operand.type, "element_type", operand.type).name in ("f32", "f64")
+        ):
+            return owner
+    return None
+
+
+def is_fused(op: Operation) -> bool:
+    """Whether ``op`` is a product that becomes one operation with its only reader."""
+    if not isinstance(op, arith.MulfOp) or not op.result.has_one_use():
+        return False
+    user = next(iter(op.result.uses)).operation
+    return user.parent is op.parent and fused_product(user) is op
