@@ -16,12 +16,16 @@ import landbridge as lb
 from landbridge.device.device import Device
 from landbridge.device.stream import Stream, set_stream
 from landbridge.errors import DeviceLostError, OutOfMemoryError, ZeroCopyError
+from landbridge.memory.allocators.arena import ArenaAllocator
 from landbridge.memory.allocators.base import Allocator
+from landbridge.memory.allocators.failure_callback import FailureCallbackAllocator
 from landbridge.memory.allocators.limiting import LimitingAllocator
+from landbridge.memory.allocators.logging import LoggingAllocator
 from landbridge.memory.allocators.naive import NaiveAllocator
 from landbridge.memory.allocators.pooled import PooledAllocator
 from landbridge.memory.allocators.statistics import StatisticsAllocator
 from landbridge.memory.allocators.tracking import TrackingAllocator
+from landbridge.memory.allocators.workspace import StackAllocator
 from landbridge.memory.storage import allocate
 from landbridge.memory.transfer import copy_tensor
 from landbridge.tensor import Tensor
@@ -57,18 +61,43 @@ def host(tensor: Tensor) -> np.ndarray:
         StatisticsAllocator,
         TrackingAllocator,
         lambda base: LimitingAllocator(base, 1 << 24),
+        LoggingAllocator,
+        lambda base: FailureCallbackAllocator(base, lambda nbytes: False),
+        lambda base: ArenaAllocator(base, 1 << 20, granule=256),
+        StackAllocator,
         lambda base: StatisticsAllocator(PooledAllocator(base, granule=256)),
     ],
-    ids=["naive", "pooled", "statistics", "tracking", "limiting", "statistics(pooled)"],
+    ids=[
+        "naive",
+        "pooled",
+        "statistics",
+        "tracking",
+        "limiting",
+        "logging",
+        "failure_callback",
+        "arena",
+        "workspace",
+        "statistics(pooled)",
+    ],
 )
-def test_allocators(dev: Device, scope: str, stacked: Callable[[Allocator], Allocator]) -> None:
+def test_allocators(dev: Device, api: SimLazyDeviceAPI, scope: str, stacked: Callable[[Allocator], Allocator]) -> None:
+    """Blocks come and go while copies from and to them are queued on streams that nothing orders."""
     allocator = stacked(NaiveAllocator(dev, scope))
+    streams = [api.create_stream(0) for _ in range(3)]
     rng = np.random.default_rng(0)
     live: list[tuple[Tensor, int]] = []
     for step in range(40):
-        storage = allocate(dev, 4 * int(rng.integers(1, 4000)), scope=scope, allocator=allocator)
-        tensor = Tensor(storage, "int32", (storage.nbytes // 4,))
-        copy_tensor(tensor, lb.asarray(np.full(tensor.shape, step, np.int32)), cause="test")
+        nbytes = 4 * int(rng.integers(1, 4000))
+        with set_stream(streams[int(rng.integers(len(streams)))]):
+            first, second = (
+                Tensor(allocate(dev, nbytes, scope=scope, allocator=allocator), "int32", (nbytes // 4,))
+                for _ in range(2)
+            )
+            copy_tensor(first, lb.asarray(np.full(first.shape, step, np.int32)), cause="test")
+        with set_stream(streams[int(rng.integers(len(streams)))]):
+            copy_tensor(second, first, cause="test")
+        tensor = second
+        del first, second  # while it is still to be read
         live.append((tensor, step))
         if len(live) > 8:
             del live[int(rng.integers(len(live)))]
