@@ -19,7 +19,8 @@ from landbridge.executable.instructions import (
     ToVDevice,
     View,
 )
-from landbridge.vm.bind import Block, bind_function
+from landbridge.vm.bind import bind_function
+from landbridge.vm.block import Block
 from landbridge.vm.code_image import load_image
 from landbridge.vm.home import Home
 from landbridge.vm.program import BranchStep, NativeStep

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol, cast
+from typing import cast
 
-from landbridge.dtypes import dtype
-from landbridge.errors import BindError, InputError
+from landbridge.errors import BindError
 from landbridge.executable import instructions as ins
 from landbridge.executable.abi import RECORD_BRANCH_IF_ZERO, RECORD_CALL, RECORD_JUMP, RECORD_WORDS
 from landbridge.executable.executable import Function, VDevice
-from landbridge.physical_shape import check_axis_separators
 from landbridge.tensor import Tensor
 from landbridge.vm.block import Block, RowBlock
 from landbridge.vm.builtins import find_builtin
 from landbridge.vm.code_image import LoadedImage
 from landbridge.vm.device_kernels import LoadedKernels
-from landbridge.vm.home import Home
 from landbridge.vm.kernel_buffers import KernelBuffers
 from landbridge.vm.kernel_step import BoundBuffer, Buffer, KernelStep
 from landbridge.vm.program import (
@@ -33,48 +28,10 @@ from landbridge.vm.program import (
     Program,
     Step,
 )
+from landbridge.vm.registers import Memory, Place, Registers
 
 #: Operands of a call below which one thread is done before another has woken up: a few microseconds of work.
 _WORTH_SHARING_BYTES = 1 << 15
-
-
-class Memory(Protocol):
-    """Where a program's own memory is."""
-
-    def home(self, vdevice: int) -> Home:
-        """Where the tensors of ``vdevice`` live."""
-
-    def storage(self, instruction: ins.AllocStorage) -> Block | RowBlock:
-        """A new storage."""
-
-    def constant(self, instruction: ins.LoadConstant) -> Block | RowBlock:
-        """A constant."""
-
-
-class NotDirectError(BindError):
-    """Code uses memory of ``vdevice`` that the host cannot use in place."""
-
-    def __init__(self, message: str, vdevice: int) -> None:
-        super().__init__(message)
-        self.vdevice = vdevice
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Bytes of a register: ``nbytes`` from ``offset`` of ``block``, or of input, output or parameter ``io``.
-
-    In a RowBlock they are the rows that ``axis_separators`` make, from ``offset`` as instructions count it.
-    """
-
-    io: int | None
-    offset: int
-    nbytes: int
-    shape: tuple[int, ...] = ()
-    dtype: str = "uint8"
-    vdevice: int = 0
-    block: Block | RowBlock | None = None
-    name: str = ""
-    axis_separators: tuple[int, ...] = ()
 
 
 def bind_function(
@@ -92,24 +49,18 @@ class _Binder:
         images: Sequence[LoadedImage | LoadedKernels],
         memory: Memory,
     ) -> None:
-        self._vdevices, self._images, self._memory = vdevices, images, memory
+        self._images, self._memory = images, memory
         self._on_devices = frozenset(n for n, image in enumerate(images) if isinstance(image, LoadedKernels))
         self._outputs = range(len(function.inputs), len(function.inputs) + len(function.outputs))
         self._buffers = KernelBuffers(vdevices, memory)
-        specs = [*function.inputs, *function.outputs, *function.parameters]
-        self._registers = {
-            i: _Place(i, 0, _nbytes(spec.shape, spec.dtype), spec.shape, spec.dtype, name=spec.name)
-            for i, spec in enumerate(specs)
-        }
-        self._io = len(specs)
-        self._first_parameter = self._io - len(function.parameters)
+        self._registers = Registers(function, vdevices, memory)
         self._records: list[int] = []
         self._arguments: list[int] = []
         self._first_argument = _record_words(function.instructions, self._on_devices)
         self._pointers: list[tuple[int, int]] = []
+        specs = (*function.inputs, *function.outputs, *function.parameters)
         self._places: list[list[tuple[int, int]]] = [[] for _ in specs]
         self._listing: list[Step] = []
-        self._blocks: list[Block | RowBlock] = []
         self._tables: dict[tuple[object, ...], int] = {}
         self._needs_threads = False
 
@@ -121,7 +72,7 @@ class _Binder:
             places=tuple(map(tuple, self._places)),
             steps=tuple(steps),
             listed_steps=tuple(self._listing) if _has_moves(instructions) else (),
-            blocks=(*self._blocks, self._buffers),
+            blocks=(*self._registers.blocks, self._buffers),
             needs_threads=self._needs_threads,
         )
 
@@ -154,24 +105,14 @@ class _Binder:
     def _native(self, instruction: ins.Instruction, start: int) -> None:
         """Bind an instruction of the segment whose records begin at word ``start``."""
         match instruction:
-            case ins.AllocStorage(dst, _, vdevice):
-                self._vdevice(vdevice)
-                self._define_block(dst, self._memory.storage(instruction), vdevice)
-            case ins.AllocTensor(dst, storage, offset, shape, dtype_name, name, ()):
-                self._define(dst, self._part(storage, offset, shape, dtype_name, name))
-            case ins.AllocTensor(dst):
-                self._define(dst, self._rows(instruction))
-            case ins.View(dst, source, offset, shape, dtype_name):
-                self._define(dst, self._part(source, offset, shape, dtype_name))
-            case ins.LoadConstant(dst, name, vdevice, axis_separators):
-                self._vdevice(vdevice)
-                self._define_block(dst, self._memory.constant(instruction), vdevice, name, axis_separators)
+            case ins.AllocStorage() | ins.AllocTensor() | ins.View() | ins.LoadConstant():
+                self._registers.define(instruction)
             case ins.Call():
                 self._call(instruction)
             case ins.If(condition, then, orelse):
-                self._branch(self._place(condition), then, orelse, start)
+                self._branch(self._registers[condition], then, orelse, start)
             case ins.Kill(register):
-                self._place(register)
+                self._registers[register]
             case _:
                 raise BindError(f"{instruction} is no native instruction")
 
@@ -184,7 +125,7 @@ class _Binder:
         address = image.address(call.function)
         first = len(self._records)
         user = f"call {call.name or call.function!r}"
-        places = [self._place(register) for register in call.args]
+        places = [self._registers[register] for register in call.args]
         tables = [self._table(place, place.block, user) for place in places]  # before the arguments, which are together
         self._pointers.append((first + 2, self._first_argument + len(self._arguments)))
         for place, table in zip(places, tables, strict=True):
@@ -196,7 +137,7 @@ class _Binder:
         self._needs_threads |= call.tasks > 1 and sum(place.nbytes for place in places) >= _WORTH_SHARING_BYTES
         self._records += [RECORD_CALL, address, 0, call.tasks]
         if call.moves_bytes:
-            vdevice = self._place(call.args[-1]).vdevice
+            vdevice = self._registers[call.args[-1]].vdevice
             device = str(self._memory.home(vdevice).device)
             self._listing.append(MoveStep(call.name or call.function, call.moves_bytes, device))
         match self._listing:
@@ -213,7 +154,7 @@ class _Binder:
         sequence = kernels.image.functions.get(call.function)
         if sequence is None or sequence.operands != len(call.args):
             raise BindError(f"{user} does not fit the kernels of its module; compile the model again")
-        operands = [self._buffer(self._place(register), kernels, user) for register in call.args]
+        operands = [self._buffer(self._registers[register], kernels, user) for register in call.args]
         scratch = [self._buffers.scratch(kernels, call.module, number) for number in range(len(sequence.scratch))]
         match steps:
             case [*_, KernelStep(device=device) as step] if device == kernels.device:
@@ -226,7 +167,7 @@ class _Binder:
         if call.moves_bytes:
             self._listing.append(MoveStep(call.name or call.function, call.moves_bytes, str(kernels.device)))
 
-    def _buffer(self, place: _Place, kernels: LoadedKernels, user: str) -> Buffer:
+    def _buffer(self, place: Place, kernels: LoadedKernels, user: str) -> Buffer:
         what = f"{user}: tensor {place.name!r}"
         if isinstance(place.block, RowBlock):
             raise BindError(f"{what} lies in rows, which kernels of {kernels.device} are not given; compile it again")
@@ -237,10 +178,10 @@ class _Binder:
         return BoundBuffer(register, place.offset, place.nbytes, register in self._outputs)
 
     def _branch(
-        self, condition: _Place, then: Sequence[ins.Instruction], orelse: Sequence[ins.Instruction], start: int
+        self, condition: Place, then: Sequence[ins.Instruction], orelse: Sequence[ins.Instruction], start: int
     ) -> None:
         branch = len(self._records)
-        address = self._address(condition, "the condition of an If")
+        address = self._registers.address(condition, "the condition of an If")
         self._records += [RECORD_BRANCH_IF_ZERO, address, 0, 0]
         if condition.io is not None:
             self._places[condition.io].append((branch + 1, condition.offset))
@@ -262,23 +203,23 @@ class _Binder:
         match instruction:
             case ins.HostCall(builtin, args, attributes):
                 function, user = find_builtin(builtin), f"host builtin {builtin!r}"
-                tensors = tuple(self._host_tensor(self._place(register), user) for register in args)
+                tensors = tuple(self._host_tensor(self._registers[register], user) for register in args)
                 host = HostStep(function, tensors, attributes)
                 return host, host
             case ins.ToVDevice(src, dst, name):
-                source, destination = self._place(src), self._place(dst)
+                source, destination = self._registers[src], self._registers[dst]
                 if (source.shape, source.dtype) != (destination.shape, destination.dtype):
                     raise BindError(f"copy of {name or src!r} between tensors of different shape or dtype")
                 copy = CopyStep(
                     self._end(source),
                     self._end(destination),
                     name,
-                    self._vdevice(source.vdevice),
-                    self._vdevice(destination.vdevice),
+                    self._registers.vdevice(source.vdevice),
+                    self._registers.vdevice(destination.vdevice),
                 )
                 return copy, copy
             case ins.If(condition, then, orelse):
-                word = self._argument(self._place(condition), "the condition of an If")
+                word = self._argument(self._registers[condition], "the condition of an If")
                 outer, branches = self._listing, []
                 for instructions in (then, orelse):
                     self._listing = []
@@ -289,15 +230,15 @@ class _Binder:
             case _:
                 raise BindError(f"{instruction} is no host instruction")
 
-    def _host_tensor(self, place: _Place, user: str) -> HostTensor:
+    def _host_tensor(self, place: Place, user: str) -> HostTensor:
         return HostTensor(self._argument(place, user), place.shape, place.dtype)
 
-    def _end(self, place: _Place) -> CopyEnd:
+    def _end(self, place: Place) -> CopyEnd:
         """One end of a copy: by address in memory of the host, else the device's Tensor."""
         block = place.block
         if isinstance(block, RowBlock):
             return block.part(place.offset, place.shape, place.dtype, place.axis_separators)
-        if block is None and self._is_direct(place):
+        if block is None and self._registers.is_direct(place):
             return self._host_tensor(place, "a copy")
         if block is None:
             return BoundTensor(cast(int, place.io), place.offset, place.shape, place.dtype)
@@ -305,121 +246,25 @@ class _Binder:
             return self._host_tensor(place, "a copy")
         return Tensor(block.tensor.storage, place.dtype, place.shape, None, block.tensor.byte_offset + place.offset)
 
-    def _is_direct(self, place: _Place) -> bool:
-        """Whether code of the host can use ``place``. Parameters are in memory of the host."""
-        if isinstance(place.block, RowBlock):
-            return place.block.is_direct
-        if place.block is not None:
-            return place.block.address is not None
-        return cast(int, place.io) >= self._first_parameter or self._memory.home(place.vdevice).is_direct
-
-    def _address(self, place: _Place, user: str) -> int:
-        """The address of ``place``, 0 until something is bound there; raises NotDirectError naming ``user``."""
-        if not self._is_direct(place):
-            raise NotDirectError(
-                f"{user} uses tensor {place.name!r} in {self._memory.home(place.vdevice)}, which code of the host "
-                f"cannot use in place; bind vdevice {self._vdevice(place.vdevice)!r} to cpu, place the node on another "
-                'one, or compile with on_mismatch="copy"',
-                place.vdevice,
-            )
-        if isinstance(place.block, RowBlock):
-            raise BindError(
-                f"{user} uses tensor {place.name!r}, which lies in rows of {self._memory.home(place.vdevice)}, as flat "
-                "memory; compile the model again"
-            )
-        return 0 if place.block is None else cast(int, place.block.address) + place.offset
-
-    def _argument(self, place: _Place, user: str) -> int:
+    def _argument(self, place: Place, user: str) -> int:
         """Append an argument that holds the address of ``place``; its word."""
         word = self._first_argument + len(self._arguments)
-        self._arguments.append(self._address(place, user))
+        self._arguments.append(self._registers.address(place, user))
         if place.io is not None:
             self._places[place.io].append((word, place.offset))
         return word
 
-    def _table(self, place: _Place, block: Block | RowBlock | None, user: str) -> int | None:
+    def _table(self, place: Place, block: Block | RowBlock | None, user: str) -> int | None:
         """The word where the row table of ``place`` begins; None where its address is its argument."""
         if not isinstance(block, RowBlock):
             return None
         if not block.is_direct:
-            self._address(place, user)
+            self._registers.address(place, user)
         key = (id(block), place.offset, place.shape, place.axis_separators)
         if key not in self._tables:
             self._tables[key] = self._first_argument + len(self._arguments)
             self._arguments += block.table(place.offset, place.shape, place.axis_separators)
         return self._tables[key]
-
-    def _define_block(
-        self,
-        register: int,
-        block: Block | RowBlock,
-        vdevice: int,
-        name: str = "",
-        axis_separators: tuple[int, ...] = (),
-    ) -> None:
-        self._blocks.append(block)
-        place = _Place(None, 0, block.nbytes, (block.nbytes,), vdevice=vdevice, block=block, name=name)
-        if isinstance(block, RowBlock) and axis_separators:  # a constant; of a storage only parts are used
-            tensor = block.tensor
-            place = replace(place, shape=tensor.shape, dtype=tensor.dtype, axis_separators=axis_separators)
-        self._define(register, place)
-
-    def _rows(self, instruction: ins.AllocTensor) -> _Place:
-        """The rows of an AllocTensor that has axis separators."""
-        whole, shape, dtype_name = self._place(instruction.storage), instruction.shape, instruction.dtype
-        nbytes = _nbytes(shape, dtype_name)
-        try:
-            separators = check_axis_separators(instruction.axis_separators, len(shape))
-        except InputError as error:
-            raise BindError(f"the program has a tensor of {error}; compile the model again") from error
-        if not isinstance(whole.block, RowBlock) or whole.axis_separators:
-            raise BindError(
-                f"tensor {instruction.name!r} has axis_separators {separators}, and register {instruction.storage} is "
-                "no storage of rows; compile the model again"
-            )
-        whole.block.check(instruction.offset, shape, dtype_name, separators)
-        return replace(
-            whole,
-            offset=instruction.offset,
-            nbytes=nbytes,
-            shape=shape,
-            dtype=dtype_name,
-            name=instruction.name,
-            axis_separators=separators,
-        )
-
-    def _part(self, register: int, offset: int, shape: tuple[int, ...], dtype_name: str, name: str = "") -> _Place:
-        whole = self._place(register)
-        if isinstance(whole.block, RowBlock):
-            raise BindError(
-                f"register {register} lies in rows: a tensor {dtype_name}{list(shape)} of it needs axis_separators, "
-                "and no view of it has another shape; compile the model again"
-            )
-        nbytes = _nbytes(shape, dtype_name)
-        if not 0 <= offset <= offset + nbytes <= whole.nbytes:
-            raise BindError(
-                f"a tensor of {nbytes} bytes at offset {offset} lies outside register {register}, "
-                f"which has {whole.nbytes} bytes; compile the model again"
-            )
-        return replace(
-            whole, offset=whole.offset + offset, nbytes=nbytes, shape=shape, dtype=dtype_name, name=name or whole.name
-        )
-
-    def _place(self, register: int) -> _Place:
-        try:
-            return self._registers[register]
-        except KeyError:
-            raise BindError(f"register {register} is used before it is defined; compile the model again") from None
-
-    def _define(self, register: int, place: _Place) -> None:
-        if register < self._io:
-            raise BindError(f"register {register} is an input, output or parameter and cannot be redefined")
-        self._registers[register] = place
-
-    def _vdevice(self, index: int) -> str:
-        if not 0 <= index < len(self._vdevices):
-            raise BindError(f"vdevice {index} of {len(self._vdevices)}; compile the model again")
-        return self._vdevices[index].name
 
 
 def _has_moves(instructions: Sequence[ins.Instruction]) -> bool:
@@ -452,10 +297,3 @@ def _record_words(instructions: Sequence[ins.Instruction], on_devices: frozenset
             words += _record_words(instruction.then, on_devices) + _record_words(instruction.orelse, on_devices)
             words += 2 * RECORD_WORDS * _is_native(instruction, on_devices)
     return words
-
-
-def _nbytes(shape: tuple[int, ...], dtype_name: str) -> int:
-    try:
-        return math.prod(shape) * dtype(dtype_name).itemsize
-    except InputError as error:
-        raise BindError(f"the program has a tensor of {error}; compile the model again") from error

@@ -9,7 +9,7 @@ from functools import partial
 
 from landbridge.errors import BindError
 from landbridge.executable.executable import CodeImage, Executable
-from landbridge.vm.bind import NotDirectError, bind_function
+from landbridge.vm.bind import bind_function
 from landbridge.vm.code_image import LoadedImage, load_image
 from landbridge.vm.device_kernels import LoadedKernels, load_kernels
 from landbridge.vm.home import ON_MISMATCH, Home
@@ -17,6 +17,7 @@ from landbridge.vm.interpreter import BoundTo, RunNative, run_steps
 from landbridge.vm.kernel_step import KernelStep
 from landbridge.vm.program import NativeStep, Program
 from landbridge.vm.program_memory import ProgramMemory
+from landbridge.vm.registers import NotDirectError
 
 #: Runs a program once, on what is bound.
 Execute = Callable[[], object]
