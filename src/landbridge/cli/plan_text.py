@@ -7,13 +7,16 @@ from collections.abc import Sequence
 import typer
 
 from landbridge.cli.output import table
-from landbridge.plan_chart import Arena
+from landbridge.plan_chart import Arena, Block
+from landbridge.plan_chart.names import shortened
 from landbridge.plan_chart.units import bytes_text
 
 #: Blocks listed for a step; the rest is one line.
 _HOLDERS = 10
 #: Nodes of a fused kernel that are named.
 _NODES = 3
+#: Characters of a name.
+_NAME = 32
 
 
 def print_plan(arenas: Sequence[Arena], seconds: float) -> None:
@@ -42,10 +45,10 @@ def _print_peak(arena: Arena) -> None:
     place = f"{arena.device} {arena.scope}: " if arena.device else ""
     table(
         f"{place}{bytes_text(most)} alive at {_step(arena, peak)}",
-        ("holder", "bytes", "share", "offset", "alive from", "to", "what"),
+        ("holder", "bytes", "share", "offset", *_LIFETIME[_is_program(arena)]),
         [
             (_short(block.id), block.nbytes, f"{100 * block.nbytes / max(most, 1):.0f} %", block.offset,
-             _short(arena.steps[block.start].name), _short(_end(arena, block.end)), block.what)
+             *_lifetime(arena, block))
             for block in holders[:_HOLDERS]
         ],
     )  # fmt: skip
@@ -60,17 +63,21 @@ def _step(arena: Arena, step: int) -> str:
     return f"{name}, step {step} of {len(arena.steps)}" if _is_program(arena) else f"time {name}"
 
 
-def _end(arena: Arena, end: int) -> str:
-    """The last step for people who know steps by name, the exclusive end for those who know times."""
+#: What is said of a life: steps of a program have names, buffers of a file have times.
+_LIFETIME = {True: ("last used by", "what"), False: ("from", "until")}
+
+
+def _lifetime(arena: Arena, block: Block) -> tuple[str, str]:
     if _is_program(arena):
-        return arena.steps[end - 1].name
-    return arena.steps[end].name if end < len(arena.steps) else str(arena.end_time)
+        return _short(arena.steps[block.end - 1].name), block.what
+    end = arena.steps[block.end].time if block.end < len(arena.steps) else arena.end_time
+    return arena.steps[block.start].name, str(end)
 
 
 def _short(name: str) -> str:
-    """A kernel's name without the middle of a long chain of nodes."""
+    """A kernel's name without the middle of a long chain of nodes, and of a long name."""
     nodes = name.split("+")
-    return name if len(nodes) <= _NODES else f"{nodes[0]}+..+{nodes[-1]}"
+    return shortened(name if len(nodes) <= _NODES else f"{nodes[0]}+..+{nodes[-1]}", _NAME)
 
 
 def _is_program(arena: Arena) -> bool:
