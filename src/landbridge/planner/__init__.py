@@ -9,10 +9,12 @@ from __future__ import annotations
 from landbridge.planner.buffers import Alias, Buffer, BufferId, Plan
 from landbridge.planner.checker import check
 from landbridge.planner.lower_bound import lower_bound
+from landbridge.planner.object_checker import check_objects
 from landbridge.planner.objects import ObjectPlan, ObjectRequest, plan_objects
-from landbridge.planner.other_checkers import check_objects, check_rows, check_scopes
 from landbridge.planner.plan import plan
+from landbridge.planner.row_checker import check_rows
 from landbridge.planner.rows import RowBuffer, RowPlan, plan_rows
+from landbridge.planner.scope_checker import check_scopes
 from landbridge.planner.scopes import Room, ScopedPlan, plan_scopes
 
 __all__ = [

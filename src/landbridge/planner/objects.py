@@ -8,7 +8,7 @@ from math import prod
 
 from landbridge.errors import PlanError
 from landbridge.planner.buffers import BufferId
-from landbridge.planner.other_checkers import check_objects
+from landbridge.planner.object_checker import check_objects
 
 
 @dataclass(frozen=True, slots=True)

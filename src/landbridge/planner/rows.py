@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from landbridge.errors import PlanError
 from landbridge.planner.buffers import Buffer, BufferId
-from landbridge.planner.other_checkers import check_rows
 from landbridge.planner.plan import plan
+from landbridge.planner.row_checker import check_rows
 
 
 @dataclass(frozen=True, slots=True)

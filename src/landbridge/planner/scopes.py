@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from landbridge.errors import PlanError
 from landbridge.planner.buffers import Buffer, BufferId, Plan
 from landbridge.planner.lower_bound import lower_bound
-from landbridge.planner.other_checkers import check_scopes
 from landbridge.planner.plan import plan
+from landbridge.planner.scope_checker import check_scopes
 from landbridge.planner.views import least, roots, targets
 
 Place = tuple[str, str]

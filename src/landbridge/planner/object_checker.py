@@ -1,0 +1,27 @@
+"""Check a plan of objects. Shares no code with what makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from landbridge.errors import PlanError
+
+if TYPE_CHECKING:
+    from landbridge.planner.objects import ObjectPlan, ObjectRequest
+
+
+def check_objects(requests: Sequence[ObjectRequest], plan: ObjectPlan) -> None:
+    """Raise PlanError unless every request has an object that fits it, and none that lives with it has the same."""
+    used = set()
+    for r in requests:
+        shape, dtype = plan.objects[plan.uses[r.id]]
+        if dtype != r.dtype or len(shape) != len(r.shape) or any(n > m for n, m in zip(r.shape, shape, strict=True)):
+            raise PlanError(f"object {r.id!r} of {r.shape} {r.dtype} was given one of {shape} {dtype}")
+        used.add(plan.uses[r.id])
+    for a, b in combinations(requests, 2):
+        if a.start < b.end and b.start < a.end and plan.uses[a.id] == plan.uses[b.id]:
+            raise PlanError(f"objects {a.id!r} and {b.id!r} live at the same time and are the same")
+    if len(used) != len(plan.objects):
+        raise PlanError("an object is made that nothing uses")

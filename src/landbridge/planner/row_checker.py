@@ -1,0 +1,27 @@
+"""Check a plan of rows. Shares no code with what makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING
+
+from landbridge.errors import PlanError
+
+if TYPE_CHECKING:
+    from landbridge.planner.rows import RowBuffer, RowPlan
+
+
+def check_rows(buffers: Sequence[RowBuffer], plan: RowPlan, rows: int | None, contiguous: bool) -> None:
+    """Raise PlanError unless every buffer has its rows, and none has one of another that lives with it."""
+    for b in buffers:
+        mine = list(plan.rows[b.id])
+        if len(mine) != b.rows or len(set(mine)) != b.rows or any(not 0 <= row < plan.peak for row in mine):
+            raise PlanError(f"buffer {b.id!r} needs {b.rows} rows below {plan.peak} and has {mine}")
+        if contiguous and any(after != before + 1 for before, after in pairwise(mine)):
+            raise PlanError(f"the rows of buffer {b.id!r} do not follow each other: {mine}")
+    for a, b in combinations(buffers, 2):
+        if a.start < b.end and b.start < a.end and (both := set(plan.rows[a.id]) & set(plan.rows[b.id])):
+            raise PlanError(f"buffers {a.id!r} and {b.id!r} live at the same time and share rows {sorted(both)}")
+    if rows is not None and plan.peak > rows:
+        raise PlanError(f"the plan needs {plan.peak} rows and the scratchpad has {rows}")
