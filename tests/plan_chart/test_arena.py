@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from landbridge import planner
-from landbridge.errors import PlanError
+from landbridge.errors import ExecutableError, PlanError
 from landbridge.plan_chart import Kind, Use, arena_of_buffers, arenas_of_executable, replanned
 from landbridge.planner import Buffer
 from tests.plan_chart.programs import program
@@ -67,6 +69,12 @@ def test_an_arena_is_planned_again_in_its_own_granules() -> None:
     assert (again.peak, again.blocks[0].offset) == (32, 0)
     with pytest.raises(PlanError):
         replanned(rows, 31, 1.0)
+
+
+def test_a_storage_of_no_vdevice_is_refused() -> None:
+    executable = program()
+    with pytest.raises(ExecutableError, match="vdevice 1, of 1"):
+        arenas_of_executable(replace(executable, vdevices=executable.vdevices[:1]))
 
 
 _buffers = st.lists(
