@@ -15,6 +15,7 @@ from landbridge.codegen.opencl.unit import OpenCLUnit
 from landbridge.errors import CodegenError
 from landbridge.executable.device_image import DeviceImage
 from landbridge.ir.types import element_count, shape_of
+from landbridge.target.grid import grid_limits
 
 if TYPE_CHECKING:
     from landbridge.target.target import Target
@@ -26,12 +27,14 @@ _INT_END = 1 << 31
 def generate_image(module: ModuleOp, target: Target) -> DeviceImage:
     """The kernels of all functions of ``module``; raises CodegenError."""
     functions = grid_functions(module)
+    limits = grid_limits(target)
     doubles = any(_uses_doubles(f) for f in functions)
     version = target.options.get("opencl-c", 120)
     assert isinstance(version, int)
     return DeviceImage(
         format="opencl-c",
-        code=print_source(functions).encode(),
+        # A CPU addresses with 64 bits, and pays for each index that it has to widen; a GPU computes on 32 faster.
+        code=print_source(functions, wide=limits is not None and limits.core_vectors).encode(),
         functions={f.name: f.sequence for f in functions},
         options=f"-cl-std=CL{version // 100}.{version // 10 % 10}",
         requires=(_FP64,) if doubles else (),
@@ -47,12 +50,13 @@ def grid_functions(module: ModuleOp) -> list[GridFunction]:
     return [grid_function(f, names[f.sym_name.data]) for f in functions]
 
 
-def print_source(functions: list[GridFunction]) -> str:
-    """One file of OpenCL C: every kernel of ``functions``, and what they share."""
+def print_source(functions: list[GridFunction], wide: bool = False) -> str:
+    """One file of OpenCL C: every kernel of ``functions``, and what they share. Indices have 64 bits when ``wide``, or
+    when 32 do not hold all of them."""
     unit = OpenCLUnit()
     kernels = [k for f in functions for k in f.kernels]
     texts = [_named(f, k, unit) for f in functions for k in f.kernels]
-    wide = any(_is_large(k) for k in kernels)
+    wide = wide or any(_is_large(k) for k in kernels)
     index = ("long", "ulong") if wide else ("int", "uint")
     head = [f"#define LB_INDEX {index[0]}", f"#define LB_UNSIGNED_INDEX {index[1]}"]
     if any(_uses_doubles(f) for f in functions):

@@ -22,12 +22,8 @@ typedef LB_UNSIGNED_INDEX lb_unsigned_index;
 #define lb_bits_f64_i64(x) as_ulong(x)
 #define lb_bits_i64_f64(x) as_double(x)
 
-/* One multiplication and addition, fused where that is fast. */
-#ifdef FP_FAST_FMAF
-#define lb_mad fma
-#else
-#define lb_mad mad
-#endif
+/* In one expression, which FP_CONTRACT lets become one operation where the device has one (OpenCL C 3.0, 6.9.2). */
+#define lb_mad(a, b, c) ((a) * (b) + (c))
 
 /* Towards zero, clamped to the type; NaN gives 0 (OpenCL C 3.0, section 6.4.3.3, for _sat). */
 #define lb_to_s8(x) convert_char_sat(x)
