@@ -24,7 +24,8 @@ class Module(Mapping[str, "tvm_ffi.Function"]):
     ``module["name"](*tensors)`` runs all tasks of a kernel on the calling thread: inputs first, then the
     destinations it writes, as Tensors, numpy arrays, torch tensors or anything else with ``__dlpack__``, on the
     CPU, dense, of the dtypes and shapes in ``kernels[name].operands``. What does not fit raises TypeError,
-    ValueError or BufferError; nothing is copied or cast. ``kernels`` says of each what it takes.
+    ValueError or BufferError; nothing is copied or cast. ``kernels`` says of each what it takes. Kernels with operands
+    in rows of a scratchpad are not among them: a tensor of tvm-ffi has one address, and they take one for each row.
     """
 
     def __init__(self, executable: Executable, index: int = 0) -> None:
@@ -76,9 +77,12 @@ def _kernels(executable: Executable, index: int) -> dict[str, PackedKernel]:
     """What each kernel of module ``index`` takes, by the instructions that call it."""
     function = executable.main
     tensors = dict(enumerate((*function.inputs, *function.outputs)))
+    in_rows: set[int] = set()
     kernels: dict[str, PackedKernel] = {}
     for instruction in _flat(function.instructions):
         match instruction:
+            case ins.AllocTensor(dst=dst) | ins.LoadConstant(dst=dst) if instruction.axis_separators:
+                in_rows.add(dst)
             case ins.AllocStorage(dst=dst, nbytes=nbytes):
                 tensors[dst] = TensorSpec("", (nbytes,), "uint8")
             case ins.AllocTensor(dst=dst, shape=shape, dtype=dtype) | ins.View(dst=dst, shape=shape, dtype=dtype):
@@ -86,7 +90,9 @@ def _kernels(executable: Executable, index: int) -> dict[str, PackedKernel]:
             case ins.LoadConstant(dst=dst, name=name):
                 constant = executable.constants[name]
                 tensors[dst] = TensorSpec(name, constant.shape, constant.dtype.name)
-            case ins.Call(module=module, function=name, args=args, tasks=tasks) if module == index:
+            case ins.Call(module=module, function=name, args=args, tasks=tasks) if (
+                module == index and in_rows.isdisjoint(args)
+            ):
                 kernels[name] = PackedKernel(tasks, tuple(tensors[register] for register in args))
     return kernels
 

@@ -105,6 +105,14 @@ def test_the_same_code_where_there_are_no_rows(scope: str) -> None:
     np.testing.assert_array_equal(np.asarray(scattered), np.asarray(dense))
 
 
+def test_kernels_in_rows_are_no_packed_functions() -> None:
+    module = lb.Module(relu_of_product(TABLE, Target("llvm")))
+    assert list(module) == []
+    with pytest.raises(KeyError, match="no kernel is called 'product'"):
+        module["product"]
+    assert list(lb.Module(relu_of_product(FLAT, Target("llvm")))) == ["product"]
+
+
 def test_a_target_states_what_the_device_has() -> None:
     described = target("llvm")
     assert {kind.scope: kind.ndim for kind in described.memory}[TABLE] == 2
