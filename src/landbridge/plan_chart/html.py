@@ -16,7 +16,7 @@ from landbridge.plan_chart.arena import Arena, Block
 from landbridge.plan_chart.names import common_prefix
 from landbridge.plan_chart.palette import KINDS, SIZES, SURFACES
 
-_SCRIPTS = ("facts.js", "chart.js", "page.js")
+_SCRIPTS = ("facts.js", "view.js", "chart.js", "panel.js", "page.js")
 
 
 def render_html(arenas: Sequence[Arena], title: str) -> str:
