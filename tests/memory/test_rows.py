@@ -25,6 +25,7 @@ from landbridge.errors import (
 from landbridge.memory.allocators.base import NdSize
 from landbridge.memory.holders import largest_holders
 from landbridge.memory.storage import allocate
+from landbridge.memory.transfer import copy_tensor
 from landbridge.memory_kind import MemoryKind
 from landbridge.tensor import Tensor
 from landbridge.tensor.in_rows import row_table, tensor_in_rows
@@ -185,13 +186,37 @@ def test_tensors_share_the_rows_of_a_storage(scope: str) -> None:
     side = tensor_in_rows(storage, "float32", (3, 4), (1,), byte=16)
     high = tensor_in_rows(storage, "int16", (5, 2, 3), (1,), row=3)
     arrays = [values(3, 4), values(3, 4) + 50, values(5, 2, 3, dtype="int16")]
-    from landbridge.memory.transfer import copy_tensor
-
     for tensor, array in zip((low, side, high), arrays, strict=True):
         copy_tensor(tensor, lb.asarray(array), cause="test")
     for tensor, array in zip((low, side, high), arrays, strict=True):
         np.testing.assert_array_equal(back(tensor), array)
     assert row_table(side)[2] == row_table(low)[2] + 16
+
+
+@settings(deadline=None, max_examples=40)
+@given(scope=st.sampled_from([TABLE, PITCHED]), data=st.data())
+def test_a_storage_of_rows_is_a_table_of_bytes(scope: str, data: st.DataObject) -> None:
+    """Whatever is written through tensors of any shape, the model is an array of bytes, a line for each row."""
+    lines, width = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 5)) * 8
+    storage = allocate(registry.device("sim:scratch"), NdSize((lines, width), "uint8"), scope=scope)
+    model = np.zeros((lines, width), np.uint8)
+    whole = tensor_in_rows(storage, "uint8", (lines, width), (1,))
+    copy_tensor(whole, lb.asarray(model), cause="test")
+    for number in range(data.draw(st.integers(1, 5))):
+        dtype = np.dtype(data.draw(st.sampled_from(["uint8", "int16", "float32", "int64"])))
+        row, byte = data.draw(st.integers(0, lines - 1)), data.draw(st.integers(0, width // dtype.itemsize - 1))
+        count = data.draw(st.integers(1, lines - row))
+        columns = data.draw(st.integers(1, width // dtype.itemsize - byte))
+        shape, separator = data.draw(st.sampled_from([((count, columns), 1), ((1, count, columns, 1), 2)]))
+        array = (np.arange(count * columns) + 7 * number + 1).astype(dtype).reshape(shape)
+        tensor = tensor_in_rows(storage, dtype.name, shape, (separator,), row, byte * dtype.itemsize)
+        copy_tensor(tensor, lb.asarray(array), cause="test")
+        start = byte * dtype.itemsize
+        model[row : row + count, start : start + columns * dtype.itemsize] = array.reshape(count, columns).view(
+            np.uint8
+        )
+        np.testing.assert_array_equal(back(tensor), array)
+        np.testing.assert_array_equal(back(whole), model)
 
 
 @pytest.mark.parametrize(
