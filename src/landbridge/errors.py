@@ -37,6 +37,8 @@ and the way out::
     +-- BindError                    an Executable and a device that do not fit
     +-- SessionBusyError             a Session used while a run of it is in flight
     +-- RunTimeoutError (TimeoutError)  a run that is not over when the wait for it ends
+
+What works, but not as it was asked, is a warning: ``FallbackWarning``, a kernel on another device than its place.
 """
 
 from __future__ import annotations
@@ -44,6 +46,10 @@ from __future__ import annotations
 
 class LandbridgeError(Exception):
     """Base of every exception Landbridge raises on purpose."""
+
+
+class FallbackWarning(UserWarning):
+    """Something runs elsewhere than it was asked to; the message says what, and why."""
 
 
 class CompileError(LandbridgeError):

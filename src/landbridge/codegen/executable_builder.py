@@ -31,12 +31,12 @@ from landbridge.executable.instructions import (
     ToVDevice,
     View,
 )
-from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, IfOp, ViewOp, YieldOp, ints
+from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, IfOp, ToVDeviceOp, ViewOp, YieldOp, ints
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, dtype_of, item_bytes, nbytes_of, separators_of, shape_of
 from landbridge.passes.assign_targets import target_number
-from landbridge.passes.bufferize import io_names, placed_on
+from landbridge.passes.bufferize import VDEVICE, io_names, placed_on
 from landbridge.passes.moves import MOVES
 from landbridge.passes.plan import LOWER_BOUND, PROVED_OPTIMAL
 
@@ -141,6 +141,9 @@ class _Builder:
             ty = op.result.type
             first = op.offset.value.data * item_bytes(ty)
             return View(self.define(op.result), at[op.source], first, shape_of(ty), dtype_of(ty))
+        if isinstance(op, ToVDeviceOp):
+            ty, there = op.result.type, self.vdevice(placed_on(op))
+            return View(self.define(op.result), at[op.source], 0, shape_of(ty), dtype_of(ty), _node(op), there)
         if isinstance(op, CallOp):
             return self.call(op)
         if isinstance(op, HostCallOp):
@@ -173,7 +176,13 @@ class _Builder:
             tasks=self.tasks[name],
             name=_node(op),
             moves_bytes=_integer(function.attributes.get(MOVES), 0),
+            vdevice=self.vdevice(VDeviceAttr.of(_computes(op))),
         )
+
+
+def _computes(op: CallOp) -> int:
+    """The number of the module's vdevice that runs a call; 0 where the text does not say."""
+    return placed_on(op).index.data if VDEVICE in op.attributes else 0
 
 
 def _tasks(lowered: ModuleOp) -> dict[str, int]:

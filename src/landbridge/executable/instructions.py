@@ -56,18 +56,24 @@ class LoadConstant:
 
 @dataclass(frozen=True)
 class View:
-    """``dst`` = the bytes of ``src`` from byte ``offset``, as another shape; no bytes move."""
+    """``dst`` = the bytes of ``src`` from byte ``offset``, as another shape; no bytes move.
+
+    A view that is a crossing has its ``name``, and the ``vdevice`` that uses the bytes in place from then on; any other
+    has no name.
+    """
 
     dst: int
     src: int
     offset: int
     shape: tuple[int, ...]
     dtype: str
+    name: str = ""
+    vdevice: int = 0
 
 
 @dataclass(frozen=True)
 class Call:
-    """Run ``function`` of module ``module`` on ``args`` (inputs, then destinations).
+    """Run ``function`` of module ``module`` on ``args`` (inputs, then destinations), on the device of ``vdevice``.
 
     ``moves_bytes`` is not 0 for a kernel that only moves data: the bytes it writes, for the ledger.
     """
@@ -78,6 +84,7 @@ class Call:
     tasks: int
     name: str = ""
     moves_bytes: int = 0
+    vdevice: int = 0
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     StringAttr,
     SymbolRefAttr,
+    UnitAttr,
     i64,
 )
 from xdsl.ir import Attribute, Region, SSAValue
@@ -167,9 +168,10 @@ class UnpackOp(IRDLOperation):
 
 @irdl_op_definition
 class ToVDeviceOp(IRDLOperation):
-    """The one operation that changes a placement."""
+    """The one operation that changes a placement: a copy, or with ``view`` the same bytes seen from the other side."""
 
     name = "lb.to_vdevice"
+    view = opt_attr_def(UnitAttr)
     source = operand_def()
     result = result_def()
     traits = traits_def(Pure())

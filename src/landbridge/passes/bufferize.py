@@ -44,9 +44,11 @@ from landbridge.ir.types import (
 )
 from landbridge.passes.claims import Claim, Claims, parts
 from landbridge.passes.copies import CopyPrims
+from landbridge.passes.homes import shared_homes
 from landbridge.passes.registry import register_pass
 
-#: Attribute of memory-level ``memref.alloc`` and ``lb.constant``: the vdevice the bytes are on.
+#: Attribute of memory-level operations: the vdevice that the bytes of ``memref.alloc`` and ``lb.constant`` are on, that
+#: computes a call, and that sees a view from then on.
 VDEVICE = "lb.vdevice"
 
 
@@ -89,6 +91,7 @@ class _Bufferizer:
         self.values.update(zip(block.args, new.args, strict=False))
         destinations = list(new.args[len(block.args) :])
         self.claims = Claims(block, returned, destinations)
+        self.homes = shared_homes(self.module, block)
         self.lower_block(block)
         for value, destination, name in zip(returned, destinations, outputs, strict=True):
             if not self.claims.holds(value, Claim(destination, 0)):
@@ -108,7 +111,7 @@ class _Bufferizer:
             claim = self.claims.of(value)
             if claim is None:
                 alloc = memref.AllocOp([], [], ty)
-                alloc.attributes[VDEVICE] = vdevice_of(value.type)
+                alloc.attributes[VDEVICE] = self.homes.get(value, vdevice_of(value.type))
                 alloc.attributes["node"] = StringAttr(_node(value.owner))
                 self.head.append(alloc)
                 self.places[value] = alloc.memref
@@ -144,6 +147,11 @@ class _Bufferizer:
             self.lower_concat(op)
         elif isinstance(op, PackOp | UnpackOp):
             self.lower_reorder(op)
+        elif isinstance(op, ToVDeviceOp) and op.view is not None:
+            shared = ToVDeviceOp(self.values[op.source], buffer_type(cast(AnyTensor, op.result.type)))
+            shared.attributes |= {**op.attributes, VDEVICE: vdevice_of(op.result.type)}
+            self.body.append(shared)
+            self.values[op.result] = shared.result
         elif isinstance(op, ToVDeviceOp):
             target = self.values[op.result] = self.place(op.result)
             crossing = memref.CopyOp(self.values[op.source], target)
@@ -159,6 +167,8 @@ class _Bufferizer:
         destinations = [self.place(r) for r in op.res]
         self.values.update(zip(op.res, destinations, strict=True))
         attributes = {k: v for k, v in op.attributes.items() if k != "operandSegmentSizes"}
+        if op.res:
+            attributes[VDEVICE] = vdevice_of(op.res[0].type)
         self.body.append(type(op).build(operands=[inputs, destinations], result_types=[[]], attributes=attributes))
 
     def constant(self, op: ConstantOp) -> SSAValue:
@@ -191,7 +201,7 @@ class _Bufferizer:
             source = self.view(self.values[value], memref_type([rows, width], dtype, place.space), 0, self.body)
             target = self.view(whole, memref_type([rows * total], dtype, place.space), 0, self.body)
             prim = self.copies.columns(rows, width, total, first, dtype, place)
-            self.body.append(CallOp(prim, [source], [target], [], _node(op)))
+            self.append_copy(prim, source, target, place, _node(op))
 
     def lower_reorder(self, op: PackOp | UnpackOp) -> None:
         target = self.values[op.result] = self.place(op.result)
@@ -200,7 +210,7 @@ class _Bufferizer:
             prim = self.copies.pack(shape_of(op.source.type), ints(op.axes), ints(op.tiles), dtype, place)
         else:
             prim = self.copies.unpack(shape_of(op.result.type), ints(op.axes), ints(op.tiles), dtype, place)
-        self.body.append(CallOp(prim, [self.values[op.source]], [target], [], _node(op)))
+        self.append_copy(prim, self.values[op.source], target, place, _node(op))
 
     def lower_if(self, op: IfOp) -> None:
         destinations = [self.place(r) for r in op.res]
@@ -227,7 +237,12 @@ class _Bufferizer:
         line = memref_type([count], dtype, place.space)
         prim = self.copies.flat(count, dtype, place)
         source, target = self.view(source, line, 0, self.body), self.view(target, line, first, self.body)
-        self.body.append(CallOp(prim, [source], [target], [], node))
+        self.append_copy(prim, source, target, place, node)
+
+    def append_copy(self, prim: str, source: SSAValue, target: SSAValue, place: VDeviceAttr, node: str) -> None:
+        call = CallOp(prim, [source], [target], [], node)
+        call.attributes[VDEVICE] = place
+        self.body.append(call)
 
 
 def _node(op: Operation | Block) -> str:
@@ -238,7 +253,7 @@ def _node(op: Operation | Block) -> str:
 
 
 def placed_on(op: Operation) -> VDeviceAttr:
-    """The vdevice of a memory-level allocation or constant."""
+    """The vdevice that a memory-level operation states."""
     place = op.attributes[VDEVICE]
     assert isinstance(place, VDeviceAttr)  # bufferize puts it there
     return place

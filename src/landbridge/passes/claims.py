@@ -69,9 +69,14 @@ class Claims:
                         self._claim(part.value, block, Claim(op.result, part.first))
 
 
+def is_view(op: ViewOp | ToVDeviceOp) -> bool:
+    """Whether the result of ``op`` is bytes of its operand."""
+    return isinstance(op, ViewOp) or op.view is not None
+
+
 def produced(value: SSAValue) -> OpResult | None:
     """The produced value that ``value`` is, through views of all of it; None for anything else."""
-    while isinstance(value.owner, ViewOp):
+    while isinstance(value.owner, ViewOp | ToVDeviceOp) and is_view(value.owner):
         source = value.owner.source
         if element_count(shape_of(source.type)) != element_count(shape_of(value.type)):
             return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from xdsl.dialects import memref
 from xdsl.ir import Block, Operation, SSAValue
 
-from landbridge.ir.graph_ops import CallOp, HostCallOp, IfOp, ViewOp
+from landbridge.ir.graph_ops import CallOp, HostCallOp, IfOp, ToVDeviceOp, ViewOp
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Lifetime:
 
 def root(value: SSAValue) -> SSAValue:
     """The buffer that ``value`` is a view of."""
-    while isinstance(value.owner, ViewOp):
+    while isinstance(value.owner, ViewOp | ToVDeviceOp):  # at this level only crossings that are views are left
         value = value.owner.source
     return value
 

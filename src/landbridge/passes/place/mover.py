@@ -73,8 +73,8 @@ class _Mover:
                         _retype(operand, place, node_name(op))
                     elif _block_of(operand) is self.block:
                         inner.operands[i] = self.cross(operand, self.read_from(operand, op, place), op)
-            for result in op.results:
-                _retype(result, place, node_name(op))
+                for result in inner.results:
+                    _retype(result, place, node_name(op))
 
     def place_of(self, op: Operation) -> VDeviceAttr:
         """Where the results of an operation are: where they were asked to be, else where its operands are."""

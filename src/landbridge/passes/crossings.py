@@ -1,0 +1,142 @@
+"""Crossings: which of them are views, decided from what the Targets say of their memory.
+
+A device and a CPU that share memory exchange tensors without a copy: a tensor that one makes and the other reads is
+in memory of the host, where both use it. Inputs and outputs are there too when code of both looks at them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import FunctionType, StringAttr, TensorType, UnitAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.rewriter import Rewriter
+
+from landbridge.ir.graph_ops import ToVDeviceOp, ViewOp
+from landbridge.ir.module import IRModule
+from landbridge.ir.types import VDeviceAttr, vdevice_of
+from landbridge.memory_kind import GLOBAL_SCOPE
+from landbridge.passes.claims import produced
+from landbridge.passes.registry import register_pass
+from landbridge.target.grid import grid_limits
+
+
+@register_pass("crossings")
+def crossings(module: IRModule) -> None:
+    """Make a crossing a view where both sides use the same memory, and put inputs and outputs there."""
+    host = _host_for_both(module)
+    if host is not None:
+        swap_first(module, host)
+    for op in module.main.walk():
+        if isinstance(op, ToVDeviceOp) and host_of(module, op) is not None:
+            op.attributes["view"] = UnitAttr()
+
+
+def host_of(module: IRModule, op: ToVDeviceOp) -> VDeviceAttr | None:
+    """The place in memory of the host where both sides of a crossing can use a tensor; None where there is none."""
+    ends = vdevice_of(op.source.type), vdevice_of(op.result.type)
+    for host, device in (ends, ends[::-1]):
+        if _is_host(module, host) and _shares(module, device, host):
+            return host
+    return None
+
+
+def _is_host(module: IRModule, place: VDeviceAttr) -> bool:
+    """Whether kernels of a CPU work in ``place``, which is ordinary memory to them."""
+    target = module.target_of(place.index.data)
+    if grid_limits(target) is not None or place.scope.data != GLOBAL_SCOPE:
+        return False
+    kinds = [kind for kind in target.memory if kind.scope == GLOBAL_SCOPE]
+    return all(kind.coherent and kind.host_readable and kind.host_writable for kind in kinds)
+
+
+def _shares(module: IRModule, device: VDeviceAttr, host: VDeviceAttr) -> bool:
+    """Whether kernels for ``device`` use memory in ``host`` in place."""
+    names = module.target_of(host.index.data).device_types
+    shared = module.target_of(device.index.data).shares
+    return device.scope.data == GLOBAL_SCOPE and any((name, host.scope.data) in shared for name in names)
+
+
+def _host_for_both(module: IRModule) -> int | None:
+    """The CPU's vdevice that inputs and outputs should be on, as its code looks at them and the first one's too."""
+    block = module.main.body.block
+    returned = block.last_op.operands if block.last_op is not None else ()
+    made = {found for value in returned if (found := produced(value)) is not None}
+    for op in module.main.walk():
+        if not isinstance(op, ToVDeviceOp):
+            continue
+        ends = vdevice_of(op.source.type), vdevice_of(op.result.type)
+        outside = _source(op.source) in block.args or op.result in made or produced(op.source) in made
+        for mine, other in (ends, ends[::-1]):
+            if outside and mine.index.data == 0 and _is_host(module, other) and _shares(module, mine, other):
+                return other.index.data
+    return None
+
+
+def _source(value: SSAValue) -> SSAValue:
+    while isinstance(value.owner, ViewOp):
+        value = value.owner.source
+    return value
+
+
+def swap_first(module: IRModule, host: int) -> None:
+    """Make vdevice ``host`` the first one, with the inputs and outputs; the one that was first takes its number."""
+    vdevices = list(module.vdevices)
+    vdevices[0], vdevices[host] = vdevices[host], vdevices[0]
+    module.vdevices = tuple(vdevices)
+    main, block = module.main, module.main.body.block
+    for value in _values(main):
+        number = vdevice_of(value.type).index.data
+        if number in (0, host):
+            Rewriter.replace_value_with_new_type(value, _on(value.type, host - number))
+    for argument in block.args:
+        inner = argument.type
+        Rewriter.replace_value_with_new_type(argument, _on(inner, 0))
+        users = [use.operation for use in argument.uses]
+        crossing = _crossing(argument, inner)
+        if block.first_op is not None and users:
+            block.insert_op_before(crossing, block.first_op)
+            argument.replace_uses_with_if(crossing.result, lambda use, op=crossing: use.operation is not op)  # type: ignore[misc]
+    last = block.last_op
+    if isinstance(last, func.ReturnOp):
+        for i, value in enumerate(last.operands):
+            if vdevice_of(value.type).index.data != 0:
+                crossing = _crossing(value, _on(value.type, 0))
+                block.insert_op_before(crossing, last)
+                last.operands[i] = crossing.result
+        types = [a.type for a in block.args]
+        main.properties["function_type"] = FunctionType.from_lists(types, [v.type for v in last.operands])
+    _drop_returns(module)
+
+
+def _values(main: func.FuncOp) -> Iterator[SSAValue]:
+    for op in main.walk():
+        yield from op.results
+        for region in op.regions:
+            for block in region.blocks:
+                yield from block.args
+
+
+def _on(ty: Attribute, index: int) -> Attribute:
+    place = vdevice_of(ty)
+    assert isinstance(ty, TensorType)  # vdevice_of has seen it
+    return TensorType(ty.element_type, ty.shape, VDeviceAttr.of(index, place.scope.data, place.axis_separators))
+
+
+def _crossing(value: SSAValue, ty: Attribute) -> ToVDeviceOp:
+    op = ToVDeviceOp(value, ty)
+    op.attributes["node"] = StringAttr("host memory")
+    return op
+
+
+def _drop_returns(module: IRModule) -> None:
+    """A crossing there and back again is none."""
+    for op in list(module.main.walk()):
+        if isinstance(op, ToVDeviceOp) and isinstance(op.source.owner, ToVDeviceOp):
+            before = op.source.owner
+            if before.source.type == op.result.type:
+                op.result.replace_all_uses_with(before.source)
+    for op in reversed(list(module.main.walk())):
+        if isinstance(op, ToVDeviceOp) and op.result.first_use is None:
+            Rewriter.erase_op(op)

@@ -1,0 +1,79 @@
+"""Support: a kernel that its target cannot run goes to a CPU, which is said once for each reason."""
+
+from __future__ import annotations
+
+import warnings
+
+from xdsl.ir import Operation
+
+from landbridge.errors import FallbackWarning
+from landbridge.executable.executable import VDevice
+from landbridge.ir.graph_ops import CallOp, HostCallOp, IfOp
+from landbridge.ir.module import IRModule
+from landbridge.ir.types import VDeviceAttr, vdevice_of
+from landbridge.passes.crossings import swap_first
+from landbridge.passes.lower.grid.supports import supports
+from landbridge.passes.place.mover import move
+from landbridge.passes.place.requests import node_name
+from landbridge.passes.registry import register_pass
+from landbridge.target import Target
+from landbridge.target.grid import grid_limits
+
+#: The vdevice that is added when a program needs a CPU and was given none.
+HOST_NAME = "cpu"
+
+
+@register_pass("support")
+def support(module: IRModule) -> None:
+    """Move kernels that their target cannot run, and what needs the host, to a vdevice of a CPU."""
+    if any(isinstance(op, IfOp) for op in module.main.body.block.ops) and grid_limits(module.target_of(0)) is not None:
+        swap_first(module, _host(module))
+    prims = module.prims()
+    reasons: dict[Operation, str] = {}
+    for op in module.main.body.block.ops:
+        if isinstance(op, IfOp):
+            for inner in op.walk():
+                if isinstance(inner, CallOp | HostCallOp) and _is_grid(module, inner):
+                    reasons[inner] = "it is in a branch, and branches are taken on the host"
+        elif isinstance(op, HostCallOp) and _is_grid(module, op):
+            reasons[op] = f"{op.builtin.data!r} is a function of the host"
+        elif isinstance(op, CallOp):
+            target = module.target_of(_index(op))
+            reason = supports(prims[op.callee.root_reference.data], target)
+            if reason is not None:
+                reasons[op] = reason
+    if not reasons:
+        return
+    host = VDeviceAttr.of(_host(module))
+    _warn(reasons)
+    move(module, lambda op: host if op in reasons else vdevice_of(op.res[0].type))
+
+
+def _index(op: CallOp | HostCallOp) -> int:
+    return vdevice_of(op.res[0].type).index.data if op.res else 0
+
+
+def _is_grid(module: IRModule, op: CallOp | HostCallOp) -> bool:
+    return grid_limits(module.target_of(_index(op))) is not None
+
+
+def _host(module: IRModule) -> int:
+    """The number of a vdevice that a CPU computes for; added, for the target's own host, when there is none."""
+    for number in range(len(module.vdevices)):
+        if grid_limits(module.target_of(number)) is None:
+            return number
+    target = next((t.host for t in module.targets if t.host is not None), None) or Target("llvm")
+    names = [v.name for v in module.vdevices]
+    module.targets = (*module.targets, target)
+    name = next(n for n in (HOST_NAME, *(f"{HOST_NAME}_{i}" for i in range(len(names) + 1))) if n not in names)
+    module.vdevices = (*module.vdevices, VDevice(name, len(module.targets) - 1))
+    return len(module.vdevices) - 1
+
+
+def _warn(reasons: dict[Operation, str]) -> None:
+    nodes: dict[str, list[str]] = {}
+    for op, reason in reasons.items():
+        nodes.setdefault(reason, []).append(repr(node_name(op)))
+    for reason, names in nodes.items():
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        warnings.warn(f"{', '.join(names[:3])}{more}: on the CPU, as {reason}", FallbackWarning, stacklevel=2)
