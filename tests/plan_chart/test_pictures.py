@@ -9,6 +9,8 @@ from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from landbridge import planner
 from landbridge.plan_chart import Arena, arena_of_buffers, arenas_of_executable
@@ -67,6 +69,18 @@ def test_svg_of_many_blocks_stays_small_and_names_those_with_room() -> None:
     assert len(svg) < 600_000
     (few,) = (ElementTree.fromstring(render_svg([_many(8)], "few")),)
     assert {"0", "7"} <= {text.text for text in few.iter(f"{SVG}text")}
+
+
+@given(st.text(st.characters(), min_size=1))
+@example("\ud800\x00\x1b")
+def test_any_name_can_be_drawn(name: str) -> None:
+    buffers = [Buffer(name, 4, 1, 0, 1)]
+    arena = arena_of_buffers(buffers, planner.plan(buffers))
+    svg, html = render_svg([arena], name), render_html([arena], name)
+    assert ElementTree.fromstring(svg.encode("utf-8")).tag == f"{SVG}svg"
+    page = _Page()
+    page.feed(html.encode("utf-8").decode("utf-8"))
+    assert json.loads(page.scripts["application/json"])["arenas"][0]["blocks"][0]["id"] == name
 
 
 class _Page(HTMLParser):

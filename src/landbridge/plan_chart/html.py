@@ -9,10 +9,10 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
-from html import escape
 from importlib.resources import files
 
 from landbridge.plan_chart.arena import Arena, Block
+from landbridge.plan_chart.markup import markup
 from landbridge.plan_chart.names import common_prefix
 from landbridge.plan_chart.palette import KINDS, SIZES, SURFACES
 
@@ -22,7 +22,7 @@ _SCRIPTS = ("facts.js", "view.js", "chart.js", "panel.js", "page.js")
 def render_html(arenas: Sequence[Arena], title: str) -> str:
     """The page of ``arenas``, one or more, as the text of an HTML file."""
     slots = {
-        "%TITLE%": escape(title),
+        "%TITLE%": markup(title),
         "%STYLE%": _variables() + _source("style.css"),
         "%SCRIPT%": "".join(map(_source, _SCRIPTS)),
         "%DATA%": _embedded({"arenas": [_arena(a) for a in arenas], "palette": _palette()}),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 from landbridge.plan_chart.arena import Arena, Kind
+from landbridge.plan_chart.markup import markup
 from landbridge.plan_chart.palette import KINDS, SIZES, SURFACES, Swatch
 from landbridge.plan_chart.svg_panel import PANEL_WIDTH, Panel, text
 from landbridge.plan_chart.units import bytes_text
@@ -26,7 +26,7 @@ def render_svg(arenas: Sequence[Arena], title: str) -> str:
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {top}" width="{width}" height="{top}" '
-            f'role="img" aria-label="{escape(_summary(arenas, title))}">',
+            f'role="img" aria-label="{markup(_summary(arenas, title))}">',
             f"<style>{_style()}</style>",
             f'<rect class="page" width="{width}" height="{top}"/>',
             text(_MARGIN, _MARGIN + 20, title, "title"),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 
 from landbridge.plan_chart.arena import Arena, Block, Kind
+from landbridge.plan_chart.markup import markup
 from landbridge.plan_chart.names import common_prefix, shortened, without_prefix
 from landbridge.plan_chart.palette import size_class
 from landbridge.plan_chart.units import byte_ticks, bytes_text
@@ -26,7 +26,7 @@ def text(x: float, y: float, content: str, css: str = "", turn: float = 0.0) -> 
     """A line of text from ``(x, y)``, turned by ``turn`` degrees about that point."""
     turned = f' transform="rotate({turn:g} {x:.1f} {y:.1f})"' if turn else ""
     styled = f' class="{css}"' if css else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}"{styled}{turned}>{escape(content)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}"{styled}{turned}>{markup(content)}</text>'
 
 
 def _counted(count: int, noun: str) -> str:
@@ -110,7 +110,7 @@ class Panel:
         edge = " edge" if min(width, height) > 3 else ""
         yield (
             f'<rect class="{css}{edge}" x="{x:.1f}" y="{y:.1f}" width="{max(width, 0.5):.1f}" '
-            f'height="{max(height, 0.5):.1f}"><title>{escape(self._tooltip(block))}</title></rect>'
+            f'height="{max(height, 0.5):.1f}"><title>{markup(self._tooltip(block))}</title></rect>'
         )
         for part in sorted({use.offset for use in block.uses if use.writes and use.offset}):
             at = self._y(block.offset + part)

@@ -1,0 +1,14 @@
+"""Text in markup: names come from files of others and may hold anything."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+#: All but the characters that XML 1.0 allows (section 2.2, production 2).
+_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def markup(text: str) -> str:
+    """``text`` as the content of an element or a quoted attribute of XML or HTML; what cannot stand there is U+FFFD."""
+    return escape(_ILLEGAL.sub("\ufffd", text))
