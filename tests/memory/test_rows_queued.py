@@ -11,6 +11,7 @@ import pytest
 import landbridge as lb
 from landbridge.device import registry
 from landbridge.device.space import NdSpace, Space
+from landbridge.memory.transfer import copy_tensor
 from landbridge.memory_kind import MemoryKind
 from landbridge.physical_shape import row_bytes
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
@@ -70,6 +71,27 @@ def test_the_source_may_change_at_once(api: LazyRows) -> None:
     tensor = rows(values)
     values[:] = -1
     np.testing.assert_array_equal(np.asarray(tensor.to_device("cpu")), np.arange(40).reshape(8, 5))
+
+
+def test_a_copy_that_fails_half_way(api: LazyRows) -> None:
+    """Rows that were queued before are done all the same, and nothing is freed before."""
+    first = rows(np.ones((8, 5), np.float32))
+    second = lb.empty((8, 5), dtype="float32", device="sim:lazy", scope="rows")
+    left = [4]
+    copy = api.copy_data_from_to
+
+    def fails(*request: object) -> object:
+        left[0] -= 1
+        if left[0] < 0:
+            raise RuntimeError("no more")
+        return copy(*request)  # type: ignore[arg-type]
+
+    api.copy_data_from_to = fails  # type: ignore[method-assign,assignment]
+    with pytest.raises(RuntimeError, match="no more"):
+        copy_tensor(second, first, cause="test")
+    del api.copy_data_from_to
+    first.storage.free()
+    assert (np.asarray(second.to_device("cpu"))[:4] == 1).all()
 
 
 def test_rows_are_freed_after_their_last_use(api: LazyRows) -> None:

@@ -7,7 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from landbridge.device.device import Device
-from landbridge.device.protocols import AccessMode, HostMemory, PeerCopy
+from landbridge.device.protocols import AccessMode, Event, HostMemory, PeerCopy
 from landbridge.device.space import Space
 from landbridge.device.stream import Stream, current_stream
 from landbridge.errors import InputError
@@ -77,23 +77,27 @@ def _copy_by(by: Device, dst: Tensor, src: Tensor, cause: str, stream: Stream | 
     target.wait(dst_start, dst_stop, writes=True, queue=queue)
     before_device_access(source, src_start, src_stop, writes=False)
     before_device_access(target, dst_start, dst_stop, writes=True)
-    for src_offset, dst_offset, nbytes in _runs(src, dst):
-        with by.state.submitting(f"{cause} of {nbytes} bytes of {src!r} to {dst!r}"):
-            event = by.api.copy_data_from_to(
-                region_at(source, src_offset),
-                region_at(target, dst_offset),
-                nbytes,
-                stream,
-                (source, target),
-            )
-        if event is None:
-            continue
-        if source.kind.host_writable or source.owner is not None or target.owner is not None:
-            # The host may overwrite the source, and the owner of a borrowed target read it, once this returns.
-            Use(event, queue).wait()
-            continue
-        source.queue(Access(src_start, src_stop, False, cause), Use(event, queue, target))
-        target.queue(Access(dst_start, dst_stop, True, cause), Use(event, queue, source))
+    last: Event | None = None  # of one stream, so that the others come before
+
+    def note() -> None:
+        if last is not None:
+            source.queue(Access(src_start, src_stop, False, cause), Use(last, queue, target))
+            target.queue(Access(dst_start, dst_stop, True, cause), Use(last, queue, source))
+
+    try:
+        with by.state.submitting(f"{cause} of {src.nbytes} bytes of {src!r} to {dst!r}"):
+            for src_offset, dst_offset, nbytes in _runs(src, dst):
+                ends = region_at(source, src_offset), region_at(target, dst_offset)
+                event = by.api.copy_data_from_to(*ends, nbytes, stream, (source, target))
+                last = last if event is None else event
+    except BaseException:
+        note()  # what was queued before is done all the same
+        raise
+    if last is not None and (source.kind.host_writable or source.owner is not None or target.owner is not None):
+        # The host may overwrite the source, and the owner of a borrowed target read it, once this returns.
+        Use(last, queue).wait()
+        return
+    note()
 
 
 def _runs(src: Tensor, dst: Tensor) -> Iterator[tuple[int, int, int]]:
