@@ -5,24 +5,29 @@ it without a lock (a finalizer may return a block at any moment, also in the mid
 comes back with work pending on it is parked until that is done; until then only a request of the queue that does the
 work may have it. When no block fits as it is, the waiting ones go back to the chunks they were cut from, neighbours
 merge, and the smallest hole that fits serves; else the upstream allocator gives a new chunk.
+
+What keeps it from growing without end: small blocks have chunks of their own, so that none holds a large one open;
+chunks that are unused at the same time become one; and a new one is a quarter of all there are, or more.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from threading import RLock
 
 from landbridge.device.device import Device
 from landbridge.device.space import Region
 from landbridge.errors import InputError, OutOfMemoryError
 from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use, flat_bytes, round_up
+from landbridge.memory.allocators.chunks import Chunk, Chunks
 from landbridge.memory.allocators.keepers import register_keeper
 
 _CHUNK = 1 << 20  # less than a huge page: what small blocks never touch costs nothing
 _PAGE = 4096  # alignment and size multiple of chunks
+_SMALL = 1 << 16  # largest size of a small block
+_GROWTH = 4  # a new chunk is at least this part of all there are
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,23 +48,12 @@ class PoolState:
         return 1 - self.largest_hole / self.free_bytes if self.free_bytes else 0.0
 
 
-@dataclass(eq=False)
-class _Chunk:
-    """One upstream block and the holes in it: start -> end, both byte offsets within the block."""
-
-    block: Block
-    serial: int
-    alignment: int
-    starts: dict[int, int] = field(default_factory=dict)
-    ends: dict[int, int] = field(default_factory=dict)
-
-
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Cut(Block):
     """A block of ``pool``, where it was cut from its chunk, and the size and alignment it was asked with."""
 
     pool: PooledAllocator
-    chunk: _Chunk
+    chunk: Chunk
     begin: int
     key: tuple[int, int]
 
@@ -81,11 +75,10 @@ class PooledAllocator:
         self._granule = granule
         self._cap = cap
         self._chunk = chunk
+        self._most = upstream.device.memory_kind(upstream.scope).max_bytes
         self._waiting: dict[tuple[int, int], list[_Cut]] = {}
         self._parked: deque[tuple[_Cut, tuple[Use, ...]]] = deque()
-        self._chunks: dict[int, _Chunk] = {}
-        self._holes: list[tuple[int, int, int]] = []  # (size, chunk serial, start), sorted
-        self._serial = 0
+        self._small, self._large = Chunks(), Chunks()
         self._lock = RLock()  # upstream may call whoever makes room, and that one trim()
         register_keeper(self)
 
@@ -105,14 +98,14 @@ class PooledAllocator:
         self._settle()
         with self._lock:
             self._reclaim()
-            reserved = sum(chunk.block.nbytes for chunk in self._chunks.values())
-            free = sum(size for size, _, _ in self._holes)
-            return PoolState(reserved, reserved - free, free, self._holes[-1][0] if self._holes else 0)
+            reserved, free = self.reserved_bytes, self._small.free_bytes + self._large.free_bytes
+            largest = max(self._small.largest_hole, self._large.largest_hole)
+            return PoolState(reserved, reserved - free, free, largest)
 
     @property
     def reserved_bytes(self) -> int:
         """Bytes taken from upstream, in use or not."""
-        return sum(chunk.block.nbytes for chunk in list(self._chunks.values()))
+        return self._small.nbytes + self._large.nbytes
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
         """A block of ``size`` rounded up to the granule, from the pool when it has one."""
@@ -131,11 +124,16 @@ class PooledAllocator:
         if self._parked and (parked := self._settle(key, queue)) is not None:
             return parked
         with self._lock:
-            block = self._cut(*key)
-            if block is None:
+            chunks = self._small if key[0] <= _SMALL else self._large
+            cut = chunks.cut(*key)
+            if cut is None:
                 self._reclaim()
-                block = self._cut(*key) or self._grow(*key)
-            return block
+                self._join(chunks)
+                cut = chunks.cut(*key) or self._grow(chunks, *key)
+            chunk, begin = cut
+            base = chunk.block.region
+            region = Region(base.space, base.byte_offset + begin)
+            return _Cut(region, key[0], pool=self, chunk=chunk, begin=begin, key=key)
 
     def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
         """Keep ``block`` for the next request of its size, once ``uses`` are done; takes no lock and never waits."""
@@ -151,13 +149,7 @@ class PooledAllocator:
         self._settle(wait=True)
         with self._lock:
             self._reclaim()
-            unused = [c for c in self._chunks.values() if c.starts.get(0) == c.block.nbytes]
-            for chunk in unused:
-                self._remove_hole(chunk, 0, chunk.block.nbytes)
-                del self._chunks[chunk.serial]
-        for chunk in unused:
-            self._upstream.deallocate(chunk.block)
-        return sum(chunk.block.nbytes for chunk in unused)
+            return self._give_back_unused(self._small) + self._give_back_unused(self._large)
 
     def _keep(self, block: _Cut) -> None:
         waiting = self._waiting.get(block.key)
@@ -198,73 +190,60 @@ class PooledAllocator:
                 return None
         return found
 
-    def _cut(self, size: int, alignment: int) -> _Cut | None:
-        """The smallest hole that holds ``size`` aligned bytes, cut to size."""
-        for position in range(bisect_left(self._holes, (size, -1, -1)), len(self._holes)):
-            length, serial, start = self._holes[position]
-            chunk = self._chunks[serial]
-            begin = round_up(start, alignment)
-            if alignment > chunk.alignment or begin + size > start + length:
-                continue
-            self._remove_hole(chunk, start, start + length)
-            self._add_hole(chunk, start, begin)
-            self._add_hole(chunk, begin + size, start + length)
-            return self._block(chunk, begin, size, alignment)
-        return None
-
-    def _grow(self, size: int, alignment: int) -> _Cut:
-        """A block at the start of a new chunk; raises OutOfMemoryError at the cap."""
-        wanted = round_up(size, _PAGE)
-        taken = self.reserved_bytes
-        room = wanted if self._cap is None else self._cap - taken
-        if wanted > room:
-            raise OutOfMemoryError(
-                f"pool of {self.device} {self.scope}: {size} bytes asked, {taken} of its cap of {self._cap} bytes "
-                f"taken, largest hole {self._holes[-1][0] if self._holes else 0}; raise the cap or free tensors"
-            )
-        nbytes = max(wanted, self._chunk if self._cap is None else min(self._chunk, room))
-        aligned = max(alignment, _PAGE)
-        try:
-            taken_block = self._upstream.allocate(nbytes, aligned)
-        except OutOfMemoryError:
-            if nbytes == wanted:
-                raise
-            taken_block = self._upstream.allocate(wanted, aligned)
-        chunk = _Chunk(taken_block, self._serial, aligned)
-        self._serial += 1
-        self._chunks[chunk.serial] = chunk
-        self._add_hole(chunk, size, chunk.block.nbytes)
-        return self._block(chunk, 0, size, alignment)
-
-    def _block(self, chunk: _Chunk, begin: int, size: int, alignment: int) -> _Cut:
-        base = chunk.block.region
-        region = Region(base.space, base.byte_offset + begin)
-        return _Cut(region, size, pool=self, chunk=chunk, begin=begin, key=(size, alignment))
-
     def _reclaim(self) -> None:
-        """Return the waiting blocks to their chunks, merging neighbours, and forget their sizes."""
+        """Return the waiting blocks to their chunks and forget their sizes."""
         for key in list(self._waiting):
             waiting = self._waiting.pop(key)
+            chunks = self._small if key[0] <= _SMALL else self._large
             while waiting:
                 try:
                     block = waiting.pop()
                 except IndexError:
                     break
-                chunk, begin, end = block.chunk, block.begin, block.begin + block.nbytes
-                if (after := chunk.starts.get(end)) is not None:
-                    self._remove_hole(chunk, end, after)
-                    end = after
-                if (before := chunk.ends.get(begin)) is not None:
-                    self._remove_hole(chunk, before, begin)
-                    begin = before
-                self._add_hole(chunk, begin, end)
+                chunks.give_back(block.chunk, block.begin, block.begin + block.nbytes)
 
-    def _add_hole(self, chunk: _Chunk, start: int, end: int) -> None:
-        if start < end:
-            chunk.starts[start] = end
-            chunk.ends[end] = start
-            insort(self._holes, (end - start, chunk.serial, start))
+    def _join(self, chunks: Chunks) -> None:
+        """Make one chunk of those that are unused."""
+        unused = chunks.unused()
+        nbytes = sum(chunk.block.nbytes for chunk in unused)
+        if len(unused) < 2 or (self._most is not None and nbytes > self._most):
+            return
+        self._give_back_unused(chunks)
+        try:
+            chunks.add(self._upstream.allocate(nbytes, _PAGE), _PAGE)
+        except OutOfMemoryError:
+            return  # it has not that much in one piece: what is needed now may be less
 
-    def _remove_hole(self, chunk: _Chunk, start: int, end: int) -> None:
-        del chunk.starts[start], chunk.ends[end]
-        del self._holes[bisect_left(self._holes, (end - start, chunk.serial, start))]
+    def _give_back_unused(self, chunks: Chunks) -> int:
+        unused = chunks.unused()
+        for chunk in unused:
+            chunks.remove(chunk)
+            self._upstream.deallocate(chunk.block)
+        return sum(chunk.block.nbytes for chunk in unused)
+
+    def _grow(self, chunks: Chunks, size: int, alignment: int) -> tuple[Chunk, int]:
+        """A cut from a new chunk; raises OutOfMemoryError at the cap and where upstream does."""
+        wanted, aligned = round_up(size, _PAGE), max(alignment, _PAGE)
+        most = self._most
+        if self._cap is not None:
+            room = self._cap - self.reserved_bytes
+            if wanted > room:
+                room += self._give_back_unused(self._small) + self._give_back_unused(self._large)
+            if wanted > room:
+                raise OutOfMemoryError(
+                    f"pool of {self.device} {self.scope}: {size} bytes asked, {self._cap - room} of its cap of "
+                    f"{self._cap} bytes taken, largest hole {chunks.largest_hole}; raise the cap or free tensors"
+                )
+            most = room if most is None else min(room, most)
+        nbytes = max(self._chunk, round_up(chunks.nbytes // _GROWTH, _PAGE))
+        nbytes = max(wanted, nbytes if most is None else min(nbytes, most))
+        try:
+            block = self._upstream.allocate(nbytes, aligned)
+        except OutOfMemoryError:
+            if nbytes == wanted:
+                raise
+            block = self._upstream.allocate(wanted, aligned)
+        chunks.add(block, aligned)
+        cut = chunks.cut(size, alignment)
+        assert cut is not None  # the chunk was made for it
+        return cut

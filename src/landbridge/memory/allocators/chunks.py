@@ -1,0 +1,98 @@
+"""Chunks: large blocks, the holes in them, and the cutting and merging of those. No lock and no policy."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from dataclasses import dataclass, field
+from itertools import count
+
+from landbridge.memory.allocators.base import Block, round_up
+
+
+@dataclass(eq=False)
+class Chunk:
+    """One block, aligned to ``alignment``, and the holes in it: start -> end and end -> start, in bytes."""
+
+    block: Block
+    serial: int
+    alignment: int
+    starts: dict[int, int] = field(default_factory=dict)
+    ends: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether it is one hole."""
+        return self.starts.get(0) == self.block.nbytes
+
+
+class Chunks:
+    """Chunks that requests are cut from, the smallest hole that fits first."""
+
+    def __init__(self) -> None:
+        self._chunks: dict[int, Chunk] = {}
+        self._holes: list[tuple[int, int, int]] = []  # (size, chunk serial, start), sorted
+        self._serials = count()
+
+    @property
+    def nbytes(self) -> int:
+        """Of all chunks."""
+        return sum(chunk.block.nbytes for chunk in list(self._chunks.values()))
+
+    @property
+    def free_bytes(self) -> int:
+        """Of all holes."""
+        return sum(size for size, _, _ in self._holes)
+
+    @property
+    def largest_hole(self) -> int:
+        """Bytes of the largest hole, 0 when there is none."""
+        return self._holes[-1][0] if self._holes else 0
+
+    def unused(self) -> list[Chunk]:
+        """The chunks that are one hole."""
+        return [chunk for chunk in self._chunks.values() if chunk.is_unused]
+
+    def add(self, block: Block, alignment: int) -> None:
+        """One more chunk, unused."""
+        chunk = Chunk(block, next(self._serials), alignment)
+        self._chunks[chunk.serial] = chunk
+        self._add_hole(chunk, 0, block.nbytes)
+
+    def remove(self, chunk: Chunk) -> None:
+        """One chunk less, which must be unused."""
+        self._remove_hole(chunk, 0, chunk.block.nbytes)
+        del self._chunks[chunk.serial]
+
+    def cut(self, size: int, alignment: int) -> tuple[Chunk, int] | None:
+        """A chunk and the byte in it from which ``size`` aligned bytes are the caller's now; None when none fits."""
+        for position in range(bisect_left(self._holes, (size, -1, -1)), len(self._holes)):
+            length, serial, start = self._holes[position]
+            chunk = self._chunks[serial]
+            begin = round_up(start, alignment)
+            if alignment > chunk.alignment or begin + size > start + length:
+                continue
+            self._remove_hole(chunk, start, start + length)
+            self._add_hole(chunk, start, begin)
+            self._add_hole(chunk, begin + size, start + length)
+            return chunk, begin
+        return None
+
+    def give_back(self, chunk: Chunk, begin: int, end: int) -> None:
+        """Take back what was cut from ``chunk``, merged with the holes beside it."""
+        if (after := chunk.starts.get(end)) is not None:
+            self._remove_hole(chunk, end, after)
+            end = after
+        if (before := chunk.ends.get(begin)) is not None:
+            self._remove_hole(chunk, before, begin)
+            begin = before
+        self._add_hole(chunk, begin, end)
+
+    def _add_hole(self, chunk: Chunk, start: int, end: int) -> None:
+        if start < end:
+            chunk.starts[start] = end
+            chunk.ends[end] = start
+            insort(self._holes, (end - start, chunk.serial, start))
+
+    def _remove_hole(self, chunk: Chunk, start: int, end: int) -> None:
+        del chunk.starts[start], chunk.ends[end]
+        del self._holes[bisect_left(self._holes, (end - start, chunk.serial, start))]
