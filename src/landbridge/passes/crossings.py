@@ -90,12 +90,12 @@ def swap_first(module: IRModule, host: int) -> None:
         number = vdevice_of(value.type).index.data
         if number in (0, host):
             Rewriter.replace_value_with_new_type(value, _on(value.type, host - number))
-    for argument in block.args:
-        inner = argument.type
-        Rewriter.replace_value_with_new_type(argument, _on(inner, 0))
-        users = [use.operation for use in argument.uses]
-        crossing = _crossing(argument, inner)
-        if block.first_op is not None and users:
+    for number in range(len(block.args)):
+        inner = block.args[number].type
+        Rewriter.replace_value_with_new_type(block.args[number], _on(inner, 0))
+        argument = block.args[number]
+        if block.first_op is not None and argument.first_use is not None:
+            crossing = _crossing(argument, inner)
             block.insert_op_before(crossing, block.first_op)
             argument.replace_uses_with_if(crossing.result, lambda use, op=crossing: use.operation is not op)  # type: ignore[misc]
     last = block.last_op
@@ -133,10 +133,13 @@ def _crossing(value: SSAValue, ty: Attribute) -> ToVDeviceOp:
 def _drop_returns(module: IRModule) -> None:
     """A crossing there and back again is none."""
     for op in list(module.main.walk()):
-        if isinstance(op, ToVDeviceOp) and isinstance(op.source.owner, ToVDeviceOp):
-            before = op.source.owner
-            if before.source.type == op.result.type:
-                op.result.replace_all_uses_with(before.source)
+        if not isinstance(op, ToVDeviceOp):
+            continue
+        before = op.source.owner
+        if op.source.type == op.result.type:
+            op.result.replace_all_uses_with(op.source)
+        elif isinstance(before, ToVDeviceOp) and before.source.type == op.result.type:
+            op.result.replace_all_uses_with(before.source)
     for op in reversed(list(module.main.walk())):
         if isinstance(op, ToVDeviceOp) and op.result.first_use is None:
             Rewriter.erase_op(op)
