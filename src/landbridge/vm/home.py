@@ -10,6 +10,7 @@ from typing import Any
 
 from landbridge.device.device import Device
 from landbridge.device.registry import device as find_device
+from landbridge.device.registry import names as known_devices
 from landbridge.errors import BindError, InputError
 from landbridge.executable import instructions as ins
 from landbridge.executable.executable import Executable, Function
@@ -54,6 +55,9 @@ def bind_devices(
 ) -> tuple[Home, ...]:
     """The Home of each vdevice: on the device that ``devices`` has for its name, else on ``device``.
 
+    In a program of several vdevices, one whose name is that of a device is on that device unless ``devices`` says
+    otherwise: the CPU that was added for what a device has no kernel for needs no mention.
+
     Raises BindError for a name the program does not have, for a scope the device does not have, and where memory is
     not what the program was compiled for, unless it was compiled with ``on_mismatch="copy"``. Raises InputError for
     a ``memory_cfg`` that is not legal or that says something of memory the program does not use.
@@ -70,7 +74,8 @@ def bind_devices(
             raise BindError(f"the program has no vdevice {name!r}{hint}; legal: {', '.join(names)}")
     homes = []
     for number, vdevice in enumerate(executable.vdevices):
-        found = find_device(asked.get(vdevice.name, device))
+        named = len(set(names)) > 1 and vdevice.name in known_devices()
+        found = find_device(asked.get(vdevice.name, vdevice.name if named else device))
         where = _name_on(executable.main, number, f"vdevice {vdevice.name!r}")
         try:
             kind = found.memory_kind(vdevice.scope)
