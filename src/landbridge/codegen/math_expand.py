@@ -239,7 +239,23 @@ def pow_(x: Term, y: Term) -> Term:
     f = t - (shifted - 1.5 * 2.0**52)
     power = ((shifted.bits() + 1023) << 52).as_float()
     result = (f.poly(*(log(2) ** k / factorial(k) for k in range(12))) * power).to_single()
+    return _power_edges(x, y, result)
 
+
+def pow_single(x: Term, y: Term) -> Term:
+    """x ** y without f64: the error grows with y log2 |x|, to some hundred ulp where that is near 127."""
+    logarithm = log2_(x.abs())
+    product = y * logarithm
+    lost = y.fma(logarithm, -product)
+    finite = product.abs().less(256.0)
+    result = exp2(product)
+    result = finite.where(result + result * (lost * log(2)), result)
+    return _power_edges(x, y, result)
+
+
+def _power_edges(x: Term, y: Term, result: Term) -> Term:
+    """|x| ** y as x ** y, with C99's special cases."""
+    magnitude = x.abs()
     whole = y.trunc().equal(y)
     odd = whole & (y * 0.5).trunc().differs(y * 0.5)
     negative = x.bits().less(0)

@@ -34,6 +34,7 @@ _BUILT_IN = (
     EntryPoint("c", "landbridge.codegen.c:generate", ENTRY_POINT_GROUP),
     EntryPoint("llvm", "landbridge.codegen.llvm:generate", ENTRY_POINT_GROUP),
     EntryPoint("opencl", "landbridge.codegen.opencl:generate", ENTRY_POINT_GROUP),
+    EntryPoint("vulkan", "landbridge.codegen.vulkan:generate", ENTRY_POINT_GROUP),
 )
 
 _registered: dict[str, Codegen] = {}

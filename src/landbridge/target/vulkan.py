@@ -90,6 +90,7 @@ VULKAN = TargetKind(
         Option("spirv", "int", "Version of SPIR-V, 13 is 1.3.", default=13, minimum=13),
         Option("fp16", "bool", "shaderFloat16: arithmetic in half.", default=False),
         Option("fp64", "bool", "shaderFloat64: arithmetic in double.", default=False),
+        Option("preserve-nan", "bool", "shaderSignedZeroInfNanPreserveFloat32, and of f64 with fp64.", default=False),
         Option("int64", "bool", "shaderInt64: arithmetic in 64 bits.", default=False),
         Option("small-elements", "bool", "Storage and integers of 8 and 16 bits.", default=False),
         Option("unified-memory", "bool", "Whether device and host use the same memory.", default=True),

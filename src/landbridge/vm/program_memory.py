@@ -9,6 +9,7 @@ import numpy as np
 
 from landbridge.errors import BindError, InputError, ZeroCopyError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
+from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.executable import Executable, TensorSpec, parameter_constant
 from landbridge.executable.instructions import AllocStorage, LoadConstant
 from landbridge.memory.allocators.base import round_up
@@ -68,12 +69,13 @@ class ProgramMemory:
         lie in rows that are the device's own: then copied once, here."""
         array, separators = self._constant(instruction.name), instruction.axis_separators
         home = self.homes[instruction.vdevice]
-        if home.is_direct and home.kind.ndim == 1 and not separators:
+        in_place = home.is_direct and not self._is_for_kernels(instruction.vdevice)
+        if in_place and home.kind.ndim == 1 and not separators:
             return Block(address_of(array), array.nbytes, None)
         source = tensor = Tensor.from_numpy_view(array)
-        if (imported := self._imported(source, home)) is not None and not separators:
-            return Block(None, imported.nbytes, imported)
-        if not home.is_direct or home.kind.ndim > 1:
+        if not separators and not in_place and (imported := self._imported(source, home)) is not None:
+            return Block(address_of(array) if home.is_direct else None, imported.nbytes, imported)
+        if not in_place or home.kind.ndim > 1:
             try:
                 tensor = self.tensor(source.shape, source.dtype, instruction.vdevice, axis_separators=separators)
             except InputError as error:
@@ -86,9 +88,14 @@ class ProgramMemory:
         physical = physical_shape(source.shape, separators)
         return RowBlock(tensor, physical[0], row_bytes(physical, source.dtype), home.is_direct)
 
+    def _is_for_kernels(self, vdevice: int) -> bool:
+        """Whether the code of ``vdevice`` is kernels of a device, which take memory of that device alone."""
+        image = self._executable.modules[self._executable.vdevices[vdevice].target].image
+        return isinstance(image, DeviceImage)
+
     def _imported(self, constant: Tensor, home: Home) -> Tensor | None:
         """``constant`` where the file is mapped, for a device that can use it there; None where it cannot."""
-        if home.is_direct or not home.kind.importable or home.kind.ndim > 1 or not constant.size:
+        if not home.kind.importable or home.kind.ndim > 1 or not constant.size:
             return None
         try:
             tensor = import_tensor(constant, home.device)

@@ -116,7 +116,11 @@ class Slot:
 
     def place(self, tensor: Tensor) -> int:
         """The address of ``tensor``; for memory of a device, a number that is one within its Storage."""
-        if self.home is None or (tensor.storage.owner is not None and tensor.storage.kind.host_access != "none"):
+        if (
+            self.home is None
+            or self.home.is_direct
+            or (tensor.storage.owner is not None and tensor.storage.kind.host_access != "none")
+        ):
             return tensor.data_address
         return (id(tensor.storage) << 64) + tensor.byte_offset
 

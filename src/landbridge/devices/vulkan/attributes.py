@@ -7,7 +7,7 @@ from typing import Any
 from landbridge.device.attr import DeviceAttr
 from landbridge.devices.vulkan import flags
 from landbridge.devices.vulkan.logical_device import LogicalDevice
-from landbridge.devices.vulkan.physical_device import PhysicalDevice
+from landbridge.devices.vulkan.physical_device import PRESERVED, PhysicalDevice
 from landbridge.memory_kind import GLOBAL_SCOPE
 
 
@@ -54,6 +54,8 @@ def target_properties(device: LogicalDevice) -> dict[str, Any]:
         "push-constant-bytes": limits.maxPushConstantsSize,
         "fp16": "shaderFloat16" in device.features,
         "fp64": "shaderFloat64" in device.features,
+        "preserve-nan": PRESERVED[32] in device.features
+        and (PRESERVED[64] in device.features or "shaderFloat64" not in device.features),
         "int64": "shaderInt64" in device.features,
         "small-elements": narrow <= device.features,
         "unified-memory": memory.has(flags.MEMORY_HOST_VISIBLE),

@@ -11,7 +11,14 @@ from landbridge.devices.vulkan import calls, flags, structs_device, structs_work
 from landbridge.devices.vulkan.allocation import Allocation, Place
 from landbridge.devices.vulkan.instance import Instance
 from landbridge.devices.vulkan.memory_types import MemoryType, memory_kinds, scopes, with_properties_hidden
-from landbridge.devices.vulkan.physical_device import DMA_BUF, HOST_IMPORT, MEMORY_FD, PhysicalDevice, enabled_features
+from landbridge.devices.vulkan.physical_device import (
+    DMA_BUF,
+    HOST_IMPORT,
+    MEMORY_FD,
+    PRESERVED,
+    PhysicalDevice,
+    enabled_features,
+)
 from landbridge.devices.vulkan.result import check, error_of
 from landbridge.devices.vulkan.structure import Chained, array, handles, texts
 from landbridge.devices.vulkan.timeline import Clock, Point, Timeline
@@ -28,6 +35,7 @@ _FEATURES = frozenset(
         "shaderInt64",
         "storageBuffer8BitAccess",
         "storageBuffer16BitAccess",
+        *PRESERVED.values(),
     }
 )
 DL_VULKAN = 7  # kDLVulkan of dlpack.h

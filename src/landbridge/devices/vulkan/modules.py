@@ -9,7 +9,7 @@ from typing import Any
 
 from landbridge.devices.vulkan import flags, structs_work
 from landbridge.devices.vulkan.logical_device import LogicalDevice
-from landbridge.devices.vulkan.physical_device import version_text
+from landbridge.devices.vulkan.physical_device import PRESERVED, version_text
 from landbridge.devices.vulkan.result import SUCCESS, check, result_name
 from landbridge.devices.vulkan.spirv_facts import EntryPoint, ModuleFacts, facts_of
 from landbridge.devices.vulkan.structure import array, handles
@@ -25,6 +25,7 @@ _FEATURE_OF = {
     Capability.Int64: "shaderInt64",
     Capability.StorageBuffer8BitAccess: "storageBuffer8BitAccess",
     Capability.StorageBuffer16BitAccess: "storageBuffer16BitAccess",
+    Capability.SignedZeroInfNanPreserve: PRESERVED[32],
 }
 #: In the core of the versions that Landbridge asks for, so that no device extension has to be on.
 _CORE_EXTENSIONS = frozenset(

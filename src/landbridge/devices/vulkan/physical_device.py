@@ -15,6 +15,9 @@ HOST_IMPORT = "VK_EXT_external_memory_host"
 MEMORY_FD = "VK_KHR_external_memory_fd"
 DMA_BUF = "VK_EXT_external_memory_dma_buf"
 
+#: Properties that count as features here: signs of zeros, infinities and NaNs of so many bits stay when a module asks.
+PRESERVED = {bits: f"shaderSignedZeroInfNanPreserveFloat{bits}" for bits in (16, 32, 64)}
+
 #: Names of PCI vendors, and of those that Khronos gave a number (VkVendorId).
 _VENDORS = {
     0x1002: "AMD",
@@ -83,7 +86,8 @@ def describe(calls: Calls, handle: int) -> PhysicalDevice:
     calls.vkGetPhysicalDeviceProperties(handle, ctypes.byref(basic))
     modern = basic.apiVersion >= flags.API_1_2  # older drivers do not know the structures below
     driver = structs_device.VkPhysicalDeviceDriverProperties()
-    v11 = structs_device.VkPhysicalDeviceVulkan11Properties(driver)
+    floats = structs_device.VkPhysicalDeviceFloatControlsProperties(driver)
+    v11 = structs_device.VkPhysicalDeviceVulkan11Properties(floats)
     imports = structs_device.VkPhysicalDeviceExternalMemoryHostPropertiesEXT(v11)
     imported = modern and HOST_IMPORT in extensions
     if modern:
@@ -103,7 +107,9 @@ def describe(calls: Calls, handle: int) -> PhysicalDevice:
         subgroup_size=v11.subgroupSize,
         max_allocation=v11.maxMemoryAllocationSize,
         memory_types=_memory_types(calls, handle),
-        features=_features(calls, handle) if modern else frozenset(),
+        features=_features(calls, handle) | {name for name in PRESERVED.values() if getattr(floats, name)}
+        if modern
+        else frozenset(),
         extensions=extensions,
         queue_family=family,
         timestamp_bits=timestamp_bits,

@@ -127,6 +127,22 @@ class VkPhysicalDeviceDriverProperties(Chained):
     _fields_ = layout("u32: driverID char: driverName[256] driverInfo[256] u8: conformanceVersion[4]")
 
 
+class VkPhysicalDeviceFloatControlsProperties(Chained):
+    """How floats are computed on."""
+
+    STRUCTURE_TYPE = 1000197000
+    _fields_ = layout(
+        """
+        u32: denormBehaviorIndependence roundingModeIndependence shaderSignedZeroInfNanPreserveFloat16
+        shaderSignedZeroInfNanPreserveFloat32 shaderSignedZeroInfNanPreserveFloat64 shaderDenormPreserveFloat16
+        shaderDenormPreserveFloat32 shaderDenormPreserveFloat64 shaderDenormFlushToZeroFloat16
+        shaderDenormFlushToZeroFloat32 shaderDenormFlushToZeroFloat64 shaderRoundingModeRTEFloat16
+        shaderRoundingModeRTEFloat32 shaderRoundingModeRTEFloat64 shaderRoundingModeRTZFloat16
+        shaderRoundingModeRTZFloat32 shaderRoundingModeRTZFloat64
+        """
+    )
+
+
 class VkPhysicalDeviceExternalMemoryHostPropertiesEXT(Chained):
     """What VK_EXT_external_memory_host asks of an address."""
 

@@ -1,0 +1,22 @@
+"""The code generator of target kind ``vulkan``: lowered functions to one SPIR-V module of compute shaders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from landbridge.executable.executable import ModuleImage
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from landbridge.target.target import Target
+
+
+def generate(module: ModuleOp, target: Target) -> ModuleImage:
+    """The functions of ``module``, in the form of ``landbridge.passes.lower.grid``, as SPIR-V 1.5 for Vulkan 1.2.
+
+    Raises CodegenError for what has no SPIR-V form.
+    """
+    from landbridge.codegen.vulkan.image import generate_image
+
+    return ModuleImage(target.to_json(), generate_image(module, target))

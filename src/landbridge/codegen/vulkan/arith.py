@@ -1,0 +1,332 @@
+"""SPIR-V of the ``arith`` dialect on scalars.
+
+Integers have no sign, their operations do. A 16-bit float is widened to f32 before every operation but moves and
+casts, and its result rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith
+from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS, FastMathFlagsAttr
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.dialects.utils import FastMathFlag
+from xdsl.ir import Operation
+
+from landbridge.codegen.products import fused_product, is_fused
+from landbridge.codegen.vulkan import glsl
+from landbridge.codegen.vulkan.emitter import NARROW, Emitter, Printer, bits_of
+from landbridge.codegen.vulkan.terms import narrowed, widened
+from landbridge.errors import CodegenError
+from landbridge.executable.spirv import Op
+
+#: ``rule(emitter, operands, their element, the result's element) -> id``.
+Rule = Callable[[Emitter, Sequence[int], str, str], int]
+
+
+def apply(rule: Rule) -> Printer:
+    """The printer of a rule over floats or integers of one element."""
+
+    def emit(e: Emitter, op: Operation) -> None:
+        source, result = e.element(op.operands[0]), e.element(op.results[0])
+        operands = list(e.operands(op))
+        if source in NARROW:
+            narrow = [e.element(o) in NARROW for o in op.operands]
+            operands = [widened(e, x, source) if n else x for x, n in zip(operands, narrow, strict=True)]
+            source = "f32"
+        if result in NARROW:
+            e.set(op.results[0], narrowed(e, rule(e, operands, source, "f32"), "f32", result))
+        else:
+            e.set(op.results[0], rule(e, operands, source, result))
+
+    return emit
+
+
+def one(op: Op) -> Rule:
+    """One instruction."""
+    return lambda e, x, source, result: e.emit(op, result, *x)
+
+
+def _integer(op: Op, on_truths: Op | None = None) -> Rule:
+    """One instruction on integers, another on truths."""
+
+    def rule(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
+        if source == "i1":
+            if on_truths is None:
+                raise CodegenError(f"{op.name} of i1 has no SPIR-V form; compute on i8")
+            return e.emit(on_truths, result, *x)
+        return e.emit(op, result, *x)
+
+    return rule
+
+
+def _extremum(compare: Op, on_truths: Op) -> Rule:
+    def rule(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
+        if source == "i1":
+            return e.emit(on_truths, "i1", *x)
+        return e.emit(Op.Select, result, e.emit(compare, "i1", *x), *x)
+
+    return rule
+
+
+def _rounded_division(divide: Op, remainder: Op, *, signed: bool, up: bool) -> Rule:
+    """The quotient towards zero, moved by one where the remainder is not 0 and the exact one lies beyond it."""
+
+    def rule(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
+        quotient, rest = e.emit(divide, result, *x), e.emit(remainder, result, *x)
+        zero = e.constant(0, result)
+        moved = e.emit(Op.INotEqual, "i1", rest, zero)
+        if signed:
+            negative = [e.emit(Op.SLessThan, "i1", value, zero) for value in x]
+            beyond = e.emit(Op.LogicalEqual if up else Op.LogicalNotEqual, "i1", *negative)
+            moved = e.emit(Op.LogicalAnd, "i1", moved, beyond)
+        next_one = e.emit(Op.IAdd, result, quotient, e.constant(1 if up else -1, result))
+        return e.emit(Op.Select, result, moved, next_one, quotient)
+
+    return rule
+
+
+def is_nan(e: Emitter, x: int) -> int:
+    """Whether a float is NaN."""
+    return e.emit(Op.IsNan, "i1", x)
+
+
+def _float_extremum(compare: Op) -> Printer:
+    """NaN wins; of two zeros, -0 is the smaller, unless it does not matter which."""
+
+    def emit(e: Emitter, op: Operation) -> None:
+        flags = op.properties.get("fastmath")
+        either = isinstance(flags, FastMathFlagsAttr) and FastMathFlag.NO_SIGNED_ZEROS in flags.data
+
+        def rule(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
+            a, b = x
+            first = e.emit(Op.LogicalOr, "i1", e.emit(compare, "i1", a, b), is_nan(e, a))
+            if not either:
+                width = "i32" if source == "f32" else "i64"
+                signed = b if compare == Op.FOrdGreaterThan else a
+                negative = e.emit(Op.SLessThan, "i1", e.emit(Op.Bitcast, width, signed), e.constant(0, width))
+                same = e.emit(Op.FOrdEqual, "i1", a, b)
+                first = e.emit(Op.LogicalOr, "i1", first, e.emit(Op.LogicalAnd, "i1", same, negative))
+            return e.emit(Op.Select, result, first, a, b)
+
+        apply(rule)(e, op)
+
+    return emit
+
+
+_FLOAT_PREDICATES = {
+    "oeq": Op.FOrdEqual,
+    "ogt": Op.FOrdGreaterThan,
+    "oge": Op.FOrdGreaterThanEqual,
+    "olt": Op.FOrdLessThan,
+    "ole": Op.FOrdLessThanEqual,
+    "one": Op.FOrdNotEqual,
+    "ueq": Op.FUnordEqual,
+    "ugt": Op.FUnordGreaterThan,
+    "uge": Op.FUnordGreaterThanEqual,
+    "ult": Op.FUnordLessThan,
+    "ule": Op.FUnordLessThanEqual,
+    "une": Op.FUnordNotEqual,
+}
+_INTEGER_PREDICATES = {
+    "eq": Op.IEqual,
+    "ne": Op.INotEqual,
+    "slt": Op.SLessThan,
+    "sle": Op.SLessThanEqual,
+    "sgt": Op.SGreaterThan,
+    "sge": Op.SGreaterThanEqual,
+    "ult": Op.ULessThan,
+    "ule": Op.ULessThanEqual,
+    "ugt": Op.UGreaterThan,
+    "uge": Op.UGreaterThanEqual,
+}
+
+
+def _predicate(op: Operation, names: Sequence[str]) -> str:
+    attr = op.properties["predicate"]
+    assert isinstance(attr, IntegerAttr)
+    return names[attr.value.data]
+
+
+def _compare_floats(e: Emitter, op: Operation) -> None:
+    name = _predicate(op, CMPF_COMPARISON_OPERATIONS)
+
+    def rule(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
+        if name in ("true", "false"):
+            return e.constant(name == "true", "i1")
+        if name in ("ord", "uno"):
+            either = e.emit(Op.LogicalOr, "i1", *(is_nan(e, value) for value in x))
+            return either if name == "uno" else e.emit(Op.LogicalNot, "i1", either)
+        return e.emit(_FLOAT_PREDICATES[name], "i1", *x)
+
+    apply(rule)(e, op)
+
+
+def _compare_integers(e: Emitter, op: Operation) -> None:
+    name = _predicate(op, CMPI_COMPARISON_OPERATIONS)
+    x = e.operands(op)
+    if e.element(op.operands[0]) != "i1":
+        e.set(op.results[0], e.emit(_INTEGER_PREDICATES[name], "i1", *x))
+        return
+    if name in ("eq", "ne"):
+        e.set(op.results[0], e.emit(Op.LogicalEqual if name == "eq" else Op.LogicalNotEqual, "i1", *x))
+        return
+    # The one bit of an i1 is its sign: as bytes of 0 and -1, or of 0 and 1.
+    true = -1 if name[0] == "s" else 1
+    wide = [e.emit(Op.Select, "i32", value, e.constant(true, "i32"), e.constant(0, "i32")) for value in x]
+    e.set(op.results[0], e.emit(_INTEGER_PREDICATES[name], "i1", *wide))
+
+
+def _constant(e: Emitter, op: Operation) -> None:
+    value, element = op.properties["value"], e.element(op.results[0])
+    if not isinstance(value, IntegerAttr | FloatAttr):
+        raise CodegenError(f"constant {value} has no SPIR-V form; legal: integers and floats")
+    number = value.value.data
+    if element in NARROW:
+        number = _narrow_bits(float(number), element)
+    e.set(op.results[0], e.constant(number, element))
+
+
+def _narrow_bits(value: float, element: str) -> int:
+    import ml_dtypes
+    import numpy as np
+
+    kind = np.float16 if element == "f16" else ml_dtypes.bfloat16
+    return int(np.asarray(value, kind).view(np.uint16))
+
+
+def _select(e: Emitter, op: Operation) -> None:
+    e.set(op.results[0], e.emit(Op.Select, e.element(op.results[0]), *e.operands(op)))
+
+
+def _multiply(e: Emitter, op: Operation) -> None:
+    if not is_fused(op):
+        apply(one(Op.FMul))(e, op)
+
+
+def _add(e: Emitter, op: Operation) -> None:
+    product = fused_product(op)
+    if product is None:
+        apply(one(Op.FAdd))(e, op)
+        return
+    other = next(operand for operand in op.operands if operand.owner is not product)
+    x = [e.ids[value] for value in (*product.operands, other)]
+    e.set(op.results[0], e.library(glsl.NUMBERS["fma"], e.element(op.results[0]), *x))
+
+
+def resized(e: Emitter, x: int, source: str, result: str, *, signed: bool) -> int:
+    """An integer of another width."""
+    if source == "i1":
+        return e.emit(Op.Select, result, x, e.constant(-1 if signed else 1, result), e.constant(0, result))
+    if result == "i1":
+        lowest = e.emit(Op.BitwiseAnd, source, x, e.constant(1, source))
+        return e.emit(Op.INotEqual, "i1", lowest, e.constant(0, source))
+    if source == result:
+        return x
+    return e.emit(Op.SConvert if signed else Op.UConvert, result, x)
+
+
+def _resize(*, signed: bool) -> Printer:
+    def emit(e: Emitter, op: Operation) -> None:
+        source, result = e.element(op.operands[0]), e.element(op.results[0])
+        e.set(op.results[0], resized(e, e.ids[op.operands[0]], source, result, signed=signed))
+
+    return emit
+
+
+def _to_float(convert: Op, *, signed: bool) -> Rule:
+    def rule(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
+        if source == "i1":
+            return e.emit(Op.Select, result, x[0], e.constant(-1.0 if signed else 1.0, result), e.constant(0.0, result))
+        return e.emit(convert, result, x[0])
+
+    return rule
+
+
+def _to_integer(*, signed: bool) -> Rule:
+    """A float towards zero, clamped to what fits; NaN gives 0. Conversions of what does not fit are undefined."""
+
+    def rule(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
+        bits = bits_of(result)
+        low = -(2.0 ** (bits - 1)) if signed else 0.0
+        high = 2.0 ** (bits - 1 if signed else bits)  # the first that does not fit
+        wide = result if bits > 32 else "i32"
+        value = e.emit(Op.Select, source, is_nan(e, x[0]), e.constant(0.0, source), x[0])
+        below = e.emit(Op.FOrdLessThan, "i1", value, e.constant(low, source))
+        value = e.emit(Op.Select, source, below, e.constant(low, source), value)
+        above = e.emit(Op.FOrdGreaterThanEqual, "i1", value, e.constant(high, source))
+        value = e.emit(Op.Select, source, above, e.constant(0.0, source), value)
+        number = e.emit(Op.ConvertFToS if signed else Op.ConvertFToU, wide, value)
+        number = e.emit(Op.Select, wide, above, e.constant(int(high) - 1, wide), number)
+        return resized(e, number, wide, result, signed=False)
+
+    return rule
+
+
+def _convert_float(e: Emitter, op: Operation) -> None:
+    source, result = e.element(op.operands[0]), e.element(op.results[0])
+    x = e.ids[op.operands[0]]
+    if source in NARROW and source != result:
+        x, source = widened(e, x, source), "f32"
+    if result in NARROW and source != result:
+        x = narrowed(e, x, source, result)
+    elif source != result:
+        x = e.emit(Op.FConvert, result, x)
+    e.set(op.results[0], x)
+
+
+def _bitcast(e: Emitter, op: Operation) -> None:
+    source, result = e.element(op.operands[0]), e.element(op.results[0])
+    x = e.ids[op.operands[0]]
+    same = source == result or {source, result} <= {"i16", *NARROW}
+    e.set(op.results[0], x if same else e.emit(Op.Bitcast, result, x))
+
+
+PRINTERS: dict[type[Operation], Printer] = {
+    arith.ConstantOp: _constant,
+    arith.AddiOp: apply(_integer(Op.IAdd, Op.LogicalNotEqual)),
+    arith.SubiOp: apply(_integer(Op.ISub, Op.LogicalNotEqual)),
+    arith.MuliOp: apply(_integer(Op.IMul, Op.LogicalAnd)),
+    arith.AndIOp: apply(_integer(Op.BitwiseAnd, Op.LogicalAnd)),
+    arith.OrIOp: apply(_integer(Op.BitwiseOr, Op.LogicalOr)),
+    arith.XOrIOp: apply(_integer(Op.BitwiseXor, Op.LogicalNotEqual)),
+    arith.ShLIOp: apply(_integer(Op.ShiftLeftLogical)),
+    arith.ShRUIOp: apply(_integer(Op.ShiftRightLogical)),
+    arith.ShRSIOp: apply(_integer(Op.ShiftRightArithmetic)),
+    arith.DivSIOp: apply(_integer(Op.SDiv)),
+    arith.DivUIOp: apply(_integer(Op.UDiv)),
+    arith.RemSIOp: apply(_integer(Op.SRem)),
+    arith.RemUIOp: apply(_integer(Op.UMod)),
+    arith.FloorDivSIOp: apply(_rounded_division(Op.SDiv, Op.SRem, signed=True, up=False)),
+    arith.CeilDivSIOp: apply(_rounded_division(Op.SDiv, Op.SRem, signed=True, up=True)),
+    arith.CeilDivUIOp: apply(_rounded_division(Op.UDiv, Op.UMod, signed=False, up=True)),
+    # Of truths, true is -1 with a sign and 1 without.
+    arith.MinSIOp: apply(_extremum(Op.SLessThan, Op.LogicalOr)),
+    arith.MaxSIOp: apply(_extremum(Op.SGreaterThan, Op.LogicalAnd)),
+    arith.MinUIOp: apply(_extremum(Op.ULessThan, Op.LogicalAnd)),
+    arith.MaxUIOp: apply(_extremum(Op.UGreaterThan, Op.LogicalOr)),
+    arith.CmpiOp: _compare_integers,
+    arith.CmpfOp: _compare_floats,
+    arith.SelectOp: _select,
+    arith.AddfOp: _add,
+    arith.SubfOp: apply(one(Op.FSub)),
+    arith.MulfOp: _multiply,
+    arith.DivfOp: apply(one(Op.FDiv)),
+    arith.NegfOp: apply(one(Op.FNegate)),
+    arith.MaximumfOp: _float_extremum(Op.FOrdGreaterThan),
+    arith.MinimumfOp: _float_extremum(Op.FOrdLessThan),
+    arith.MaxnumfOp: apply(lambda e, x, source, result: e.library(glsl.NUMBERS["maxnum"], result, *x)),
+    arith.MinnumfOp: apply(lambda e, x, source, result: e.library(glsl.NUMBERS["minnum"], result, *x)),
+    arith.BitcastOp: _bitcast,
+    arith.IndexCastOp: _resize(signed=True),
+    arith.ExtSIOp: _resize(signed=True),
+    arith.ExtUIOp: _resize(signed=False),
+    arith.TruncIOp: _resize(signed=False),
+    arith.SIToFPOp: apply(_to_float(Op.ConvertSToF, signed=True)),
+    arith.UIToFPOp: apply(_to_float(Op.ConvertUToF, signed=False)),
+    arith.FPToSIOp: apply(_to_integer(signed=True)),
+    arith.FPToUIOp: apply(_to_integer(signed=False)),
+    arith.ExtFOp: _convert_float,
+    arith.TruncFOp: _convert_float,
+}

@@ -1,0 +1,140 @@
+"""SPIR-V of structured control flow; values that a loop carries, and results, go through variables of the invocation,
+which drivers turn into values again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import gpu, scf
+from xdsl.ir import Block, Operation, SSAValue
+
+from landbridge.codegen.vulkan.arith import resized
+from landbridge.codegen.vulkan.emitter import Emitter, Printer
+from landbridge.errors import CodegenError
+from landbridge.executable.spirv import BuiltIn, Op, StorageClass
+
+_WORKGROUP = 2  # of scopes
+_ACQUIRE_RELEASE, _BUFFERS, _SHARED = 0x8, 0x40, 0x100  # of memory semantics
+_AXES = {"x": 0, "y": 1, "z": 2}
+
+
+def _for(e: Emitter, op: Operation) -> None:
+    lower, upper, step, *initial = op.operands
+    block = op.regions[0].block
+    induction, *carried = block.args
+    element = e.element(lower)
+    counter = e.variable(element, e.ids[lower])
+    kept = [e.variable(e.element(v), e.ids[start]) for v, start in zip(carried, initial, strict=True)]
+    header, test, turn, again, after = (e.label() for _ in range(5))
+    _loop(e, header, after, again, test)
+    count = e.load(counter, element)
+    e.statement(Op.BranchConditional, e.emit(Op.SLessThan, "i1", count, e.ids[upper]), turn, after)
+    e.begin(turn)
+    e.set(induction, count)
+    _load_all(e, carried, kept)
+    _store_all(e, kept, _block(e, block))
+    e.statement(Op.Branch, again)
+    e.begin(again)
+    e.statement(Op.Store, counter, e.emit(Op.IAdd, element, e.load(counter, element), e.ids[step]))
+    e.statement(Op.Branch, header)
+    e.begin(after)
+    _load_all(e, op.results, kept)
+
+
+def _while(e: Emitter, op: Operation) -> None:
+    first, second = op.regions[0].block, op.regions[1].block
+    kept = [e.variable(e.element(v), e.ids[start]) for v, start in zip(first.args, op.operands, strict=True)]
+    results = [e.variable(e.element(result)) for result in op.results]
+    header, test, turn, again, after = (e.label() for _ in range(5))
+    _loop(e, header, after, again, test)
+    _load_all(e, first.args, kept)
+    condition, *passed = _block(e, first)
+    _store_all(e, results, passed)
+    e.statement(Op.BranchConditional, e.ids[condition], turn, after)
+    e.begin(turn)
+    _load_all(e, second.args, results)
+    _store_all(e, kept, _block(e, second))
+    e.statement(Op.Branch, again)
+    e.begin(again)
+    e.statement(Op.Branch, header)
+    e.begin(after)
+    _load_all(e, op.results, results)
+
+
+def _loop(e: Emitter, header: int, after: int, again: int, test: int) -> None:
+    """The header of a loop, up to its test."""
+    e.statement(Op.Branch, header)
+    e.begin(header)
+    e.statement(Op.LoopMerge, after, again, 0)
+    e.statement(Op.Branch, test)
+    e.begin(test)
+
+
+def _if(e: Emitter, op: Operation) -> None:
+    results = [e.variable(e.element(result)) for result in op.results]
+    has_else = bool(op.regions[1].blocks)
+    then, after = e.label(), e.label()
+    otherwise = e.label() if has_else else after
+    e.statement(Op.SelectionMerge, after, 0)
+    e.statement(Op.BranchConditional, e.ids[op.operands[0]], then, otherwise)
+    for label, region in ((then, op.regions[0]), (otherwise, op.regions[1])):
+        if region.blocks:
+            e.begin(label)
+            _store_all(e, results, _block(e, region.block))
+            e.statement(Op.Branch, after)
+    e.begin(after)
+    _load_all(e, op.results, results)
+
+
+def _block(e: Emitter, block: Block) -> Sequence[SSAValue]:
+    """Write a region's only block; the operands of its terminator."""
+    *ops, last = block.ops
+    e.region(ops)
+    if not isinstance(last, scf.YieldOp | scf.ConditionOp):
+        raise CodegenError(f"a region ends with {last.name!r}; legal: scf.yield, scf.condition")
+    return tuple(last.operands)
+
+
+def _load_all(e: Emitter, values: Sequence[SSAValue], variables: Sequence[int]) -> None:
+    for value, variable in zip(values, variables, strict=True):
+        e.set(value, e.load(variable, e.element(value)))
+
+
+def _store_all(e: Emitter, variables: Sequence[int], values: Sequence[SSAValue]) -> None:
+    for variable, value in zip(variables, values, strict=True):
+        e.statement(Op.Store, variable, e.ids[value])
+
+
+def _number(builtin: BuiltIn) -> Printer:
+    """The number of this workgroup, or of this invocation in it."""
+
+    def emit(e: Emitter, op: Operation) -> None:
+        axis = _AXES[op.properties["dimension"].data.value]  # type: ignore[attr-defined]
+        variable = e.module.builtin(builtin)
+        e.interface[variable] = None
+        kind = e.module.pointer(StorageClass.Input, e.module.type_of("i32"))
+        pointer = e.module.fresh()
+        e.statement(Op.AccessChain, kind, pointer, variable, e.constant(axis, "i32"))
+        e.set(op.results[0], resized(e, e.emit(Op.Load, "i32", pointer), "i32", e.index, signed=False))
+
+    return emit
+
+
+def _barrier(e: Emitter, op: Operation) -> None:
+    scope = e.constant(_WORKGROUP, "i32")
+    e.statement(Op.ControlBarrier, scope, scope, e.constant(_ACQUIRE_RELEASE | _BUFFERS | _SHARED, "i32"))
+
+
+def _nothing(e: Emitter, op: Operation) -> None:
+    pass
+
+
+PRINTERS: dict[type[Operation], Printer] = {
+    scf.ForOp: _for,
+    scf.IfOp: _if,
+    scf.WhileOp: _while,
+    gpu.BlockIdOp: _number(BuiltIn.WorkgroupId),
+    gpu.ThreadIdOp: _number(BuiltIn.LocalInvocationId),
+    gpu.BarrierOp: _barrier,
+    gpu.TerminatorOp: _nothing,
+}

@@ -1,0 +1,153 @@
+"""The state of writing one kernel: its instructions, the ids of its values, the memory it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerType,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from landbridge.codegen.vulkan.module_builder import SpirvModule, encode
+from landbridge.errors import CodegenError
+from landbridge.executable.spirv import Decoration, Op, StorageClass
+
+_FLOATS: dict[type[Attribute], str] = {
+    Float16Type: "f16",
+    BFloat16Type: "bf16",
+    Float32Type: "f32",
+    Float64Type: "f64",
+}
+#: Elements that are kept as their bits and computed in f32.
+NARROW = ("f16", "bf16")
+_INTEGERS = ("i1", "i8", "i16", "i32", "i64")
+
+#: Arithmetic of floats, which drivers must not contract or reorder.
+_EXACT = frozenset({Op.FAdd, Op.FSub, Op.FMul, Op.FDiv, Op.FNegate})
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A variable of ``element``s: in the scope ``storage``, or a buffer, whose elements lie in a block."""
+
+    variable: int
+    element: str
+    storage: StorageClass
+
+
+class Emitter:
+    """Writes one kernel into ``module``; ``index`` is the element that indices are, ``i32`` or ``i64``.
+
+    ``doubles``: the target computes in f64 and i64.
+    """
+
+    def __init__(
+        self, module: SpirvModule, printers: dict[type[Operation], Printer], index: str, *, doubles: bool = False
+    ) -> None:
+        self.module = module
+        self.index = index
+        self.doubles = doubles
+        self.ids: dict[SSAValue, int] = {}
+        self.memory: dict[SSAValue, Memory] = {}
+        #: Variables of the module that the kernel uses, and its own.
+        self.interface: dict[int, None] = {}
+        self.variables: list[int] = []
+        self.body: list[int] = []
+        self._printers = printers
+
+    def element(self, value: SSAValue) -> str:
+        """The element of a scalar value, ``index`` as what it is kept in; raises CodegenError for what is none."""
+        return self.element_of(value.type)
+
+    def element_of(self, attr: Attribute) -> str:
+        """The element of a scalar type."""
+        if isinstance(attr, IndexType):
+            return self.index
+        name = _FLOATS.get(type(attr), "")
+        if isinstance(attr, IntegerType):
+            name = f"i{attr.width.data}"
+        if name not in (*_INTEGERS, *_FLOATS.values()):
+            raise CodegenError(
+                f"type {attr} has no SPIR-V form; legal: scalars {' '.join(_INTEGERS)} index f16 bf16 f32 f64"
+            )
+        return name
+
+    def emit(self, op: Op, element: str, *operands: int) -> int:
+        """The id of the result, of type ``element``, of an instruction."""
+        result = self.module.fresh()
+        self.body += encode(op, self.module.type_of(kept(element)), result, *operands)
+        if op in _EXACT:
+            self.module.decorate(result, Decoration.NoContraction)
+        return result
+
+    def library(self, number: int, element: str, *operands: int) -> int:
+        """The result of instruction ``number`` of GLSL.std.450."""
+        return self.emit(Op.ExtInst, element, self.module.library(), number, *operands)
+
+    def statement(self, op: Op, *operands: int) -> None:
+        """An instruction without a result."""
+        self.body += encode(op, *operands)
+
+    def constant(self, value: float | int, element: str) -> int:
+        """A constant."""
+        return self.module.constant(value, kept(element))
+
+    def set(self, value: SSAValue, found: int) -> None:
+        """Make ``found`` the id of ``value``."""
+        self.ids[value] = found
+
+    def variable(self, element: str, initial: int | None = None) -> int:
+        """A variable of this invocation, which may be stored to more than once."""
+        pointer = self.module.pointer(StorageClass.Function, self.module.type_of(kept(element)))
+        variable = self.module.fresh()
+        self.variables += encode(Op.Variable, pointer, variable, StorageClass.Function)
+        if initial is not None:
+            self.statement(Op.Store, variable, initial)
+        return variable
+
+    def load(self, variable: int, element: str) -> int:
+        """What a variable holds."""
+        return self.emit(Op.Load, element, variable)
+
+    def label(self) -> int:
+        """An id for a block that ``begin`` starts."""
+        return self.module.fresh()
+
+    def begin(self, label: int) -> None:
+        """Start the block ``label``; the one before must have ended."""
+        self.statement(Op.Label, label)
+
+    def region(self, ops: Iterable[Operation]) -> None:
+        """Write operations in order; raises CodegenError for one this generator does not know."""
+        for op in ops:
+            printer = self._printers.get(type(op))
+            if printer is None:
+                raise CodegenError(
+                    f"operation {op.name!r} has no SPIR-V form; lower it first. Known: "
+                    + ", ".join(sorted(c.name for c in self._printers))
+                )
+            printer(self, op)
+
+    def operands(self, op: Operation) -> Sequence[int]:
+        """The ids of the operands of ``op``."""
+        return [self.ids[operand] for operand in op.operands]
+
+
+Printer = Callable[[Emitter, Operation], None]
+
+
+def kept(element: str) -> str:
+    """The element that values of ``element`` are kept in: 16-bit floats are their bits."""
+    return "i16" if element in NARROW else element
+
+
+def bits_of(element: str) -> int:
+    """The width of an element."""
+    return 16 if element in NARROW else int(element[1:])

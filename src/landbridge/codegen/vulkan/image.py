@@ -1,0 +1,73 @@
+"""From a module of lowered functions to a device image: one SPIR-V module with an entry point a kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from landbridge.codegen.c.print_c import c_names
+from landbridge.codegen.grid import GridFunction, Kernel, grid_function
+from landbridge.codegen.vulkan import arith, control, math, memory
+from landbridge.codegen.vulkan.emitter import Emitter, Memory, Printer
+from landbridge.codegen.vulkan.module_builder import SpirvModule
+from landbridge.errors import CodegenError
+from landbridge.executable.device_image import DeviceImage
+from landbridge.executable.spirv import StorageClass
+from landbridge.ir.types import element_count, shape_of
+
+if TYPE_CHECKING:
+    from landbridge.target.target import Target
+
+PRINTERS: dict[type[Operation], Printer] = {
+    **arith.PRINTERS,
+    **math.PRINTERS,
+    **memory.PRINTERS,
+    **control.PRINTERS,
+}
+_INT_END = 1 << 31
+
+
+def generate_image(module: ModuleOp, target: Target) -> DeviceImage:
+    """The kernels of all functions of ``module``; raises CodegenError."""
+    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
+    if len(functions) != len(list(module.body.block.ops)):
+        raise CodegenError("something else than functions at the top of the module; only functions can be compiled")
+    names = c_names(functions)
+    found = [grid_function(f, names[f.sym_name.data]) for f in functions]
+    spirv = SpirvModule(preserve_nan=target.options.get("preserve-nan") is True)
+    for function in found:
+        for kernel in function.kernels:
+            _emit(spirv, function, kernel, target)
+    return DeviceImage(format="spirv", code=spirv.binary(), functions={f.name: f.sequence for f in found})
+
+
+def _emit(module: SpirvModule, function: GridFunction, kernel: Kernel, target: Target) -> None:
+    most = target.options.get("max-storage-buffers")
+    if isinstance(most, int) and len(kernel.buffers) > most:
+        raise CodegenError(
+            f"function {function.name!r}: kernel {kernel.name!r} uses {len(kernel.buffers)} buffers; target "
+            f"{target.kind!r} states -max-storage-buffers={most}"
+        )
+    doubles = target.options.get("fp64") is True and target.options.get("int64") is True
+    e = Emitter(module, PRINTERS, "i64" if _is_large(kernel) else "i32", doubles=doubles)
+    for binding, buffer in enumerate(kernel.buffers):
+        element = memory.stored_element(e, buffer)
+        read_only = buffer not in kernel.stored
+        variable = module.buffer(element, binding, read_only=read_only, restrict=not kernel.in_place)
+        e.memory[buffer] = Memory(variable, element, StorageClass.StorageBuffer)
+        e.interface[variable] = None
+    try:
+        e.region(kernel.body.ops)
+    except CodegenError as error:
+        raise CodegenError(f"function {function.name!r}: {error}") from None
+    module.entry_point(kernel.name, list(e.interface), kernel.block, e.variables, e.body)
+
+
+def _is_large(kernel: Kernel) -> bool:
+    """Whether an element of a buffer, or an invocation, has a number that 32 bits with a sign do not hold."""
+    counts = [element_count(shape_of(b.type)) for b in kernel.buffers]
+    items = element_count(kernel.grid) * element_count(kernel.block)
+    return max([items, *counts]) >= _INT_END

@@ -1,0 +1,89 @@
+"""SPIR-V of loads, stores and memory: logical addressing, one index into one array of elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Operation, SSAValue
+
+from landbridge.codegen.grid import is_local
+from landbridge.codegen.layout import strides_and_offset
+from landbridge.codegen.vulkan.emitter import Emitter, Memory, Printer, kept
+from landbridge.errors import CodegenError
+from landbridge.executable.spirv import Op, StorageClass
+
+
+def stored_element(e: Emitter, ref: SSAValue) -> str:
+    """The element that memory of ``ref`` holds: a truth is a byte."""
+    ty = ref.type
+    assert isinstance(ty, MemRefType)
+    element = kept(e.element_of(ty.element_type))
+    return "i8" if element == "i1" else element
+
+
+def _pointer(e: Emitter, ref: SSAValue, indices: Sequence[SSAValue]) -> tuple[int, str]:
+    """A pointer to an element, and what it holds."""
+    memory = e.memory[ref]
+    ty = ref.type
+    assert isinstance(ty, MemRefType)
+    strides, offset = strides_and_offset(ty)
+    total = e.constant(offset, e.index) if offset else None
+    for value, stride in zip(indices, strides, strict=True):
+        term = e.ids[value]
+        if stride != 1:
+            term = e.emit(Op.IMul, e.index, term, e.constant(stride, e.index))
+        total = term if total is None else e.emit(Op.IAdd, e.index, total, term)
+    if total is None:
+        total = e.constant(0, e.index)
+    path = [e.constant(0, "i32"), total] if memory.storage == StorageClass.StorageBuffer else [total]
+    kind = e.module.pointer(memory.storage, e.module.type_of(memory.element))
+    found = e.module.fresh()
+    e.statement(Op.InBoundsAccessChain, kind, found, memory.variable, *path)
+    return found, memory.element
+
+
+def _load(e: Emitter, op: Operation) -> None:
+    pointer, element = _pointer(e, op.operands[0], op.operands[1:])
+    value = e.emit(Op.Load, element, pointer)
+    if e.element(op.results[0]) == "i1":
+        value = e.emit(Op.INotEqual, "i1", value, e.constant(0, element))
+    e.set(op.results[0], value)
+
+
+def _store(e: Emitter, op: Operation) -> None:
+    value, ref, *indices = op.operands
+    pointer, element = _pointer(e, ref, indices)
+    found = e.ids[value]
+    if e.element(value) == "i1":
+        found = e.emit(Op.Select, element, found, e.constant(1, element), e.constant(0, element))
+    e.statement(Op.Store, pointer, found)
+
+
+def _memory(e: Emitter, op: Operation) -> None:
+    """Memory of a workgroup, or of an invocation."""
+    result = op.results[0]
+    ty = result.type
+    assert isinstance(ty, MemRefType)
+    if isinstance(op, memref.AllocOp) and not is_local(ty):
+        raise CodegenError(f'memref.alloc of {ty} inside a launch; legal there: the scope "local"')
+    storage = StorageClass.Workgroup if is_local(ty) else StorageClass.Function
+    strides, offset = strides_and_offset(ty)
+    shape = ty.get_shape()
+    count = 1 if 0 in shape else 1 + offset + sum((d - 1) * s for d, s in zip(shape, strides, strict=True))
+    element = stored_element(e, result)
+    pointer, variable = e.module.array_variable(element, max(count, 1), storage)
+    if storage == StorageClass.Function:
+        e.variables += [4 << 16 | Op.Variable, pointer, variable, storage]
+    else:
+        e.interface[variable] = None
+    e.memory[result] = Memory(variable, element, storage)
+
+
+PRINTERS: dict[type[Operation], Printer] = {
+    memref.LoadOp: _load,
+    memref.StoreOp: _store,
+    memref.AllocOp: _memory,
+    memref.AllocaOp: _memory,
+}

@@ -1,0 +1,213 @@
+"""A SPIR-V module being written: its types, constants, buffers and entry points, each once (SPIR-V 1.5)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from landbridge.executable.spirv import (
+    GL_COMPUTE,
+    MAGIC,
+    VERSION_1_5,
+    BuiltIn,
+    Capability,
+    Decoration,
+    ExecutionMode,
+    Op,
+    StorageClass,
+)
+
+_LOGICAL, _GLSL450 = 0, 1
+#: What computing on an element, and having it in a buffer, needs of the device.
+_CAPABILITIES = {
+    "i8": (Capability.Int8, Capability.StorageBuffer8BitAccess),
+    "i16": (Capability.Int16, Capability.StorageBuffer16BitAccess),
+    "i64": (Capability.Int64, None),
+    "f64": (Capability.Float64, None),
+}
+_PACK = {"f32": "<f", "f64": "<d", "i8": "<B", "i16": "<H", "i32": "<I", "i64": "<Q"}
+
+
+class SpirvModule:
+    """Ids are given out in order; ``binary`` puts the sections together (SPIR-V specification 1.5, section 2.4).
+
+    Elements are ``i1 i8 i16 i32 i64 f32 f64``; integers have no sign, operations do. ``preserve_nan``: the device keeps
+    zeros' signs, infinities and NaNs where a module asks for it.
+    """
+
+    def __init__(self, *, preserve_nan: bool = False) -> None:
+        self._bound = 1
+        self._preserve_nan = preserve_nan
+        self._capabilities: dict[Capability, None] = {Capability.Shader: None}
+        self._floats: dict[int, None] = {}
+        self._known: dict[tuple[object, ...], int] = {}
+        self._decorations: list[int] = []
+        self._globals: list[int] = []
+        self._entries: list[tuple[int, str, tuple[int, ...], tuple[int, int, int]]] = []
+        self._functions: list[int] = []
+        self._library: int | None = None
+
+    def fresh(self) -> int:
+        """A new id."""
+        self._bound += 1
+        return self._bound - 1
+
+    def need(self, capability: Capability) -> None:
+        """State that the module needs ``capability``."""
+        self._capabilities[capability] = None
+
+    def decorate(self, target: int, decoration: Decoration, *values: int) -> None:
+        """Say ``decoration`` of ``target``."""
+        self._decorations += encode(Op.Decorate, target, decoration, *values)
+
+    def library(self) -> int:
+        """The id of GLSL.std.450's instructions."""
+        if self._library is None:
+            self._library = self.fresh()
+        return self._library
+
+    def type_of(self, element: str) -> int:
+        """The type of a scalar."""
+        known = self._known.get(("type", element))
+        if known is not None:
+            return known
+        needed = _CAPABILITIES.get(element)
+        if needed:
+            self.need(needed[0])
+        if element == "i1":
+            return self._once(("type", element), Op.TypeBool)
+        bits = int(element[1:])
+        if element[0] == "f":
+            self._floats[bits] = None
+            return self._once(("type", element), Op.TypeFloat, bits)
+        return self._once(("type", element), Op.TypeInt, bits, 0)
+
+    def void(self) -> int:
+        """The type of no value."""
+        return self._once(("void",), Op.TypeVoid)
+
+    def pointer(self, storage: StorageClass, pointee: int) -> int:
+        """A pointer type."""
+        return self._once(("pointer", storage, pointee), Op.TypePointer, storage, pointee)
+
+    def constant(self, value: float | int, element: str) -> int:
+        """A constant, the same id for equal bits."""
+        kind = self.type_of(element)
+        if element == "i1":
+            op = Op.ConstantTrue if value else Op.ConstantFalse
+            return self._once(("constant", op), op, before=(kind,))
+        words = constant_words(value, element)
+        return self._once(("constant", element, words), Op.Constant, *words, before=(kind,))
+
+    def array_variable(self, element: str, count: int, storage: StorageClass) -> tuple[int, int]:
+        """Type of a pointer to ``count`` elements, and the id of a variable of it in the module (Workgroup)."""
+        length = self.constant(count, "i32")
+        kind = self._once(("array", element, count), Op.TypeArray, self.type_of(element), length)
+        pointer = self.pointer(storage, kind)
+        if storage == StorageClass.Function:
+            return pointer, self.fresh()
+        variable = self.fresh()
+        self._globals += encode(Op.Variable, pointer, variable, storage)
+        return pointer, variable
+
+    def buffer(self, element: str, binding: int, *, read_only: bool, restrict: bool) -> int:
+        """A storage buffer of ``element``s, bound as ``binding`` of descriptor set 0."""
+        needed = _CAPABILITIES.get(element)
+        if needed and needed[1]:
+            self.need(needed[1])
+        pointer = self.pointer(StorageClass.StorageBuffer, self._block(element))
+        variable = self.fresh()
+        self._globals += encode(Op.Variable, pointer, variable, StorageClass.StorageBuffer)
+        self.decorate(variable, Decoration.DescriptorSet, 0)
+        self.decorate(variable, Decoration.Binding, binding)
+        if read_only:
+            self.decorate(variable, Decoration.NonWritable)
+        if restrict:
+            self.decorate(variable, Decoration.Restrict)
+        return variable
+
+    def builtin(self, which: BuiltIn) -> int:
+        """The input variable of three integers that the device fills with ``which``."""
+        key = ("builtin", which)
+        if key not in self._known:
+            three = self._once(("vector", 3), Op.TypeVector, self.type_of("i32"), 3)
+            pointer = self.pointer(StorageClass.Input, three)
+            variable = self._known[key] = self.fresh()
+            self._globals += encode(Op.Variable, pointer, variable, StorageClass.Input)
+            self.decorate(variable, Decoration.BuiltIn, which)
+        return self._known[key]
+
+    def entry_point(
+        self, name: str, interface: Sequence[int], size: tuple[int, int, int], variables: list[int], body: list[int]
+    ) -> None:
+        """A kernel called ``name`` of workgroups of ``size``; ``body`` begins after the label of its first block."""
+        nothing = self.void()
+        function = self.fresh()
+        signature = self._once(("function",), Op.TypeFunction, nothing)
+        self._entries.append((function, name, tuple(interface), size))
+        self._functions += encode(Op.Function, nothing, function, 0, signature)
+        self._functions += [*encode(Op.Label, self.fresh()), *variables, *body]
+        self._functions += [*encode(Op.Return), *encode(Op.FunctionEnd)]
+
+    def binary(self) -> bytes:
+        """The module's words, little-endian."""
+        if self._preserve_nan and self._floats:
+            self.need(Capability.SignedZeroInfNanPreserve)
+        words: list[int] = []
+        for capability in self._capabilities:
+            words += encode(Op.Capability, capability)
+        if self._library is not None:
+            words += encode(Op.ExtInstImport, self._library, *text_words("GLSL.std.450"))
+        words += encode(Op.MemoryModel, _LOGICAL, _GLSL450)
+        for function, name, interface, _ in self._entries:
+            words += encode(Op.EntryPoint, GL_COMPUTE, function, *text_words(name), *interface)
+        for function, _, _, size in self._entries:
+            words += encode(Op.ExecutionMode, function, ExecutionMode.LocalSize, *size)
+            for bits in self._floats if self._preserve_nan else ():
+                words += encode(Op.ExecutionMode, function, ExecutionMode.SignedZeroInfNanPreserve, bits)
+        words += [*self._decorations, *self._globals, *self._functions]
+        header = [MAGIC, VERSION_1_5, 0, self._bound, 0]
+        return np.asarray([*header, *words], "<u4").tobytes()
+
+    def _block(self, element: str) -> int:
+        """The structure that a buffer of ``element``s is."""
+        key = ("block", element)
+        if key not in self._known:
+            array = self._once(("runtime array", element), Op.TypeRuntimeArray, self.type_of(element))
+            self.decorate(array, Decoration.ArrayStride, int(element[1:]) // 8)
+            block = self._once(key, Op.TypeStruct, array)
+            self.decorate(block, Decoration.Block)
+            self._decorations += encode(Op.MemberDecorate, block, 0, Decoration.Offset, 0)
+        return self._known[key]
+
+    def _once(self, key: tuple[object, ...], op: Op, *operands: int, before: tuple[int, ...] = ()) -> int:
+        """The id of a declaration, made when it is first asked for; ``before`` stands before its result."""
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self.fresh()
+            self._globals += encode(op, *before, known, *operands)
+        return known
+
+
+def encode(op: Op, *operands: Any) -> list[int]:
+    """The words of an instruction."""
+    return [(1 + len(operands)) << 16 | op, *operands]
+
+
+def text_words(text: str) -> tuple[int, ...]:
+    """A text as words, ended by a zero byte."""
+    raw = text.encode() + b"\0"
+    raw += b"\0" * (-len(raw) % 4)
+    return struct.unpack(f"<{len(raw) // 4}I", raw)
+
+
+def constant_words(value: float | int, element: str) -> tuple[int, ...]:
+    """The bits of a constant as words; narrow ones fill the low bits of one word."""
+    if element[0] == "i":
+        value = int(value) & ((1 << int(element[1:])) - 1)
+    raw = struct.pack(_PACK[element], float(np.float32(value)) if element == "f32" else value)
+    raw += b"\0" * (-len(raw) % 4)
+    return struct.unpack(f"<{len(raw) // 4}I", raw)

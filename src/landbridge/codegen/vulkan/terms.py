@@ -1,0 +1,132 @@
+"""Straight-line float code as SPIR-V: the terms that math expansions are written in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from landbridge.codegen.math_builder import Body, Term
+from landbridge.codegen.narrow_expand import (
+    bfloat_to_float,
+    float_to_bfloat,
+    float_to_half,
+    half_to_float,
+    round_to_odd,
+)
+from landbridge.codegen.vulkan import glsl
+from landbridge.codegen.vulkan.emitter import Emitter
+from landbridge.executable.spirv import Op
+
+_ELEMENTS = {"float": "f32", "double": "f64", "i32": "i32", "i64": "i64"}
+_NAMES = {element: name for name, element in _ELEMENTS.items()} | {"i1": "i1"}
+
+_FLOAT = {"add": Op.FAdd, "sub": Op.FSub, "mul": Op.FMul, "div": Op.FDiv}
+_INTEGER = {
+    "add": Op.IAdd,
+    "sub": Op.ISub,
+    "mul": Op.IMul,
+    "and": Op.BitwiseAnd,
+    "or": Op.BitwiseOr,
+    "xor": Op.BitwiseXor,
+    "shl": Op.ShiftLeftLogical,
+    "ashr": Op.ShiftRightArithmetic,
+}
+_MASKS = {"and": Op.LogicalAnd, "or": Op.LogicalOr, "xor": Op.LogicalNotEqual}
+_COMPARE = {
+    "olt": Op.FOrdLessThan,
+    "ogt": Op.FOrdGreaterThan,
+    "oeq": Op.FOrdEqual,
+    "one": Op.FOrdNotEqual,
+    "uge": Op.FUnordGreaterThanEqual,
+    "slt": Op.SLessThan,
+    "sgt": Op.SGreaterThan,
+    "eq": Op.IEqual,
+    "ne": Op.INotEqual,
+}
+_CONVERT = {"bitcast": Op.Bitcast, "sitofp": Op.ConvertSToF, "fpext": Op.FConvert, "fptrunc": Op.FConvert}
+
+
+class SpirvBody(Body):
+    """Instructions of the kernel that ``emitter`` writes; kinds are its elements, names ids."""
+
+    fused = True
+
+    def __init__(self, emitter: Emitter) -> None:
+        self.emitter = emitter
+
+    def term(self, found: int, element: str) -> Term:
+        """A value of the kernel."""
+        return Term(self, found, element)
+
+    def element(self, kind: Any) -> str:
+        """LLVM's name of an element."""
+        return _NAMES[kind]
+
+    def constant(self, value: float | int, element: str) -> Term:
+        """A constant."""
+        return self.literal(value, _ELEMENTS[element])
+
+    def literal(self, value: float | int, kind: Any) -> Term:
+        """A constant of element ``kind``."""
+        return Term(self, self.emitter.constant(value, kind), kind)
+
+    def binary(self, opcode: str, a: Term, b: Term) -> Term:
+        """One instruction."""
+        table = _FLOAT if a.kind[0] == "f" else _MASKS if a.kind == "i1" else _INTEGER
+        return Term(self, self.emitter.emit(table[opcode], a.kind, a.name, b.name), a.kind)
+
+    def negate(self, a: Term) -> Term:
+        """``OpFNegate``."""
+        return Term(self, self.emitter.emit(Op.FNegate, a.kind, a.name), a.kind)
+
+    def compare(self, predicate: str, a: Term, b: Term) -> Term:
+        """One instruction; NaN is asked for by itself."""
+        if predicate == "uno":
+            nans = [self.emitter.emit(Op.IsNan, "i1", x.name) for x in dict.fromkeys((a, b))]
+            found = nans[0] if len(nans) == 1 else self.emitter.emit(Op.LogicalOr, "i1", *nans)
+            return Term(self, found, "i1")
+        return Term(self, self.emitter.emit(_COMPARE[predicate], "i1", a.name, b.name), "i1")
+
+    def select(self, mask: Term, a: Term, b: Term) -> Term:
+        """``OpSelect``."""
+        return Term(self, self.emitter.emit(Op.Select, a.kind, mask.name, a.name, b.name), a.kind)
+
+    def call(self, stem: str, operands: Sequence[Term]) -> Term:
+        """An instruction of the library; signs are copied bit by bit."""
+        kind = operands[0].kind
+        if stem == "copysign":
+            return copysign(*operands)
+        names = [operand.name for operand in operands]
+        return Term(self, self.emitter.library(glsl.NUMBERS[stem], kind, *names), kind)
+
+    def convert(self, opcode: str, a: Term, element: str) -> Term:
+        """One instruction."""
+        kind = _ELEMENTS[element]
+        return Term(self, self.emitter.emit(_CONVERT[opcode], kind, a.name), kind)
+
+
+def copysign(magnitude: Term, sign: Term) -> Term:
+    """The bits of ``magnitude`` with the highest one of ``sign``."""
+    highest = -1 << (31 if magnitude.kind == "f32" else 63)
+    return ((magnitude.bits() & ~highest) | (sign.bits() & highest)).as_float()
+
+
+def widened(e: Emitter, found: int, element: str) -> int:
+    """A 16-bit float, kept as its bits, as f32."""
+    body = SpirvBody(e)
+    bits = body.term(e.emit(Op.UConvert, "i32", found), "i32")
+    return int((half_to_float(bits) if element == "f16" else bfloat_to_float(bits)).name)
+
+
+def narrowed(e: Emitter, found: int, source: str, element: str) -> int:
+    """An f32 or f64 rounded to a 16-bit float, as its bits."""
+    x = SpirvBody(e).term(found, source)
+    x = round_to_odd(x) if source == "f64" else x
+    bits = float_to_half(x) if element == "f16" else float_to_bfloat(x)
+    return e.emit(Op.UConvert, "i16", bits.name)
+
+
+def expanded(e: Emitter, expansion: Callable[..., Term], operands: Sequence[int], element: str) -> int:
+    """The id of an expansion of ``operands``."""
+    body = SpirvBody(e)
+    return int(expansion(*(body.term(operand, element) for operand in operands)).name)
