@@ -25,6 +25,7 @@ Landbridge = Dialect(
         prim_ops.PadOp,
         memory_ops.AllocStorageOp,
         memory_ops.AllocTensorOp,
+        memory_ops.PreparedOp,
     ],
     [VDeviceAttr, SpaceAttr, memory_ops.StorageType],
 )

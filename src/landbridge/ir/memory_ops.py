@@ -14,6 +14,7 @@ from xdsl.irdl import (
     operand_def,
     opt_attr_def,
     result_def,
+    var_operand_def,
 )
 
 from landbridge.ir.types import VDeviceAttr
@@ -70,3 +71,14 @@ class AllocTensorOp(IRDLOperation):
             result_types=[ty],
             attributes={"offset": IntegerAttr(offset, i64), "node": StringAttr(node)},
         )
+
+
+@irdl_op_definition
+class PreparedOp(IRDLOperation):
+    """The end of what is computed once for the values that parameters have: ``buffers`` keep it for every run."""
+
+    name = "lb.prepared"
+    buffers = var_operand_def()
+
+    def __init__(self, buffers: Sequence[SSAValue]) -> None:
+        super().__init__(operands=[list(buffers)])

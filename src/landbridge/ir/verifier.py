@@ -30,7 +30,7 @@ from landbridge.ir.graph_ops import (
     ints,
     packed_shape,
 )
-from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp, StorageType
+from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp, PreparedOp, StorageType
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import (
     SpaceAttr,
@@ -71,6 +71,7 @@ class _Verifier:
             IfOp: self._if,
             AllocTensorOp: self._alloc_tensor,
             AllocStorageOp: _nothing,
+            PreparedOp: self._prepared,
             YieldOp: _nothing,
             bufferization.AllocTensorOp: _nothing,
             memref.AllocOp: _nothing,
@@ -280,6 +281,10 @@ class _Verifier:
             found = [v.type for v in terminator.values]
             if found != expected:
                 self.fail(op, f"a branch yields {_types(found)}", f"the types of the results, {_types(expected)}")
+
+    def _prepared(self, op: PreparedOp) -> None:
+        if not all(isinstance(buffer.type, MemRefType) for buffer in op.buffers):
+            self.fail(op, "a buffer that is no memref", "buffers of a memory-level @main")
 
     def _alloc_tensor(self, op: AllocTensorOp) -> None:
         storage = op.storage.owner

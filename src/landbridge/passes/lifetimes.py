@@ -8,12 +8,13 @@ needs may share bytes with what only the other needs.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects import memref
 from xdsl.ir import Block, Operation, SSAValue
 
 from landbridge.ir.graph_ops import CallOp, HostCallOp, IfOp, ToVDeviceOp, ViewOp
+from landbridge.ir.memory_ops import PreparedOp
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ def root(value: SSAValue) -> SSAValue:
 def steps(block: Block) -> Iterator[tuple[Operation, tuple[SSAValue, ...]]]:
     """The operations that touch memory, each with the values it touches."""
     for op in block.ops:
-        if isinstance(op, CallOp | HostCallOp | memref.CopyOp):
+        if isinstance(op, CallOp | HostCallOp | memref.CopyOp | PreparedOp):
             yield op, tuple(op.operands)
         elif isinstance(op, IfOp):
             yield op, (op.condition,)
@@ -43,11 +44,15 @@ def steps(block: Block) -> Iterator[tuple[Operation, tuple[SSAValue, ...]]]:
 
 
 def lifetimes(block: Block) -> dict[SSAValue, Lifetime]:
-    """The lifetime of every buffer that is touched, by the value at its root."""
+    """The lifetime of every buffer that is touched, by the value at its root; what is prepared lives past the end."""
     found: dict[SSAValue, Lifetime] = {}
-    for step, (_, touched) in enumerate(steps(block)):
+    end, kept = 0, set[SSAValue]()
+    for step, (op, touched) in enumerate(steps(block)):
+        end = step + 1
         for value in touched:
             buffer = root(value)
             known = found.get(buffer)
             found[buffer] = Lifetime(step if known is None else known.first, step)
-    return found
+        if isinstance(op, PreparedOp):
+            kept.update(map(root, touched))
+    return found | {buffer: replace(found[buffer], last=end) for buffer in kept}

@@ -1,0 +1,109 @@
+"""Prepare: what depends on parameters alone is computed when they change, and not by each run.
+
+A parameter is a weight that stays replaceable, so nothing of it is folded: it is packed, cast or carried to a device
+by operations of @main. Those whose every source is a parameter, a constant, or a result of such operations come first,
+and ``lb.prepared`` after them; the buffers that it names keep their values from run to run. What fusion made part of a
+later kernel stays there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import ArrayAttr
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, ToVDeviceOp, ViewOp
+from landbridge.ir.memory_ops import PreparedOp
+from landbridge.ir.module import PARAMETERS, IRModule
+from landbridge.passes.bufferize import io_names
+from landbridge.passes.lifetimes import root
+from landbridge.passes.registry import register_pass
+
+#: Operations that only say where bytes are.
+_PLACES = (memref.AllocOp, ConstantOp, ViewOp, ToVDeviceOp)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """An operation of @main, and the buffers that it reads and writes."""
+
+    op: Operation
+    reads: frozenset[SSAValue]
+    writes: frozenset[SSAValue]
+
+
+@register_pass("prepare")
+def prepare(module: IRModule) -> None:
+    """Move what depends on parameters alone to the front of @main, to be computed when they change."""
+    block = module.main.body.block
+    parameters = _parameters(module)
+    if not parameters:
+        return
+    found = [_step(op) for op in block.ops if not isinstance(op, _PLACES)]
+    prepared = _prepared([step for step in found if step.reads or step.writes], parameters)
+    if not prepared:
+        return
+    first = {step.op for step in prepared}
+    kept = {buffer for step in prepared for buffer in step.writes}
+    later = frozenset[SSAValue]().union(*(step.reads for step in found if step.op not in first))
+    ops = list(block.ops)
+    for op in ops:
+        block.detach_op(op)
+    block.add_ops(op for op in ops if isinstance(op, _PLACES))
+    block.add_ops(op for op in ops if op in first)
+    block.add_op(PreparedOp([buffer for buffer in _in_order(ops) if buffer in kept & later]))
+    block.add_ops(op for op in ops if not isinstance(op, _PLACES) and op not in first)
+
+
+def _parameters(module: IRModule) -> frozenset[SSAValue]:
+    """The arguments of @main that are parameters: the last of its inputs."""
+    names = module.main.attributes.get(PARAMETERS)
+    if not isinstance(names, ArrayAttr):
+        return frozenset()
+    end = len(io_names(module.main)[0])
+    return frozenset(module.main.body.block.args[end - len(names) : end])
+
+
+def _prepared(steps: Sequence[_Step], parameters: frozenset[SSAValue]) -> list[_Step]:
+    """Those of ``steps`` that read nothing else than parameters, constants and each other's results."""
+    chosen = [step for step in steps if isinstance(step.op, CallOp | memref.CopyOp)]
+    while True:
+        others = frozenset[SSAValue]().union(*(step.writes for step in steps if step not in chosen))
+        made = frozenset[SSAValue]().union(*(step.writes for step in chosen)) - others
+        known, kept = set(parameters), []
+        for step in chosen:
+            fits = all(v in parameters or isinstance(v.owner, ConstantOp) or v in made for v in step.reads)
+            # Of constants alone there is nothing to prepare: they do not change.
+            if fits and step.writes <= made and not any(isinstance(v, BlockArgument) for v in step.writes):
+                if known.isdisjoint(step.reads):
+                    continue
+                known |= step.writes
+                kept.append(step)
+        if len(kept) == len(chosen):
+            return kept
+        chosen = kept
+
+
+def _step(op: Operation) -> _Step:
+    if isinstance(op, CallOp | HostCallOp):
+        reads, writes = list(op.inputs), list(op.destinations)
+    elif isinstance(op, memref.CopyOp):
+        reads, writes = [op.source], [op.destination]
+    else:
+        reads = writes = list(_touched(op))
+    return _Step(op, frozenset(map(root, reads)), frozenset(map(root, writes)))
+
+
+def _touched(op: Operation) -> Iterator[SSAValue]:
+    """Every memref that ``op`` or an operation inside it uses."""
+    for inner in op.walk():
+        yield from inner.operands
+
+
+def _in_order(ops: Sequence[Operation]) -> Iterator[SSAValue]:
+    for op in ops:
+        if isinstance(op, memref.AllocOp):
+            yield op.memref
