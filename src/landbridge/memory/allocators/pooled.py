@@ -7,7 +7,7 @@ work may have it. When no block fits as it is, the waiting ones go back to the c
 merge, and the smallest hole that fits serves; else the upstream allocator gives a new chunk.
 
 What keeps it from growing without end: small blocks have chunks of their own, so that none holds a large one open;
-chunks that are unused at the same time become one; and a new one is a quarter of all there are, or more.
+chunks that are unused at the same time become one; and a new one is half as large as all there are.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from landbridge.memory.allocators.keepers import register_keeper
 _CHUNK = 1 << 20  # less than a huge page: what small blocks never touch costs nothing
 _PAGE = 4096  # alignment and size multiple of chunks
 _SMALL = 1 << 16  # largest size of a small block
-_GROWTH = 4  # a new chunk is at least this part of all there are
+_MOST_GROWTH = 64 << 20  # more than is needed, that is
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +235,7 @@ class PooledAllocator:
                     f"{self._cap} bytes taken, largest hole {chunks.largest_hole}; raise the cap or free tensors"
                 )
             most = room if most is None else min(room, most)
-        nbytes = max(self._chunk, round_up(chunks.nbytes // _GROWTH, _PAGE))
+        nbytes = max(self._chunk, min(round_up(chunks.nbytes // 2, _PAGE), _MOST_GROWTH))
         nbytes = max(wanted, nbytes if most is None else min(nbytes, most))
         try:
             block = self._upstream.allocate(nbytes, aligned)
