@@ -17,6 +17,20 @@ TargetText: TypeAlias = Annotated[
 DeviceText: TypeAlias = Annotated[
     str, typer.Option("--device", "-d", help="The device to run on: name[:index], as in cpu.")
 ]
+DeviceTexts: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--device", "-d", help="The device to run on, as in cpu; with others behind it for the rest: opencl:0,cpu."
+    ),
+]
+Places: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--place",
+        metavar="NODES=DEVICE[@SCOPE]",
+        help="Where nodes (a pattern), an input or a weight are, as in 'Conv*=cpu'; repeat for others.",
+    ),
+]
 Shapes: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--shape", metavar="N=1x3x320x320", help="The shape of input N; repeat for others."),
@@ -59,6 +73,17 @@ def parse_shapes(texts: list[str] | None) -> dict[str, tuple[int, ...]]:
             )
         shapes[name] = shape
     return shapes
+
+
+def parse_places(texts: list[str] | None) -> dict[str, str]:
+    """``["Conv*=npu@global.vtcm"]`` as ``{"Conv*": "npu@global.vtcm"}``; raises BadParameter."""
+    places: dict[str, str] = {}
+    for text in texts or ():
+        pattern, equals, place = text.rpartition("=")
+        if not equals or not pattern or not place or pattern in places:
+            raise typer.BadParameter(f"{text!r} is not NODES=DEVICE[@SCOPE], each once", param_hint="--place")
+        places[pattern] = place
+    return places
 
 
 def parse_inputs(texts: list[str] | None) -> dict[str, Path]:

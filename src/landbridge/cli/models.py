@@ -13,6 +13,7 @@ import typer
 from landbridge.cli.output import progress
 
 if TYPE_CHECKING:
+    from landbridge.cli.device_list import DeviceList
     from landbridge.executable.executable import Executable, TensorSpec
 
 
@@ -25,13 +26,21 @@ class Opened:
 
 
 def open_model(
-    model: Path, target: str | None, shapes: Mapping[str, tuple[int, ...]], extra_outputs: Sequence[str] = ()
+    model: Path,
+    target: str | None,
+    shapes: Mapping[str, tuple[int, ...]],
+    extra_outputs: Sequence[str] = (),
+    devices: DeviceList | None = None,
+    places: Mapping[str, str] | None = None,
 ) -> Opened:
-    """The Executable of ``model``. An ``.lbx`` is what it is: a target or a shape for it is wrong usage."""
+    """The Executable of ``model``: for ``target``, else for ``devices`` as they describe themselves, else this host.
+
+    An ``.lbx`` is what it is: a target, shape or place for it is wrong usage.
+    """
     if model.suffix == ".lbx":
-        if target is not None or shapes:
+        if target is not None or shapes or places:
             raise typer.BadParameter(
-                f"{model} is compiled already; --target and --shape are for the .onnx it came from"
+                f"{model} is compiled already; --target, --shape and --place are for the .onnx it came from"
             )
         from landbridge.loader import load
 
@@ -40,7 +49,8 @@ def open_model(
     with progress(f"compiling {model.name}"):
         from landbridge.compiler import compile
 
-        executable = compile(model, target or "llvm", shapes=shapes, extra_outputs=extra_outputs)
+        stated = target or ("llvm" if devices is None else devices.target())
+        executable = compile(model, stated, shapes=shapes, extra_outputs=extra_outputs, place=places)
     return Opened(executable, time.perf_counter() - began)
 
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from landbridge.cli import arguments as args
+from landbridge.cli.device_list import DeviceList
 from landbridge.cli.memory_report import MemoryWatch, print_memory_report
 from landbridge.cli.output import emit, progress, table
+from landbridge.cli.placement_report import placement_report, print_placement_report
 from landbridge.cli.trace import write_trace
 
 if TYPE_CHECKING:
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
 def run(
     model: args.Model,
     target: args.TargetText = None,
-    device: args.DeviceText = "cpu",
+    device: args.DeviceTexts = "cpu",
+    place: args.Places = None,
     shape: args.Shapes = None,
     input: args.Inputs = None,
     output_dir: Annotated[
@@ -47,13 +50,19 @@ def run(
     from landbridge.session import Session
 
     files, shapes = args.parse_inputs(input), args.parse_shapes(shape)
-    opened = open_model(model, target, shapes)
+    devices = DeviceList.parse(device)
+    opened = open_model(model, target, shapes, devices=devices, places=args.parse_places(place))
+    at = devices.of_inputs(opened.executable)
     cfg = parse_memory_cfg(memory_cfg or ())
-    watch = MemoryWatch(opened.executable, device, cfg) if memory else None
+    watch = MemoryWatch(opened.executable, at, cfg) if memory else None
     session = Session(
-        opened.executable, device=device, num_threads=threads, memory_cfg=watch.memory_cfg if watch else cfg
+        opened.executable,
+        device=devices.first,
+        devices=devices.bindings(opened.executable),
+        num_threads=threads,
+        memory_cfg=watch.memory_cfg if watch else cfg,
     )
-    tensors = make_inputs(opened.executable, files, device, seed)
+    tensors = make_inputs(opened.executable, files, at, seed)
     for name, tensor in tensors.items():
         session.set_input_zero_copy(name, tensor)
     with progress(f"running {model.name}"):
@@ -63,7 +72,7 @@ def run(
         session.run()
     outputs = _outputs(opened.executable, session, output_dir)
     if trace is not None:
-        write_trace(opened.executable, device, tensors, threads, trace)
+        write_trace(opened.executable, at, tensors, threads, trace)
     result: dict[str, Any] = {
         "model": str(model),
         "device": device,
@@ -75,6 +84,8 @@ def run(
         "reorders": [_describe_move(move) for move in moves if move.is_kernel],
         "memory": describe_memory(opened.executable),
     }
+    if len({vdevice.name for vdevice in opened.executable.vdevices}) > 1:
+        result["placement"] = placement_report(opened.executable)
     if watch is not None:
         result["memory_use"] = watch.report(session)
     if json:
@@ -147,6 +158,8 @@ def _print(result: dict[str, Any]) -> None:
             for m in result["memory"]
         ],
     )
+    if "placement" in result:
+        print_placement_report(result["placement"])
     print_memory_report(result.get("memory_use", []))
     for title, key in (("copies in one run", "copies"), ("kernels that only move data", "reorders")):
         moves = [(move["nbytes"], move["cause"], move["tensor"]) for move in result[key]]

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from xdsl.dialects import bufferization, func
 from xdsl.dialects.builtin import StringAttr, TensorType
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge.errors import InputError, PlacementError
@@ -59,6 +59,7 @@ def move_constants(module: IRModule, place_of: Callable[[str], VDeviceAttr | Non
 class _Mover:
     def __init__(self, module: IRModule, place_of_node: PlaceOf) -> None:
         self.block = module.main.body.block
+        self.vdevices = [vdevice.name for vdevice in module.vdevices]
         self.place_of_node = place_of_node
         self.crossings: dict[tuple[SSAValue, VDeviceAttr], SSAValue] = {}
 
@@ -111,10 +112,19 @@ class _Mover:
         if vdevice_of(value.type) == place:
             return value
         if (value, place) not in self.crossings:
-            op = _crossing(value, place, f"to_vdevice {place.index.data}")
+            op = _crossing(value, place, f"{_maker(value)} to {self.vdevices[place.index.data]}")
             self.block.insert_op_before(op, before)
             self.crossings[value, place] = op.results[0]
         return self.crossings[value, place]
+
+
+def _maker(value: SSAValue) -> str:
+    """What a value is called in messages: the node it comes from."""
+    while isinstance(value.owner, ViewOp):
+        value = value.owner.source
+    if isinstance(value, BlockArgument):
+        return f"input {value.index}"
+    return (isinstance(value.owner, Operation) and node_name(value.owner)) or "a tensor"
 
 
 def _crossing(value: SSAValue, place: VDeviceAttr, name: str) -> Operation:

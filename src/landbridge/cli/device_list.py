@@ -1,0 +1,63 @@
+"""``--device A,B``: what to compile for when several devices run a model, and which part of it is on which."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from landbridge.executable.executable import Executable
+
+
+@dataclass(frozen=True)
+class DeviceList:
+    """Devices by name, the first one for everything that it has kernels for."""
+
+    names: tuple[str, ...]
+
+    @staticmethod
+    def parse(text: str) -> DeviceList:
+        """``"opencl:0,cpu"``; raises BadParameter for an empty name and for one given twice."""
+        names = tuple(name.strip() for name in text.split(","))
+        if not all(names) or len(set(names)) < len(names):
+            raise typer.BadParameter(f"{text!r} is not DEVICE or DEVICE,DEVICE, each once", param_hint="--device")
+        return DeviceList(names)
+
+    @property
+    def first(self) -> str:
+        return self.names[0]
+
+    def target(self) -> Mapping[str, Any] | Any:
+        """What to compile for when nothing is stated: each device as it describes itself."""
+        if len(self.names) == 1:
+            return _target_of(self.first)
+        return {name: _target_of(name) for name in self.names}
+
+    def bindings(self, executable: Executable) -> dict[str, str]:
+        """For ``Session(devices=)``: the vdevices of ``executable`` that have the name of a device here."""
+        vdevices = {vdevice.name for vdevice in executable.vdevices}
+        return {name: name for name in self.names if name in vdevices}
+
+    def of_inputs(self, executable: Executable) -> str:
+        """The device that inputs and outputs are on."""
+        name = executable.vdevices[0].name
+        if name in self.names:
+            return name
+        several = len({vdevice.name for vdevice in executable.vdevices}) > 1
+        return name if several and name == "cpu" else self.first
+
+
+def _target_of(name: str) -> Any:
+    from landbridge.device.registry import device
+    from landbridge.errors import TargetError
+    from landbridge.target import Target
+
+    if name == "cpu":
+        return Target("llvm")
+    try:
+        return Target.from_device(device(name))
+    except TargetError:  # no kind of target is its own: code of the host, which reaches its memory or says why not
+        return Target("llvm")
