@@ -10,11 +10,12 @@ from landbridge.device.device import Device
 from landbridge.device.protocols import DeviceModules, Event, HostBarriers, Recording, Streams
 from landbridge.device.space import Region
 from landbridge.device.stream import Stream
-from landbridge.errors import BindError
+from landbridge.errors import BindError, ZeroCopyError
 from landbridge.executable.device_image import Launch
 from landbridge.memory.coherence import before_device_access
 from landbridge.memory.imports import import_tensor
-from landbridge.tensor import Tensor
+from landbridge.memory.transfer import copy_tensor
+from landbridge.tensor import Tensor, empty
 from landbridge.vm.device_kernels import LoadedKernels
 
 #: What is bound to a register: a Tensor, or an array of the host.
@@ -69,6 +70,7 @@ class KernelStep:
         self._launches: list[BoundLaunch] = []
         self._bound: list[BoundBuffer] = []
         self._shared: list[tuple[Region, int]] = []
+        self._mirrors: dict[int, Tensor] = {}
         self._recording: object = None
         #: Where each bound buffer is in the recording, and the region it has there now.
         self._positions: list[int] = []
@@ -98,7 +100,7 @@ class KernelStep:
             owner = bound_to(buffer.register)
             tensor = owner if isinstance(owner, Tensor) else Tensor.from_numpy_view(owner)
             if tensor.device is not self.device and tensor.device != self.device:
-                tensor = import_tensor(tensor, self.device)  # the first time it is seen
+                tensor = self._reached(buffer, tensor)
             storage, start = tensor.storage, tensor.byte_offset + buffer.offset
             base = storage.live_region
             region = Region(base.space, base.byte_offset + start)
@@ -117,6 +119,22 @@ class KernelStep:
             self._submit(regions)
             for region, nbytes in lent:
                 self._barriers.begin_host_access(region, nbytes, "r")
+
+    def _reached(self, buffer: BoundBuffer, tensor: Tensor) -> Tensor:
+        """Memory of the host as the device's: imported the first time it is seen; a weight is copied where it cannot be.
+
+        Raises ZeroCopyError for what kernels write and the device cannot import.
+        """
+        try:
+            return import_tensor(tensor, self.device)
+        except ZeroCopyError:
+            if buffer.writes:
+                raise
+        mirror = self._mirrors.get(buffer.register)
+        if mirror is None:
+            mirror = self._mirrors[buffer.register] = empty(tensor.shape, dtype=tensor.dtype, device=self.device)
+        copy_tensor(mirror, tensor, cause="to_vdevice")
+        return mirror
 
     def _submit(self, regions: list[Region]) -> None:
         """Queue everything and wait for it."""

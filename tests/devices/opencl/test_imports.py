@@ -13,7 +13,8 @@ from landbridge.device.device import Device
 from landbridge.errors import StorageInUseError, ZeroCopyError
 from landbridge.memory.imports import imported_ranges
 
-from .test_modules import SOURCE, region
+from .test_modules import SOURCE
+from .transfers import region
 
 
 @pytest.fixture(autouse=True)

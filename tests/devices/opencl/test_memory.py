@@ -14,7 +14,8 @@ from landbridge.device.space import HostPointer, Region
 from landbridge.errors import HostViewError, InputError, OutOfMemoryError, UnsupportedError, UseAfterFreeError
 from landbridge.target import Target
 
-from .test_modules import SOURCE, back, region
+from .test_modules import SOURCE
+from .transfers import back, region
 
 
 def svm_scope(device: Device) -> str:
@@ -162,6 +163,13 @@ def test_use_after_free_of_spaces(device: Device) -> None:
         device.api.copy_data_from_to(Region(space), region(host), 64, None, None)
 
 
+@pytest.fixture
+def visible(device: Device) -> None:
+    if device.memory_kind().host_access == "none":
+        pytest.skip(f"{device} has memory of its own")
+
+
+@pytest.mark.usefixtures("visible")
 def test_views_are_the_drivers_mapping(device: Device) -> None:
     """What the host writes through a view, a kernel reads, again and again, at one address."""
     module = device.api.load_module(device.index, SOURCE, "opencl-c")
@@ -177,6 +185,7 @@ def test_views_are_the_drivers_mapping(device: Device) -> None:
     assert len(addresses) == 1
 
 
+@pytest.mark.usefixtures("visible")
 def test_a_lasting_view_with_barriers_of_ones_own(device: Device) -> None:
     module = device.api.load_module(device.index, SOURCE, "opencl-c")
     x = lb.empty((64,), dtype="float32", device=device, host_access="read_write")

@@ -10,6 +10,8 @@ from landbridge.device.device import Device
 from landbridge.device.space import Region
 from landbridge.errors import DeviceError, InputError, KernelBuildError
 
+from .transfers import back, filled, region
+
 SOURCE = b"""
 kernel void scale(global float *x, float factor, int count) {
     size_t i = get_global_id(0);
@@ -25,19 +27,6 @@ kernel void where(global uint *out) {
     out[i] = get_group_id(0) + 16 * get_group_id(1) + 256 * get_group_id(2);
 }
 """
-
-
-def filled(device: Device, values: object) -> lb.Tensor:
-    return lb.asarray(np.asarray(values, np.float32), device=device, copy=True)
-
-
-def region(tensor: lb.Tensor) -> Region:
-    at = tensor.storage.live_region
-    return Region(at.space, at.byte_offset + tensor.byte_offset)
-
-
-def back(tensor: lb.Tensor) -> np.ndarray:
-    return np.asarray(tensor.to_device("cpu"))
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import landbridge as lb
 from landbridge.device.device import Device
 from landbridge.device.space import Region
 from landbridge.devices.opencl.command_buffer import EXTENSION, CommandBuffers
 from landbridge.errors import DeviceError, InputError, UseAfterFreeError
 
-from .test_modules import SOURCE, back, filled, region
+from .test_modules import SOURCE
+from .transfers import back, filled, put, region
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +48,6 @@ class Recorded:
 
     def replay(self, args: dict[int, Region] | None = None) -> None:
         self.api.replay(self.recording, args or {}, None).synchronize()
-
-
-def put(tensor: lb.Tensor, value: float) -> None:
-    with tensor.host_view("w") as array:
-        array[:] = value
 
 
 def test_nothing_is_done_before_the_replay(device: Device, module: object, way: str) -> None:

@@ -11,7 +11,8 @@ from landbridge.device.space import NdSpace
 from landbridge.devices.opencl.blocks import BufferBlock, ImageBlock, host_bytes
 from landbridge.devices.opencl.driver import driver_call
 from landbridge.devices.opencl.instance import Instance
-from landbridge.errors import InputError, OutOfMemoryError, UnsupportedError
+from landbridge.devices.opencl.mapping import mapped_address
+from landbridge.errors import DeviceError, InputError, OutOfMemoryError, UnsupportedError
 from landbridge.memory_kind import MemoryKind
 from landbridge.target.opencl import SVM_SCOPE, TEXTURE_SCOPE
 
@@ -41,15 +42,22 @@ def alloc_flat(instance: Instance, nbytes: int, alignment: int, scope: str) -> B
     what = f"{nbytes} bytes of scope {scope!r} on opencl:{instance.index}"
     if scope == SVM_SCOPE:
         return _alloc_svm(instance, nbytes, alignment, what)
-    shared = cl.mem_flags.ALLOC_HOST_PTR if kind.host_access != "none" else cl.mem_flags.READ_WRITE
+    if kind.host_access == "none":  # nobody sees an address, and buffers begin where kernels can be given them
+        with driver_call(what):
+            buffer = cl.Buffer(instance.context, cl.mem_flags.READ_WRITE, max(1, nbytes))
+        return BufferBlock(instance.context, scope, buffer, 0, max(1, nbytes))
     # The driver aligns to the kind's alignment; what goes beyond is found inside a larger buffer.
     spare = alignment - kind.alignment
     with driver_call(what):
-        buffer = cl.Buffer(instance.context, cl.mem_flags.READ_WRITE | shared, max(1, nbytes) + spare)
-    block = BufferBlock(instance.context, scope, buffer, 0, max(1, nbytes))
-    if spare:
-        block.origin = -_base_address(instance, buffer) % alignment
-    return block
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
+        buffer = cl.Buffer(instance.context, flags, max(1, nbytes) + spare)
+    origin = -mapped_address(instance, buffer) % alignment if spare else 0
+    if origin % instance.base_alignment:
+        raise DeviceError(
+            f"{what}: the driver maps the buffer where no part aligned to {alignment} can be given to kernels; ask for "
+            f"an alignment of {kind.alignment} at most"
+        )
+    return BufferBlock(instance.context, scope, buffer, origin, max(1, nbytes))
 
 
 def _alloc_svm(instance: Instance, nbytes: int, alignment: int, what: str) -> BufferBlock:
@@ -67,12 +75,6 @@ def _alloc_svm(instance: Instance, nbytes: int, alignment: int, what: str) -> Bu
     return BufferBlock(
         instance.context, SVM_SCOPE, buffer, 0, max(1, nbytes), address=address, svm=svm, pointer=address
     )
-
-
-def _base_address(instance: Instance, buffer: cl.Buffer) -> int:
-    from landbridge.devices.opencl.mapping import mapped_address
-
-    return mapped_address(instance, buffer)
 
 
 def alloc_image(instance: Instance, device: Device, shape: Sequence[int], dtype: str, scope: str) -> NdSpace:

@@ -153,6 +153,10 @@ class TensorConformance(ConformanceCase):
         importer = self.ability(MemoryImport)
         host = self.host(pattern(4096, 1))
         address = self.host_address(host)
+        if not any(kind.importable for kind in self.device.memory_kinds.values()):
+            call = lambda: importer.import_memory(self.device.index, HostPointer(address, 4096), "rw")  # noqa: E731
+            expect_raises(ZeroCopyError, call, "an import by a device whose kinds are not importable")
+            return
         space = importer.import_memory(self.device.index, HostPointer(address, 4096), "rw")
         target = self.alloc(4096)
         ctypes.memmove(address, pattern(4096, 8), 4096)
