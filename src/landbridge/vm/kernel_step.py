@@ -121,7 +121,7 @@ class KernelStep:
                 self._barriers.begin_host_access(region, nbytes, "r")
 
     def _reached(self, buffer: BoundBuffer, tensor: Tensor) -> Tensor:
-        """Memory of the host as the device's: imported the first time it is seen; a weight is copied where it cannot be.
+        """Memory of the host as the device's: imported the first time it is seen; what it only reads may be copied.
 
         Raises ZeroCopyError for what kernels write and the device cannot import.
         """
