@@ -7,14 +7,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from landbridge.codegen.registry import codegen_for
 from landbridge.dtypes import dtype_name
+from landbridge.executable.device_image import DeviceImage
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.types import tensor_type
-from landbridge.passes.lower import lower_prim, machine_of
+from landbridge.passes.lower import lowering_for
 from landbridge.target import Target
+from landbridge.target.grid import grid_limits
 from landbridge.vm.code_image import load_image
 
 Array = np.ndarray[Any, Any]
@@ -35,8 +38,10 @@ def run_prim(
         [tensor_type(shape, dtype) for shape, dtype in outputs],
     )
     build(prim)
-    lowered = lower_prim(prim.finish(), machine_of(resolved))
+    lowered = lowering_for(resolved)(prim.finish())
     lowered.verify()
+    if grid_limits(resolved) is not None:
+        return _launched(lowered, resolved, inputs, outputs)
     tasks = lowered.attributes["lb.tasks"].value.data  # type: ignore[attr-defined]
     image = load_image(codegen_for(resolved.kind)(ModuleOp([lowered]), resolved).image)
     kernel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(image.address("kernel"))
@@ -52,4 +57,16 @@ def run_prim(
         kernel(ctypes.addressof(arguments), task, task + 1)
     for raw in held:
         assert (raw[:GUARD] == 0xA5).all() and (raw[-GUARD:] == 0xA5).all(), "a kernel wrote outside its output"
+    return results
+
+
+def _launched(
+    lowered: func.FuncOp, target: Target, inputs: Sequence[Array], outputs: Sequence[tuple[tuple[int, ...], str]]
+) -> list[Array]:
+    from tests.codegen.opencl.launcher import Program  # skips where there is no driver
+
+    image = codegen_for(target.kind)(ModuleOp([lowered]), target).image
+    assert isinstance(image, DeviceImage)
+    results = [np.zeros(shape, dtype) for shape, dtype in outputs]
+    Program(image).on_arrays("kernel", inputs, results)
     return results

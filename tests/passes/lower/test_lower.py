@@ -13,7 +13,15 @@ from landbridge.ir.prim_builder import PrimBuilder
 
 from .kernels import Array, run_prim
 
-TARGETS = ["llvm", "llvm -mcpu=haswell", "llvm -mcpu=generic", "c", "c -mcpu=generic -cflags=-DLB_PORTABLE,-O1"]
+TARGETS = [
+    "llvm",
+    "llvm -mcpu=haswell",
+    "llvm -mcpu=generic",
+    "c",
+    "c -mcpu=generic -cflags=-DLB_PORTABLE,-O1",
+    "opencl",
+    "opencl -device-class=cpu -vector-bits=512 -vector-registers=32",
+]
 RNG = np.random.default_rng(7)
 
 
