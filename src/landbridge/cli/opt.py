@@ -33,7 +33,7 @@ def opt(
     ] = None,
     emit_source: Annotated[
         Path | None,
-        typer.Option(dir_okay=False, metavar="FILE.c", help="After the passes, write the lowered kernels as C11."),
+        typer.Option(dir_okay=False, metavar="FILE.c", help="After the passes, write the lowered kernels as C11, or OpenCL C."),
     ] = None,
     target: args.TargetText = None,
     shape: args.Shapes = None,
@@ -73,14 +73,24 @@ def opt(
 
 
 def _source(module: IRModule) -> str:
-    """The kernels of ``module``, which may be lowered already, as C."""
+    """The kernels of ``module``, which may be lowered already, as C, or as what the driver of its target compiles."""
     from xdsl.dialects.builtin import ModuleOp
 
     from landbridge.codegen.c import print_source
+    from landbridge.codegen.registry import codegen_for
+    from landbridge.executable.device_image import DeviceImage
     from landbridge.passes.lower import lower_module
+    from landbridge.target.grid import grid_limits
 
-    lowered = [op for op in module.op.body.block.ops if "lb.tasks" in op.attributes]
-    return print_source(ModuleOp([op.clone() for op in lowered]) if lowered else lower_module(module))
+    functions = [op.clone() for op in module.op.body.block.ops if "lb.tasks" in op.attributes]
+    lowered = ModuleOp(functions) if functions else lower_module(module)
+    target = module.targets[0]
+    if grid_limits(target) is None:
+        return print_source(lowered)
+    image = codegen_for(target.kind)(lowered, target).image
+    if not isinstance(image, DeviceImage) or image.format != "opencl-c":
+        raise typer.BadParameter(f"kernels of target {target.kind!r} are no text", param_hint="--emit-source")
+    return image.code.decode()
 
 
 def _read(file: Path, target: str, shapes: dict[str, tuple[int, ...]]) -> IRModule:
