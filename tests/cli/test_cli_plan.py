@@ -113,6 +113,14 @@ def test_a_model_is_compiled_and_its_file_says_the_same(model: Path) -> None:
     assert "second, step 1 of" in shown
 
 
+def test_a_model_on_two_devices_has_a_plan_for_each(model: Path) -> None:
+    result = _plan(model, "--shape", "x=2x8x8x8", "--device", "cpu,sim:lazy", "--place", "second=sim:lazy")
+    places = {scope["device"]: set(scope["offsets"]) for scope in result["scopes"]}
+    assert set(places) == {"cpu", "sim:lazy"}
+    assert "second" in places["sim:lazy"]
+    assert "second" not in places["cpu"]
+
+
 @pytest.fixture
 def compiled(tmp_path: Path) -> Path:
     file = tmp_path / "program.lbx"
@@ -183,6 +191,7 @@ def test_bad_rows_are_named(tmp_path: Path, rows: str, says: str) -> None:
         ([str(TINY), "--capacity", "x"], "no number of bytes"),
         ([str(TINY), "--capacity", "vtcm=8"], "has one scope"),
         ([str(TINY), "--target", "llvm"], "no --target"),
+        ([str(TINY), "--place", "a=cpu"], "or --place"),
         ([str(TINY), "--budget", "-1"], "--budget"),
         ([__file__], "legal: .csv, .onnx, .lbx"),
         (["nowhere.csv"], "does not exist"),

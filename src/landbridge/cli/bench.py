@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from landbridge.cli import arguments as args
+from landbridge.cli.device_list import DeviceList
 from landbridge.cli.output import emit, message, progress, table
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ def bench(
     model: args.Model,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds; each times both in turn.")] = 30,
     target: args.TargetText = None,
-    device: args.DeviceText = "cpu",
+    device: args.DeviceTexts = "cpu",
+    place: args.Places = None,
     shape: args.Shapes = None,
     input: args.Inputs = None,
     threads: Annotated[
@@ -46,12 +48,18 @@ def bench(
     from landbridge.vm.thread_pool import default_threads
 
     files, shapes = args.parse_inputs(input), args.parse_shapes(shape)
-    opened = open_model(model, target, shapes)
-    inputs = make_inputs(opened.executable, files, device, seed)
+    devices = DeviceList.parse(device)
+    opened = open_model(model, target, shapes, devices=devices, places=args.parse_places(place))
+    inputs = make_inputs(opened.executable, files, devices.of_inputs(opened.executable), seed)
     load = os.getloadavg()[0]
     results = []
     for count in [threads] if threads else sorted({1, default_threads()}):
-        session = Session(opened.executable, device=device, num_threads=count)
+        session = Session(
+            opened.executable,
+            device=devices.first,
+            devices=devices.bindings(opened.executable),
+            num_threads=count,
+        )
         for name, tensor in inputs.items():
             session.set_input_zero_copy(name, tensor)
         actions: dict[str, Callable[[], object]] = {OURS: session.run}

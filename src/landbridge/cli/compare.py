@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from landbridge.cli import arguments as args
+from landbridge.cli.device_list import DeviceList
 from landbridge.cli.output import emit, progress, table
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ EXIT_DIFFERS = 3
 def compare(
     model: Annotated[Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="An .onnx file.")],
     target: args.TargetText = None,
-    device: args.DeviceText = "cpu",
+    device: args.DeviceTexts = "cpu",
+    place: args.Places = None,
     shape: args.Shapes = None,
     input: args.Inputs = None,
     threads: args.Threads = None,
@@ -55,10 +57,11 @@ def compare(
     if model.suffix == ".lbx":
         raise typer.BadParameter("a reference run needs the .onnx file", param_hint="MODEL")
     files, shapes = args.parse_inputs(input), args.parse_shapes(shape)
+    devices, places = DeviceList.parse(device), args.parse_places(place)
     reference = Reference(model)
 
     def ours(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
-        return _run(path, target, shapes, files, device, threads, seed)
+        return _run(path, target, shapes, files, devices, places, threads, seed)
 
     feeds, outputs = ours(model)
     with progress("running the reference"):
@@ -78,7 +81,8 @@ def _run(
     target: str | None,
     shapes: Mapping[str, tuple[int, ...]],
     files: Mapping[str, Path],
-    device: str,
+    devices: DeviceList,
+    places: Mapping[str, str],
     threads: int | None,
     seed: int,
 ) -> tuple[dict[str, Array], dict[str, Array]]:
@@ -87,10 +91,10 @@ def _run(
     from landbridge.cli.models import open_model
     from landbridge.session import Session
 
-    executable = open_model(path, target, shapes).executable
-    session = Session(executable, device=device, num_threads=threads)
+    executable = open_model(path, target, shapes, devices=devices, places=places).executable
+    session = Session(executable, device=devices.first, devices=devices.bindings(executable), num_threads=threads)
     feeds = {}
-    for name, tensor in make_inputs(executable, files, device, seed).items():
+    for name, tensor in make_inputs(executable, files, devices.of_inputs(executable), seed).items():
         session.set_input_zero_copy(name, tensor)
         with tensor.host_view("r") as view:
             feeds[name] = view.copy()

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from landbridge.cli import arguments as args
+from landbridge.cli.device_list import DeviceList
+from landbridge.cli.models import open_model
 from landbridge.cli.output import emit, message, progress
 
 if TYPE_CHECKING:
+    from landbridge.executable.executable import Executable
     from landbridge.plan_chart import Arena
 
 _MODELS = (".onnx", ".lbx")
@@ -54,6 +57,8 @@ def plan(
         typer.Option("--html", metavar="FILE", dir_okay=False, help="Draw the plan as one HTML page to explore."),
     ] = None,
     target: args.TargetText = None,
+    device: args.DeviceTexts = "cpu",
+    place: args.Places = None,
     shape: args.Shapes = None,
     json: args.Json = False,
 ) -> None:
@@ -64,11 +69,14 @@ def plan(
     """
     limits = _limits(capacity)
     if file.suffix == ".csv":
-        if target is not None or shape:
-            raise typer.BadParameter("a CSV file has buffers, and no --target or --shape", param_hint="FILE")
+        if target is not None or shape or place:
+            raise typer.BadParameter("a CSV file has buffers, and no --target, --shape or --place", param_hint="FILE")
         shown = _of_csv(file, limits, budget)
     elif file.suffix in _MODELS:
-        shown = _of_model(file, target, args.parse_shapes(shape), limits, budget)
+        opened = open_model(
+            file, target, args.parse_shapes(shape), devices=DeviceList.parse(device), places=args.parse_places(place)
+        )
+        shown = _of_model(file, opened.executable, limits, budget)
     else:
         raise typer.BadParameter(
             f"{str(file)!r} ends in {file.suffix or 'nothing'!r}; legal: .csv, .onnx, .lbx", param_hint="FILE"
@@ -147,17 +155,9 @@ def _of_csv(file: Path, limits: Mapping[str, int], budget: float | None) -> _Sho
     return _Shown(file, [arena_of_buffers(buffers, found, capacity)], found.seconds)
 
 
-def _of_model(
-    file: Path,
-    target: str | None,
-    shapes: Mapping[str, tuple[int, ...]],
-    limits: Mapping[str, int],
-    budget: float | None,
-) -> _Shown:
-    from landbridge.cli.models import open_model
+def _of_model(file: Path, executable: Executable, limits: Mapping[str, int], budget: float | None) -> _Shown:
     from landbridge.plan_chart import arenas_of_executable, replanned
 
-    executable = open_model(file, target, shapes).executable
     planned = arenas_of_executable(executable)
     _check_scopes(limits, planned)
     seconds = float(executable.metadata.get("seconds.plan", 0))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from landbridge.cli import arguments as args
+from landbridge.cli.device_list import DeviceList
 from landbridge.cli.output import emit, message, progress, table
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def trace(
     from landbridge.cli.models import open_model
 
     files, shapes = args.parse_inputs(input), args.parse_shapes(shape)
-    executable = open_model(model, target, shapes).executable
+    executable = open_model(model, target, shapes, devices=DeviceList((device,))).executable
     inputs = make_inputs(executable, files, device, seed)
     file = output or model.with_suffix(".trace.json")
     with progress(f"tracing {model.name}"):
