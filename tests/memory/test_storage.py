@@ -78,13 +78,13 @@ def test_no_host_address(api: QueueingDeviceAPI) -> None:
 def test_queued_uses_are_waited_for(api: QueueingDeviceAPI) -> None:
     src, dst = stored(api), stored(api)
     writing = QueuedCopy(api, src.live_region, dst.live_region, 8)
-    dst.queue(Access(0, 8, True, "copy"), Use(writing, None, src))
+    dst.queue(Access(0, 8, True, "copy"), Use(writing))
     dst.wait(8, 16, writes=True)
     assert not writing.done  # other bytes
     dst.wait(0, 4, writes=False)
     assert writing.done
     reading = QueuedCopy(api, dst.live_region, src.live_region, 8)
-    dst.queue(Access(0, 8, False, "copy"), Use(reading, None, src))
+    dst.queue(Access(0, 8, False, "copy"), Use(reading))
     dst.wait(0, 8, writes=False)
     assert not reading.done  # two readers need not wait for each other
     dst.free()

@@ -14,6 +14,7 @@ from landbridge.errors import InputError
 from landbridge.memory import ledger
 from landbridge.memory.accesses import Access, any_view_open
 from landbridge.memory.allocators.base import Use
+from landbridge.memory.allocators.in_flight import hold
 from landbridge.memory.coherence import before_device_access
 from landbridge.memory.rows import lies_in_a_table, region_at
 from landbridge.memory.storage import Storage, host_device
@@ -81,8 +82,10 @@ def _copy_by(by: Device, dst: Tensor, src: Tensor, cause: str, stream: Stream | 
 
     def note() -> None:
         if last is not None:
-            source.queue(Access(src_start, src_stop, False, cause), Use(last, queue, target))
-            target.queue(Access(dst_start, dst_stop, True, cause), Use(last, queue, source))
+            use = Use(last, queue)
+            source.queue(Access(src_start, src_stop, False, cause), use)
+            target.queue(Access(dst_start, dst_stop, True, cause), use)
+            hold(use, (by, source.device, target.device), (source, target))
 
     try:
         with by.state.submitting(f"{cause} of {src.nbytes} bytes of {src!r} to {dst!r}"):

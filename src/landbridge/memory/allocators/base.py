@@ -47,14 +47,13 @@ Queue = Stream | Device
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Use:
-    """Queued work on the bytes of a block, done when ``event`` completes; it needs ``keep_alive`` until then.
+    """Queued work on the bytes of a block, done when ``event`` completes.
 
     ``queue`` is where it was submitted, None when no queue of a device orders it.
     """
 
     event: Event
     queue: Queue | None = None
-    keep_alive: object = None
 
     def wait(self) -> None:
         """Return once the work is done; raises DeviceLostError, and notes the loss, when its device is gone."""

@@ -6,6 +6,7 @@ from typing import Protocol
 from weakref import WeakSet
 
 from landbridge.device.device import Device
+from landbridge.memory.allocators.in_flight import finish
 
 
 class Keeper(Protocol):
@@ -33,9 +34,10 @@ def register_keeper(keeper: Keeper) -> None:
 def trim(device: Device) -> int:
     """Give what the pools and workspaces of ``device`` hold unused back to it; returns the bytes given back.
 
-    Waits for queued work on blocks that were given back before it was done.
+    Waits for queued work on its memory first, as that keeps blocks from coming back.
     """
     given_back = 0
+    finish(device)  # what was let go of while work on it was pending
     while freed := sum(keeper.trim() for keeper in list(_keepers) if keeper.device == device):
         given_back += freed  # and again: one may lie over another
     return given_back

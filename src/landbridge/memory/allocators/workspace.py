@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from sys import is_finalizing
 
 from landbridge.device.device import Device
 from landbridge.device.protocols import WorkspaceMemory
@@ -110,7 +111,10 @@ class StackAllocator:
             self._upstream.deallocate(chunk.block, chunk.uses)
 
     def __del__(self) -> None:
-        # Whoever made a block still holds the stack through its thread; what is left when that ends is unused.
+        # Whoever made a block still holds the stack through its thread; what is left when that ends is unused. While
+        # the interpreter exits the device may be gone already, and the system takes the memory back.
+        if is_finalizing():
+            return
         for chunk in getattr(self, "_chunks", ()):
             self._upstream.deallocate(chunk.block, chunk.uses)
 
