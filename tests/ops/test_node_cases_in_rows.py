@@ -1,0 +1,66 @@
+"""Operators whose operands and results lie in rows of a scratchpad, against the onnx wheel's stored node tests.
+
+Inputs and results of every kernel are placed at random, so that flat code, tables of rows and pitched rows meet. One
+case for each operator runs here; ``LANDBRIDGE_ALL_CASES=1`` runs them all.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import landbridge as lb
+from landbridge.errors import PlacementError
+from landbridge.ir.module import IRModule
+from landbridge.passes.place.requests import Places
+from landbridge.target import Target
+from landbridge.testing.sim_scratch import SimScratchDeviceAPI
+from tests.ops import node_cases
+from tests.ops.test_node_cases import NAMES
+
+Array = np.ndarray[Any, Any]
+DEVICE = "sim:scratch"
+
+
+def one_of_each() -> list[str]:
+    """The first case of each operator."""
+    found: dict[str, str] = {}
+    for name in NAMES:
+        found.setdefault(node_cases.cases()[name].model.graph.node[0].op_type, name)
+    return sorted(found.values())
+
+
+@pytest.fixture(scope="module")
+def target() -> Target:
+    return Target.from_device(lb.device(DEVICE), "llvm")
+
+
+@pytest.mark.parametrize("name", NAMES if os.environ.get("LANDBRIDGE_ALL_CASES") else one_of_each())
+def test_node(name: str, target: Target) -> None:
+    random = Random(name)
+
+    def rows(rank: int) -> str:
+        return f"npu@{random.choice(['global.vtcm', 'global.pitched'])}[{random.randint(0, rank)}]"
+
+    def run(module: IRModule, feeds: Mapping[str, Array]) -> Sequence[Array]:
+        operands: Places = {**{key: rows(array.ndim) for key, array in feeds.items() if array.ndim}, "*": rows(0)}
+        results: Places = lambda node: rows(min(len(spec.shape) for spec in node.outputs))  # noqa: E731
+        try:
+            executable = lb.compile(module, {"npu": target}, place=random.choice([operands, results]))
+        except PlacementError as error:
+            if not re.search("matches no node|is too small", str(error)):
+                raise
+            pytest.skip(str(error)[:160])
+        session = lb.Session(executable, device=DEVICE, num_threads=1)
+        return [np.asarray(output) for output in session(*(feeds[spec.name] for spec in session.inputs))]
+
+    node_cases.check(name, target, run)
+    api = lb.device(DEVICE).api
+    assert isinstance(api, SimScratchDeviceAPI)
+    api.check_guards()
