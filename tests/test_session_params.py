@@ -10,6 +10,7 @@ from onnx import helper
 
 import landbridge as lb
 from landbridge.errors import CopyForbiddenError, InputError
+from landbridge.executable.instructions import Call
 from tests.frontend.models import FLOAT, model, value
 from tests.session_place import session, where  # noqa: F401
 
@@ -110,6 +111,64 @@ def test_the_ledger_shows_what_setting_costs():
     with lb.ledger() as moves:
         s.set_params({"head": np.zeros((20, 7), np.float32)})
     assert [(m.cause, m.tensor, m.nbytes) for m in moves] == [("set_params", "head", 560)]
+
+
+PACKED = {"first": (32, 16, 3, 3), "bias": (32,), "second": (48, 32, 1, 1), "head": (48, 32)}
+
+
+def packed_weights() -> dict[str, np.ndarray]:
+    return {name: RNG.standard_normal(shape, dtype=np.float32) for name, shape in PACKED.items()}
+
+
+def packed_network(values: dict[str, np.ndarray]) -> onnx.ModelProto:
+    """Convolutions and a matrix multiplication large enough to be given blocked weights."""
+    nodes = [
+        helper.make_node("Conv", ["x", "first", "bias"], ["a"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Conv", ["b", "second"], ["c"]),
+        helper.make_node("GlobalAveragePool", ["c"], ["d"]),
+        helper.make_node("Flatten", ["d"], ["e"]),
+        helper.make_node("MatMul", ["e", "head"], ["y"]),
+    ]
+    return model(nodes, [value("x", (1, 16, 10, 10))], [value("y", (1, 32))], values)
+
+
+def test_weights_are_packed_when_they_are_set_and_not_by_each_run():
+    first, later = packed_weights(), packed_weights()
+    exe = lb.compile(packed_network(first), mutable=tuple(PACKED))
+    x = RNG.standard_normal((1, 16, 10, 10), dtype=np.float32)
+    constant = lb.compile(packed_network(first))
+
+    def reordered(action) -> int:
+        with lb.ledger() as moves:
+            action()
+        return moves.kernel_bytes
+
+    made = []
+    assert reordered(lambda: made.append(session(exe))) > 0
+    (s,) = made
+    nbytes = sum(first[name].nbytes for name in ("first", "second", "head"))
+    for values in (first, later):
+        if values is later:
+            assert reordered(lambda: s.set_params(later)) >= nbytes
+        for _ in range(3):  # what a run leaves behind must not be where packed weights are
+            assert reordered(lambda: s(x)) == reordered(lambda: session(constant)(x))
+            wanted = onnxruntime.InferenceSession(packed_network(values).SerializeToString()).run(None, {"x": x})[0]
+            np.testing.assert_allclose(np.asarray(s(x)[0]), wanted, atol=1e-4 * np.abs(wanted).max())
+    s.set_input("x", x)
+    s.run()
+    np.testing.assert_array_equal(np.asarray(s.get_output(0)), np.asarray(s(x)[0]))
+    np.testing.assert_array_equal(np.asarray(session(exe)(x)[0]), np.asarray(session(constant)(x)[0]))
+
+
+def test_the_kernels_are_those_of_constant_weights():
+    values = packed_weights()
+
+    def kernels(mutable) -> list[str]:
+        calls = lb.compile(packed_network(values), mutable=mutable).main.instructions
+        return sorted(call.name for call in calls if isinstance(call, Call) and not call.moves_bytes)
+
+    assert kernels(()) == kernels(tuple(PACKED)) == kernels(("second",))
 
 
 def test_a_weight_in_a_constant_node_and_one_listed_as_an_input():

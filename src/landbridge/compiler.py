@@ -23,6 +23,7 @@ from landbridge.passes.assign_targets import target_number
 from landbridge.passes.lower import lower_module
 from landbridge.passes.place import Places, request_places
 from landbridge.passes.registry import run_pipeline
+from landbridge.passes.spill import request_spill
 from landbridge.target import Target
 
 if TYPE_CHECKING:
@@ -48,8 +49,10 @@ PIPELINE = (
     "assign_targets",
     "dedup",
     "bufferize",
+    "prepare",
     "inplace",
     "moves",
+    "spill",
     "dedup",
     "plan",
 )
@@ -78,6 +81,7 @@ def compile(
     constants: Mapping[str, Any] | None = None,
     mutable: Sequence[str] = (),
     place: Places | None = None,
+    spill: Mapping[str, str] | None = None,
     dump: str | Path | None = None,
     on_mismatch: Literal["error", "copy"] = "error",
 ) -> Executable:
@@ -86,11 +90,11 @@ def compile(
     ``target``: one target, or ``{vdevice name: target}``; the first vdevice holds inputs and outputs. ``shapes``:
     static shapes of inputs by name, needed where the file leaves them open. ``extra_outputs``: names of inner tensors
     to return too, after the model's outputs. ``constants``: values of inputs that are fixed now, by name. ``mutable``:
-    names of weights that ``Session.set_params`` may replace; what the compiler would do to them once (fold, pack) is
-    then done by each run. ``place``: where results of nodes are, and by exact name inputs and constants:
-    ``{pattern: place}``, the first pattern (of ``fnmatch``) that matches counts, or a function from a ``PlacedNode`` to
-    a place or None; a place is a VDevice or text, ``"npu"``, ``"npu@global.vtcm"``, ``"npu@global.vtcm[2]"`` (axis
-    separators). Fusion keeps a tensor whose place its reader's result does not share. ``dump``: a directory for the IR
+    names of weights that ``Session.set_params`` may replace: packed when they are set, never folded. ``place``: where
+    results of nodes are, and by exact name inputs and constants: ``{pattern: place}``, the first pattern (of
+    ``fnmatch``) that matches counts, or a function from a ``PlacedNode`` to a place or None; a place is a VDevice or
+    text, ``"npu"``, ``"npu@global.vtcm"``, ``"npu@global.vtcm[2]"`` (axis separators). Fusion keeps a tensor whose place its reader's result does not share. ``spill``: scopes to the scopes
+    that take what does not fit, ``{"global.vtcm": "global"}``; without it such a program is refused. ``dump``: a directory for the IR
     after each pass.
     ``on_mismatch``: what binding does where a device cannot use memory in place as its target said.
 
@@ -105,6 +109,7 @@ def compile(
     with _timed(seconds, "import"):
         module = _import(model, targets, vdevices, shapes, extra_outputs, constants, mutable)
         request_places(module, place or {})
+        request_spill(module, spill or {})
     module = run_pipeline(module, PIPELINE, directory, seconds)
     with _timed(seconds, "lower"):
         lowered = lower_module(module)

@@ -28,11 +28,12 @@ from landbridge.executable.instructions import (
     If,
     Instruction,
     LoadConstant,
+    Prepared,
     ToVDevice,
     View,
 )
 from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, IfOp, ToVDeviceOp, ViewOp, YieldOp, ints
-from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp
+from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp, PreparedOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, dtype_of, item_bytes, nbytes_of, separators_of, shape_of
 from landbridge.passes.assign_targets import target_number
@@ -153,6 +154,8 @@ class _Builder:
         if isinstance(op, IfOp):
             then, orelse = self.block(op.then_region.block), self.block(op.else_region.block)
             return If(at[op.condition], then, orelse)
+        if isinstance(op, PreparedOp):
+            return Prepared(tuple(at[v] for v in op.buffers))
         if isinstance(op, YieldOp | func.ReturnOp):
             return None
         raise CodegenError(f"{op.name} has no instruction; run the passes bufferize and plan first")

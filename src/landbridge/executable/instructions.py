@@ -121,4 +121,12 @@ class Kill:
     register: int
 
 
-Instruction = AllocStorage | AllocTensor | LoadConstant | View | Call | HostCall | ToVDevice | If | Kill
+@dataclass(frozen=True)
+class Prepared:
+    """The end of what depends on parameters alone: the instructions before are executed when a Session is made and when
+    parameters change, those after by each run. ``registers`` keep their values, for every run."""
+
+    registers: tuple[int, ...]
+
+
+Instruction = AllocStorage | AllocTensor | LoadConstant | View | Call | HostCall | ToVDevice | If | Kill | Prepared

@@ -29,6 +29,7 @@ _OPCODES: dict[str, type[Any]] = {
     "to_vdevice": ins.ToVDevice,
     "if": ins.If,
     "kill": ins.Kill,
+    "prepared": ins.Prepared,
 }
 _NAMES = {cls: name for name, cls in _OPCODES.items()}
 

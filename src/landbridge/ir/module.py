@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp
+from xdsl.ir import SSAValue
 from xdsl.parser import Parser
 
 from landbridge.errors import ParseError
@@ -97,6 +98,16 @@ class IRModule:
         except Exception as error:  # xdsl has its own ParseError, and others where it did not expect the text
             raise ParseError(f"the IR text does not parse: {error}") from error
         return IRModule(op, targets, vdevices, dict(constants or {}))
+
+
+def parameters(module: IRModule) -> frozenset[SSAValue]:
+    """The arguments of @main that are parameters: the last of its inputs, on tensors as on memrefs."""
+    main = module.main
+    names, inputs = main.attributes.get(PARAMETERS), main.attributes.get("lb.input_names")
+    if not isinstance(names, ArrayAttr):
+        return frozenset()
+    end = len(inputs) if isinstance(inputs, ArrayAttr) else len(main.body.block.args)
+    return frozenset(main.body.block.args[end - len(names) : end])
 
 
 def symbol_name(name: str) -> str:

@@ -73,6 +73,19 @@ class CopyPrims:
         source, target = tensor_type(shape, dtype, place), tensor_type(packed, dtype, place)
         return self._make("pack", ("pack", source, tuple(axes), tuple(tiles)), source, target, build)
 
+    def transpose(self, shape: Sequence[int], order: Sequence[int], dtype: str, place: VDeviceAttr) -> str:
+        """Axis ``i`` of the result is axis ``order[i]`` of the source."""
+        turned = [shape[i] for i in order]
+
+        def build(p: PrimBuilder) -> None:
+            where = [AffineExpr.dimension(list(order).index(i)) for i in range(len(shape))]
+            source_map = AffineMap(len(shape), 0, tuple(where))
+            out = (p.outputs[0], AffineMap.identity(len(shape)))
+            p.generic("p" * len(shape), turned, [(p.inputs[0], source_map)], [out], _value)
+
+        source, target = tensor_type(shape, dtype, place), tensor_type(turned, dtype, place)
+        return self._make("transpose", ("transpose", source, tuple(order)), source, target, build)
+
     def unpack(
         self, shape: Sequence[int], axes: Sequence[int], tiles: Sequence[int], dtype: str, place: VDeviceAttr
     ) -> str:

@@ -12,13 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, ToVDeviceOp, ViewOp
 from landbridge.ir.memory_ops import PreparedOp
-from landbridge.ir.module import PARAMETERS, IRModule
-from landbridge.passes.bufferize import io_names
+from landbridge.ir.module import IRModule, parameters
 from landbridge.passes.lifetimes import root
 from landbridge.passes.registry import register_pass
 
@@ -39,11 +37,11 @@ class _Step:
 def prepare(module: IRModule) -> None:
     """Move what depends on parameters alone to the front of @main, to be computed when they change."""
     block = module.main.body.block
-    parameters = _parameters(module)
-    if not parameters:
+    weights = parameters(module)
+    if not weights:
         return
     found = [_step(op) for op in block.ops if not isinstance(op, _PLACES)]
-    prepared = _prepared([step for step in found if step.reads or step.writes], parameters)
+    prepared = _prepared([step for step in found if step.reads or step.writes], weights)
     if not prepared:
         return
     first = {step.op for step in prepared}
@@ -58,24 +56,15 @@ def prepare(module: IRModule) -> None:
     block.add_ops(op for op in ops if not isinstance(op, _PLACES) and op not in first)
 
 
-def _parameters(module: IRModule) -> frozenset[SSAValue]:
-    """The arguments of @main that are parameters: the last of its inputs."""
-    names = module.main.attributes.get(PARAMETERS)
-    if not isinstance(names, ArrayAttr):
-        return frozenset()
-    end = len(io_names(module.main)[0])
-    return frozenset(module.main.body.block.args[end - len(names) : end])
-
-
-def _prepared(steps: Sequence[_Step], parameters: frozenset[SSAValue]) -> list[_Step]:
+def _prepared(steps: Sequence[_Step], weights: frozenset[SSAValue]) -> list[_Step]:
     """Those of ``steps`` that read nothing else than parameters, constants and each other's results."""
     chosen = [step for step in steps if isinstance(step.op, CallOp | memref.CopyOp)]
     while True:
         others = frozenset[SSAValue]().union(*(step.writes for step in steps if step not in chosen))
         made = frozenset[SSAValue]().union(*(step.writes for step in chosen)) - others
-        known, kept = set(parameters), []
+        known, kept = set(weights), []
         for step in chosen:
-            fits = all(v in parameters or isinstance(v.owner, ConstantOp) or v in made for v in step.reads)
+            fits = all(v in weights or isinstance(v.owner, ConstantOp) or v in made for v in step.reads)
             # Of constants alone there is nothing to prepare: they do not change.
             if fits and step.writes <= made and not any(isinstance(v, BlockArgument) for v in step.writes):
                 if known.isdisjoint(step.reads):

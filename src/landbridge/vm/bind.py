@@ -65,13 +65,17 @@ class _Binder:
         self._needs_threads = False
 
     def program(self, instructions: Sequence[ins.Instruction]) -> Program:
-        steps = self._steps(instructions)
+        end = next((n for n, instruction in enumerate(instructions) if isinstance(instruction, ins.Prepared)), 0)
+        self._steps(instructions[:end])
+        preparation, self._listing = tuple(self._listing), []
+        steps = self._steps(instructions[end:])
         return Program(
             words=(*self._records, *self._arguments),
             pointers=tuple(self._pointers),
             places=tuple(map(tuple, self._places)),
             steps=tuple(steps),
-            listed_steps=tuple(self._listing) if _has_moves(instructions) else (),
+            listed_steps=tuple(self._listing) if _has_moves(instructions[end:]) else (),
+            preparation=preparation,
             blocks=(*self._registers.blocks, self._buffers),
             needs_threads=self._needs_threads,
         )
@@ -113,6 +117,9 @@ class _Binder:
                 self._branch(self._registers[condition], then, orelse, start)
             case ins.Kill(register):
                 self._registers[register]
+            case ins.Prepared(registers):
+                for register in registers:
+                    self._registers[register]
             case _:
                 raise BindError(f"{instruction} is no native instruction")
 

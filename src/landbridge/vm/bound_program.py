@@ -25,7 +25,7 @@ from landbridge.memory.transfer import copy_tensor
 from landbridge.tensor import Tensor, empty
 from landbridge.vm.argument import as_array, as_tensor, borrow
 from landbridge.vm.code_image import LoadedImage
-from landbridge.vm.executors import Execute, bind_program, executors, load_modules
+from landbridge.vm.executors import Execute, bind_program, executors, load_modules, preparer
 from landbridge.vm.home import Home
 from landbridge.vm.program_memory import ProgramMemory
 from landbridge.vm.slot import Lease, Slot
@@ -73,10 +73,11 @@ class BoundProgram:
         slots = (*self.inputs, *self.outputs)
         for slot in slots:
             slot.is_small = memory.home(0).is_host and slot.nbytes <= _SMALL_BYTES
-            if not memory.home(0).is_direct:
+            slot.for_kernels = len(native) < len(images)
+            if slot.for_kernels:  # what kernels are given is looked up by owner, not by address
+                slot.array_type, slot.is_small = None, False
+            if not memory.home(0).is_direct or (slot.for_kernels and not memory.home(0).is_host):
                 slot.home, slot.array_type = memory.home(0), None
-            if len(native) < len(images):  # what kernels are given is looked up by owner, not by address
-                slot.array_type, slot.is_small, slot.for_kernels = None, False, True
         #: Where arguments on a device take the way over the host; None where they never do.
         self.staging = Staging() if memory.home(0) is not homes[0] else None
         registers = (*slots, *self.parameters)
@@ -101,6 +102,10 @@ class BoundProgram:
             first = self.memory.parameter(slot.spec)
             slot.bind(self.words, first.data_address, first)
             self._point_call_at(slot)
+        self._prepare = preparer(program, self.words, runtime, pool, lambda register: registers[register].owner)
+        if program.preparation:
+            with lock:
+                self._prepare()
         self.states: tuple[tuple[Slot, Slot], ...] = ()
         #: The slots that a call's arguments are for: all but recurrent states.
         self.call_inputs, self.call_outputs = self.inputs, self.outputs
@@ -193,6 +198,7 @@ class BoundProgram:
         for slot, value in values:
             self.copy_in(slot, value, "set_params")
             self._point_call_at(slot)
+        self._prepare()
 
     def copy_out(self, slot: Slot, result: Tensor, out: Any) -> None:
         """Copy ``result``, a value of ``slot``, to the array, Tensor or DLPack producer ``out``."""

@@ -65,12 +65,7 @@ def executors(
 
     The first is, for compiled code alone, the foreign function itself.
     """
-
-    def no_code(address: int, count: int) -> None:
-        """Programs without code have no records."""
-
-    function = _RUN(runtime) if runtime else None
-    run_native: RunNative = partial(function, pool) if function else no_code
+    function, run_native = _native(runtime, pool)
     listed = partial(run_steps, program.listed_steps, words, run_native, bound_to)
     match program.steps:
         case (NativeStep(first, count),) if function:
@@ -80,3 +75,16 @@ def executors(
             return partial(step.run, bound_to), listed
         case steps:
             return partial(run_steps, steps, words, run_native, bound_to), listed
+
+
+def preparer(program: Program, words: array[int], runtime: int, pool: int, bound_to: BoundTo) -> Execute:
+    """What computes all that depends on the parameters in ``words`` alone."""
+    return partial(run_steps, program.preparation, words, _native(runtime, pool)[1], bound_to)
+
+
+def _native(runtime: int, pool: int) -> tuple[Callable[..., object] | None, RunNative]:
+    """The foreign function that runs records, if there is code, and the same on ``pool``."""
+    if not runtime:
+        return None, lambda address, count: None
+    function = _RUN(runtime)
+    return function, partial(function, pool)

@@ -31,6 +31,7 @@ def live_bytes(function: Function) -> list[Mapping[int, int]]:
     vdevices: dict[int, int] = {}
     tensors: dict[int, _Tensor] = {}
     calls: list[int] = []
+    prepared: list[_Tensor] = []
     step = -1
     for instruction in _flat(function.instructions):
         match instruction:
@@ -41,6 +42,8 @@ def live_bytes(function: Function) -> list[Mapping[int, int]]:
                 tensors[dst] = _Tensor(vdevices[storage], storage, offset, nbytes)
             case ins.View(dst=dst, src=source) if source in tensors:
                 tensors[dst] = tensors[source]
+            case ins.Prepared(registers=kept):
+                prepared += [tensors[register] for register in kept if register in tensors]
             case _ if (registers := _touched(instruction)) is not None:
                 step += 1
                 if isinstance(instruction, ins.Call):
@@ -51,6 +54,8 @@ def live_bytes(function: Function) -> list[Mapping[int, int]]:
                         tensor.last = step
             case _:
                 pass
+    for tensor in prepared:
+        tensor.last = step
     distinct = list({id(tensor): tensor for tensor in tensors.values()}.values())
     return [_covered(t for t in distinct if 0 <= t.first <= call <= t.last) for call in calls]
 

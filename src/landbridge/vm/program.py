@@ -95,6 +95,7 @@ class Program:
     ``pointers`` are (word, other word): the first is to hold the address of the second. ``places[i]`` are the
     (word, byte offset) that depend on the address of register ``i``: inputs, then outputs, then parameters.
     ``listed_steps`` do what ``steps`` do, cut where a ledger wants to know what is done: empty when it never does.
+    ``preparation`` is to be done once before them, and whenever parameters change.
     ``blocks`` are what the addresses in ``words`` belong to. ``needs_threads`` says whether any call is worth sharing.
     """
 
@@ -105,6 +106,7 @@ class Program:
     listed_steps: tuple[Step, ...] = ()
     blocks: tuple[object, ...] = ()
     needs_threads: bool = True
+    preparation: tuple[Step, ...] = ()
 
     def instantiate(self) -> array[int]:
         """The program's words in memory of their own, ready to have inputs and outputs bound."""

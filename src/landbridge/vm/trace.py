@@ -74,6 +74,7 @@ def trace_run(
     run_native = _native(images, num_threads or default_threads())
     tracer = _Tracer(program, words, tensors, run_native, function.instructions, _memory_in_use(executable, memory))
     with runner.lock:
+        run_steps(program.preparation, words, run_native, tensors.__getitem__)
         tracer.run()
         return tracer.run()
 
@@ -157,7 +158,8 @@ class _Tracer:
         self._program, self._words, self._tensors, self._run_native = program, words, tensors, run_native
         self._base = words.buffer_info()[0]
         # Binding keeps the order of calls, so the n-th call record is the n-th Call.
-        records = sorted(word for word in _record_words(program.steps) if words[word] == RECORD_CALL)
+        found = _record_words((*program.preparation, *program.steps))
+        records = sorted(word for word in found if words[word] == RECORD_CALL)
         self._calls = dict(zip(records, zip(_calls(instructions), memory_in_use, strict=True), strict=True))
         self._events: list[TraceEvent] = []
         self._began = 0

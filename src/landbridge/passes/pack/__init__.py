@@ -14,10 +14,21 @@ from xdsl.dialects import bufferization
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, IfOp, PackOp, UnpackOp, ViewOp, packed_shape
-from landbridge.ir.module import IRModule
+from landbridge.ir.graph_ops import (
+    CallOp,
+    ConcatOp,
+    ConstantOp,
+    IfOp,
+    PackOp,
+    ToVDeviceOp,
+    UnpackOp,
+    ViewOp,
+    packed_shape,
+)
+from landbridge.ir.module import IRModule, parameters
 from landbridge.ir.stages import PrimView, view_prim
 from landbridge.ir.types import dtype_of, shape_of, tensor_type, vdevice_of
+from landbridge.passes.copies import CopyPrims
 from landbridge.passes.fold import pack_array
 from landbridge.passes.pack.classes import AxisClass, axis_classes, class_of
 from landbridge.passes.pack.split import Layout, layout_of, split_prim
@@ -48,6 +59,8 @@ class _Packer:
         self._tiles = [_lanes(module.target_of(i)) for i in range(len(module.vdevices))]
         self._tile = max(self._tiles)
         self._prims = module.prims()
+        self._parameters = parameters(module)
+        self._copies = CopyPrims(module)
         self._constants: dict[tuple[str, Layout], str] = {}
         self._views: dict[str, tuple[PrimView, list[AxisClass]]] = {}
 
@@ -95,13 +108,23 @@ class _Packer:
             self._follow(op, blocked, prim, classes, inputs, list(outputs))
 
     def _weights(self, op: CallOp, prim: PrimView) -> SSAValue | None:
-        """The argument that is the constant factor of the call's leading contraction."""
+        """The argument that is the weight of the call's leading contraction."""
         first = next(prim.generics(), None)
         if first is None or not first.reduces or len(first.ins) != 2:
             return None
-        constants = {a for v, a in zip(op.inputs, prim.function.body.block.args, strict=False) if self._symbol(v)}
-        found = [o.buffer for o in first.ins if o.buffer in constants]
+        weights = self._weight_arguments(op, prim)
+        found = [o.buffer for o in first.ins if o.buffer in weights]
         return found[0] if len(found) == 1 else None
+
+    def _weight_arguments(self, op: CallOp, prim: PrimView) -> set[SSAValue]:
+        """The arguments of the PrimFunc that are given constants or parameters."""
+        return {a for v, a in zip(op.inputs, prim.function.body.block.args, strict=False) if self._is_weight(v)}
+
+    def _is_weight(self, value: SSAValue) -> bool:
+        """Whether ``value`` is a constant or a parameter, which is packed once for each value it gets."""
+        while isinstance(value.owner, ToVDeviceOp):
+            value = value.owner.source
+        return isinstance(value.owner, ConstantOp) or value in self._parameters
 
     def _convolution(
         self,
@@ -161,13 +184,12 @@ class _Packer:
         Rewriter.erase_op(op)
         self._call(new, blocked)
 
-    @staticmethod
-    def _data_axis(op: CallOp, c: AxisClass, arguments: tuple[SSAValue, ...]) -> int | None:
-        """The axis that class ``c`` has in the one operand that is not a constant."""
+    def _data_axis(self, op: CallOp, c: AxisClass, arguments: tuple[SSAValue, ...]) -> int | None:
+        """The axis that class ``c`` has in the one operand that is no weight."""
         axes = [
             axis
             for v, a in zip(op.inputs, arguments, strict=False)
-            if not isinstance(v.owner, ConstantOp) and (axis := c.axis_of(a)) is not None
+            if not self._is_weight(v) and (axis := c.axis_of(a)) is not None
         ]
         return axes[0] if len(axes) == 1 else None
 
@@ -215,10 +237,10 @@ class _Packer:
         cut: list[AxisClass],
         lanes: AxisClass | None,
     ) -> None:
-        constants = {a for v, a in zip(op.inputs, prim.function.body.block.args, strict=False) if self._symbol(v)}
+        weights = self._weight_arguments(op, prim)
         layouts: dict[SSAValue, Layout] = {}
         for buffer in (*prim.function.body.block.args, *prim.temporaries):
-            layout = layout_of(buffer, cut, self._tile, first=lanes if buffer in constants else None)
+            layout = layout_of(buffer, cut, self._tile, first=lanes if buffer in weights else None)
             if layout is not None:
                 layouts[buffer] = layout
         self._replace_call(op, blocked, prim, cut, layouts)
@@ -288,6 +310,7 @@ class _Packer:
             shape = self._module.constants[found].shape
             new = ConstantOp(found, tensor_type(shape, dtype_of(value.type), vdevice_of(value.type)))
         else:
+            value = self._transposed(value, layout.order, before)
             new = PackOp(value, layout.axes, layout.tiles)
             if _only_view(shape_of(value.type), layout):
                 new = ViewOp(value, new.result.type)
@@ -295,6 +318,18 @@ class _Packer:
         if not symbol and layout == _channels(len(shape_of(value.type)), self._tile):
             blocked[value] = new.result
         return new.result
+
+    def _transposed(self, value: SSAValue, order: tuple[int, ...], before: Operation) -> SSAValue:
+        if order == tuple(range(len(order))):
+            return value
+        block, shape, dtype, place = before.parent, shape_of(value.type), dtype_of(value.type), vdevice_of(value.type)
+        assert block is not None
+        alloc = bufferization.AllocTensorOp(tensor_type([shape[i] for i in order], dtype, place))
+        name = self._copies.transpose(shape, order, dtype, place)
+        call = CallOp(name, [value], [alloc.tensor], [alloc.tensor.type], "transpose")
+        block.insert_op_before(alloc, before)
+        block.insert_op_before(call, before)
+        return call.res[0]
 
     def _unpacked(self, result: SSAValue, layout: Layout, old: SSAValue, before: Operation) -> SSAValue:
         block = before.parent
