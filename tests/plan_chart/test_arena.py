@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from landbridge import planner
 from landbridge.errors import ExecutableError, PlanError
+from landbridge.executable.instructions import Prepared
 from landbridge.plan_chart import Kind, Use, arena_of_buffers, arenas_of_executable, replanned
 from landbridge.planner import Buffer
-from tests.plan_chart.programs import program
+from tests.plan_chart.programs import PROGRAM, program
 
 
 def test_steps_of_a_program_have_names_and_kinds() -> None:
@@ -69,6 +70,14 @@ def test_an_arena_is_planned_again_in_its_own_granules() -> None:
     assert (again.peak, again.blocks[0].offset) == (32, 0)
     with pytest.raises(PlanError):
         replanned(rows, 31, 1.0)
+
+
+def test_what_is_prepared_lives_to_the_end() -> None:
+    executable = program()
+    main = replace(executable.main, instructions=(*PROGRAM[:10], Prepared((5,)), *PROGRAM[10:]))
+    flat, _ = arenas_of_executable(replace(executable, functions={"main": main}))
+    assert len(flat.steps) == 8
+    assert [(block.id, block.start, block.end) for block in flat.blocks] == [("concat", 0, 8), ("flag", 3, 5)]
 
 
 def test_a_storage_of_no_vdevice_is_refused() -> None:

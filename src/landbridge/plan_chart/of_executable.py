@@ -22,6 +22,7 @@ from landbridge.executable.instructions import (
     HostCall,
     If,
     Instruction,
+    Prepared,
     ToVDevice,
     View,
 )
@@ -81,6 +82,7 @@ class _Tensor:
     alloc: AllocTensor
     nbytes: int
     uses: list[Use] = field(default_factory=list)
+    kept: bool = False  # its value is for every run
 
     def block(self, steps: Sequence[Step], storage: AllocStorage, kind: MemoryKind | None) -> Block:
         touched = [use.step for use in self.uses]
@@ -97,7 +99,7 @@ class _Tensor:
             nbytes=taken,
             alignment=1 if storage.shape else max(STORAGE_ALIGNMENT, granule, kind.offset_alignment if kind else 1),
             start=min(touched, default=0),
-            end=max(touched, default=0) + 1,
+            end=len(steps) if self.kept else max(touched, default=0) + 1,
             kind=Kind.UNKNOWN if writer is None else steps[writer].kind,
             what=f"{self.alloc.dtype} {shape}",
             uses=tuple(self.uses),
@@ -153,6 +155,10 @@ class _Reader:
                     self._step(instruction, "if", (instruction.condition,), writes=False)
                     self.read(instruction.then)
                     self.read(instruction.orelse)
+                case Prepared():
+                    for register in instruction.registers:
+                        if register in self._parts:
+                            self._parts[register].tensor.kept = True
 
     def _step(self, instruction: Instruction, name: str, args: Sequence[int], writes: bool = True) -> None:
         """Instructions do not count their destinations: the last operand is one, and so is what nothing wrote yet."""
