@@ -80,6 +80,13 @@ def test_what_is_prepared_lives_to_the_end() -> None:
     assert [(block.id, block.start, block.end) for block in flat.blocks] == [("concat", 0, 8), ("flag", 3, 5)]
 
 
+def test_a_program_without_steps_has_no_blocks() -> None:
+    executable = program()
+    main = replace(executable.main, instructions=PROGRAM[:8])
+    arenas = arenas_of_executable(replace(executable, functions={"main": main}))
+    assert [(arena.blocks, arena.live_bytes, arena.peak_step) for arena in arenas] == [((), (), 0)] * 2
+
+
 def test_a_storage_of_no_vdevice_is_refused() -> None:
     executable = program()
     with pytest.raises(ExecutableError, match="vdevice 1, of 1"):

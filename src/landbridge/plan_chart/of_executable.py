@@ -48,7 +48,8 @@ def arenas_of_executable(executable: Executable) -> list[Arena]:
             )
         place = executable.vdevices[storage.vdevice]
         kind = _memory_kind(executable, place)
-        blocks = tuple(tensor.block(steps, storage, kind) for tensor in reader.tensors_of(storage))
+        placed = reader.tensors_of(storage) if steps else ()  # without a step nothing is ever alive
+        blocks = tuple(tensor.block(steps, storage, kind) for tensor in placed)
         arenas.append(
             Arena(
                 device=place.name,
