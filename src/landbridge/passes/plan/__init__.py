@@ -1,0 +1,63 @@
+"""Plan storage: every buffer of @main gets a place in a storage of its vdevice and scope.
+
+Flat scopes get one storage each, with buffers at byte offsets. Scopes of rows get one storage too, whose whole rows
+buffers take. In scopes of more dimensions an object is reused as a whole, by buffers of one type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import Attribute, Block
+from xdsl.rewriter import Rewriter
+
+from landbridge.errors import PlacementError, PlanError
+from landbridge.executable.abi import STORAGE_ALIGNMENT
+from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp
+from landbridge.ir.module import IRModule
+from landbridge.ir.types import VDeviceAttr
+from landbridge.memory_kind import MemoryKind
+from landbridge.passes.plan.scope import Alloc, scopes_of
+from landbridge.passes.plan.storages import Solution, solve
+from landbridge.passes.registry import register_pass
+
+#: Attributes of ``lb.alloc_storage`` that say how good its plan is.
+LOWER_BOUND = "lb.lower_bound"
+PROVED_OPTIMAL = "lb.proved_optimal"
+
+
+@register_pass("plan")
+def plan(module: IRModule) -> None:
+    """Replace allocations by places in storages, which belong to one vdevice and one scope each.
+
+    Raises PlacementError where a scope cannot hold what was placed in it.
+    """
+    block = module.main.body.block
+    for scope in scopes_of(module):
+        try:
+            solved = list(solve(scope))
+        except PlanError as error:
+            raise PlacementError(
+                f"scope {scope.kind.scope!r} of vdevice {scope.vdevice!r} is too small: {error}"
+            ) from error
+        for allocs, solution in solved:
+            _rewrite(block, scope.kind, allocs, solution)
+
+
+def _rewrite(block: Block, kind: MemoryKind, allocs: Sequence[Alloc], solution: Solution) -> None:
+    first = block.first_op
+    if first is None:
+        return
+    place = VDeviceAttr.of(allocs[0].place.index.data, kind.scope)
+    alignment = max(STORAGE_ALIGNMENT, kind.alignment)
+    storage = AllocStorageOp(solution.nbytes, alignment, place, solution.shape, solution.dtype)
+    storage.attributes[LOWER_BOUND] = IntegerAttr(solution.lower_bound, i64)
+    storage.attributes[PROVED_OPTIMAL] = IntegerAttr.from_bool(solution.proved_optimal)
+    block.insert_op_before(storage, first)
+    for alloc, offset in zip(allocs, solution.offsets, strict=True):
+        ty: Attribute = alloc.op.memref.type
+        tensor = AllocTensorOp(storage.result, offset, ty, alloc.name)
+        block.insert_op_before(tensor, alloc.op)
+        alloc.op.memref.replace_all_uses_with(tensor.result)
+        Rewriter.erase_op(alloc.op)

@@ -1,0 +1,138 @@
+"""Storages: where each buffer of a scope lies, by the dimensions of its memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from landbridge import planner
+from landbridge.errors import PlanError
+from landbridge.executable.abi import STORAGE_ALIGNMENT
+from landbridge.ir.types import dtype_of, item_bytes
+from landbridge.passes.plan.scope import Alloc, Scope, round_up
+from landbridge.physical_shape import nd_bytes
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A storage of ``nbytes`` (with extents ``shape`` unless it is flat) and the byte offset of each buffer in it."""
+
+    nbytes: int
+    offsets: tuple[int, ...]
+    lower_bound: int
+    proved_optimal: bool
+    shape: tuple[int, ...] = ()
+    dtype: str = "uint8"
+
+
+#: The buffers of one storage, and their places in it.
+Storage: TypeAlias = tuple[Sequence[Alloc], Solution]
+
+
+def solve(scope: Scope) -> Iterator[Storage]:
+    """The storages of a scope, each with the buffers that it holds; raises PlanError where they do not fit."""
+    _check_each(scope)
+    if scope.kind.ndim == 1:
+        yield scope.allocs, _in_bytes(scope)
+    elif scope.kind.ndim == 2:
+        yield from _in_rows(scope)
+    else:
+        yield from _in_objects(scope)
+
+
+def _in_bytes(scope: Scope) -> Solution:
+    kind = scope.kind
+    # Tensors of a kind that is not coherent do not share a granule: a barrier for one would touch the other.
+    granule = kind.coherence_granule
+    alignment = max(STORAGE_ALIGNMENT, kind.offset_alignment, granule)
+    buffers = [
+        alloc.buffer(name, round_up(alloc.nbytes, granule), alignment)
+        for name, alloc in zip(scope.names, scope.allocs, strict=True)
+    ]
+    found = planner.plan(buffers, _least(scope.free, kind.max_bytes))
+    offsets = tuple(found.offsets[name] for name in scope.names)
+    return Solution(round_up(found.peak, kind.size_multiple), offsets, found.lower_bound, found.proved_optimal)
+
+
+def _check_each(scope: Scope) -> None:
+    limit = scope.kind.max_binding_bytes
+    for alloc in scope.allocs:
+        nbytes = alloc.nbytes
+        if limit is not None and nbytes > limit:
+            raise PlanError(
+                f"tensor {alloc.name!r} has {nbytes} bytes, and a kernel's argument there at most {limit}; place it in "
+                "another scope, or compile for smaller shapes"
+            )
+
+
+def _in_rows(scope: Scope) -> list[Storage]:
+    """Buffers take whole rows: of one storage with rows for the widest, or of one for each width if that is less."""
+    of_width: dict[int, list[int]] = {}
+    for number, alloc in enumerate(scope.allocs):
+        width = alloc.extents[-1] * item_bytes(alloc.op.memref.type)
+        of_width.setdefault(round_up(width, scope.kind.row_alignment), []).append(number)
+    apart = [_rows(scope, members, width) for width, members in of_width.items()]
+    together = [_rows(scope, list(range(len(scope.allocs))), max(of_width))]
+    best = min(together, apart, key=_nbytes)
+    free = _least(scope.free, None if len(best) > 1 else scope.kind.max_bytes)
+    if free is not None and _nbytes(best) > free:
+        rows = ", ".join(f"{found.shape[0]} rows of {found.shape[1]} bytes" for _, found in best)
+        raise PlanError(
+            f"{rows} are needed at once, {_nbytes(best)} bytes, and {free} are free; place fewer tensors there, or "
+            "compile for smaller shapes"
+        )
+    return best
+
+
+def _nbytes(storages: Sequence[Storage]) -> int:
+    return sum(found.nbytes for _, found in storages)
+
+
+def _rows(scope: Scope, members: Sequence[int], width: int) -> Storage:
+    """The buffers of these numbers in one storage of rows of ``width`` bytes."""
+    allocs = [scope.allocs[number] for number in members]
+    names = [scope.names[number] for number in members]
+    buffers = [
+        planner.RowBuffer(name, math.prod(alloc.extents[:-1]), width, alloc.life.first, alloc.life.last + 1)
+        for name, alloc in zip(names, allocs, strict=True)
+    ]
+    found = planner.plan_rows(buffers, None, width, contiguous=True)
+    first = [min(found.rows[name], default=0) for name in names]
+    return allocs, Solution(
+        nbytes=found.peak * width,
+        offsets=tuple(row * width for row in first),
+        lower_bound=found.lower_bound * width,
+        proved_optimal=found.peak == found.lower_bound,
+        shape=(found.peak, width),
+    )
+
+
+def _in_objects(scope: Scope) -> Iterator[Storage]:
+    """A storage for each object, which buffers that are never in use together take as a whole."""
+    requests = [
+        planner.ObjectRequest(
+            name,
+            alloc.extents,
+            dtype_of(alloc.op.memref.type),
+            item_bytes(alloc.op.memref.type),
+            alloc.life.first,
+            alloc.life.last + 1,
+        )
+        for name, alloc in zip(scope.names, scope.allocs, strict=True)
+    ]
+    found = planner.plan_objects(requests)
+    sizes = [nd_bytes(scope.kind, shape, dtype) for shape, dtype in found.objects]
+    if scope.free is not None and sum(sizes) > scope.free:
+        raise PlanError(
+            f"{len(sizes)} objects of {sum(sizes)} bytes in all are placed there, and {scope.free} bytes are free; "
+            "place fewer tensors there, or compile for smaller shapes"
+        )
+    for number, ((shape, dtype), nbytes) in enumerate(zip(found.objects, sizes, strict=True)):
+        users = [a for name, a in zip(scope.names, scope.allocs, strict=True) if found.uses[name] == number]
+        yield users, Solution(nbytes, (0,) * len(users), nbytes, True, shape, dtype)
+
+
+def _least(*limits: int | None) -> int | None:
+    return min((limit for limit in limits if limit is not None), default=None)

@@ -1,0 +1,110 @@
+"""Spill: what a scope has no room for goes to the scope that was named for it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import DictionaryAttr, MemRefType, StringAttr
+from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
+
+from landbridge import planner
+from landbridge.errors import PlacementError, PlanError, TargetError
+from landbridge.executable.abi import STORAGE_ALIGNMENT
+from landbridge.ir.graph_ops import ToVDeviceOp, ViewOp
+from landbridge.ir.module import IRModule
+from landbridge.ir.types import VDeviceAttr
+from landbridge.passes.bufferize import VDEVICE
+from landbridge.passes.lifetimes import root, steps
+from landbridge.passes.place.spaces import match_spaces
+from landbridge.passes.plan.scope import Alloc, Scope, round_up, scopes_of
+from landbridge.passes.registry import register_pass
+
+#: Dictionary attribute of @main: scopes to the scopes that take what does not fit.
+SPILL = "lb.spill"
+
+
+def request_spill(module: IRModule, spill: Mapping[str, str]) -> None:
+    """Record in ``module`` where the tensors of a scope may go, for the pass ``spill``.
+
+    Raises PlacementError for a scope that no target describes and for one that leads to itself.
+    """
+    for source, destination in spill.items():
+        for scope in (source, destination):
+            for number in range(len(module.vdevices)):
+                target = module.target_of(number)
+                try:
+                    kind = target.memory_kind(scope) if target.memory else None
+                except TargetError:
+                    continue
+                if scope != destination or kind is None or kind.ndim == 1:
+                    break
+            else:
+                raise PlacementError(
+                    f"spill={{{source!r}: {destination!r}}}: no target describes {scope!r}"
+                    f"{' as flat memory' if scope == destination else ''}; legal: scopes of memory=[...], to a flat one"
+                )
+        if source == destination:
+            raise PlacementError(f"spill={{{source!r}: {destination!r}}} leads to itself; name another scope")
+    if spill:
+        module.main.attributes[SPILL] = DictionaryAttr({k: StringAttr(v) for k, v in spill.items()})
+
+
+@register_pass("spill")
+def spill(module: IRModule) -> None:
+    """Move buffers that do not fit their scope to the scope that ``lb.spill`` names for it."""
+    attribute = module.main.attributes.pop(SPILL, None)
+    if not isinstance(attribute, DictionaryAttr):
+        return
+    places = {name: scope.data for name, scope in attribute.data.items() if isinstance(scope, StringAttr)}
+    uses = _uses(module)
+    for scope in scopes_of(module):
+        destination = places.get(scope.kind.scope)
+        if destination is None or scope.free is None:
+            continue
+        leaving = _leaving(scope, uses)
+        for alloc in leaving:
+            _move(alloc, destination)
+    match_spaces(module)
+
+
+def _uses(module: IRModule) -> Counter[SSAValue]:
+    """How many kernels touch each buffer."""
+    return Counter(root(value) for _, touched in steps(module.main.body.block) for value in touched)
+
+
+def _leaving(scope: Scope, uses: Mapping[SSAValue, int]) -> list[Alloc]:
+    """The buffers with the fewest uses a byte that have to go so that the others fit."""
+    here, there = ("", scope.kind.scope), ("", "")
+    buffers = []
+    for name, alloc in zip(scope.names, scope.allocs, strict=True):
+        nbytes = alloc.nbytes
+        if scope.kind.ndim > 1:
+            rows = max(1, math.prod(alloc.extents[:-1]))
+            nbytes = rows * round_up(nbytes // rows, scope.kind.row_alignment)
+        buffers.append(alloc.buffer(name, round_up(nbytes, scope.kind.coherence_granule), 1))
+    alignment = max(STORAGE_ALIGNMENT, scope.kind.offset_alignment) if scope.kind.ndim == 1 else 1
+    try:
+        found = planner.plan_scopes(
+            {here: buffers},
+            {here: planner.Room(scope.free, alignment, there)},
+            uses={name: uses[alloc.op.memref] for name, alloc in zip(scope.names, scope.allocs, strict=True)},
+        )
+    except PlanError as error:
+        raise PlacementError(f"scope {scope.kind.scope!r} of vdevice {scope.vdevice!r}: {error}") from error
+    return [alloc for name, alloc in zip(scope.names, scope.allocs, strict=True) if name in found.spilled]
+
+
+def _move(alloc: Alloc, scope: str) -> None:
+    """Give a buffer and its views another scope of the same vdevice, a flat one."""
+    place = VDeviceAttr.of(alloc.place.index.data, scope)
+    alloc.op.attributes[VDEVICE] = place
+    pending: list[SSAValue] = [alloc.op.memref]
+    while pending:
+        value = pending.pop()
+        ty = value.type
+        pending += [use.operation.results[0] for use in value.uses if isinstance(use.operation, ViewOp | ToVDeviceOp)]
+        if isinstance(ty, MemRefType):
+            Rewriter.replace_value_with_new_type(value, MemRefType(ty.element_type, ty.shape, ty.layout, place.space))
