@@ -87,16 +87,20 @@ def compile(
 ) -> Executable:
     """Compile ``model`` for ``target``.
 
-    ``target``: one target, or ``{vdevice name: target}``; the first vdevice holds inputs and outputs. ``shapes``:
-    static shapes of inputs by name, needed where the file leaves them open. ``extra_outputs``: names of inner tensors
-    to return too, after the model's outputs. ``constants``: values of inputs that are fixed now, by name. ``mutable``:
-    names of weights that ``Session.set_params`` may replace: packed when they are set, never folded. ``place``: where
-    results of nodes are, and by exact name inputs and constants: ``{pattern: place}``, the first pattern (of
-    ``fnmatch``) that matches counts, or a function from a ``PlacedNode`` to a place or None; a place is a VDevice or
-    text, ``"npu"``, ``"npu@global.vtcm"``, ``"npu@global.vtcm[2]"`` (axis separators). Fusion keeps a tensor whose place its reader's result does not share. ``spill``: scopes to the scopes
-    that take what does not fit, ``{"global.vtcm": "global"}``; without it such a program is refused. ``dump``: a directory for the IR
-    after each pass.
-    ``on_mismatch``: what binding does where a device cannot use memory in place as its target said.
+    - ``target``: one target, or ``{vdevice name: target}``; the first vdevice holds inputs and outputs, unless kernels
+      of a CPU look at them too, which shares its memory: then they are in the CPU's.
+    - ``shapes``: static shapes of inputs by name, needed where the file leaves them open.
+    - ``extra_outputs``: names of inner tensors to return too, after the model's outputs.
+    - ``constants``: values of inputs that are fixed now, by name.
+    - ``mutable``: names of weights that ``Session.set_params`` may replace: packed when they are set, never folded.
+    - ``place``: where results of nodes are, and by exact name inputs and constants: ``{pattern: place}``, the first
+      pattern (of ``fnmatch``) that matches counts, or a function from a ``PlacedNode`` to a place or None. A place is a
+      VDevice or text: ``"npu"``, ``"npu@global.vtcm"``, ``"npu@global.vtcm[2]"`` (axis separators). Fusion keeps a
+      tensor whose place its reader's result does not share.
+    - ``spill``: scopes to the scopes that take what does not fit, ``{"global.vtcm": "global"}``; without it such a
+      program is refused.
+    - ``dump``: a directory for the IR after each pass.
+    - ``on_mismatch``: what binding does where a device cannot use memory in place as its target said.
 
     Raises CompileError (see ``landbridge.errors``) and TargetError; the message says what would be legal.
     """
