@@ -219,13 +219,24 @@ class BoundProgram:
         )
 
     def complete(self) -> None:
-        """Give every output without memory some; raises InputError naming inputs that have none."""
+        """Give every output without memory some, all or none; raises InputError naming inputs that have none."""
         missing = [repr(slot.spec.name) for slot in self.inputs if slot.owner is None]
         if missing:
             raise InputError(f"nothing is bound to input {', '.join(missing)}; call set_input or set_input_zero_copy")
-        for slot in self.outputs:
-            if slot.owner is None:
-                self.bind_own(slot)
+        absent = [slot for slot in self.outputs if slot.owner is None]
+        new = [slot for slot in absent if slot.own is None]
+        leases = len(self._leases)
+        try:
+            for slot in new:
+                slot.own = self._own_tensor(slot)
+                _fill_zeros(slot.own)
+        except BaseException:
+            for slot in new:
+                slot.own = None
+            del self._leases[leases:]
+            raise
+        for slot in absent:
+            self.bind_own(slot)
 
     def bind_call_inputs(self, arrays: Sequence[Any]) -> Sequence[object]:
         """Bind ``arrays`` for a call; what has to be kept alive during it besides them."""
