@@ -1,0 +1,190 @@
+"""The form of launches: shapes within the target's limits, what prints also parses, what a target cannot run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xdsl.dialects import func, gpu, memref
+from xdsl.dialects.builtin import MemRefType, StringAttr
+
+from landbridge.codegen.grid import grid_function
+from landbridge.ir.module import IRModule
+from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.types import nbytes_of, tensor_type
+from landbridge.passes.lower import lowering_for
+from landbridge.passes.lower.grid import supports
+from landbridge.passes.lower.grid.contraction import choose_tiles
+from landbridge.target import Target
+from landbridge.target.grid import grid_limits
+
+SMALL = "opencl -max-workgroup-size=64 -local-memory-bytes=4096"
+CPU = "opencl -device-class=cpu -vector-bits=512 -vector-registers=32"
+
+
+def relu(p: PrimBuilder) -> None:
+    (rows, columns) = p.inputs[0].type.get_shape()  # type: ignore[attr-defined]
+    operand = (p.inputs[0], lambda i, j: (i, j))
+    p.generic("pp", [rows, columns], [operand], [(p.outputs[0], operand[1])], lambda s, x: s.maximum(x, 0))
+
+
+def matmul(p: PrimBuilder) -> None:
+    (m, k), (_, n) = (a.type.get_shape() for a in p.inputs)  # type: ignore[attr-defined]
+    p.generic(
+        "ppr",
+        [m, n, k],
+        [(p.inputs[0], lambda i, j, r: (i, r)), (p.inputs[1], lambda i, j, r: (r, j))],
+        [(p.outputs[0], lambda i, j, r: (i, j))],
+        lambda s, acc, a, b: acc + a * b,
+        init=0.0,
+    )
+
+
+def centred(p: PrimBuilder) -> None:
+    """Rows minus their sums: two nests."""
+    rows, columns = p.inputs[0].type.get_shape()  # type: ignore[attr-defined]
+    total = p.temp([rows], "float32")
+    p.generic(
+        "pr",
+        [rows, columns],
+        [(p.inputs[0], lambda i, j: (i, j))],
+        [(total, lambda i, j: (i,))],
+        lambda s, acc, x: acc + x,
+        init=0.0,
+    )
+    p.generic(
+        "pp",
+        [rows, columns],
+        [(p.inputs[0], lambda i, j: (i, j)), (total, lambda i, j: (i,))],
+        [(p.outputs[0], lambda i, j: (i, j))],
+        lambda s, x, t: x - t,
+    )
+
+
+def prim(
+    build: Callable[[PrimBuilder], None],
+    inputs: list[tuple[int, ...]],
+    output: tuple[int, ...],
+    dtype: str = "float32",
+) -> func.FuncOp:
+    p = PrimBuilder("kernel", [tensor_type(s, dtype) for s in inputs], [tensor_type(output, dtype)])
+    build(p)
+    return p.finish()
+
+
+def lowered(function: func.FuncOp, target: str) -> func.FuncOp:
+    made = lowering_for(Target(target))(function)
+    made.verify()
+    return made
+
+
+@pytest.mark.parametrize("target", ["opencl", SMALL, CPU, "vulkan"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        prim(relu, [(33, 1000)], (33, 1000)),
+        prim(matmul, [(70, 50), (50, 90)], (70, 90)),
+        prim(matmul, [(1, 4096), (4096, 10)], (1, 10)),
+        prim(centred, [(40, 300)], (40, 300)),
+        prim(centred, [(5000, 3)], (5000, 3)),
+    ],
+    ids=["relu", "matmul", "vector", "rows", "short rows"],
+)
+def test_launches_stay_within_the_limits(function: func.FuncOp, target: str) -> None:
+    limits = grid_limits(Target(target))
+    assert limits is not None
+    kernels = grid_function(lowered(function.clone(), target), "k").kernels
+    assert kernels
+    for kernel in kernels:
+        x, y, z = kernel.block
+        assert x * y * z <= limits.workgroup_size
+        assert all(n <= limits.workgroups for n in kernel.grid)
+        local = [op.memref.type for op in kernel.body.walk() if isinstance(op, memref.AllocOp)]
+        assert all(isinstance(t, MemRefType) and t.memory_space == StringAttr("local") for t in local)
+        assert sum(map(nbytes_of, local)) <= limits.local_bytes
+
+
+@pytest.mark.parametrize("target", ["opencl", CPU])
+def test_what_prints_also_parses(target: str) -> None:
+    text = str(lowered(prim(matmul, [(70, 50), (50, 90)], (70, 90)), target))
+    module = "builtin.module {\n" + text + "\nfunc.func @main() {\n  func.return\n}\n}"
+    again = IRModule.parse(module, (Target(target),)).op.body.block.first_op
+    assert str(again) == text
+
+
+def test_a_large_grid_is_spread_over_two_dimensions() -> None:
+    function = prim(relu, [(65536, 256)], (65536, 256))
+    (kernel,) = grid_function(lowered(function, "vulkan -max-workgroups=1000"), "k").kernels
+    width, height, _ = kernel.grid
+    assert max(width, height) <= 1000 and width * height * kernel.block[0] >= 65536 * 256
+
+
+def test_a_contraction_is_staged_in_local_memory_with_barriers() -> None:
+    (kernel,) = grid_function(lowered(prim(matmul, [(256, 64), (64, 256)], (256, 256)), "opencl"), "k").kernels
+    operations = [op.name for op in kernel.body.walk()]
+    assert operations.count("memref.alloc") == 2 and operations.count("gpu.barrier") == 2
+
+
+def test_rows_are_one_launch_and_short_ones_two_with_scratch() -> None:
+    rows = grid_function(lowered(prim(centred, [(40, 300)], (40, 300)), "opencl"), "k").sequence
+    assert len(rows.launches) == 1 and rows.launches[0].grid == (40, 1, 1) and not rows.scratch
+    short = grid_function(lowered(prim(centred, [(5000, 3)], (5000, 3)), "opencl"), "k").sequence
+    assert len(short.launches) == 2 and short.scratch == (5000 * 4,)
+    assert short.launches[0].args == (0, 2) and short.launches[1].args == (0, 1, 2)
+
+
+def test_on_a_cpu_a_workgroup_is_one_task_on_vectors() -> None:
+    function = lowered(prim(matmul, [(512, 512), (512, 512)], (512, 512)), CPU)
+    (kernel,) = grid_function(function, "k").kernels
+    assert kernel.block == (1, 1, 1)
+    assert any(op.name == "vector.load" for op in kernel.body.walk())
+    assert not any(isinstance(op, gpu.BarrierOp) for op in kernel.body.walk())
+
+
+def test_nothing_to_compute_is_no_launch() -> None:
+    function = lowered(prim(relu, [(0, 7)], (0, 7)), "opencl")
+    assert grid_function(function, "k").sequence.launches == ()
+    assert function.attributes["lb.tasks"].value.data == 0  # type: ignore[attr-defined]
+
+
+@given(st.integers(1, 5000), st.integers(1, 5000), st.integers(1, 64), st.sampled_from([64, 128, 256, 1024]))
+@settings(max_examples=50, deadline=None)
+def test_tiles_fit_and_cover(m: int, n: int, batch: int, size: int) -> None:
+    limits = grid_limits(Target(f"opencl -max-workgroup-size={size}"))
+    assert limits is not None
+    tiles = choose_tiles(m, n, batch, 4, limits)
+    assert tiles is not None and tiles.size <= size
+    assert (tiles.m + 1 + tiles.n + 1) * tiles.depth * 4 <= limits.local_bytes
+
+
+@pytest.mark.parametrize(
+    ("target", "dtype", "reason"),
+    [
+        ("opencl", "float32", None),
+        ("opencl", "float64", "fp64=0"),
+        ("opencl -fp64=1", "float64", None),
+        ("vulkan", "int64", "int64=0"),
+        ("vulkan", "int8", "small-elements=0"),
+        ("vulkan", "bool", "small-elements=0"),
+        ("vulkan -small-elements=1", "int8", None),
+        ("llvm", "float64", None),
+    ],
+)
+def test_what_a_target_cannot_run(target: str, dtype: str, reason: str | None) -> None:
+    def copy(p: PrimBuilder) -> None:
+        p.generic("p", [8], [(p.inputs[0], lambda i: (i,))], [(p.outputs[0], lambda i: (i,))], lambda s, x: x)
+
+    found = supports(prim(copy, [(8,)], (8,), dtype), Target(target))
+    assert found is None if reason is None else found is not None and reason in found
+
+
+def test_too_many_buffers_for_one_kernel() -> None:
+    def add(p: PrimBuilder) -> None:
+        ins = [(b, lambda i: (i,)) for b in p.inputs]
+        p.generic("p", [8], ins, [(p.outputs[0], lambda i: (i,))], lambda s, *x: x[0] + x[-1])
+
+    function = prim(add, [(8,)] * 7, (8,))
+    found = supports(function, Target("vulkan -max-storage-buffers=4"))
+    assert found is not None and "8 buffers" in found and "at most 4" in found
