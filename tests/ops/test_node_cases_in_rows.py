@@ -17,8 +17,9 @@ import pytest
 
 import landbridge as lb
 from landbridge.errors import PlacementError
+from landbridge.ir.graph_ops import CallOp, HostCallOp
 from landbridge.ir.module import IRModule
-from landbridge.passes.place.requests import Places
+from landbridge.ir.types import shape_of
 from landbridge.target import Target
 from landbridge.testing.sim_scratch import SimScratchDeviceAPI
 from tests.ops import node_cases
@@ -49,10 +50,11 @@ def test_node(name: str, target: Target) -> None:
         return f"npu@{random.choice(['global.vtcm', 'global.pitched'])}[{random.randint(0, rank)}]"
 
     def run(module: IRModule, feeds: Mapping[str, Array]) -> Sequence[Array]:
-        operands: Places = {**{key: rows(array.ndim) for key, array in feeds.items() if array.ndim}, "*": rows(0)}
-        results: Places = lambda node: rows(min(len(spec.shape) for spec in node.outputs))  # noqa: E731
+        calls = [op for op in module.main.walk() if isinstance(op, CallOp | HostCallOp)]
+        rank = min((len(shape_of(result.type)) for op in calls for result in op.res), default=0)
+        places = {key: rows(array.ndim) for key, array in feeds.items() if array.ndim}
         try:
-            executable = lb.compile(module, {"npu": target}, place=random.choice([operands, results]))
+            executable = lb.compile(module, {"npu": target}, place={**places, "*": rows(rank)})
         except PlacementError as error:
             if not re.search("matches no node|is too small", str(error)):
                 raise
