@@ -16,7 +16,7 @@ from tests.devices.present import first_instance
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 #: The device without which a page's examples cannot run.
-NEEDS = {"opencl-and-vulkan": "opencl"}
+NEEDS = {"opencl-and-vulkan": "opencl", "several-devices": "opencl"}
 _BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?!https?:)(?P<file>[^)#]+)")
 _MARK = "----- end of block -----"
