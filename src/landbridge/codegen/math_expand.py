@@ -239,7 +239,7 @@ def pow_(x: Term, y: Term) -> Term:
     f = t - (shifted - 1.5 * 2.0**52)
     power = ((shifted.bits() + 1023) << 52).as_float()
     result = (f.poly(*(log(2) ** k / factorial(k) for k in range(12))) * power).to_single()
-    return _power_edges(x, y, result)
+    return power_edges(x, y, result)
 
 
 def pow_single(x: Term, y: Term) -> Term:
@@ -250,10 +250,10 @@ def pow_single(x: Term, y: Term) -> Term:
     finite = product.abs().less(256.0)
     result = exp2(product)
     result = finite.where(result + result * (lost * log(2)), result)
-    return _power_edges(x, y, result)
+    return power_edges(x, y, result)
 
 
-def _power_edges(x: Term, y: Term, result: Term) -> Term:
+def power_edges(x: Term, y: Term, result: Term) -> Term:
     """|x| ** y as x ** y, with C99's special cases."""
     magnitude = x.abs()
     whole = y.trunc().equal(y)
@@ -262,9 +262,9 @@ def _power_edges(x: Term, y: Term, result: Term) -> Term:
     result = (odd & negative).where(-result, result)
     # A negative finite base has no real power of a fraction; infinite exponents count as even.
     fraction = (y.trunc().differs(y)) & x.less(0.0) & magnitude.less(inf)
-    result = fraction.where(x.body.constant(nan, "float"), result)
+    result = fraction.where(x.body.literal(nan, x.kind), result)
     one = (x.equal(1.0) | y.equal(0.0)) | (magnitude.equal(1.0) & y.abs().equal(inf))
-    return one.where(x.body.constant(1.0, "float"), result)
+    return one.where(x.body.literal(1.0, x.kind), result)
 
 
 #: The expansion of each function, by the name C gives it.

@@ -24,7 +24,8 @@ class GridLimits:
     that each work-item computes on vectors of ``vector_bits`` of which ``vector_registers`` fit. ``fast_local``: local
     memory is faster than the caches of global memory (``dedicated-local-memory``). ``buffers``: those that one kernel
     may take (``max-storage-buffers``). ``fp64``, ``int64`` and ``small_elements`` (8 and 16 bits): what can be
-    computed on beside numbers of 32 bits.
+    computed on beside numbers of 32 bits. ``double_math``: all functions of f64, not exp, log and pow alone
+    (``fp64-math``).
     """
 
     workgroup_size: int
@@ -36,6 +37,7 @@ class GridLimits:
     fast_local: bool
     buffers: int
     fp64: bool
+    double_math: bool
     int64: bool
     small_elements: bool
 
@@ -60,6 +62,7 @@ def grid_limits(target: Target) -> GridLimits | None:
         fast_local=bool(options.get("dedicated-local-memory", True)),
         buffers=number("max-storage-buffers", 64),
         fp64=bool(options.get("fp64", False)),
+        double_math=bool(options.get("fp64-math", True)),
         int64=bool(options.get("int64", True)),
         small_elements=bool(options.get("small-elements", True)),
     )

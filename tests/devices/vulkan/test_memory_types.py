@@ -73,7 +73,7 @@ def test_kinds_say_what_the_types_do() -> None:
     hidden, host = kinds["global"], kinds["host"]
     assert (hidden.host_access, hidden.coherent, hidden.importable, hidden.capacity) == ("none", False, False, 8 * GIB)
     assert (host.host_access, host.coherent, host.cached, host.importable) == ("read_write", True, True, True)
-    assert (host.alignment, host.offset_alignment, host.import_alignment) == (64, 16, 4096)
+    assert (host.alignment, host.offset_alignment, host.import_alignment) == (64, 1, 4096)
     assert (host.max_bytes, host.max_binding_bytes, host.dlpack_device) == (2 * GIB, GIB // 8, (7, 3))
 
 

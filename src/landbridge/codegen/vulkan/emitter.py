@@ -35,11 +35,15 @@ _EXACT = frozenset({Op.FAdd, Op.FSub, Op.FMul, Op.FDiv, Op.FNegate})
 
 @dataclass(frozen=True)
 class Memory:
-    """A variable of ``element``s: in the scope ``storage``, or a buffer, whose elements lie in a block."""
+    """A variable of ``element``s: in the scope ``storage``, or a buffer, whose elements lie in a block.
+
+    ``start`` is the id of the number of its first element, 0 where that is the first of the variable.
+    """
 
     variable: int
     element: str
     storage: StorageClass
+    start: int = 0
 
 
 class Emitter:

@@ -15,7 +15,7 @@ from landbridge.codegen.vulkan.emitter import Emitter, Memory, Printer
 from landbridge.codegen.vulkan.module_builder import SpirvModule
 from landbridge.errors import CodegenError
 from landbridge.executable.device_image import DeviceImage
-from landbridge.executable.spirv import StorageClass
+from landbridge.executable.spirv import Op, StorageClass
 from landbridge.ir.types import element_count, shape_of
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ def generate_image(module: ModuleOp, target: Target) -> DeviceImage:
     for function in found:
         for kernel in function.kernels:
             _emit(spirv, function, kernel, target)
+    if not any(function.kernels for function in found):  # a module must have an entry point
+        spirv.entry_point("nothing", (), (1, 1, 1), [], [])
     return DeviceImage(format="spirv", code=spirv.binary(), functions={f.name: f.sequence for f in found})
 
 
@@ -53,17 +55,33 @@ def _emit(module: SpirvModule, function: GridFunction, kernel: Kernel, target: T
         )
     doubles = target.options.get("fp64") is True and target.options.get("int64") is True
     e = Emitter(module, PRINTERS, "i64" if _is_large(kernel) else "i32", doubles=doubles)
-    for binding, buffer in enumerate(kernel.buffers):
+    starts = _starts(e, len(kernel.buffers))
+    for binding, (buffer, start) in enumerate(zip(kernel.buffers, starts, strict=True)):
         element = memory.stored_element(e, buffer)
         read_only = buffer not in kernel.stored
         variable = module.buffer(element, binding, read_only=read_only, restrict=not kernel.in_place)
-        e.memory[buffer] = Memory(variable, element, StorageClass.StorageBuffer)
+        e.memory[buffer] = Memory(variable, element, StorageClass.StorageBuffer, start)
         e.interface[variable] = None
     try:
         e.region(kernel.body.ops)
     except CodegenError as error:
         raise CodegenError(f"function {function.name!r}: {error}") from None
     module.entry_point(kernel.name, list(e.interface), kernel.block, e.variables, e.body)
+
+
+def _starts(e: Emitter, count: int) -> list[int]:
+    """The number of the first element of each buffer: descriptors begin at multiples of what the device asks, tensors
+    anywhere, and what lies between is given by push constants."""
+    if not count:
+        return []
+    pointer, variable = e.module.starts(count)
+    e.interface[variable] = None
+    found = []
+    for i in range(count):
+        place = e.module.fresh()
+        e.statement(Op.AccessChain, pointer, place, variable, e.constant(i, "i32"))
+        found.append(arith.resized(e, e.emit(Op.Load, "i32", place), "i32", e.index, signed=False))
+    return found
 
 
 def _is_large(kernel: Kernel) -> bool:

@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 
 from landbridge.codegen.math_builder import Term
 from landbridge.codegen.math_expand import EXPANSIONS, LIMITED, cos, exp, expm1, log1p, log_, pow_single, sin
-from landbridge.codegen.vulkan import glsl
+from landbridge.codegen.vulkan import doubles, glsl
 from landbridge.codegen.vulkan.arith import Rule, apply
 from landbridge.codegen.vulkan.emitter import Emitter, Printer, bits_of
 from landbridge.codegen.vulkan.terms import expanded
@@ -46,10 +46,12 @@ def _expansion(name: str, expansion: Callable[..., Term]) -> Printer:
     return _of_single(name, lambda e, x, source, result: expanded(e, expansion, x, source))
 
 
-def _named(name: str) -> Printer:
-    """An expansion; where that holds for some magnitudes only, the library's function beyond."""
+def _named(name: str, of_double: Callable[..., Term] | None = None) -> Printer:
+    """An expansion; where that holds for some magnitudes only, the library's function beyond. ``of_double``: of f64."""
 
     def rule(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
+        if source == "f64" and of_double is not None:
+            return expanded(e, of_double, x, source)
         found = expanded(e, EXPANSIONS[name], x, source)
         if name not in LIMITED:
             return found
@@ -57,10 +59,12 @@ def _named(name: str) -> Printer:
         near = e.emit(Op.FOrdLessThan, "i1", magnitude, e.constant(LIMITED[name], source))
         return e.emit(Op.Select, result, near, found, e.library(glsl.NUMBERS[name], result, x[0]))
 
-    return _of_single(name, rule)
+    return _of_single(name, rule) if of_double is None else apply(rule)
 
 
 def _power(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
+    if source == "f64":
+        return expanded(e, doubles.pow_, x, source)
     return expanded(e, EXPANSIONS["pow"] if e.doubles else pow_single, x, source)
 
 
@@ -160,10 +164,10 @@ PRINTERS: dict[type[Operation], Printer] = {
     math.FmaOp: _library("fma"),
     vector.FMAOp: _library("fma"),
     math.FPowIOp: _integer_power,
-    math.ExpOp: _named("exp"),
+    math.ExpOp: _named("exp", doubles.exp),
     math.Exp2Op: _named("exp2"),
     math.ExpM1Op: _named("expm1"),
-    math.LogOp: _named("log"),
+    math.LogOp: _named("log", doubles.log_),
     math.Log2Op: _named("log2"),
     math.Log10Op: _named("log10"),
     math.Log1pOp: _named("log1p"),
@@ -171,7 +175,7 @@ PRINTERS: dict[type[Operation], Printer] = {
     math.ErfOp: _named("erf"),
     math.SinOp: _named("sin"),
     math.CosOp: _named("cos"),
-    math.PowFOp: _of_single("powf", _power),
+    math.PowFOp: apply(_power),
     math.CoshOp: _expansion("cosh", _cosh),
     math.SinhOp: _expansion("sinh", _sinh),
     math.TanOp: _expansion("tan", _tan),

@@ -30,6 +30,8 @@ def _pointer(e: Emitter, ref: SSAValue, indices: Sequence[SSAValue]) -> tuple[in
     assert isinstance(ty, MemRefType)
     strides, offset = strides_and_offset(ty)
     total = e.constant(offset, e.index) if offset else None
+    if memory.start:
+        total = memory.start if total is None else e.emit(Op.IAdd, e.index, memory.start, total)
     for value, stride in zip(indices, strides, strict=True):
         term = e.ids[value]
         if stride != 1:

@@ -140,6 +140,19 @@ class SpirvModule:
             self.decorate(variable, Decoration.BuiltIn, which)
         return self._known[key]
 
+    def starts(self, count: int) -> tuple[int, int]:
+        """The push constants of a kernel: ``count`` unsigned integers. Type of a pointer to one, and the variable."""
+        number = self.type_of("i32")
+        block = self._once(("push", count), Op.TypeStruct, *[number] * count)
+        if ("pushed", count) not in self._known:
+            self.decorate(block, Decoration.Block)
+            for i in range(count):
+                self._decorations += encode(Op.MemberDecorate, block, i, Decoration.Offset, 4 * i)
+            variable = self._known["pushed", count] = self.fresh()
+            pointer = self.pointer(StorageClass.PushConstant, block)
+            self._globals += encode(Op.Variable, pointer, variable, StorageClass.PushConstant)
+        return self.pointer(StorageClass.PushConstant, number), self._known["pushed", count]
+
     def entry_point(
         self, name: str, interface: Sequence[int], size: tuple[int, int, int], variables: list[int], body: list[int]
     ) -> None:

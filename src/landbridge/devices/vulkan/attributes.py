@@ -50,7 +50,8 @@ def target_properties(device: LogicalDevice) -> dict[str, Any]:
         "local-memory-bytes": limits.maxComputeSharedMemorySize,
         "dedicated-local-memory": physical.device_type != "CPU",
         "subgroup-size": physical.subgroup_size,
-        "max-storage-buffers": limits.maxPerStageDescriptorStorageBuffers,
+        # A kernel has a push constant of four bytes for each.
+        "max-storage-buffers": min(limits.maxPerStageDescriptorStorageBuffers, limits.maxPushConstantsSize // 4),
         "push-constant-bytes": limits.maxPushConstantsSize,
         "fp16": "shaderFloat16" in device.features,
         "fp64": "shaderFloat64" in device.features,

@@ -18,11 +18,14 @@ from landbridge.errors import InputError, UseAfterFreeError
 
 @dataclass(frozen=True)
 class Dispatch:
-    """``grid`` workgroups of ``kernel``, one of ``places`` for each binding; a Step."""
+    """``grid`` workgroups of ``kernel``, one of ``places`` for each binding; a Step.
+
+    ``push`` None: the push constants are the element at which each place begins, counted from where a descriptor may.
+    """
 
     kernel: Kernel
     places: tuple[Place, ...]
-    push: bytes
+    push: bytes | None
     grid: Shape
 
     @property
@@ -34,8 +37,7 @@ class Dispatch:
 
     def moved(self, places: Sequence[Place]) -> Dispatch:
         """The same dispatch over other places."""
-        for place in places:
-            _check_place(self.kernel, place)
+        _check_places(self.kernel, places, starts=self.push is None)
         return Dispatch(self.kernel, tuple(places), self.push, self.grid)
 
     def encode(self, device: LogicalDevice, commands: int) -> Callable[[], None] | None:
@@ -47,18 +49,27 @@ class Dispatch:
             self._write(descriptors)
             bound = handles(descriptors)
             calls.vkCmdBindDescriptorSets(commands, flags.BIND_POINT_COMPUTE, kernel.layout, 0, 1, bound, 0, None)
-        if self.push:
-            calls.vkCmdPushConstants(commands, kernel.layout, flags.SHADER_STAGE_COMPUTE, 0, len(self.push), self.push)
+        push = self._starts() if self.push is None else self.push
+        if push:
+            calls.vkCmdPushConstants(commands, kernel.layout, flags.SHADER_STAGE_COMPUTE, 0, len(push), push)
         calls.vkCmdDispatch(commands, *self.grid)
         return lambda: kernel.give_set(descriptors)
 
+    def _starts(self) -> bytes:
+        entry = self.kernel.entry
+        alignment = self.kernel.device.physical.limits.minStorageBufferOffsetAlignment
+        pairs = zip(self.places, entry.strides, strict=True)
+        return _packed(entry.name, entry, [place.offset % alignment // stride for place, stride in pairs])
+
     def _write(self, descriptors: int) -> None:
         device = self.kernel.device
-        most = device.physical.limits.maxStorageBufferRange
+        limits = device.physical.limits
+        most, alignment = limits.maxStorageBufferRange, limits.minStorageBufferOffsetAlignment
         writes = []
         for binding, place in zip(self.kernel.entry.bindings, self.places, strict=True):
-            reach = min(place.memory.bound_bytes - place.offset, most)
-            info = structs_work.VkDescriptorBufferInfo(place.memory.buffer, place.offset, reach)
+            start = place.offset // alignment * alignment
+            reach = min(place.memory.bound_bytes - start, most)
+            info = structs_work.VkDescriptorBufferInfo(place.memory.buffer, start, reach)
             writes.append(
                 structs_work.VkWriteDescriptorSet(
                     dstSet=descriptors,
@@ -81,7 +92,8 @@ def dispatch(
     """
     entry, limits = kernel.entry, kernel.device.physical.limits
     what = f"kernel {entry.name!r} on {kernel.device.name}"
-    if len(places) != len(entry.bindings) or len(numbers) != len(entry.push):
+    starts = not numbers and entry.can_take_starts
+    if len(places) != len(entry.bindings) or (len(numbers) != len(entry.push) and not starts):
         raise InputError(
             f"{what} takes {len(entry.bindings)} buffers and {len(entry.push)} numbers; {len(places)} and "
             f"{len(numbers)} were given"
@@ -91,23 +103,25 @@ def dispatch(
     most = tuple(limits.maxComputeWorkGroupCount)
     if len(grid) != 3 or min(grid) < 1 or any(asked > legal for asked, legal in zip(grid, most, strict=False)):
         raise InputError(f"{what}: a grid of {tuple(grid)}; legal: three numbers from 1 to {most}")
-    for place in places:
-        _check_place(kernel, place)
-    return Dispatch(kernel, tuple(places), _packed(what, entry, numbers), (grid[0], grid[1], grid[2]))
+    _check_places(kernel, places, starts=starts)
+    push = None if starts else _packed(what, entry, numbers)
+    return Dispatch(kernel, tuple(places), push, (grid[0], grid[1], grid[2]))
 
 
-def _check_place(kernel: Kernel, place: Place) -> None:
-    memory, alignment = place.memory, kernel.device.physical.limits.minStorageBufferOffsetAlignment
+def _check_places(kernel: Kernel, places: Sequence[Place], *, starts: bool) -> None:
     what = f"kernel {kernel.entry.name!r} on {kernel.device.name}"
-    if memory.device is not kernel.device:
-        raise InputError(f"{what} was given memory of {memory.device.name}; import it, or copy it there")
-    if memory.freed:
-        raise UseAfterFreeError(f"{what} was given a space that was freed; allocate another one")
-    if place.offset % alignment or not 0 <= place.offset < max(memory.nbytes, 1):
-        raise InputError(
-            f"{what} was given a space of {memory.nbytes} bytes from byte {place.offset}; legal: a multiple of "
-            f"{alignment} inside it (minStorageBufferOffsetAlignment)"
-        )
+    alignment = kernel.device.physical.limits.minStorageBufferOffsetAlignment
+    for place, stride in zip(places, kernel.entry.strides, strict=True):
+        memory, step = place.memory, stride if starts else alignment
+        if memory.device is not kernel.device:
+            raise InputError(f"{what} was given memory of {memory.device.name}; import it, or copy it there")
+        if memory.freed:
+            raise UseAfterFreeError(f"{what} was given a space that was freed; allocate another one")
+        if place.offset % step or not 0 <= place.offset < max(memory.nbytes, 1):
+            raise InputError(
+                f"{what} was given a space of {memory.nbytes} bytes from byte {place.offset}; legal: a multiple of "
+                f"{step} inside it ({'its elements' if starts else 'minStorageBufferOffsetAlignment'})"
+            )
 
 
 def _packed(what: str, entry: EntryPoint, numbers: Sequence[int | float]) -> bytes:

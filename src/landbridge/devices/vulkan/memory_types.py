@@ -76,7 +76,8 @@ def memory_kinds(
 ) -> dict[str, MemoryKind]:
     """The MemoryKind of each scope of device ``index``, whose DLPack type is ``dlpack``.
 
-    Capacities are heap sizes. Only what the host sees can be imported.
+    Capacities are heap sizes. Only what the host sees can be imported. Kernels begin at any element: what bindings are
+    aligned to is made up for by push constants.
     """
     return {scope: _kind(scope, memory, limits, (dlpack, index)) for scope, memory in found.items()}
 
@@ -118,7 +119,6 @@ def _kind(scope: str, memory: MemoryType, limits: MemoryLimits, dlpack: tuple[in
         cached=memory.has(_CACHED) or not seen,
         pinned=True,
         alignment=alignment,
-        offset_alignment=limits.binding_alignment,
         size_multiple=1 if coherent or not seen else limits.atom,
         coherence_granule=1 if coherent else limits.atom,
         max_bytes=min(limits.max_allocation, memory.heap_bytes),

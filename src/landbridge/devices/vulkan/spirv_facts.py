@@ -28,15 +28,21 @@ Shape = tuple[int, int, int]
 class EntryPoint:
     """One kernel. ``bindings`` are numbers in descriptor set 0 in order, ``written`` those it may write.
 
-    ``push`` has the byte offset and the ``struct`` format of each push constant, ``local_size`` the invocations of a
-    workgroup.
+    ``strides`` are the bytes of an element of each, 1 where it is no plain array. ``push`` has the byte offset and the
+    ``struct`` format of each push constant, ``local_size`` the invocations of a workgroup.
     """
 
     name: str
     local_size: Shape
     bindings: tuple[int, ...]
+    strides: tuple[int, ...]
     written: frozenset[int]
     push: tuple[tuple[int, str], ...]
+
+    @property
+    def can_take_starts(self) -> bool:
+        """Whether it has one unsigned push constant for each buffer, which may say where that begins."""
+        return bool(self.push) and [form for _, form in self.push] == ["<I"] * len(self.bindings)
 
     @property
     def push_bytes(self) -> int:
@@ -98,6 +104,7 @@ def facts_of(words: Sequence[int]) -> ModuleFacts:
 
 def _entry_point(r: _Reading, function: int, name: str, interface: Sequence[int]) -> EntryPoint:
     bindings: dict[int, bool] = {}
+    strides: dict[int, int] = {}
     push: tuple[tuple[int, str], ...] = ()
     for variable in interface:
         if variable not in r.variables:
@@ -105,13 +112,17 @@ def _entry_point(r: _Reading, function: int, name: str, interface: Sequence[int]
         pointer, storage = r.variables[variable]
         pointee = r.types.get(pointer, (0, (0, 0, 0)))[1][2]
         if storage == StorageClass.StorageBuffer:
-            bindings[_binding(r, variable, name)] = not _is_read_only(r, variable, pointee)
+            binding = _binding(r, variable, name)
+            bindings[binding] = not _is_read_only(r, variable, pointee)
+            strides[binding] = _stride(r, pointee)
         elif storage == StorageClass.PushConstant:
             push = _push_constants(r, pointee, name)
         elif storage in (StorageClass.Uniform, StorageClass.UniformConstant):
             raise ValueError(f"entry point {name!r} uses %{variable}, which is no storage buffer")
     written = frozenset(number for number, writes in bindings.items() if writes)
-    return EntryPoint(name, _local_size(r, function, name), tuple(sorted(bindings)), written, push)
+    numbers = tuple(sorted(bindings))
+    sizes = tuple(strides[number] for number in numbers)
+    return EntryPoint(name, _local_size(r, function, name), numbers, sizes, written, push)
 
 
 def _binding(r: _Reading, variable: int, name: str) -> int:
@@ -120,6 +131,12 @@ def _binding(r: _Reading, variable: int, name: str) -> int:
     if not binding or not chosen or chosen[0] != 0:
         raise ValueError(f"entry point {name!r} uses %{variable}, which is not bound in descriptor set 0")
     return binding[0]
+
+
+def _stride(r: _Reading, block: int) -> int:
+    members = r.types.get(block, (0, (0,)))[1][1:]
+    stated = r.decorations.get((members[0], Decoration.ArrayStride)) if len(members) == 1 else None
+    return stated[0] if stated else 1
 
 
 def _is_read_only(r: _Reading, variable: int, block: int) -> bool:

@@ -30,9 +30,39 @@ def supports(prim: func.FuncOp, target: Target) -> str | None:
     taken = len(prim.function_type.inputs.data)
     if taken > limits.buffers:
         return f"it takes {taken} buffers; a kernel of target {target.kind!r} takes at most {limits.buffers}"
+    if not limits.double_math and (name := _double_function(prim)) is not None:
+        return f"it uses {name} of f64; target {target.kind!r} has exp, log and pow of f64 alone"
     for element in _elements(prim):
         if (missing := _missing(element, limits)) is not None:
             return f"it uses {element}; target {target.kind!r} states {missing}"
+    return None
+
+
+#: Functions of f64 that every target which computes in f64 has: rounding, roots and what follows from arithmetic.
+_EVERYWHERE = frozenset(
+    f"math.{name}"
+    for name in (
+        "absf",
+        "ceil",
+        "copysign",
+        "exp",
+        "floor",
+        "fma",
+        "log",
+        "powf",
+        "round",
+        "roundeven",
+        "rsqrt",
+        "sqrt",
+    )
+) | {"math.trunc"}
+
+
+def _double_function(prim: func.FuncOp) -> str | None:
+    """A function of f64 that not every target has."""
+    for op in prim.body.walk():
+        if op.name.startswith("math.") and op.name not in _EVERYWHERE and isinstance(op.results[0].type, Float64Type):
+            return op.name
     return None
 
 
