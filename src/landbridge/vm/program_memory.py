@@ -90,8 +90,8 @@ class ProgramMemory:
 
     def _is_for_kernels(self, vdevice: int) -> bool:
         """Whether the code of ``vdevice`` is kernels of a device, which take memory of that device alone."""
-        image = self._executable.modules[self._executable.vdevices[vdevice].target].image
-        return isinstance(image, DeviceImage)
+        number, modules = self._executable.vdevices[vdevice].target, self._executable.modules
+        return 0 <= number < len(modules) and isinstance(modules[number].image, DeviceImage)
 
     def _imported(self, constant: Tensor, home: Home) -> Tensor | None:
         """``constant`` where the file is mapped, for a device that can use it there; None where it cannot."""

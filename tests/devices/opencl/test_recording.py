@@ -75,6 +75,19 @@ def test_arguments_are_rebound_and_stay_so(device: Device, module: object, way: 
     assert not back(r.c).any()
 
 
+def test_replays_that_follow_at_once(device: Device, module: object, way: str) -> None:
+    """A command buffer may be queued only once at a time; the runtime must not fail where the driver is slower."""
+    api, x = device.api, filled(device, np.ones(1 << 16))
+    api.begin_record(device.index, None)
+    for factor in (2.0, 0.5, 2.0):
+        api.launch(module, "scale", (1 << 10, 1, 1), (64, 1, 1), (region(x), factor, 1 << 16), None)
+    recording = api.end_record(device.index, None)
+    for _ in range(20):
+        last = api.replay(recording, {}, None)
+    last.synchronize()
+    assert (back(x) == 2**20).all()
+
+
 def test_a_stream_that_records_leaves_the_others_alone(device: Device, module: object) -> None:
     api, x = device.api, filled(device, np.ones(64))
     stream = api.create_stream(device.index)

@@ -93,7 +93,7 @@ class CommandBuffers:
     ) -> cl.Event | None:
         """Queue ``launches``, whose kernels have their arguments, where their ``key`` was seen on ``queue`` before.
 
-        A command buffer is made when a key comes again, not at its first time: None then.
+        A command buffer is made when a key comes again, not at its first time: None then, and while it is queued.
         """
         key = (queue.key, *key)
         if key not in self._made and key not in self._seen:
@@ -117,6 +117,7 @@ class _CommandBuffer:
         self._api = api
         self.values = values
         self._launches = tuple(launches)
+        self._last: cl.Event | None = None
         with driver_call("a command buffer"):
             self._handle = api.create(queue.cl)
         self._release = weakref.finalize(self, api.call, "clReleaseCommandBufferKHR", self._handle)
@@ -133,7 +134,11 @@ class _CommandBuffer:
             before = (1, (c_uint32 * 1)(sync.value))
         api.call("clFinalizeCommandBufferKHR", self._handle)
 
-    def enqueue(self, queue: Queue) -> cl.Event:
+    def enqueue(self, queue: Queue) -> cl.Event | None:
+        """Queue it; None while it is queued already, which drivers need not allow twice."""
+        if self._last is not None and self._last.command_execution_status != cl.command_execution_status.COMPLETE:
+            return None
         event, queues = c_void_p(), (c_void_p * 1)(queue.cl.int_ptr)
         self._api.call("clEnqueueCommandBufferKHR", 1, queues, self._handle, 0, None, ctypes.byref(event))
-        return cl.Event.from_int_ptr(event.value or 0, retain=False)
+        self._last = cl.Event.from_int_ptr(event.value or 0, retain=False)
+        return self._last
