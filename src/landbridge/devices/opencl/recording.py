@@ -123,7 +123,7 @@ class Recording:
             return queue.submitted(event.event, blocks, (*self._values, event.keep))
 
     def _replay_recorded(self, queue: Queue, blocks: tuple[copies.Block, ...]) -> QueueEvent | None:
-        """As one command buffer; None where the driver has none, regions are seen for the first time, or it is queued."""
+        """As a command buffer; None where the driver has none, for regions that are new, and while it is queued."""
         buffers = self._buffers
         if buffers is None:
             return None
