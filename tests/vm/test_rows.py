@@ -196,6 +196,14 @@ STORAGE = AllocStorage(2, 14 * 48, 1, 64, (14, 12), "float32")
             (STORAGE, AllocTensor(3, 2, 0, SHAPE, "float32", "a", (2,)), HostCall("test.rows", (3, 1), {})),
             r"host builtin 'test\.rows' uses tensor 'a', which lies in rows",
         ),
+        (
+            (
+                AllocStorage(2, 14 * 48, 1, 64, (14, 48), "uint8"),
+                AllocTensor(3, 2, 1, SHAPE, "float32", "a", (2,)),
+                ToVDevice(0, 3),
+            ),
+            "cannot start at byte 1 of its rows; give a multiple of 4",
+        ),
         ((LoadConstant(2, "w", 1, ()),), "constant 'w': .* say which axes make each"),
     ],
 )

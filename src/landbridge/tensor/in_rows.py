@@ -29,7 +29,8 @@ def tensor_in_rows(
 
 
 def row_table(tensor: Tensor) -> tuple[int, ...]:
-    """The host address of each row of ``tensor``, in order: what a kernel of the host takes for it.
+    """The host address of each row of ``tensor``, in order: what a kernel of the host takes for it. None of one without
+    elements.
 
     Good for as long as the storage lives. Raises HostViewError where the host cannot address the rows.
     """
@@ -38,5 +39,5 @@ def row_table(tensor: Tensor) -> tuple[int, ...]:
     if not isinstance(space, NdSpace):
         raise InputError(f"{tensor!r} is in flat memory and has no rows; its address is data_address")
     first, byte = divmod(tensor.byte_offset, stride_of(space))
-    count = physical_shape(tensor.shape, tensor.axis_separators)[0]
+    count = physical_shape(tensor.shape, tensor.axis_separators)[0] if tensor.size else 0
     return tuple(row_address(storage, first + row) + byte for row in range(count))

@@ -270,7 +270,7 @@ class _Binder:
         key = (id(block), place.offset, place.shape, place.axis_separators)
         if key not in self._tables:
             self._tables[key] = self._first_argument + len(self._arguments)
-            self._arguments += block.table(place.offset, place.shape, place.axis_separators)
+            self._arguments += block.table(place.offset, place.shape, place.dtype, place.axis_separators)
         return self._tables[key]
 
 

@@ -7,11 +7,10 @@ from math import prod
 
 from landbridge.device.space import NdSpace
 from landbridge.dtypes import dtype as dtype_facts
-from landbridge.errors import BindError
-from landbridge.memory.rows import row_address
+from landbridge.errors import BindError, InputError
 from landbridge.physical_shape import physical_shape, row_bytes, row_strides
 from landbridge.tensor import Tensor
-from landbridge.tensor.in_rows import tensor_in_rows
+from landbridge.tensor.in_rows import row_table, tensor_in_rows
 
 
 @dataclass(frozen=True)
@@ -42,22 +41,25 @@ class RowBlock:
         """Bytes of all rows."""
         return self.rows * self.row_bytes
 
-    def table(self, offset: int, shape: tuple[int, ...], axis_separators: tuple[int, ...]) -> tuple[int, ...]:
+    def table(
+        self, offset: int, shape: tuple[int, ...], dtype: str, axis_separators: tuple[int, ...]
+    ) -> tuple[int, ...]:
         """The host addresses of the rows of a tensor from byte ``offset`` on; none where it has no elements."""
-        rows = physical_shape(shape, axis_separators)[0] if prod(shape) else 0
-        first, byte = divmod(offset, self.row_bytes or 1)
-        storage = self.tensor.storage
-        if isinstance(storage.live_region.space, NdSpace):
-            return tuple(row_address(storage, row) + byte for row in range(first, first + rows))
+        if isinstance(self.tensor.storage.live_region.space, NdSpace):
+            return row_table(self.part(offset, shape, dtype, axis_separators))
         start = self.tensor.data_address + offset
+        rows = physical_shape(shape, axis_separators)[0] if prod(shape) else 0
         return tuple(start + row * self.row_bytes for row in range(rows))
 
     def part(self, offset: int, shape: tuple[int, ...], dtype: str, axis_separators: tuple[int, ...]) -> Tensor:
-        """The Tensor from byte ``offset`` on."""
+        """The Tensor from byte ``offset`` on; raises BindError where rows cannot hold such a one."""
         row, byte = divmod(offset, self.row_bytes or 1)
         storage, itemsize = self.tensor.storage, dtype_facts(dtype).itemsize
         if isinstance(storage.live_region.space, NdSpace):
-            return tensor_in_rows(storage, dtype, shape, axis_separators, row, byte)
+            try:
+                return tensor_in_rows(storage, dtype, shape, axis_separators, row, byte)
+            except InputError as error:
+                raise BindError(f"the program does not fit its rows: {error}; compile the model again") from error
         if self.row_bytes % itemsize:
             raise BindError(
                 f"rows of {self.row_bytes} bytes hold no {dtype} of {itemsize} bytes; compile the model again"
