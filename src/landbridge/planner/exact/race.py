@@ -29,6 +29,14 @@ def race(
     return None
 
 
+def luby(n: int) -> int:
+    """Term n >= 1 of 1 1 2 1 1 2 4 1 1 2 ...: restart lengths within a constant factor of the best for any search
+    (Luby, Sinclair, Zuckerman, "Optimal speedup of Las Vegas algorithms", 1993)."""
+    while (n + 1) & n:
+        n -= (1 << (n.bit_length() - 1)) - 1
+    return (n + 1) >> 1
+
+
 def _first(racers: Sequence[Racer], turns: Sequence[Future[int]], deadline: float) -> tuple[Racer, int] | None:
     try:
         for racer, turn in zip(racers, turns, strict=False):

@@ -12,7 +12,7 @@ from landbridge.planner.exact import kernel
 from landbridge.planner.exact.compiled import Search, compiled_search
 from landbridge.planner.exact.instance import scaled
 from landbridge.planner.exact.orders import ORDERS, ranks
-from landbridge.planner.exact.race import race
+from landbridge.planner.exact.race import luby, race
 from landbridge.planner.exact.racer import Racer
 from landbridge.planner.greedy import peak
 
@@ -20,6 +20,9 @@ from landbridge.planner.greedy import peak
 COMPILED_FROM = 2.0
 #: Share of the time for plans at the bound; most that exist are found in a small part of it.
 _AT_BOUND = 0.4
+#: Nodes of the shortest search, times the buffers: a plan takes one node a buffer or little more once the weights
+#: say which sections are hard, and it is restarts that teach them.
+_NODES = 4
 #: Pairs of buffers alive together above which the search's own memory (some 24 bytes a pair) is not spent.
 _MOST_CONFLICTS = 4_000_000
 
@@ -36,10 +39,10 @@ def tighten(
 ) -> tuple[list[int], int]:
     """Offsets with a peak no higher than that of ``offsets``, and a lower bound no lower than ``bound`` bytes.
 
-    At most `_AT_BOUND` of the time goes into plans at the bound, with doubled node limits again and again; the
-    rest into sweeps over the targets above it. A peak that equals the bound returned is optimal. A peak of
-    ``goal`` bytes is good enough, even above the bound. Equal input takes equal steps; how many of them fit
-    before ``deadline`` (``time.perf_counter`` seconds) depends on the machine. ``compiled`` None means: where
+    At most `_AT_BOUND` of the time goes into plans at the bound; the rest into sweeps over the targets above it,
+    each with twice the effort of the last. A peak that equals the bound returned is optimal. A peak of ``goal``
+    bytes is good enough, even above the bound. Equal input takes equal steps; how many of them fit before
+    ``deadline`` (``time.perf_counter`` seconds) depends on the machine. ``compiled`` None means: where
     `COMPILED_FROM` seconds are left, and numba is installed.
     """
     now = time.perf_counter()
@@ -50,16 +53,16 @@ def tighten(
         compiled = deadline - now >= COMPILED_FROM
     search = compiled_search() if compiled else None
     at_bound = hunt.racers(search)
-    limit = hunt.first_limit
     half_time = now + (deadline - now) * _AT_BOUND
+    restart = 1
     while hunt.open(half_time):
-        hunt.decide(at_bound, hunt.least(), limit, half_time)
-        limit *= 2
+        hunt.decide(at_bound, hunt.least(), restart, half_time)
+        restart += 1
     between = hunt.racers(search)
-    limit = hunt.first_limit
+    effort = 1
     while hunt.open(deadline):
-        hunt.sweep(between, capacity, limit, deadline)
-        limit *= 2
+        hunt.sweep(between, capacity, effort, deadline)
+        effort *= 2
     return hunt.offsets, hunt.bound
 
 
@@ -82,7 +85,7 @@ class _Hunt:
         self.peak = peak(buffers, self.offsets)
         self.bound = bound
         self._goal = goal
-        self.first_limit = 2 * len(self._problem.members)
+        self._nodes = _NODES * len(self._problem.members)
 
     def racers(self, search: Search | None) -> list[Racer]:
         if search is None:  # interpreted, a second thread would only wait for the first
@@ -97,7 +100,7 @@ class _Hunt:
         """The lowest peak worth a search, rounded down to one that can be."""
         return max(self.bound, self._goal // self._step * self._step)
 
-    def decide(self, racers: Sequence[Racer], target: int, limit: int, deadline: float) -> bool:
+    def decide(self, racers: Sequence[Racer], target: int, restart: int, deadline: float) -> bool:
         """Whether a plan within ``target`` bytes was found; keeps it, or the bound that a refutation gives."""
         problem, latest = self._problem, []
         for i in problem.members:
@@ -105,7 +108,7 @@ class _Hunt:
             latest.append((target - b.size if b.offset is None else b.offset) // problem.unit)
         for racer in racers:
             racer.aim(-(-target // problem.unit), latest)
-        decided = race(racers, self._ranks, limit, deadline)
+        decided = race(racers, self._ranks, luby(restart) * self._nodes, deadline)
         if decided is None:
             return False
         winner, answer = decided
@@ -117,10 +120,11 @@ class _Hunt:
         self.peak = peak(self._buffers, self.offsets)
         return True
 
-    def sweep(self, racers: Sequence[Racer], capacity: int | None, limit: int, deadline: float) -> None:
+    def sweep(self, racers: Sequence[Racer], capacity: int | None, effort: int, deadline: float) -> None:
         """First ``capacity`` when no plan meets it yet, then halves of what is left below the best peak.
 
-        A target that was neither reached nor refuted is given up, with all below it, until the next sweep.
+        A target neither reached nor refuted in ``effort`` restarts is given up, with all below it, until the next
+        sweep.
         """
         failed = self.least()
         while failed < self.peak and self.open(deadline):
@@ -128,5 +132,5 @@ class _Hunt:
                 target = capacity // self._step * self._step
             else:
                 target = max(failed, (failed + self.peak - self._step) // (2 * self._step) * self._step)
-            if not self.decide(racers, target, limit, deadline):
+            if not any(self.decide(racers, target, 1 + restart, deadline) for restart in range(effort)):
                 failed = max(self.least(), target + self._step)
