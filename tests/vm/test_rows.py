@@ -83,7 +83,7 @@ def image() -> CodeImage:
     return CodeImage("x86_64", linked.code, linked.symbols, linked.imports, linked.relocations, ("sse2",))
 
 
-def program(instructions: tuple[Instruction, ...] | None = None, scope: str = TABLE, on: str = "") -> Executable:
+def program(instructions: tuple[Instruction, ...] | None = None, scope: str = TABLE) -> Executable:
     """``y = x + x + w``, all of it in rows of one storage of vdevice ``scratch``, which end before the rows do."""
     if instructions is None:
         instructions = (
@@ -98,7 +98,7 @@ def program(instructions: tuple[Instruction, ...] | None = None, scope: str = TA
         )
     made = executable({"x": SHAPE}, {"y": SHAPE}, instructions, {"w": weights()}, image())
     vdevices = (VDevice("main", 0), VDevice("scratch", 0, scope))
-    return replace(made, vdevices=vdevices, metadata={**made.metadata, **({"on_mismatch": on} if on else {})})
+    return replace(made, vdevices=vdevices)
 
 
 def weights() -> np.ndarray:
@@ -154,6 +154,22 @@ def test_textures_are_out_of_reach_of_kernels() -> None:
     tensor = AllocTensor(3, 2, 0, (6, 2, 4), "float32", "a", (1, 2))
     with pytest.raises(BindError, match=r"'add_rows' uses tensor 'a' .*cannot use in place"):
         session(program((storage, tensor, Call(0, "add_rows", (3, 3, 3), 6)), scope=TEXTURE))
+
+
+def test_rows_of_the_host_stand_in_for_a_texture() -> None:
+    """With on_mismatch="copy": code cannot reach textures, and the program runs all the same."""
+    storage = AllocStorage(2, 12 * 80, 1, 64, (12, 5, 4), "float32")
+    parts = [AllocTensor(3 + i, 2, 480 * i, (6, 5, 4), "float32", "ab"[i], (1, 2)) for i in range(2)]
+    calls = Call(0, "add_rows", (3, 3, 4), 6)
+    steps = (storage, *parts, ToVDevice(0, 3, "x"), ToVDevice(0, 4, "x"), calls, ToVDevice(4, 1, "y"))
+    made = executable({"x": (6, 5, 4)}, {"y": (6, 5, 4)}, steps, {}, image())
+    vdevices = (VDevice("main", 0), VDevice("scratch", 0, TEXTURE))
+    copying = replace(made, vdevices=vdevices, metadata={**made.metadata, "on_mismatch": "copy"})
+    x = np.random.default_rng(3).random((6, 5, 4), np.float32)
+    (y,) = session(copying)(x)
+    expected = x.reshape(6, 20).copy()
+    expected[:, :10] *= 2  # what the kernel adds of each row
+    np.testing.assert_array_equal(np.asarray(y), expected.reshape(6, 5, 4))
 
 
 def test_the_file_keeps_rows(tmp_path) -> None:
