@@ -13,7 +13,7 @@ from landbridge.tensor import Tensor
 from landbridge.vm.block import Block, RowBlock
 from landbridge.vm.builtins import find_builtin
 from landbridge.vm.code_image import LoadedImage
-from landbridge.vm.device_kernels import LoadedKernels
+from landbridge.vm.device_kernels import LoadedKernels, ModuleKernels
 from landbridge.vm.kernel_buffers import KernelBuffers
 from landbridge.vm.kernel_step import BoundBuffer, Buffer, KernelStep
 from landbridge.vm.program import (
@@ -35,7 +35,7 @@ _WORTH_SHARING_BYTES = 1 << 15
 
 
 def bind_function(
-    function: Function, vdevices: Sequence[VDevice], images: Sequence[LoadedImage | LoadedKernels], memory: Memory
+    function: Function, vdevices: Sequence[VDevice], images: Sequence[LoadedImage | ModuleKernels], memory: Memory
 ) -> Program:
     """The Program of ``function``; raises BindError where its instructions do not fit each other or ``images``."""
     return _Binder(function, vdevices, images, memory).program(function.instructions)
@@ -46,13 +46,13 @@ class _Binder:
         self,
         function: Function,
         vdevices: Sequence[VDevice],
-        images: Sequence[LoadedImage | LoadedKernels],
+        images: Sequence[LoadedImage | ModuleKernels],
         memory: Memory,
     ) -> None:
         self._images, self._memory = images, memory
-        self._on_devices = frozenset(n for n, image in enumerate(images) if isinstance(image, LoadedKernels))
+        self._on_devices = frozenset(n for n, image in enumerate(images) if isinstance(image, ModuleKernels))
         self._outputs = range(len(function.inputs), len(function.inputs) + len(function.outputs))
-        self._buffers = KernelBuffers(vdevices, memory)
+        self._buffers = KernelBuffers(memory)
         self._registers = Registers(function, vdevices, memory)
         self._records: list[int] = []
         self._arguments: list[int] = []
@@ -127,8 +127,8 @@ class _Binder:
         if not 0 <= call.module < len(self._images):
             raise BindError(f"call of {call.function!r} in module {call.module} of {len(self._images)}")
         image = self._images[call.module]
-        if isinstance(image, LoadedKernels):
-            raise BindError(f"call of {call.function!r}, a kernel of {image.device}, among native instructions")
+        if isinstance(image, ModuleKernels):
+            raise BindError(f"call of {call.function!r}, a kernel of a device, among native instructions")
         address = image.address(call.function)
         first = len(self._records)
         user = f"call {call.name or call.function!r}"
@@ -155,14 +155,15 @@ class _Binder:
 
     def _launch(self, call: ins.Call, steps: list[Step]) -> None:
         """Append the launches of a call whose kernels a device runs; neighbours on one device join in one step."""
-        kernels = self._images[call.module]
-        assert isinstance(kernels, LoadedKernels)
+        module = self._images[call.module]
+        assert isinstance(module, ModuleKernels)
+        kernels = module.on(self._memory.home(call.vdevice).device)
         user = f"call {call.name or call.function!r}"
         sequence = kernels.image.functions.get(call.function)
         if sequence is None or sequence.operands != len(call.args):
             raise BindError(f"{user} does not fit the kernels of its module; compile the model again")
         operands = [self._buffer(self._registers[register], kernels, user) for register in call.args]
-        scratch = [self._buffers.scratch(kernels, call.module, number) for number in range(len(sequence.scratch))]
+        scratch = [self._buffers.scratch(kernels, call.vdevice, number) for number in range(len(sequence.scratch))]
         match steps:
             case [*_, KernelStep(device=device) as step] if device == kernels.device:
                 pass

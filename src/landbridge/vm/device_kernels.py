@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 
 from landbridge.device.attr import DeviceAttr
 from landbridge.device.device import Device
@@ -18,6 +19,22 @@ class LoadedKernels:
 
     def __init__(self, image: DeviceImage, device: Device, module: object) -> None:
         self.image, self.device, self.module = image, device, module
+
+
+class ModuleKernels:
+    """The kernels of one module, on each device that its vdevices are bound to."""
+
+    __slots__ = ("_on",)
+
+    def __init__(self, loaded: Sequence[LoadedKernels]) -> None:
+        self._on = {kernels.device: kernels for kernels in loaded}
+
+    def on(self, device: Device) -> LoadedKernels:
+        """The kernels that ``device`` runs; raises BindError for a device that no vdevice of the module is bound to."""
+        if device in self._on:
+            return self._on[device]
+        known = ", ".join(map(str, self._on)) or "no device"
+        raise BindError(f"a call of kernels on {device}, and they are on {known}; compile the model again")
 
 
 _loaded: weakref.WeakValueDictionary[tuple[int, Device], LoadedKernels] = weakref.WeakValueDictionary()

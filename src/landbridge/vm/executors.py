@@ -7,11 +7,10 @@ from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from landbridge.errors import BindError
 from landbridge.executable.executable import CodeImage, Executable
 from landbridge.vm.bind import bind_function
 from landbridge.vm.code_image import LoadedImage, load_image
-from landbridge.vm.device_kernels import LoadedKernels, load_kernels
+from landbridge.vm.device_kernels import ModuleKernels, load_kernels
 from landbridge.vm.home import ON_MISMATCH, Home
 from landbridge.vm.interpreter import BoundTo, RunNative, run_steps
 from landbridge.vm.kernel_step import KernelStep
@@ -24,29 +23,24 @@ Execute = Callable[[], object]
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 
 
-def load_modules(executable: Executable, homes: Sequence[Home]) -> list[LoadedImage | LoadedKernels]:
-    """The code of each module, for this CPU or on the device that its vdevices are bound to.
+def load_modules(executable: Executable, homes: Sequence[Home]) -> list[LoadedImage | ModuleKernels]:
+    """The code of each module, for this CPU or on the devices that its vdevices are bound to.
 
-    Raises BindError for kernels whose vdevices are on several devices, or on one that runs none.
+    Raises BindError for kernels whose vdevices are on a device that runs none.
     """
-    loaded: list[LoadedImage | LoadedKernels] = []
+    loaded: list[LoadedImage | ModuleKernels] = []
     for number, module in enumerate(executable.modules):
         if isinstance(module.image, CodeImage):
             loaded.append(load_image(module.image))
             continue
         places = zip(executable.vdevices, homes, strict=True)
-        bound = {str(home.device): home.device for place, home in places if place.target == number}
-        if len(bound) != 1:
-            raise BindError(
-                f"the kernels in {module.image.format} belong to vdevices on {', '.join(bound) or 'no device'}; bind "
-                "them to one"
-            )
-        loaded += [load_kernels(module.image, device) for device in bound.values()]
+        devices = dict.fromkeys(home.device for place, home in places if place.target == number)
+        loaded.append(ModuleKernels([load_kernels(module.image, device) for device in devices]))
     return loaded
 
 
 def bind_program(
-    executable: Executable, images: Sequence[LoadedImage | LoadedKernels], memory: ProgramMemory
+    executable: Executable, images: Sequence[LoadedImage | ModuleKernels], memory: ProgramMemory
 ) -> Program:
     """The Program; where it may copy, memory that code cannot use in place is taken from the host instead."""
     while True:

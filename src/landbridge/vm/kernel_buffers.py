@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
 from landbridge.device.space import HostPointer, Region
 from landbridge.errors import BindError, ZeroCopyError
-from landbridge.executable.executable import VDevice
 from landbridge.executable.instructions import AllocStorage
+from landbridge.memory.imports import import_tensor
 from landbridge.memory.storage import Storage, import_memory
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.vm.block import Block, RowBlock
@@ -27,8 +26,8 @@ class Memory(Protocol):
 class KernelBuffers:
     """The buffers of one program, kept for as long as it lives. Calls run one after another and share their scratch."""
 
-    def __init__(self, vdevices: Sequence[VDevice], memory: Memory) -> None:
-        self._vdevices, self._memory = vdevices, memory
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
         self._scratch: dict[tuple[int, int], OwnBuffer] = {}
         self._imports: dict[tuple[LoadedKernels, int], Storage] = {}
         #: What regions in use stand on.
@@ -50,8 +49,11 @@ class KernelBuffers:
         storage = self._imports.get(key)
         if storage is None:
             try:
-                source = HostPointer(block.address, block.nbytes)
-                storage = import_memory(kernels.device, source, "rw", owner=block)
+                if block.tensor is not None:  # its allocation may be wider, as drivers that import pages need
+                    storage = import_tensor(block.tensor, kernels.device).storage
+                else:
+                    source = HostPointer(block.address, block.nbytes)
+                    storage = import_memory(kernels.device, source, "rw", owner=block)
             except ZeroCopyError as error:
                 raise BindError(
                     f"{what}: the program was compiled for memory that host and device share, and {error}"
@@ -64,16 +66,16 @@ class KernelBuffers:
             shared=not storage.kind.coherent,
         )
 
-    def scratch(self, kernels: LoadedKernels, module: int, number: int) -> OwnBuffer:
-        """The scratch buffer ``number`` of calls of ``module``: as large as any of its functions needs."""
-        found = self._scratch.get((module, number))
+    def scratch(self, kernels: LoadedKernels, vdevice: int, number: int) -> OwnBuffer:
+        """The scratch buffer ``number`` of calls on ``vdevice``: as large as any function of its module needs."""
+        found = self._scratch.get((vdevice, number))
         if found is None:
             sizes = [s.scratch[number] for s in kernels.image.functions.values() if number < len(s.scratch)]
-            block = self._memory.storage(AllocStorage(-1, max(sizes), self._place_of(module), 1))
+            block = self._memory.storage(AllocStorage(-1, max(sizes), vdevice, 1))
             if not isinstance(block, Block) or block.tensor is None:
                 raise BindError(f"scratch memory of kernels of {kernels.device} lies elsewhere; bind it one device")
             self.blocks.append(block)
-            found = self._scratch[module, number] = self.own(kernels, block, 0, block.nbytes, "scratch memory")
+            found = self._scratch[vdevice, number] = self.own(kernels, block, 0, block.nbytes, "scratch memory")
         return found
 
     def check_offset(self, kernels: LoadedKernels, offset: int, what: str) -> None:
@@ -84,10 +86,3 @@ class KernelBuffers:
                 f"{what} begins at byte {offset} of its memory; {kernels.device} takes multiples of {alignment}: "
                 "compile for Target.from_device of the device"
             )
-
-    def _place_of(self, module: int) -> int:
-        """A vdevice of ``module`` in flat memory."""
-        for number, vdevice in enumerate(self._vdevices):
-            if vdevice.target == module and self._memory.home(number).kind.ndim == 1:
-                return number
-        raise BindError(f"no vdevice of the program belongs to module {module}; compile the model again")
