@@ -6,18 +6,14 @@ and outputs bound by reference are used in place and kept alive while bound.
 
 from __future__ import annotations
 
-import os
-import threading
-import weakref
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from landbridge.device.device import Device
-from landbridge.errors import ForkedDeviceError, InputError, SessionBusyError
+from landbridge.errors import InputError
 from landbridge.executable.executable import Executable, TensorSpec
 from landbridge.memory import ledger
 from landbridge.memory.accesses import any_view_open, queued_accesses
@@ -26,10 +22,12 @@ from landbridge.memory.host_array import address_of_known
 from landbridge.tensor import Tensor
 from landbridge.vm.background import AsyncRun, Worker
 from landbridge.vm.bound_program import BoundProgram, read_only, session_name, slot_tensor
+from landbridge.vm.entry import Entry
 from landbridge.vm.home import bind_devices
 from landbridge.vm.planned_memory import PlannedMemory, planned_memory
 from landbridge.vm.slot import Slot
-from landbridge.vm.thread_pool import default_threads, is_exiting
+from landbridge.vm.slot_names import by_name_and_index, find_slot, unknown_slot
+from landbridge.vm.thread_pool import default_threads
 
 _ndarray = np.ndarray
 
@@ -56,13 +54,13 @@ class Session:
         threads = default_threads() if num_threads is None else num_threads
         if type(threads) is not int or threads < 1:
             raise InputError(f"num_threads is {num_threads!r}; legal: None, or a number from 1")
-        lock = threading.Lock()
-        self._acquire, self._release = lock.acquire, lock.release
+        self._entry = entry = Entry()
+        self._acquire, self._release, self._refuse = entry.lock.acquire, entry.lock.release, entry.refuse
         self._executable = executable
         homes = bind_devices(executable, device, devices, memory_cfg)
-        self._program = program = BoundProgram(executable, homes, threads, lock)
-        self._inputs = _by_name_and_index(program.inputs)
-        self._outputs = _by_name_and_index(program.outputs)
+        self._program = program = BoundProgram(executable, homes, threads, entry.lock)
+        self._inputs = by_name_and_index(program.inputs)
+        self._outputs = by_name_and_index(program.outputs)
         self._parameters = {slot.spec.name: slot for slot in program.parameters}
         # The runs' own view of the program, read on every call.
         self._execute, self._execute_call = program.execute, program.execute_call
@@ -71,10 +69,7 @@ class Session:
         self._written: tuple[Slot, ...] = program.outputs
         self._listed, self._has_states = program.listed, False
         self._complete = False
-        self._forked = False
         self._worker: Worker | None = None
-        self._pending: AsyncRun | None = None
-        _sessions.add(self)
 
     @property
     def executable(self) -> Executable:
@@ -114,7 +109,7 @@ class Session:
         if not self._acquire(False):
             self._refuse()
         try:
-            slot = _find("input", name, self._inputs)
+            slot = find_slot("input", name, self._inputs)
             self._program.copy_in(slot, value, "set_input")
         finally:
             self._release()
@@ -132,7 +127,7 @@ class Session:
             try:
                 slot = self._inputs[name]
             except (KeyError, TypeError):
-                raise _unknown("input", name, self._inputs) from None
+                raise unknown_slot("input", name, self._inputs) from None
             owner: object = value
             if (
                 type(value) is slot.array_type
@@ -170,7 +165,7 @@ class Session:
             self._refuse()
         try:
             slots = self._outputs if name in self._outputs and name not in self._inputs else self._inputs
-            self._program.register(_find("input or output", name, slots), values)
+            self._program.register(find_slot("input or output", name, slots), values)
         finally:
             self._release()
 
@@ -182,7 +177,7 @@ class Session:
         if not self._acquire(False):
             self._refuse()
         try:
-            slot = _find("input", name, self._inputs)
+            slot = find_slot("input", name, self._inputs)
             return self._program.bind_own(slot) if slot.owner is None else slot_tensor(slot)
         finally:
             self._release()
@@ -197,7 +192,7 @@ class Session:
         if not self._acquire(False):
             self._refuse()
         try:
-            found = [(_find("parameter", name, self._parameters), value) for name, value in values.items()]
+            found = [(find_slot("parameter", name, self._parameters), value) for name, value in values.items()]
             self._program.set_parameters(found)
         finally:
             self._release()
@@ -222,7 +217,7 @@ class Session:
         if not self._acquire(False):
             self._refuse()
         try:
-            slot = _find("output", index, self._outputs)
+            slot = find_slot("output", index, self._outputs)
             address, owner = self._program.borrow(slot, out)
             if slot.partner is not None:
                 raise InputError(f"{slot} is a recurrent state, whose memory swaps at each run; use get_output")
@@ -242,7 +237,7 @@ class Session:
         if not self._acquire(False):
             self._refuse()
         try:
-            slot = _find("output", index, self._outputs)
+            slot = find_slot("output", index, self._outputs)
             # a state's last value lies where the next run reads it
             holder = slot.partner or slot
             if holder.owner is None:
@@ -295,7 +290,7 @@ class Session:
                 self._check_views()
             self._wait_queued()
             self._worker = worker = self._worker or Worker(f"{self!r} run_async")
-            self._pending = pending = AsyncRun()
+            self._entry.pending = pending = AsyncRun()
             self._program.queue_accesses(pending)
             worker.submit(partial(self._finish, pending))
         except BaseException:
@@ -317,7 +312,7 @@ class Session:
         except BaseException as raised:
             error = raised
         finally:
-            self._pending = None
+            self._entry.pending = None
             self._release()
             pending.complete(error)
 
@@ -372,8 +367,8 @@ class Session:
         if not self._acquire(False):
             self._refuse()
         try:
-            source = _find("output", output, self._outputs)
-            target = _find("input", input, self._inputs)
+            source = find_slot("output", output, self._outputs)
+            target = find_slot("input", input, self._inputs)
             for slot in (source, target):
                 if slot.partner is not None:
                     raise InputError(f"{slot} is a recurrent state already, with {slot.partner}")
@@ -387,50 +382,3 @@ class Session:
             self._written = (*self._written, target)
         finally:
             self._release()
-
-    def _refuse(self) -> NoReturn:
-        """Say why the Session cannot be entered now."""
-        if self._forked:
-            raise ForkedDeviceError("this Session is of the parent process; make a new one in the child")
-        if is_exiting():
-            if threading.current_thread().daemon:
-                threading.Event().wait()  # as Python itself stops its daemon threads
-            raise SessionBusyError("the process is exiting and its threads are joined; run before that")
-        if self._pending is not None:
-            raise SessionBusyError("a run_async of this Session is in flight; call wait() of its handle first")
-        raise SessionBusyError("this Session is used by another thread; give each thread a Session of its own")
-
-
-def _by_name_and_index(slots: Sequence[Slot]) -> dict[str | int, Slot]:
-    table: dict[str | int, Slot] = dict(enumerate(slots))
-    return table | {slot.spec.name: slot for slot in slots}
-
-
-def _find(what: str, name: Any, slots: Mapping[Any, Slot]) -> Slot:
-    try:
-        return slots[name]
-    except (KeyError, TypeError):
-        raise _unknown(what, name, slots) from None
-
-
-def _unknown(what: str, name: object, slots: Mapping[Any, Slot]) -> InputError:
-    names = [known for known in slots if isinstance(known, str)]
-    near = get_close_matches(str(name), names, 1)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
-    if what == "parameter":
-        way_out = f"compile(..., mutable=({name!r},)) makes a weight one"
-        return InputError(f"no {what} {name!r}{hint}; legal: {', '.join(names) or 'none'}; {way_out}")
-    return InputError(f"no {what} {name!r}{hint}; legal: {', '.join(names) or 'none'}, or an index from 0")
-
-
-_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
-
-
-def _close_after_fork() -> None:
-    """In a child: the Sessions are the parent's, and every method refuses at its first line."""
-    for session in list(_sessions):
-        session._forked = True
-        session._acquire = lambda *_: False
-
-
-os.register_at_fork(after_in_child=_close_after_fork)

@@ -1,0 +1,35 @@
+"""Slots by what callers call them: a name or an index, and the nearest names where it is neither."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from landbridge.errors import InputError
+from landbridge.vm.slot import Slot
+
+
+def by_name_and_index(slots: Sequence[Slot]) -> dict[str | int, Slot]:
+    """``slots`` by index and by name."""
+    table: dict[str | int, Slot] = dict(enumerate(slots))
+    return table | {slot.spec.name: slot for slot in slots}
+
+
+def find_slot(what: str, name: Any, slots: Mapping[Any, Slot]) -> Slot:
+    """The ``what`` called ``name``; raises InputError naming the legal ones."""
+    try:
+        return slots[name]
+    except (KeyError, TypeError):
+        raise unknown_slot(what, name, slots) from None
+
+
+def unknown_slot(what: str, name: object, slots: Mapping[Any, Slot]) -> InputError:
+    """The error for a ``what`` called ``name`` that there is not."""
+    names = [known for known in slots if isinstance(known, str)]
+    near = get_close_matches(str(name), names, 1)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    if what == "parameter":
+        way_out = f"compile(..., mutable=({name!r},)) makes a weight one"
+        return InputError(f"no {what} {name!r}{hint}; legal: {', '.join(names) or 'none'}; {way_out}")
+    return InputError(f"no {what} {name!r}{hint}; legal: {', '.join(names) or 'none'}, or an index from 0")
