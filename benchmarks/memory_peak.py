@@ -44,11 +44,11 @@ def main() -> None:
 
 def compile_all(folder: Path) -> tuple[str, dict[str, str]]:
     """The ``.lbx`` of a small program, and those of the models."""
+    from tests.light_models import light_model
+    from tests.small_models import projection
     from wheel_models import DETECT, PP_OCR, wheel_model
 
     import landbridge as lb
-    from tests.light_models import light_model
-    from tests.small_models import projection
 
     models = {
         "squeezenet": (light_model("squeezenet"), None),

@@ -1,0 +1,42 @@
+"""Allocators: where the memory of tensors and programs comes from, and adaptors that stack on them."""
+
+from __future__ import annotations
+
+from landbridge.memory.allocators.arena import ArenaAllocator
+from landbridge.memory.allocators.base import Allocator, Block, NdSize, Use
+from landbridge.memory.allocators.default import default_allocator, set_default_allocator, set_memory_cfg
+from landbridge.memory.allocators.failure_callback import FailureCallbackAllocator
+from landbridge.memory.allocators.keepers import trim
+from landbridge.memory.allocators.limiting import LimitingAllocator
+from landbridge.memory.allocators.logging import LoggingAllocator
+from landbridge.memory.allocators.memory_cfg import MemoryCfg
+from landbridge.memory.allocators.naive import NaiveAllocator
+from landbridge.memory.allocators.pooled import PooledAllocator, PoolState
+from landbridge.memory.allocators.statistics import Counters, StatisticsAllocator
+from landbridge.memory.allocators.tracking import Holding, TrackingAllocator
+from landbridge.memory.allocators.workspace import StackAllocator, workspace
+
+__all__ = [
+    "Allocator",
+    "ArenaAllocator",
+    "Block",
+    "Counters",
+    "FailureCallbackAllocator",
+    "Holding",
+    "LimitingAllocator",
+    "LoggingAllocator",
+    "MemoryCfg",
+    "NaiveAllocator",
+    "NdSize",
+    "PoolState",
+    "PooledAllocator",
+    "StackAllocator",
+    "StatisticsAllocator",
+    "TrackingAllocator",
+    "Use",
+    "default_allocator",
+    "set_default_allocator",
+    "set_memory_cfg",
+    "trim",
+    "workspace",
+]
