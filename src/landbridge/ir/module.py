@@ -21,6 +21,9 @@ from landbridge.target import Target
 #: Attribute of @main: the names of its inputs, the last ones, that are parameters.
 PARAMETERS = "lb.parameter_names"
 
+#: Attribute of @main: ``{name: [shape, strides]}`` of inputs that are frames, whose argument is all that they span.
+FRAMES = "lb.frames"
+
 
 @dataclass
 class IRModule:
@@ -98,6 +101,21 @@ class IRModule:
         except Exception as error:  # xdsl has its own ParseError, and others where it did not expect the text
             raise ParseError(f"the IR text does not parse: {error}") from error
         return IRModule(op, targets, vdevices, dict(constants or {}))
+
+
+def frame_layouts(main: func.FuncOp) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Shape and strides, in elements, of each input of ``main`` that is a frame, by name; dense ones have no strides."""
+    found = main.attributes.get(FRAMES)
+    if not isinstance(found, DictionaryAttr):
+        return {}
+    layouts = {}
+    for name, layout in found.data.items():
+        match layout:
+            case ArrayAttr(data=(ArrayAttr() as shape, ArrayAttr() as strides)):
+                layouts[name] = (ints(shape), ints(strides))
+            case _:
+                raise CompileError(f"{FRAMES} of {name!r} is {layout}; legal: [shape, strides], two lists of integers")
+    return layouts
 
 
 def parameters(module: IRModule) -> frozenset[SSAValue]:

@@ -14,8 +14,7 @@ from xdsl.dialects import bufferization, func, memref
 from xdsl.dialects.builtin import MemRefType, StringAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
-from landbridge.dtypes import dtype
-from landbridge.errors import InputError, TargetError, VerifyError
+from landbridge.errors import VerifyError
 from landbridge.ir.graph_ops import (
     CallOp,
     ConcatOp,
@@ -30,21 +29,17 @@ from landbridge.ir.graph_ops import (
     ints,
     packed_shape,
 )
-from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp, PreparedOp, StorageType
+from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp, PreparedOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import (
-    SpaceAttr,
-    VDeviceAttr,
     compute_type,
     dtype_of,
     element_count,
-    item_bytes,
     nbytes_of,
-    separators_of,
     shape_of,
     vdevice_of,
 )
-from landbridge.physical_shape import check_axis_separators, physical_shape
+from landbridge.ir.verify_places import check_alloc_tensor, is_nd, place_in
 
 
 def verify(module: IRModule, after: str = "") -> None:
@@ -122,37 +117,9 @@ class _Verifier:
         return region.block
 
     def type(self, op: Operation, ty: Attribute) -> None:
-        if ty in self.good_types:
-            return
-        if isinstance(ty, TensorType):
-            encoding = ty.encoding
-            if not isinstance(encoding, VDeviceAttr):
-                self.fail(op, f"{ty} has no placement", 'an encoding such as #lb.vdevice<0, "global">')
-            self.vdevice(op, ty, encoding)
-        elif isinstance(ty, MemRefType):
-            if not isinstance(ty.memory_space, StringAttr | SpaceAttr):
-                self.fail(op, f"{ty} has no scope", 'a memory space such as "global"')
-        elif not isinstance(ty, StorageType):
-            self.fail(op, f"{ty} is no type of a graph value", "a tensor or a memref")
-        self.good_types.add(ty)
-
-    def vdevice(self, op: Operation, ty: Attribute, place: VDeviceAttr) -> None:
-        index, known = place.index.data, self.module.vdevices
-        if not 0 <= index < len(known):
-            self.fail(op, f"{place} names vdevice {index}", f"0 to {len(known) - 1}")
-        separators = place.axis_separators
-        try:
-            check_axis_separators(separators, len(shape_of(ty)))
-        except InputError as error:
-            self.fail(op, f"{ty}", str(error))
-        target = self.module.target_of(index)
-        if target is not None and target.memory:
-            try:
-                kind = target.memory_kind(place.scope.data)
-            except TargetError as error:
-                self.fail(op, f"scope {place.scope.data!r} of vdevice {index}", str(error))
-            if len(separators) != kind.ndim - 1:
-                self.fail(op, f"{len(separators)} axis separators in {place}", f"{kind.ndim - 1}: ndim is {kind.ndim}")
+        if ty not in self.good_types:
+            check_place(self.module, op, ty, self.fail)
+            self.good_types.add(ty)
 
     def _constant(self, op: ConstantOp) -> None:
         symbol = op.symbol.root_reference.data
@@ -213,10 +180,10 @@ class _Verifier:
 
     def _same_place(self, op: Operation, sources: Sequence[SSAValue], result: SSAValue) -> None:
         for source in sources:
-            if _place(source.type) != _place(result.type):
+            if place_in(source.type) != place_in(result.type):
                 self.fail(
                     op,
-                    f"the placement changes from {_place(source.type)} to {_place(result.type)}",
+                    f"the placement changes from {place_in(source.type)} to {place_in(result.type)}",
                     "lb.to_vdevice, the only operation that changes it",
                 )
             if dtype_of(source.type) != dtype_of(result.type):
@@ -224,7 +191,7 @@ class _Verifier:
 
     def _view(self, op: ViewOp) -> None:
         self._same_place(op, [op.source], op.result)
-        if _is_nd(op.result.type) and op.source.type != op.result.type:
+        if is_nd(op.result.type) and op.source.type != op.result.type:
             self.fail(
                 op, f"{op.source.type} becomes {op.result.type}", "the same: rows of an n-D scope are not in line"
             )
@@ -287,27 +254,7 @@ class _Verifier:
             self.fail(op, "a buffer that is no memref", "buffers of a memory-level @main")
 
     def _alloc_tensor(self, op: AllocTensorOp) -> None:
-        storage = op.storage.owner
-        if not isinstance(storage, AllocStorageOp):
-            self.fail(op, "its storage is not one of lb.alloc_storage", "lb.alloc_storage")
-        if storage.shape is not None:
-            self._rows(op, storage)
-            return
-        end = op.offset.value.data + nbytes_of(op.result.type)
-        if op.offset.value.data < 0 or end > storage.nbytes.value.data:
-            self.fail(op, f"it ends at byte {end}", f"at most {storage.nbytes.value.data}, the storage's size")
-
-    def _rows(self, op: AllocTensorOp, storage: AllocStorageOp) -> None:
-        if not _is_nd(op.result.type) or storage.shape is None or storage.dtype is None:
-            self.fail(op, f"{op.result.type} in a storage that has a shape", "a memref in an n-D scope")
-        extents = physical_shape(shape_of(op.result.type), separators_of(op.result.type))
-        have = ints(storage.shape)
-        row = have[-1] * dtype(storage.dtype.data).itemsize
-        first, beside = divmod(op.offset.value.data, max(1, row))
-        end = first + element_count(extents[:-1])
-        width = extents[-1] * item_bytes(op.result.type)
-        if beside or first < 0 or end > element_count(have[:-1]) or width > row:
-            self.fail(op, f"rows {first} to {end} of {width} bytes", f"whole rows of {list(have)}, {row} bytes each")
+        check_alloc_tensor(op, self.fail)
 
     def _return(self, op: func.ReturnOp) -> None:
         function = op.parent_op()
@@ -341,19 +288,6 @@ def _fits(argument: Attribute, parameter: Attribute) -> bool:
         and compute_type(argument.element_type) == parameter.element_type
         and space == parameter.memory_space
     )
-
-
-def _place(ty: Attribute) -> Attribute:
-    if isinstance(ty, MemRefType):
-        space: Attribute = ty.memory_space
-        return space
-    return vdevice_of(ty)
-
-
-def _is_nd(ty: Attribute) -> bool:
-    """Whether a tensor or memref is in a scope of more than one dimension."""
-    place = _place(ty)
-    return isinstance(place, SpaceAttr) or (isinstance(place, VDeviceAttr) and bool(place.axis_separators))
 
 
 def _root(value: SSAValue) -> SSAValue:

@@ -1,0 +1,101 @@
+"""Checks of where things are: encodings against the Targets' memory, tensors inside their storages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn, TypeAlias
+
+from xdsl.dialects.builtin import MemRefType, StringAttr, TensorType
+from xdsl.ir import Attribute, Operation
+
+from landbridge.dtypes import dtype
+from landbridge.errors import InputError, TargetError
+from landbridge.ir.graph_ops import ints
+from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp, StorageType
+from landbridge.ir.module import IRModule
+from landbridge.ir.types import (
+    SpaceAttr,
+    VDeviceAttr,
+    element_count,
+    item_bytes,
+    nbytes_of,
+    separators_of,
+    shape_of,
+    vdevice_of,
+)
+from landbridge.physical_shape import check_axis_separators, physical_shape
+
+#: Raises VerifyError: an operation, what was found, what would be legal.
+Fail: TypeAlias = Callable[[Operation, str, str], NoReturn]
+
+
+def place_in(ty: Attribute) -> Attribute:
+    """The memory space of a memref, the encoding of a tensor."""
+    if isinstance(ty, MemRefType):
+        space: Attribute = ty.memory_space
+        return space
+    return vdevice_of(ty)
+
+
+def is_nd(ty: Attribute) -> bool:
+    """Whether a tensor or memref is in a scope of more than one dimension."""
+    place = place_in(ty)
+    return isinstance(place, SpaceAttr) or (isinstance(place, VDeviceAttr) and bool(place.axis_separators))
+
+
+def check_place(module: IRModule, op: Operation, ty: Attribute, fail: Fail) -> None:
+    """Fail unless ``ty``, of a value of ``op``, says where it is, and a tensor's Target has such memory."""
+    if isinstance(ty, TensorType):
+        if not isinstance(ty.encoding, VDeviceAttr):
+            fail(op, f"{ty} has no placement", 'an encoding such as #lb.vdevice<0, "global">')
+        _check_vdevice(module, op, ty, ty.encoding, fail)
+    elif isinstance(ty, MemRefType):
+        if not isinstance(ty.memory_space, StringAttr | SpaceAttr):
+            fail(op, f"{ty} has no scope", 'a memory space such as "global"')
+    elif not isinstance(ty, StorageType):
+        fail(op, f"{ty} is no type of a graph value", "a tensor or a memref")
+
+
+def _check_vdevice(module: IRModule, op: Operation, ty: Attribute, place: VDeviceAttr, fail: Fail) -> None:
+    index, known = place.index.data, module.vdevices
+    if not 0 <= index < len(known):
+        fail(op, f"{place} names vdevice {index}", f"0 to {len(known) - 1}")
+    separators = place.axis_separators
+    try:
+        check_axis_separators(separators, len(shape_of(ty)))
+    except InputError as error:
+        fail(op, f"{ty}", str(error))
+    target = module.target_of(index)
+    if target is not None and target.memory:
+        try:
+            kind = target.memory_kind(place.scope.data)
+        except TargetError as error:
+            fail(op, f"scope {place.scope.data!r} of vdevice {index}", str(error))
+        if len(separators) != kind.ndim - 1:
+            fail(op, f"{len(separators)} axis separators in {place}", f"{kind.ndim - 1}: ndim is {kind.ndim}")
+
+
+def check_alloc_tensor(op: AllocTensorOp, fail: Fail) -> None:
+    """Fail unless the tensor lies inside its storage: its bytes, or its rows where the storage has a shape."""
+    storage = op.storage.owner
+    if not isinstance(storage, AllocStorageOp):
+        fail(op, "its storage is not one of lb.alloc_storage", "lb.alloc_storage")
+    if storage.shape is not None:
+        _check_rows(op, storage, fail)
+        return
+    end = op.offset.value.data + nbytes_of(op.result.type)
+    if op.offset.value.data < 0 or end > storage.nbytes.value.data:
+        fail(op, f"it ends at byte {end}", f"at most {storage.nbytes.value.data}, the storage's size")
+
+
+def _check_rows(op: AllocTensorOp, storage: AllocStorageOp, fail: Fail) -> None:
+    if not is_nd(op.result.type) or storage.shape is None or storage.dtype is None:
+        fail(op, f"{op.result.type} in a storage that has a shape", "a memref in an n-D scope")
+    extents = physical_shape(shape_of(op.result.type), separators_of(op.result.type))
+    have = ints(storage.shape)
+    row = have[-1] * dtype(storage.dtype.data).itemsize
+    first, beside = divmod(op.offset.value.data, max(1, row))
+    end = first + element_count(extents[:-1])
+    width = extents[-1] * item_bytes(op.result.type)
+    if beside or first < 0 or end > element_count(have[:-1]) or width > row:
+        fail(op, f"rows {first} to {end} of {width} bytes", f"whole rows of {list(have)}, {row} bytes each")
