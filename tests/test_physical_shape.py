@@ -41,6 +41,8 @@ def test_bytes_round_each_row_up() -> None:
     assert row_bytes((3, 5, 4), "float32") == 80
     assert nd_bytes(ROWS, (3, 5), "float32") == 3 * 64
     assert nd_bytes(replace(ROWS, row_alignment=1), (3, 5), "float32") == 60
+    assert nd_bytes(ROWS, (3, 0), "float32") == 3 * 64
+    assert nd_bytes(ROWS, (0, 5), "float32") == 0
 
 
 def test_separators_left_out() -> None:

@@ -80,5 +80,8 @@ def row_bytes(physical: Sequence[int], dtype: str) -> int:
 
 
 def nd_bytes(kind: MemoryKind, physical: Sequence[int], dtype: str) -> int:
-    """Bytes of the capacity of ``kind`` that a space of ``physical`` extents takes: each row is rounded up."""
-    return physical[0] * (-(-row_bytes(physical, dtype) // kind.row_alignment) * kind.row_alignment)
+    """Bytes of the capacity of ``kind`` that a space of ``physical`` extents takes.
+
+    Each row is rounded up to ``row_alignment``, and an empty one takes as much.
+    """
+    return physical[0] * max(1, -(-row_bytes(physical, dtype) // kind.row_alignment)) * kind.row_alignment

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from math import prod
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import landbridge as lb
 from landbridge.codegen.link import link_objects
 from landbridge.codegen.llvm.compile import Machine, compile_ir
 from landbridge.codegen.llvm.runtime_ir import runtime_ir
 from landbridge.device import registry
-from landbridge.errors import BindError
+from landbridge.errors import BindError, OutOfMemoryError
 from landbridge.executable.executable import CodeImage, Executable, VDevice
 from landbridge.executable.instructions import (
     AllocStorage,
@@ -191,6 +195,7 @@ STORAGE = AllocStorage(2, 14 * 48, 1, 64, (14, 12), "float32")
         ((replace(STORAGE, dtype="float31"),), "float31"),
         ((replace(STORAGE, shape=(14, 2, 6)),), "14, 2, 6"),
         ((replace(STORAGE, shape=(1 << 14, 12), nbytes=48 << 14),), "needs 2097152 bytes .* at most 262144"),
+        ((replace(STORAGE, shape=(1 << 40, 0), nbytes=0),), "needs 140737488355328 bytes .* at most 262144"),
         ((STORAGE, AllocTensor(3, 2, 0, SHAPE, "float32", "a")), "lies in rows: .* needs axis_separators"),
         ((STORAGE, AllocTensor(3, 2, 0, SHAPE, "float32", "a", (4,))), r"axis_separators \(4,\)"),
         ((STORAGE, AllocTensor(3, 2, 9 * 48, SHAPE, "float32", "a", (2,))), "6 rows of 40 bytes from byte 0 of row 9"),
@@ -226,6 +231,41 @@ STORAGE = AllocStorage(2, 14 * 48, 1, 64, (14, 12), "float32")
 def test_rows_that_do_not_fit(instructions: tuple[Instruction, ...], what: str) -> None:
     with pytest.raises(BindError, match=what):
         session(program(instructions))
+
+
+EXTENTS = st.integers(0, 9) | st.sampled_from([40, 1 << 20, 1 << 40, (1 << 63) - 1])
+SHAPES = st.lists(EXTENTS, max_size=4).map(tuple)
+DTYPES = st.sampled_from(["float32", "uint8", "int64", "float16", "bool", "float31", ""])
+SEPARATORS = st.lists(st.integers(0, 5), max_size=3).map(tuple)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    scope=st.sampled_from([TABLE, PITCHED, TEXTURE, "global", "global.scratch"]),
+    shape=SHAPES,
+    dtype=DTYPES,
+    nbytes=st.none() | EXTENTS,
+    tensor=st.tuples(EXTENTS, SHAPES, DTYPES, SEPARATORS),
+    constant=SEPARATORS,
+    last=st.sampled_from(["copy in", "copy out", "call", "view"]),
+)
+def test_what_a_file_may_say_is_bound_or_refused(scope, shape, dtype, nbytes, tensor, constant, last) -> None:
+    itemsize = {"float32": 4, "int64": 8, "float16": 2}.get(dtype, 1)
+    size = min(prod(shape) * itemsize if nbytes is None else nbytes, (1 << 63) - 1)
+    offset, extents, element, separators = tensor
+    steps: list[Instruction] = [
+        AllocStorage(2, size, 1, 64, shape, dtype),
+        AllocTensor(3, 2, offset, extents, element, "a", separators),
+        LoadConstant(4, "w", 1, constant),
+    ]
+    steps += {
+        "copy in": [ToVDevice(0, 3)],
+        "copy out": [ToVDevice(4, 1)],
+        "call": [Call(0, "add_rows", (3, 4, 3), 0)],
+        "view": [View(5, 3, 0, extents, element)],
+    }[last]
+    with suppress(BindError, OutOfMemoryError):
+        session(program(tuple(steps), scope=scope))
 
 
 def test_inputs_lie_in_flat_memory() -> None:
