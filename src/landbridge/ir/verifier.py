@@ -39,7 +39,7 @@ from landbridge.ir.types import (
     shape_of,
     vdevice_of,
 )
-from landbridge.ir.verify_places import check_alloc_tensor, is_nd, place_in
+from landbridge.ir.verify_places import check_alloc_tensor, check_place, is_nd, place_in
 
 
 def verify(module: IRModule, after: str = "") -> None:
