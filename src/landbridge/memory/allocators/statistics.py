@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from threading import Lock
 
 from landbridge.errors import InputError
@@ -23,17 +23,44 @@ class Counters:
     total_count: int = 0
     total_bytes: int = 0
 
-    def after(self, count: int, nbytes: int) -> Counters:
-        """These after ``count`` blocks of ``nbytes`` bytes together went out, or came back when negative."""
-        now_count, now_bytes = self.current_count + count, self.current_bytes + nbytes
-        return Counters(
-            now_count,
-            now_bytes,
-            max(self.peak_count, now_count),
-            max(self.peak_bytes, now_bytes),
-            self.total_count + max(count, 0),
-            self.total_bytes + max(nbytes, 0),
-        )
+
+@dataclass(slots=True)
+class _Tally:
+    """Counters that count."""
+
+    current_count: int = 0
+    current_bytes: int = 0
+    peak_count: int = 0
+    peak_bytes: int = 0
+    total_count: int = 0
+    total_bytes: int = 0
+
+    def out(self, nbytes: int) -> None:
+        """A block went out."""
+        self.current_count += 1
+        self.current_bytes += nbytes
+        self.total_count += 1
+        self.total_bytes += nbytes
+        self.peak_count = max(self.peak_count, self.current_count)
+        self.peak_bytes = max(self.peak_bytes, self.current_bytes)
+
+    def back(self, nbytes: int) -> None:
+        """A block came back."""
+        self.current_count -= 1
+        self.current_bytes -= nbytes
+
+    def include(self, inner: _Tally) -> None:
+        """Count what ``inner`` counted, which began when this one paused."""
+        self.peak_count = max(self.peak_count, self.current_count + inner.peak_count)
+        self.peak_bytes = max(self.peak_bytes, self.current_bytes + inner.peak_bytes)
+        self.current_count += inner.current_count
+        self.current_bytes += inner.current_bytes
+        self.total_count += inner.total_count
+        self.total_bytes += inner.total_bytes
+
+    def read(self) -> Counters:
+        """What was counted until now."""
+        return Counters(*(getattr(self, field.name) for field in fields(Counters)))
 
 
 class StatisticsAllocator(Adaptor):
@@ -41,7 +68,7 @@ class StatisticsAllocator(Adaptor):
 
     def __init__(self, upstream: Allocator) -> None:
         super().__init__(upstream)
-        self._stack = [Counters()]
+        self._stack = [_Tally()]
         self._lock = Lock()
         # Blocks come back in finalizers too, also while this thread holds the lock: they are counted later.
         self._returned: deque[int] = deque()
@@ -50,13 +77,13 @@ class StatisticsAllocator(Adaptor):
     def counters(self) -> Counters:
         """Since the last ``push_counters``, or from the beginning."""
         with self._lock:
-            return self._settled()
+            return self._settled().read()
 
     def push_counters(self) -> Counters:
         """Count from zero until ``pop_counters``; returns what was counted until now."""
         with self._lock:
-            before = self._settled()
-            self._stack.append(Counters())
+            before = self._settled().read()
+            self._stack.append(_Tally())
             return before
 
     def pop_counters(self) -> Counters:
@@ -66,22 +93,14 @@ class StatisticsAllocator(Adaptor):
                 raise InputError("pop_counters without a push_counters before")
             inner = self._settled()
             self._stack.pop()
-            outer = self._stack[-1]
-            merged = outer.after(inner.current_count, inner.current_bytes)
-            self._stack[-1] = replace(
-                merged,
-                peak_count=max(outer.peak_count, outer.current_count + inner.peak_count),
-                peak_bytes=max(outer.peak_bytes, outer.current_bytes + inner.peak_bytes),
-                total_count=outer.total_count + inner.total_count,
-                total_bytes=outer.total_bytes + inner.total_bytes,
-            )
-            return inner
+            self._stack[-1].include(inner)
+            return inner.read()
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
         """A block of ``upstream``, counted."""
         block = self.upstream.allocate(size, alignment, queue)
         with self._lock:
-            self._stack[-1] = self._settled().after(1, block.nbytes)
+            self._settled().out(block.nbytes)
         return block
 
     def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
@@ -89,9 +108,9 @@ class StatisticsAllocator(Adaptor):
         self.upstream.deallocate(block, uses)
         self._returned.append(block.nbytes)
 
-    def _settled(self) -> Counters:
-        """The innermost counters with all blocks that came back; the lock must be held."""
+    def _settled(self) -> _Tally:
+        """The innermost tally with all blocks that came back; the lock must be held."""
+        tally = self._stack[-1]
         while self._returned:
-            nbytes = self._returned.popleft()
-            self._stack[-1] = self._stack[-1].after(-1, -nbytes)
-        return self._stack[-1]
+            tally.back(self._returned.popleft())
+        return tally
