@@ -54,7 +54,8 @@ class Program:
         """Run function ``name`` on ``operands`` (cl.Buffer) and wait."""
         sequence = self.image.functions[name]
         assert len(operands) == sequence.operands
-        self.enqueue(sequence, [*operands, *self.scratch(sequence)])
+        scratch = self.scratch(sequence)  # kernels do not keep their buffers alive
+        self.enqueue(sequence, [*operands, *scratch])
         self.queue.finish()
 
     def scratch(self, sequence: LaunchSequence) -> list[Any]:
