@@ -12,7 +12,7 @@ from landbridge.device.space import BusAddress, DmaBuf, HostPointer, ImportSourc
 from landbridge.devices.opencl.blocks import BufferBlock, host_bytes
 from landbridge.devices.opencl.driver import driver_call
 from landbridge.devices.opencl.instance import Instance
-from landbridge.errors import ZeroCopyError
+from landbridge.errors import DeviceError, ZeroCopyError
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.target.opencl import SVM_SCOPE
 
@@ -85,7 +85,10 @@ def _import_file(instance: Instance, fd: int, offset: int, nbytes: int, access: 
             f"from {offset} on of it ({error}), and the driver imports no file descriptors"
         ) from error
     address = host_bytes_of(mapping) + offset - low
-    return _import_pointer(instance, address, nbytes, access, mapping)
+    try:
+        return _import_pointer(instance, address, nbytes, access, mapping)
+    except DeviceError as error:  # memory of another device, which this driver cannot pin
+        raise ZeroCopyError(f"opencl:{instance.index} cannot use the dma-buf {fd} in place: {error}") from error
 
 
 def host_bytes_of(mapping: mmap.mmap) -> int:

@@ -54,7 +54,8 @@ def target_options(found: Found) -> dict[str, Any]:
         "memory-alignment": max(1, device.mem_base_addr_align // 8),
         "coherence-granule": max(1, device.global_mem_cacheline_size),
         "max-allocation-bytes": device.max_mem_alloc_size,
-        "memory-bytes": device.global_mem_size,
+        # Of memory that the host has too, drivers say what is free now, which is no fact to compile for.
+        **({} if device.host_unified_memory else {"memory-bytes": device.global_mem_size}),
     }  # fmt: skip
 
 
