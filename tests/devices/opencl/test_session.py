@@ -268,7 +268,7 @@ def test_what_does_not_fit_is_said(device: Device, exe: Executable) -> None:
     s = lb.Session(exe, device=device)
     x = lb.empty((4, 512), dtype="float32", device=device)
     part = lb.Tensor(x.storage, "float32", SHAPE, (512, 1), x.byte_offset)
-    with pytest.raises(ZeroCopyError, match="not dense"):
+    with pytest.raises(ZeroCopyError, match=r"not (dense|C-contiguous)"):
         s.set_input_zero_copy("x", part)
     with pytest.raises(InputError, match="shape"):
         s.set_input_zero_copy("x", np.zeros((3, 256), np.float32))
