@@ -69,7 +69,7 @@ def _power(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
 
 
 def _cosh(x: Term) -> Term:
-    half = exp(x.abs() - 0.6931471805599453)  # e**|x| / 2, which overflows no sooner than the result
+    half = _half_exp(x.abs())
     return half + 0.25 / half
 
 
@@ -77,7 +77,13 @@ def _sinh(x: Term) -> Term:
     a = x.abs()
     m = expm1(a)
     near = (m + m / (m + 1.0)) * 0.5
-    return a.less(20.0).where(near, exp(a - 0.6931471805599453)).copysign(x)
+    return a.less(20.0).where(near, _half_exp(a)).copysign(x)
+
+
+def _half_exp(a: Term) -> Term:
+    """e**a / 2, which overflows no sooner than the result."""
+    root = exp(a * 0.5)
+    return root * 0.5 * root
 
 
 def _tan(x: Term) -> Term:
