@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from landbridge.ir.types import element_count, item_bytes, shape_of
 from landbridge.passes.lower.body import emit_body
@@ -91,11 +91,12 @@ def row_launch(
             assert isinstance(ty, MemRefType)
             memory[temporary] = local_memory(code, ty.element_type, count)
         at = unflatten(code, item.group, extents)
+        trees: dict[Attribute, SSAValue] = {}
         for number, row in enumerate(rows):
             if number:
                 barrier(code)
             env = dict(zip(row.bound, at, strict=True))
-            _Row(code, row, size, item.thread, memory, env).emit()
+            _Row(code, row, size, item.thread, memory, env, trees).emit()
 
     launcher.launch(math.prod(extents), size, body)
 
@@ -103,7 +104,7 @@ def row_launch(
 def local_temporaries(temporaries: Sequence[SSAValue], rows: int, available: int) -> dict[SSAValue, int]:
     """Those temporaries of which one row fits local memory, the smallest first, and its elements."""
     found: dict[SSAValue, int] = {}
-    left = available - MAX_SIZE * 8  # the tree's own
+    left = available - MAX_SIZE * 8  # for partial results
     for t in sorted(temporaries, key=lambda t: element_count(shape_of(t.type)) * item_bytes(t.type)):
         count = element_count(shape_of(t.type)) // rows
         left -= count * item_bytes(t.type) + 64
@@ -113,7 +114,7 @@ def local_temporaries(temporaries: Sequence[SSAValue], rows: int, available: int
 
 
 class _Row:
-    """Emits one nest for one row."""
+    """Emits one nest for one row. ``trees`` is local memory for partial results, by element type, made when needed."""
 
     def __init__(
         self,
@@ -123,7 +124,9 @@ class _Row:
         thread: SSAValue,
         buffers: Mapping[SSAValue, SSAValue],
         env: dict[int, Index],
+        trees: dict[Attribute, SSAValue],
     ) -> None:
+        self._trees = trees
         self._code, self._row, self._size, self._thread = code, row, size, thread
         self._sched: Schedule = serial(row.nest, row.bound)
         self._emitter = NestEmitter(code, row.nest, self._sched, buffers, env)
@@ -160,7 +163,9 @@ class _Row:
         partial = self._partial(main)
         element = main.writes[0].element
         start = code.constant(main.inits[0], element)
-        shared = local_memory(code, element, self._size)
+        if element not in self._trees:
+            self._trees[element] = local_memory(code, element, self._size)
+        shared = self._trees[element]
         code.store(partial, shared, self._thread)
         step = self._size // 2
         while step:
