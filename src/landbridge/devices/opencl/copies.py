@@ -57,6 +57,7 @@ def enqueue(queue: Queue, src: Region, dst: Region, nbytes: int) -> QueueEvent:
     """Queue a copy that was checked."""
     source, target = src.space.handle, dst.space.handle
     blocks: list[Block] = []
+    host: Any = None
     for block in (source, target):
         if isinstance(block, BufferBlock) and block.mappings:
             end_all(queue.instance, block)
@@ -69,10 +70,13 @@ def enqueue(queue: Queue, src: Region, dst: Region, nbytes: int) -> QueueEvent:
         elif isinstance(source, BufferBlock | ImageBlock) and isinstance(target, BufferBlock | ImageBlock):
             event = _with_image(queue.cl, source, src.byte_offset, target, dst.byte_offset, nbytes)
         elif isinstance(target, BufferBlock | ImageBlock):
-            event = _from_host(queue.cl, _host(src, nbytes), target, dst.byte_offset, nbytes)
+            host = _host(src, nbytes)
+            event = _from_host(queue.cl, host, target, dst.byte_offset, nbytes)
         else:
-            event = _to_host(queue.cl, source, src.byte_offset, _host(dst, nbytes), nbytes)
-    return queue.submitted(event, tuple(blocks), None)
+            host = _host(dst, nbytes)
+            event = _to_host(queue.cl, source, src.byte_offset, host, nbytes)
+    # Kept until it is done, as pyopencl's event of such a copy waits, with the GIL, when nobody holds it any more.
+    return queue.submitted(event, tuple(blocks), host)
 
 
 def _host(region: Region, nbytes: int) -> Any:

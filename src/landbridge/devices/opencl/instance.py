@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyopencl as cl
@@ -103,5 +103,4 @@ class Instance:
 
 def _facts(found: Found) -> Facts:
     options = target_options(found)
-    kinds = Target(options).memory
-    return Facts(options, {kind.scope: replace(kind) for kind in kinds})
+    return Facts(options, {kind.scope: kind for kind in Target(options).memory})

@@ -47,13 +47,13 @@ def mapped_address(instance: Instance, buffer: cl.Buffer) -> int:
 
 
 def begin(instance: Instance, block: BufferBlock, byte_offset: int, nbytes: int, mode: AccessMode) -> None:
-    """Map the bytes for the host, after every command that uses the block; SVM that is coherent only waits."""
+    """Map the bytes for the host, after every command that uses the block; what is coherent only waits."""
     block.check(byte_offset, 0)
     nbytes = min(nbytes, block.nbytes - byte_offset)
     if nbytes <= 0:
         return
     instance.wait(block)
-    if block.svm is not None and instance.facts.kinds[block.scope].coherent:
+    if instance.facts.kinds[block.scope].coherent:
         return
     key = (byte_offset, nbytes)
     if key in block.mappings:
@@ -80,7 +80,7 @@ def begin(instance: Instance, block: BufferBlock, byte_offset: int, nbytes: int,
 def end(instance: Instance, block: BufferBlock, byte_offset: int, nbytes: int, mode: AccessMode) -> None:
     """End the mapping of these bytes; where there is none, map and unmap them, so that the device sees writes."""
     nbytes = min(nbytes, block.nbytes - byte_offset)
-    if nbytes <= 0 or (block.svm is not None and instance.facts.kinds[block.scope].coherent):
+    if nbytes <= 0 or instance.facts.kinds[block.scope].coherent:
         return
     key = (byte_offset, nbytes)
     if key not in block.mappings:

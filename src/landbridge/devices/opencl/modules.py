@@ -121,6 +121,11 @@ def launch(
     queue: Queue, module: OpenCLModule, name: str, grid: Grid, block: Grid, args: Sequence[Argument]
 ) -> QueueEvent | None:
     """Queue ``grid`` workgroups of ``block`` work-items; None while a recording takes it instead."""
+    if queue.instance.device != module.instance.device:
+        raise InputError(
+            f"kernel {name!r} was loaded on opencl:{module.instance.index} and launched on "
+            f"opencl:{queue.instance.index}; load the module there, too"
+        )
     function = module.function(name)
     values, blocks = bound(queue.instance, name, function, args)
     _check_shape(queue.instance, name, grid, block)

@@ -50,7 +50,7 @@ class Recorder:
     """Takes what is given to a stream between ``begin_record`` and ``end_record``."""
 
     queue: Queue
-    regions: list[Region] = field(default_factory=list)
+    positions: dict[Region, int] = field(default_factory=dict)
     commands: list[RecordedLaunch | RecordedCopy] = field(default_factory=list)
 
     def add_launch(
@@ -69,11 +69,7 @@ class Recorder:
         self.commands.append(RecordedCopy(self._position(src), self._position(dst), nbytes))
 
     def _position(self, region: Region) -> int:
-        for number, known in enumerate(self.regions):
-            if known == region:
-                return number
-        self.regions.append(region)
-        return len(self.regions) - 1
+        return self.positions.setdefault(region, len(self.positions))
 
 
 class Recording:
@@ -84,7 +80,7 @@ class Recording:
 
     def __init__(self, recorder: Recorder) -> None:
         self.instance = recorder.queue.instance
-        self.regions = recorder.regions
+        self.regions = list(recorder.positions)
         self.commands = tuple(recorder.commands)
         self._lock = threading.Lock()
         self._values: list[Any] = [self._value(region) for region in self.regions]
