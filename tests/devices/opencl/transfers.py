@@ -37,7 +37,9 @@ def put(tensor: lb.Tensor, value: object) -> None:
     if tensor.storage.kind.host_access == "none":
         host = lb.asarray(np.full(tensor.shape, value, np.float32))
         api = tensor.device.api
-        api.copy_data_from_to(region(host), region(tensor), tensor.nbytes, None, None).synchronize()
+        event = api.copy_data_from_to(region(host), region(tensor), tensor.nbytes, None, None)
+        if event is not None:
+            event.synchronize()
         return
     with tensor.host_view("w") as array:
         array[:] = value
