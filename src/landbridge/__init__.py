@@ -37,6 +37,7 @@ __all__ = [
     "HostViewError",
     "ImportModelError",
     "InputError",
+    "InputSpec",
     "LandbridgeError",
     "Module",
     "OutOfMemoryError",
@@ -109,6 +110,7 @@ if TYPE_CHECKING:
         ZeroCopyError,
     )
     from landbridge.executable.executable import Executable
+    from landbridge.input_spec import InputSpec
     from landbridge.loader import load
     from landbridge.memory.ledger import ledger, no_copies
     from landbridge.module import Module
@@ -120,6 +122,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Device": "landbridge.device.device",
     "Executable": "landbridge.executable.executable",
+    "InputSpec": "landbridge.input_spec",
     "Module": "landbridge.module",
     "Session": "landbridge.session",
     "Target": "landbridge.target",

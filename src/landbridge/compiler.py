@@ -18,6 +18,7 @@ from landbridge.codegen.executable_builder import build_function, scratch_bytes,
 from landbridge.codegen.registry import codegen_for
 from landbridge.errors import CompileError, TargetError
 from landbridge.executable.executable import Executable, ModuleImage, VDevice, parameter_constant
+from landbridge.input_spec import InputSpec
 from landbridge.ir.module import IRModule
 from landbridge.passes.assign_targets import target_number
 from landbridge.passes.lower import lower_module
@@ -77,6 +78,7 @@ def compile(
     target: Targets = "llvm",
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    inputs: Mapping[str, InputSpec] | None = None,
     extra_outputs: Sequence[str] = (),
     constants: Mapping[str, Any] | None = None,
     mutable: Sequence[str] = (),
@@ -90,6 +92,8 @@ def compile(
     - ``target``: one target, or ``{vdevice name: target}``; the first vdevice holds inputs and outputs, unless kernels
       of a CPU look at them too, which shares its memory: then they are in the CPU's.
     - ``shapes``: static shapes of inputs by name, needed where the file leaves them open.
+    - ``inputs``: what the application's frames are, by input, where that is not what the model takes: dtype, layout,
+      strides, normalization, size. The first kernel reads them as they are.
     - ``extra_outputs``: names of inner tensors to return too, after the model's outputs.
     - ``constants``: values of inputs that are fixed now, by name.
     - ``mutable``: names of weights that ``Session.set_params`` may replace: packed when they are set, never folded.
@@ -111,7 +115,7 @@ def compile(
     with _timed(seconds, "target"):
         targets, vdevices = _resolve(target)
     with _timed(seconds, "import"):
-        module = _import(model, targets, vdevices, shapes, extra_outputs, constants, mutable)
+        module = _import(model, targets, vdevices, shapes, inputs, extra_outputs, constants, mutable)
         request_places(module, place or {})
         request_spill(module, spill or {})
     module = run_pipeline(module, PIPELINE, directory, seconds)
@@ -158,6 +162,7 @@ def _import(
     targets: tuple[Target, ...],
     vdevices: tuple[VDevice, ...],
     shapes: Mapping[str, Sequence[int]] | None,
+    inputs: Mapping[str, InputSpec] | None,
     extra_outputs: Sequence[str],
     constants: Mapping[str, Any] | None,
     mutable: Sequence[str],
@@ -165,10 +170,11 @@ def _import(
     if not isinstance(model, IRModule):
         from landbridge.frontend.onnx import import_onnx
 
-        return import_onnx(model, shapes, targets, vdevices, extra_outputs, constants, mutable)
-    if shapes or extra_outputs or constants or mutable:
+        return import_onnx(model, shapes, targets, vdevices, extra_outputs, constants, mutable, inputs)
+    if shapes or inputs or extra_outputs or constants or mutable:
         raise CompileError(
-            "shapes=, extra_outputs=, constants= and mutable= are for models that are imported; this one is IR already"
+            "shapes=, inputs=, extra_outputs=, constants= and mutable= are for models that are imported; this one is "
+            "IR already"
         )
     if len(model.vdevices) > len(vdevices):
         raise CompileError(

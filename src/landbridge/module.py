@@ -76,7 +76,7 @@ class Module(Mapping[str, "tvm_ffi.Function"]):
 def _kernels(executable: Executable, index: int) -> dict[str, PackedKernel]:
     """What each kernel of module ``index`` takes, by the instructions that call it."""
     function = executable.main
-    tensors = dict(enumerate((*function.inputs, *function.outputs)))
+    tensors = dict(enumerate(spec.memory for spec in (*function.inputs, *function.outputs)))
     in_rows: set[int] = set()
     kernels: dict[str, PackedKernel] = {}
     for instruction in _flat(function.instructions):

@@ -48,6 +48,18 @@ def dense_bytes(extents: tuple[int, ...], dtype: str) -> int:
     return prod(extents) * itemsize
 
 
+def span(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """Elements from the first to the end of the last, gaps included, of ``strides`` that are not negative."""
+    if 0 in shape:
+        return 0
+    return 1 + sum((extent - 1) * step for extent, step in zip(shape, strides, strict=True))
+
+
+def same_layout(shape: Sequence[int], one: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether elements of ``shape`` lie at the same places by either strides: an axis of extent 1 has none."""
+    return 0 in shape or all(a == b or extent == 1 for extent, a, b in zip(shape, one, other, strict=True))
+
+
 @lru_cache(maxsize=4096)
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The strides, in elements, of dense row-major elements."""

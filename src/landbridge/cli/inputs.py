@@ -24,7 +24,7 @@ def make_inputs(executable: Executable, files: Mapping[str, Path], device: str, 
 
     Raises InputError for a name the model does not have and for a file that does not fit its input.
     """
-    from landbridge.tensor import empty
+    from landbridge.tensor import Tensor, empty
 
     specs = {spec.name: spec for spec in executable.main.inputs}
     unknown = set(files) - set(specs)
@@ -34,8 +34,9 @@ def make_inputs(executable: Executable, files: Mapping[str, Path], device: str, 
     tensors = {}
     for name, spec in specs.items():
         source = _read(name, files[name], spec) if name in files else _random(rng, spec)
-        tensor = empty(spec.shape, dtype=spec.dtype, device=device)
-        with tensor.host_view("w") as view:
+        memory = empty(spec.memory.shape, dtype=spec.dtype, device=device)
+        tensor = Tensor(memory.storage, spec.dtype, spec.shape, spec.strides) if spec.strides else memory
+        with tensor.host_view("rw" if spec.strides else "w") as view:
             view[...] = source
         tensors[name] = tensor
     return tensors

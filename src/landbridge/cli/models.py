@@ -56,7 +56,8 @@ def open_model(
 
 def describe_tensor(spec: TensorSpec) -> dict[str, object]:
     """The JSON form of an input or output."""
-    return {"name": spec.name, "shape": list(spec.shape), "dtype": spec.dtype}
+    described: dict[str, object] = {"name": spec.name, "shape": list(spec.shape), "dtype": spec.dtype}
+    return described | ({"strides": list(spec.strides)} if spec.strides else {})
 
 
 def describe_memory(executable: Executable) -> list[dict[str, object]]:

@@ -20,8 +20,8 @@ def placement_report(executable: Executable) -> dict[str, list[dict[str, object]
 
     kernels: list[dict[str, object]] = []
     crossings: list[dict[str, object]] = []
-    shapes = dict(enumerate((*executable.main.inputs, *executable.main.outputs, *executable.main.parameters)))
-    nbytes = {number: math.prod(spec.shape) * dtype(spec.dtype).itemsize for number, spec in shapes.items()}
+    main = executable.main
+    nbytes = {number: spec.nbytes for number, spec in enumerate((*main.inputs, *main.outputs, *main.parameters))}
     for instruction in _flat(executable.main.instructions):
         match instruction:
             case ins.AllocTensor() | ins.View():

@@ -34,7 +34,7 @@ from landbridge.executable.instructions import (
 )
 from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, IfOp, ToVDeviceOp, ViewOp, YieldOp, ints
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp, PreparedOp
-from landbridge.ir.module import IRModule
+from landbridge.ir.module import IRModule, frame_layouts
 from landbridge.ir.types import VDeviceAttr, dtype_of, item_bytes, nbytes_of, separators_of, shape_of
 from landbridge.passes.assign_targets import target_number
 from landbridge.passes.bufferize import VDEVICE, io_names, placed_on
@@ -53,16 +53,30 @@ def build_function(module: IRModule, lowered: ModuleOp) -> tuple[Function, tuple
     names = io_names(main)
     builder = _Builder(module, _tasks(lowered))
     arguments = main.body.block.args
+    frames = frame_layouts(main)
     specs = [
         TensorSpec(name, shape_of(argument.type), dtype_of(argument.type))
         for argument, name in zip(arguments, (*names[0], *names[1]), strict=True)
     ]
+    for i, name in enumerate(names[0]):
+        if name in frames:
+            specs[i] = _frame_spec(specs[i], *frames[name])
     first, end = len(names[0]) - len(module.parameters), len(names[0])  # parameters are the last inputs of @main
     for argument in (*arguments[:first], *arguments[end:], *arguments[first:end]):
         builder.define(argument)
     instructions = builder.block(main.body.block)
     inputs, outputs, parameters = tuple(specs[:first]), tuple(specs[end:]), tuple(specs[first:end])
     return Function("main", inputs, outputs, instructions, parameters), tuple(builder.vdevices)
+
+
+def _frame_spec(argument: TensorSpec, shape: tuple[int, ...], strides: tuple[int, ...]) -> TensorSpec:
+    spec = TensorSpec(argument.name, shape, argument.dtype, strides)
+    if spec.nbytes != argument.nbytes:
+        raise CodegenError(
+            f"input {spec.name!r} is a frame of shape {shape} and strides {strides or 'that are dense'}, {spec.nbytes} "
+            f"bytes, and its argument of @main has {argument.nbytes}; they must be equal"
+        )
+    return spec
 
 
 def storage_reports(module: IRModule) -> tuple[StorageReport, ...]:

@@ -14,15 +14,35 @@ from landbridge.errors import ExecutableError, PlacementError
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.instructions import Instruction
 from landbridge.memory_kind import GLOBAL_SCOPE
+from landbridge.shape import check_shape, check_strides, dense_bytes, span
 
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """Name, static shape and dtype name of an input or output."""
+    """Name, static shape and dtype name of an input or output; ``strides`` count elements, empty ones are dense."""
 
     name: str
     shape: tuple[int, ...]
     dtype: str
+    strides: tuple[int, ...] = ()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes from the first element to the end of the last, gaps included.
+
+        Raises InputError for strides, a shape or a dtype that no tensor has.
+        """
+        if not self.strides:
+            return dense_bytes(self.shape, self.dtype)
+        strides = check_strides(self.strides, check_shape(self.shape, self.dtype))
+        return dense_bytes((span(self.shape, strides),), self.dtype)
+
+    @property
+    def memory(self) -> TensorSpec:
+        """What code is given: the tensor itself, or all elements of its span in a row where it has gaps."""
+        if not self.strides:
+            return self
+        return TensorSpec(self.name, (span(self.shape, self.strides),), self.dtype)
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.parser import Parser
 
-from landbridge.errors import ParseError
+from landbridge.errors import CompileError, ParseError
 from landbridge.executable.executable import VDevice
 from landbridge.ir.dialect import context
+from landbridge.ir.graph_ops import ints
 from landbridge.target import Target
 
 #: Attribute of @main: the names of its inputs, the last ones, that are parameters.
@@ -104,7 +105,7 @@ class IRModule:
 
 
 def frame_layouts(main: func.FuncOp) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Shape and strides, in elements, of each input of ``main`` that is a frame, by name; dense ones have no strides."""
+    """Shape and strides, in elements, of each input that is a frame, by name; dense ones have no strides."""
     found = main.attributes.get(FRAMES)
     if not isinstance(found, DictionaryAttr):
         return {}

@@ -30,19 +30,19 @@ def borrow(slot: Slot, value: Any) -> tuple[int, object]:
         return _on_device(slot, slot.home, value)
     if isinstance(value, np.ndarray):
         if value.dtype == slot.dtype and value.shape == slot.shape:
-            if value.flags.carray:  # contiguous, aligned to its elements, writable
+            if slot.strides is None and value.flags.carray:  # contiguous, aligned to its elements, writable
                 return address_of(value), value
         else:
             _check_fit(slot, value.shape, _name_of(slot, value.dtype))
             _check_native(slot, value.dtype)
-        return _in_place(slot, address_of(value), value.flags.c_contiguous, not value.flags.writeable), value
+        return _in_place(slot, value, address_of(value), not value.flags.writeable), value
     tensor = value if isinstance(value, Tensor) else _from_producer(slot, value)
     _check_fit(slot, tensor.shape, tensor.dtype)
     try:
         address = tensor.data_address
     except HostViewError as error:
         raise ZeroCopyError(f"{slot}: {error}") from error
-    return _in_place(slot, address, tensor.is_contiguous, tensor.readonly), tensor
+    return _in_place(slot, tensor, address, tensor.readonly), tensor
 
 
 def as_array(slot: Slot, value: Any) -> Array:
@@ -106,8 +106,7 @@ def _imported(slot: Slot, home: Home, value: Any) -> Any:
 
 
 def _check_for_kernels(slot: Slot, home: Home, value: Tensor, way_out: str) -> None:
-    if not value.is_contiguous:
-        raise ZeroCopyError(f"{slot}: the elements of {value!r} are not dense, as kernels need them; pass a dense copy")
+    _check_layout(slot, value)
     start = value.storage.live_region.byte_offset + value.byte_offset
     alignment = value.storage.kind.offset_alignment
     if start % alignment:
@@ -117,12 +116,25 @@ def _check_for_kernels(slot: Slot, home: Home, value: Tensor, way_out: str) -> N
         )
 
 
-def _in_place(slot: Slot, address: int, contiguous: bool, readonly: bool) -> int:
-    way_out = "pass np.ascontiguousarray(...)" if slot.is_input else "pass a new array"
+def _check_layout(slot: Slot, value: Array | Tensor) -> None:
+    if not slot.nbytes or slot.fits_layout(value):
+        return
+    found = value.strides if isinstance(value, Tensor) else tuple(s / value.itemsize for s in value.strides)
+    found_text = f"({', '.join(f'{step:g}' for step in found)})"
+    if slot.strides is not None:
+        raise ZeroCopyError(
+            f"{slot}: its strides are {found_text} elements, the program reads frames with strides {slot.strides}; "
+            "let set_input copy it, or compile with its strides in an InputSpec"
+        )
+    way_out = "pass a new array"
     if slot.is_input:
-        way_out += ", or let set_input copy it"
-    if not contiguous and slot.nbytes:
-        raise ZeroCopyError(f"{slot}: the memory is not C-contiguous; {way_out}")
+        way_out = "pass np.ascontiguousarray(...), let set_input copy it, or compile with its strides in an InputSpec"
+    raise ZeroCopyError(f"{slot}: the memory is not C-contiguous, its strides are {found_text} elements; {way_out}")
+
+
+def _in_place(slot: Slot, value: Array | Tensor, address: int, readonly: bool) -> int:
+    _check_layout(slot, value)
+    way_out = "pass np.ascontiguousarray(...), or let set_input copy it" if slot.is_input else "pass a new array"
     if readonly and not slot.is_input:
         raise ZeroCopyError(f"{slot}: the memory is read-only, the run would write it; {way_out}")
     if address & slot.mask:

@@ -129,7 +129,8 @@ class BoundProgram:
         known = self._registered.get(slot)
         if known is not None and (found := known[0].get(id(value))) is not None:
             registered, address, owner = found
-            if registered.shape == slot.shape and registered.dtype == slot.dtype:  # an array's can be set anew
+            same = registered.shape == slot.shape and registered.dtype == slot.dtype  # an array's can be set anew
+            if same and (slot.strides is None or slot.fits_layout(registered)):
                 return address, owner
         return borrow(slot, value)
 
@@ -147,7 +148,7 @@ class BoundProgram:
     def _borrow_for_call(self, slot: Slot, value: Any) -> tuple[int, object]:
         if self.staging is not None and Staging.needs(value):
             as_tensor(slot, value)
-            memory = self.memory.tensor(slot.shape, slot.spec.dtype)
+            memory = self.memory.own(slot.spec)
             self.staging.bind_call(slot, value, memory)
             return memory.data_address, memory
         return self._borrow(slot, value)
@@ -374,7 +375,7 @@ def read_only(tensor: Tensor) -> Tensor:
 
 def _fill_zeros(tensor: Tensor) -> None:
     if tensor.storage.kind.host_access == "read_write" and not tensor.axis_separators:
-        with tensor.host_view("w") as array:
+        with tensor.host_view("w" if tensor.is_contiguous else "rw") as array:
             array.fill(0)
     elif Staging.needs(tensor):
         zeros = np.zeros(tensor.shape, numpy_dtype(tensor.dtype))

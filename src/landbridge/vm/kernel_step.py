@@ -94,6 +94,21 @@ class KernelStep:
 
     def run(self, bound_to: BoundTo) -> None:
         """Run on what ``bound_to`` says is bound; returns when the device is done."""
+        self._run(bound_to, self._submit)
+
+    def run_each(self, bound_to: BoundTo, done: Callable[[Launch], None]) -> None:
+        """As ``run``, one launch at a time; ``done`` is told of each when the device is done with it."""
+
+        def submit(regions: list[Region]) -> None:
+            for bound in self._launches:
+                event = self._launch_one(bound, regions, None)
+                if event is not None:
+                    event.synchronize()
+                done(bound.launch)
+
+        self._run(bound_to, submit)
+
+    def _run(self, bound_to: BoundTo, submit: Callable[[list[Region]], None]) -> None:
         lent = self._shared.copy()
         regions: list[Region] = []
         for buffer in self._bound:
@@ -112,11 +127,11 @@ class KernelStep:
                     lent.append((region, buffer.nbytes))
         with self.device.state.submitting(f"a run of {len(self._launches)} kernels"):
             if self._barriers is None or not lent:
-                self._submit(regions)
+                submit(regions)
                 return
             for region, nbytes in lent:
                 self._barriers.end_host_access(region, nbytes, "w")
-            self._submit(regions)
+            submit(regions)
             for region, nbytes in lent:
                 self._barriers.begin_host_access(region, nbytes, "r")
 
@@ -130,6 +145,9 @@ class KernelStep:
         except ZeroCopyError:
             if buffer.writes:
                 raise
+        if not tensor.is_contiguous:  # kernels look for its elements where they are, gaps included
+            start, stop = tensor.byte_range
+            tensor = Tensor(tensor.storage, "uint8", (stop - start,), None, start)
         mirror = self._mirrors.get(buffer.register)
         if mirror is None:
             mirror = self._mirrors[buffer.register] = empty(tensor.shape, dtype=tensor.dtype, device=self.device)
@@ -171,11 +189,14 @@ class KernelStep:
     def _launch(self, regions: list[Region], stream: Stream | None) -> Event | None:
         event: Event | None = None
         for bound in self._launches:
-            launch = bound.launch
-            args = [regions[arg] if isinstance(arg, int) else arg for arg in bound.args]
-            grid, block = _three(launch.grid), _three(launch.block)
-            event = self._api.launch(bound.kernels.module, launch.kernel, grid, block, args, stream)
+            event = self._launch_one(bound, regions, stream)
         return event
+
+    def _launch_one(self, bound: BoundLaunch, regions: list[Region], stream: Stream | None) -> Event | None:
+        launch = bound.launch
+        args = [regions[arg] if isinstance(arg, int) else arg for arg in bound.args]
+        grid, block = _three(launch.grid), _three(launch.block)
+        return self._api.launch(bound.kernels.module, launch.kernel, grid, block, args, stream)
 
     def _find_positions(self, regions: list[Region]) -> list[int]:
         """The position in a recording of each bound buffer: regions count in the order of their first use."""

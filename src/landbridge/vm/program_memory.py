@@ -18,7 +18,6 @@ from landbridge.memory.imports import import_tensor
 from landbridge.memory.storage import allocate, host_device
 from landbridge.memory.transfer import copy_tensor
 from landbridge.physical_shape import physical_shape, row_bytes
-from landbridge.shape import dense_bytes
 from landbridge.tensor import Tensor, empty
 from landbridge.vm.block import Block, RowBlock
 from landbridge.vm.home import Home
@@ -27,7 +26,7 @@ from landbridge.vm.slot import Lease
 
 def own_bytes(spec: TensorSpec) -> int:
     """Bytes of the program's own memory for ``spec``: whole units of what storages are aligned to."""
-    return round_up(max(dense_bytes(spec.shape, spec.dtype), 1), STORAGE_ALIGNMENT)
+    return round_up(max(spec.nbytes, 1), STORAGE_ALIGNMENT)
 
 
 class ProgramMemory:
@@ -140,7 +139,7 @@ class ProgramMemory:
         """The program's own memory for an input or output, ``own_bytes`` of it."""
         home = self.homes[0]
         storage = allocate(home.device, own_bytes(spec), scope=home.kind.scope, allocator=home.allocator)
-        return Tensor(storage, spec.dtype, spec.shape)
+        return Tensor(storage, spec.dtype, spec.shape, spec.strides or None)
 
     def _rows(self, instruction: AllocStorage) -> RowBlock:
         """A storage of rows; flat memory can stand in for them."""

@@ -10,7 +10,7 @@ from typing import Protocol, cast
 from landbridge.dtypes import dtype
 from landbridge.errors import BindError, InputError
 from landbridge.executable import instructions as ins
-from landbridge.executable.executable import Function, VDevice
+from landbridge.executable.executable import Function, TensorSpec, VDevice
 from landbridge.physical_shape import check_axis_separators
 from landbridge.vm.block import Block, RowBlock
 from landbridge.vm.home import Home
@@ -66,7 +66,7 @@ class Registers:
         self.blocks: list[Block | RowBlock] = []
         self._vdevices, self._memory = vdevices, memory
         self._places = {
-            i: Place(i, 0, _nbytes(spec.shape, spec.dtype), spec.shape, spec.dtype, name=spec.name)
+            i: Place(i, 0, _span_bytes(spec), spec.memory.shape, spec.dtype, name=spec.name)
             for i, spec in enumerate(specs)
         }
         self._io = len(specs)
@@ -185,6 +185,13 @@ class Registers:
         if register < self._io:
             raise BindError(f"register {register} is an input, output or parameter and cannot be redefined")
         self._places[register] = place
+
+
+def _span_bytes(spec: TensorSpec) -> int:
+    try:
+        return spec.nbytes
+    except InputError as error:
+        raise BindError(f"the program has a tensor {spec.name!r} of {error}; compile the model again") from error
 
 
 def _nbytes(shape: tuple[int, ...], dtype_name: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from array import array
 from typing import Any, Literal
 
@@ -12,6 +11,7 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.errors import InputError
 from landbridge.executable.executable import TensorSpec
 from landbridge.memory.storage import Storage
+from landbridge.shape import same_layout
 from landbridge.tensor import Tensor
 from landbridge.vm.home import Home
 
@@ -62,6 +62,7 @@ class Slot:
         "shape",
         "spec",
         "storage",
+        "strides",
     )
 
     def __init__(self, spec: TensorSpec, role: Role, places: tuple[tuple[int, int], ...], holder: str) -> None:
@@ -71,9 +72,11 @@ class Slot:
         self.is_input = role != "output"
         self.places = places
         self.shape = spec.shape
+        #: Elements between neighbours of each axis where there are gaps; None where memory is dense.
+        self.strides = spec.strides or None
         self.dtype: np.dtype[Any] = numpy_dtype(spec.dtype)
         self.mask = self.dtype.itemsize - 1
-        self.nbytes = math.prod(spec.shape) * self.dtype.itemsize
+        self.nbytes = spec.nbytes
         self.owner: Any = None
         self.address = 0
         self.end = 0
@@ -85,7 +88,7 @@ class Slot:
         #: Whether kernels of a device are given the memory, which has to be dense then.
         self.for_kernels = False
         #: Arrays of exactly this type need only fit: their memory is used in place.
-        self.array_type: Any = np.ndarray
+        self.array_type: Any = None if spec.strides else np.ndarray
         #: Whether a call's new output is better taken from numpy than from the device's allocator.
         self.is_small = False
         #: The Session's memory for it, once it was needed.
@@ -123,6 +126,13 @@ class Slot:
         ):
             return tensor.data_address
         return (id(tensor.storage) << 64) + tensor.byte_offset
+
+    def fits_layout(self, value: np.ndarray[Any, Any] | Tensor) -> bool:
+        """Whether the elements of ``value``, of this shape and dtype, lie where code looks for them."""
+        if self.strides is None:
+            return value.is_contiguous if isinstance(value, Tensor) else value.flags.c_contiguous
+        size = 1 if isinstance(value, Tensor) else self.dtype.itemsize
+        return same_layout(self.shape, [step * size for step in self.strides], value.strides)
 
     def wait(self, owner: Tensor) -> None:
         """Wait for queued accesses, copies of devices or runs in the background, that an execution must come after."""

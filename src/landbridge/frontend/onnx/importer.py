@@ -22,14 +22,16 @@ from landbridge.executable.executable import VDevice
 from landbridge.frontend.onnx.attributes import attribute_values, dtype_of_onnx, tensor_array
 from landbridge.frontend.onnx.branches import import_if
 from landbridge.frontend.onnx.evaluate import evaluate, foldable
+from landbridge.frontend.onnx.frames import Frame, frame_layouts, frame_of, read_frame
 from landbridge.frontend.onnx.functions import function_body
 from landbridge.frontend.onnx.load import load_model
 from landbridge.frontend.onnx.loops import import_loop, import_scan
 from landbridge.frontend.onnx.parameters import promote_parameters
 from landbridge.frontend.onnx.shapes import input_shapes
+from landbridge.input_spec import InputSpec
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import ViewOp
-from landbridge.ir.module import PARAMETERS, IRModule
+from landbridge.ir.module import FRAMES, PARAMETERS, IRModule
 from landbridge.ir.types import tensor_type
 from landbridge.ops.context import Array, OpContext, Operand
 from landbridge.ops.registry import handler_for
@@ -55,6 +57,7 @@ def import_onnx(
     extra_outputs: Sequence[str] = (),
     constants: Mapping[str, Any] | None = None,
     mutable: Sequence[str] = (),
+    frames: Mapping[str, InputSpec] | None = None,
 ) -> IRModule:
     """The IRModule of an ONNX model, with ``func.func @main(inputs) -> outputs`` and their names as attributes.
 
@@ -62,6 +65,7 @@ def import_onnx(
     names of inner values to return after the model's outputs. ``constants``: values of inputs that are fixed now,
     arrays or numbers by name; such an input is no argument of ``@main`` and what depends on it alone is folded.
     ``mutable``: names of weights that stay replaceable: the last arguments of ``@main``, ``parameters`` of the module.
+    ``frames``: what the application has for inputs, by name, where that is not what the model takes.
 
     Raises ImportModelError (no valid model), InputError (unknown names), ShapeError (shapes that contradict each
     other) and UnsupportedOperatorError, which lists every operator and dimension that cannot be compiled.
@@ -71,15 +75,21 @@ def import_onnx(
     parameters = promote_parameters(graph, mutable)
     inputs = [v for v in graph.inputs if v.name not in graph.initializers]
     fixed = _fixed_inputs(inputs, constants or {})
-    shapes = {**(shapes or {}), **{str(v.name): array.shape for v, array in fixed.items()}}
+    shapes = {**_shapes_left_open(inputs, frames or {}), **(shapes or {})}
+    shapes |= {str(v.name): array.shape for v, array in fixed.items()}
     known, advice = input_shapes(inputs, shapes)
     inputs = [v for v in inputs if v not in fixed]
-    block = Block(arg_types=[tensor_type(known.get(str(v.name), ()), _input_dtype(v)) for v in inputs])
+    framed = _frames(inputs, frames or {}, known)
+    plain = {str(v.name): tensor_type(known.get(str(v.name), ()), _input_dtype(v)) for v in inputs}
+    block = Block(arg_types=list((plain | {name: frame.type for name, frame in framed.items()}).values()))
     module = IRModule(ModuleOp([]), targets, vdevices, parameters=parameters)
     importer = Importer(GraphBuilder(module, block), loaded.opset_imports)
     for value, argument in zip(inputs, block.args, strict=True):
         argument.name_hint = None
-        importer.values[value] = argument if str(value.name) in known else UNKNOWN
+        name = str(value.name)
+        importer.values[value] = argument if name in known else UNKNOWN
+        if name in framed:
+            importer.values[value] = read_frame(importer.g, argument, framed[name])
     importer.values.update(fixed)
     importer.run_graph(graph)
     wanted = [*graph.outputs, *_find(importer, graph, extra_outputs)]
@@ -93,6 +103,8 @@ def import_onnx(
     main = func.FuncOp("main", types, Region(block))
     main.attributes["lb.input_names"] = ArrayAttr([StringAttr(str(v.name)) for v in inputs])
     main.attributes["lb.output_names"] = ArrayAttr([StringAttr(str(v.name)) for v in wanted])
+    if framed:
+        main.attributes[FRAMES] = frame_layouts(framed)
     if parameters:
         main.attributes[PARAMETERS] = ArrayAttr([StringAttr(name) for name in parameters])
     first = module.op.body.block.first_op
@@ -101,6 +113,24 @@ def import_onnx(
     else:
         module.op.body.block.insert_op_before(main, first)
     return module
+
+
+def _shapes_left_open(inputs: Sequence[ir.Value], frames: Mapping[str, InputSpec]) -> dict[str, tuple[int, ...]]:
+    """The shapes of inputs that follow from those of their frames, where the file does not fix them."""
+    fixed = {str(v.name) for v in inputs if v.shape is not None and all(isinstance(e, int) for e in v.shape)}
+    shapes = {name: spec.model_shape() for name, spec in frames.items() if name not in fixed}
+    return {name: shape for name, shape in shapes.items() if shape is not None}
+
+
+def _frames(
+    inputs: Sequence[ir.Value], frames: Mapping[str, InputSpec], known: Mapping[str, tuple[int, ...]]
+) -> dict[str, Frame]:
+    """The frames of inputs whose shape is known, by name."""
+    dtypes = {str(v.name): _input_dtype(v) for v in inputs}
+    for name in frames:
+        if name not in dtypes:
+            raise InputError(f"inputs: no input {name!r} is left to state; they are: {', '.join(dtypes) or 'none'}")
+    return {name: frame_of(name, spec, known[name], dtypes[name]) for name, spec in frames.items() if name in known}
 
 
 def _fixed_inputs(inputs: Sequence[ir.Value], constants: Mapping[str, Any]) -> dict[ir.Value, Array]:

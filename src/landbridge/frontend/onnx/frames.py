@@ -1,0 +1,229 @@
+"""Frames: an input that arrives in another dtype, layout, size or pitch than the model takes.
+
+The argument of ``@main`` is all elements that the frame spans, in a row, and one PrimFunc reads it by its strides,
+converts, normalizes and writes what the model takes. What follows is fused with it as with any other call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import add
+from typing import Any, TypeAlias
+
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
+from xdsl.ir import Attribute, SSAValue
+
+from landbridge.dtypes import numpy_dtype
+from landbridge.errors import InputError
+from landbridge.input_spec import InputSpec, Resize
+from landbridge.ir.graph_builder import GraphBuilder
+from landbridge.ir.graph_ops import int_array
+from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.scalars import ScalarBuilder, Value, is_float
+from landbridge.ir.types import tensor_type
+from landbridge.shape import row_major, span
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The frame of input ``name``, and the model's input that it becomes: ``model_shape`` of ``model_dtype``.
+
+    ``strides`` are the frame's, by the model's axes; ``extents`` its extents along them.
+    """
+
+    name: str
+    spec: InputSpec
+    dtype: str
+    shape: tuple[int, ...]
+    frame_strides: tuple[int, ...]
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+    model_shape: tuple[int, ...]
+    model_dtype: str
+
+    @property
+    def type(self) -> Attribute:
+        """The type of the argument of ``@main``."""
+        return tensor_type((span(self.shape, self.frame_strides),), self.dtype)
+
+
+def frame_of(name: str, spec: InputSpec, shape: tuple[int, ...], dtype: str) -> Frame:
+    """The frame that ``spec`` states for input ``name`` of a model; raises InputError where it does not fit."""
+    try:
+        extents = spec.frame_shape(shape)
+        strides = spec.frame_strides(extents)
+        mean, scale = spec.per_channel(shape)
+    except InputError as error:
+        raise InputError(f"inputs: {name!r}: {error}") from error
+    if not is_float(dtype) and (mean, scale) != ((0.0,), (1.0,)):
+        raise InputError(
+            f"inputs: {name!r}: the model takes {dtype}, which mean and scale do not make; leave them out, or change "
+            "the model's input to a float dtype"
+        )
+    order = [spec.axes(len(shape)).index(letter) for letter in spec.model_axes(len(shape))]
+    return Frame(
+        name,
+        spec,
+        spec.dtype or dtype,
+        extents,
+        strides,
+        tuple(extents[a] for a in order),
+        tuple(strides[a] for a in order),
+        shape,
+        dtype,
+    )
+
+
+def frame_layouts(frames: Mapping[str, Frame]) -> DictionaryAttr:
+    """Shape and strides of each frame, as ``@main`` states them; dense frames have no strides."""
+    layouts: dict[str, Attribute] = {}
+    for name, frame in frames.items():
+        strides = () if frame.frame_strides == row_major(frame.shape) else frame.frame_strides
+        layouts[name] = ArrayAttr([int_array(frame.shape), int_array(strides)])
+    return DictionaryAttr(layouts)
+
+
+def read_frame(g: GraphBuilder, argument: SSAValue, frame: Frame) -> SSAValue | Array:
+    """The model's input, computed from ``argument``, a frame."""
+    shape = frame.model_shape
+    if 0 in shape:
+        return np.zeros(shape, numpy_dtype(frame.model_dtype))
+    reader = _Reader(g, argument, frame)
+    rank = len(shape)
+
+    def build(p: PrimBuilder) -> None:
+        ins = list(zip(p.inputs, reader.accesses, strict=True))
+        if not reader.is_affine:  # the body loads from it
+            del ins[0]
+        body = partial(reader.body, p.inputs[0])
+        p.generic("p" * rank, shape, ins, [(p.outputs[0], lambda *d: d)], body)
+
+    outer, g.node = g.node, f"{frame.name}:frame"
+    try:
+        return g.call("frame", reader.operands, [(shape, frame.model_dtype)], build)[0]
+    finally:
+        g.node = outer
+
+
+class _Reader:
+    """Writes the body that reads a frame: ``operands`` are the frame, then tables, read by ``accesses``."""
+
+    def __init__(self, g: GraphBuilder, argument: SSAValue, frame: Frame) -> None:
+        shape = frame.model_shape
+        self._g, self._frame = g, frame
+        self._inner = frame.model_dtype if frame.model_dtype == "float64" else "float32"
+        resize = frame.spec.resize or "nearest"
+        self._axes = [
+            _axis(a, frame.strides[a], old, new, resize)
+            for a, (old, new) in enumerate(zip(frame.extents, shape, strict=True))
+        ]
+        self.is_affine = all(axis.step is not None for axis in self._axes)
+        self.operands = [argument]
+        self.accesses: list[Callable[..., Sequence[Any]]] = [self._place]
+        #: By axis, the operands that hold the offsets of its taps, and the weight of the second.
+        self._tables = {axis.axis: self._table(axis) for axis in self._axes if axis.step is None}
+        mean, scale = frame.spec.per_channel(shape)
+        self._steps = [
+            (kind, self._moment(what, values))
+            for kind, what, values, neutral in (("sub", "mean", mean, 0.0), ("mul", "scale", scale, 1.0))
+            if values != (neutral,)
+        ]
+
+    def _place(self, *dims: Any) -> Sequence[Any]:
+        return [sum((axis.at(dims[axis.axis]) for axis in self._axes), 0)]
+
+    def _operand(self, values: Array, what: str, axis: int) -> int:
+        """A constant with an element for each index of ``axis``; its number among the operands but the frame."""
+        self.operands.append(self._g.constant(values, f"{self._frame.name}_{what}"))
+        self.accesses.append(lambda *dims: [dims[axis]])
+        return len(self.operands) - 2
+
+    def _table(self, axis: _Axis) -> tuple[int, ...]:
+        letter = self._frame.spec.model_axes(len(self._axes))[axis.axis]
+        reach = max(int(axis.low.max()), int(axis.high.max())) * axis.stride
+        integers = np.int32 if reach < 1 << 31 else np.int64
+        low = self._operand((axis.low * axis.stride).astype(integers), f"{letter}_low", axis.axis)
+        if not axis.blends:
+            return (low,)
+        high = self._operand((axis.high * axis.stride).astype(integers), f"{letter}_high", axis.axis)
+        return low, high, self._operand(axis.weight.astype(self._inner), f"{letter}_weight", axis.axis)
+
+    def _moment(self, what: str, values: tuple[float, ...]) -> float | int:
+        """One number, or the operand that has one for each channel."""
+        if len(values) == 1:
+            return values[0]
+        channel = self._frame.spec.model_axes(len(self._axes)).index("C")
+        return self._operand(np.array(values, numpy_dtype(self._inner)), what, channel)
+
+    def body(self, source: SSAValue, s: ScalarBuilder, *values: Value) -> Value:
+        """The model's element at the loops' indices; ``values`` are those of the operands that are accessed."""
+        tables = values
+        if self.is_affine:
+            value, tables = values[0], values[1:]
+        else:
+            fixed = [s.index(a.axis) * (a.step * a.stride) + a.first for a in self._axes if a.step is not None]
+            value = self._sampled(s, source, tables, [a for a in self._axes if a.step is None], fixed)
+        for kind, moment in self._steps:
+            value = s.binary(kind, s.cast(value, self._inner), tables[moment] if type(moment) is int else moment)
+        if any(axis.blends for axis in self._axes) and not is_float(self._frame.model_dtype):
+            value = s.math("round_even", value)
+        return s.cast(value, self._frame.model_dtype)
+
+    def _sampled(
+        self, s: ScalarBuilder, source: SSAValue, tables: Sequence[Value], axes: Sequence[_Axis], terms: Sequence[Value]
+    ) -> Value:
+        """The frame where ``terms`` add up to, between the taps of ``axes``."""
+        if not axes:
+            value = s.load(source, [reduce(add, terms)], self._frame.dtype)
+            return s.cast(value, self._inner) if any(axis.blends for axis in self._axes) else value
+        low, *blend = (tables[n] for n in self._tables[axes[0].axis])
+        first = self._sampled(s, source, tables, axes[1:], [*terms, s.cast(low, "index")])
+        if not blend:
+            return first
+        high, weight = blend
+        second = self._sampled(s, source, tables, axes[1:], [*terms, s.cast(high, "index")])
+        return first + (second - first) * weight
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """How the model's elements along ``axis`` read the frame's: at ``low``, and by ``weight`` at ``high``.
+
+    Where ``step`` is not None they read element ``low[0] + step * index`` alone.
+    """
+
+    axis: int
+    stride: int
+    low: Array
+    high: Array
+    weight: Array
+    blends: bool
+    step: int | None
+
+    @property
+    def first(self) -> int:
+        """The place of the first, in elements of memory."""
+        return int(self.low[0]) * self.stride
+
+    def at(self, index: Any) -> Any:
+        """The place of the element at ``index``, where there is a step."""
+        assert self.step is not None
+        return index * (self.step * self.stride) + self.first
+
+
+def _axis(axis: int, stride: int, old: int, new: int, resize: Resize) -> _Axis:
+    """Taps at half-pixel centers: the source coordinate is ``(index + 0.5) * old / new - 0.5`` (ONNX Resize)."""
+    at = np.clip((np.arange(new) + 0.5) * (old / new) - 0.5, 0, old - 1)
+    if resize == "nearest":
+        at = np.ceil(at - 0.5)  # round_prefer_floor
+    low = np.clip(np.floor(at).astype(np.int64), 0, old - 1)
+    weight = at - low
+    blends = bool(weight.any())
+    steps = {int(step) for step in np.diff(low)} or {1}
+    step = steps.pop() if len(steps) == 1 and not blends else None
+    return _Axis(axis, stride, low, np.minimum(low + 1, old - 1), weight, blends, step)

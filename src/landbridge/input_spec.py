@@ -1,0 +1,164 @@
+"""InputSpec: what an application's frames are, where they are not what its model takes."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from landbridge.dtypes import dtype_name
+from landbridge.errors import InputError
+from landbridge.shape import check_shape, check_strides, row_major
+
+Resize = Literal["nearest", "linear"]
+
+#: The axes of a model's input where an InputSpec does not name them.
+_BY_RANK = {1: "C", 2: "NC", 3: "CHW", 4: "NCHW", 5: "NCDHW"}
+_RESIZED = "DHW"
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """The frames that an application has for one input of a model; ``lb.compile(model, inputs={"x": InputSpec(...)})``.
+
+    The compiled program reads such a frame where it lies: its first kernel converts, normalizes and reorders, and
+    nothing is copied. What is left out is as the model has it.
+
+    - ``dtype``: of the frame's elements, ``"uint8"`` for most cameras.
+    - ``layout``: the frame's axes, a permutation of ``model_layout``, such as ``"NHWC"``.
+    - ``shape``: extents in the order of ``layout``. They are the model's, but for D, H and W where ``resize`` is given.
+    - ``strides``: elements between neighbours of each axis, in the order of ``layout``; left out they are dense. The
+      pitch of a row, divided by the bytes of an element, is the stride of H.
+    - ``mean``, ``scale``: the model sees ``(frame - mean) * scale``; each is a number, or one for each channel (C).
+      They are applied in float32, or in the model's dtype where that is wider.
+    - ``resize``: how a frame of another size becomes the model's: ``"nearest"`` or ``"linear"``, with the half-pixel
+      centers of ONNX Resize (https://onnx.ai/onnx/operators/onnx__Resize.html) and no filter against aliasing.
+    - ``model_layout``: the letters of the model's own axes; left out, ``"NCHW"`` for four of them, ``"CHW"`` for three.
+
+    Raises InputError for what contradicts itself; what does not fit the model is reported by ``compile``.
+    """
+
+    dtype: str = ""
+    layout: str = ""
+    shape: tuple[int, ...] | None = None
+    strides: tuple[int, ...] | None = None
+    mean: float | tuple[float, ...] = 0.0
+    scale: float | tuple[float, ...] = 1.0
+    resize: Resize | None = None
+    model_layout: str = ""
+
+    def __post_init__(self) -> None:
+        _set(self, "dtype", dtype_name(self.dtype) if self.dtype else "")
+        for field in ("layout", "model_layout"):
+            letters = getattr(self, field)
+            if not isinstance(letters, str) or len(set(letters)) != len(letters):
+                raise InputError(f"{field} {letters!r} is not legal; give one letter for each axis, such as 'NHWC'")
+        if self.layout and self.model_layout and sorted(self.layout) != sorted(self.model_layout):
+            raise InputError(f"layout {self.layout!r} is no permutation of the model's axes {self.model_layout!r}")
+        if self.resize is not None and self.resize not in get_args(Resize):
+            raise InputError(f"resize {self.resize!r} is not legal; give 'nearest', 'linear' or None")
+        for field in ("mean", "scale"):
+            _set(self, field, _numbers(field, getattr(self, field)))
+        if self.shape is not None:
+            _set(self, "shape", check_shape(self.shape, self.dtype or "uint8"))
+        if self.strides is not None:
+            _set(self, "strides", _integers(self.strides))
+        ranks = {len(v) for v in (self.layout or None, self.model_layout or None, self.shape, self.strides) if v}
+        if len(ranks) > 1:
+            raise InputError(
+                f"layout {self.layout!r}, model_layout {self.model_layout!r}, shape {self.shape} and strides "
+                f"{self.strides} have different numbers of axes; give each one entry for each axis of the frame"
+            )
+
+    def model_axes(self, rank: int) -> str:
+        """The letters of the axes of the model's input, of ``rank``; raises InputError where they cannot be known."""
+        letters = self.model_layout or _BY_RANK.get(rank, "")
+        if len(letters) != rank:
+            raise InputError(
+                f"the model's input has {rank} axes and model_layout is {letters!r}; give one letter for each"
+            )
+        return letters
+
+    def axes(self, rank: int) -> str:
+        """The letters of the frame's axes, those of the model unless ``layout`` says otherwise."""
+        model = self.model_axes(rank)
+        layout = self.layout or model
+        if sorted(layout) != sorted(model):
+            raise InputError(
+                f"layout {layout!r} is no permutation of the model's axes {model!r}; name the model's own axes with "
+                "model_layout= when they are others"
+            )
+        return layout
+
+    def model_shape(self) -> tuple[int, ...] | None:
+        """The shape of the model's input, where it follows from that of the frame."""
+        if self.shape is None or self.resize is not None:
+            return None
+        at = dict(zip(self.axes(len(self.shape)), self.shape, strict=True))
+        return tuple(at[letter] for letter in self.model_axes(len(self.shape)))
+
+    def frame_shape(self, model: Sequence[int]) -> tuple[int, ...]:
+        """The shape of a frame for a model's input of shape ``model``; raises InputError when they do not fit."""
+        layout = self.axes(len(model))
+        wanted = dict(zip(self.model_axes(len(model)), model, strict=True))
+        if self.shape is None:
+            return tuple(wanted[letter] for letter in layout)
+        if len(self.shape) != len(layout):
+            raise InputError(f"shape {self.shape} has {len(self.shape)} axes, the layout {layout!r} {len(layout)}")
+        for letter, extent in zip(layout, self.shape, strict=True):
+            if extent != wanted[letter] and (self.resize is None or letter not in _RESIZED or not extent):
+                way_out = "resize= changes D, H and W alone" if self.resize else "give resize= to change D, H and W"
+                raise InputError(
+                    f"axis {letter} of the frame has extent {extent} and the model's {wanted[letter]}; {way_out}"
+                )
+        return self.shape
+
+    def frame_strides(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The strides of a frame of ``shape``; raises InputError where two elements would share memory."""
+        if self.strides is None:
+            return row_major(shape)
+        strides = check_strides(self.strides, shape)
+        reach = 0  # of the axes inside, in elements
+        for step, extent in sorted((step, extent) for step, extent in zip(strides, shape, strict=True) if extent > 1):
+            if step <= reach:
+                raise InputError(
+                    f"strides {strides} of shape {shape} are not legal: with a stride of {step}, elements of a frame "
+                    "would share memory; give strides in elements, none negative, that reach over the axes inside"
+                )
+            reach += (extent - 1) * step
+        return strides
+
+    def per_channel(self, model: Sequence[int]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """``mean`` and ``scale``, each one number, or one for each channel of a model's input of shape ``model``."""
+        letters = self.model_axes(len(model))
+        channels = model[letters.index("C")] if "C" in letters else 0
+        given = tuple(v if isinstance(v, tuple) else (v,) for v in (self.mean, self.scale))
+        for field, values in zip(("mean", "scale"), given, strict=True):
+            if len(values) not in (1, channels):
+                raise InputError(f"{field} has {len(values)} values and the model's input {channels} channels")
+        mean, scale = (values[:1] if len(set(values)) == 1 else values for values in given)
+        return mean, scale
+
+
+def _set(spec: InputSpec, field: str, value: object) -> None:
+    object.__setattr__(spec, field, value)
+
+
+def _integers(values: Sequence[int]) -> tuple[int, ...]:
+    try:
+        return tuple(map(operator.index, values))
+    except TypeError:
+        raise InputError(f"strides {values!r} are not legal; give an integer for each axis, in elements") from None
+
+
+def _numbers(field: str, value: Any) -> float | tuple[float, ...]:
+    try:
+        one = not hasattr(value, "__len__")
+        numbers = (float(value),) if one else tuple(map(float, value))
+    except (TypeError, ValueError):
+        numbers, one = (), False
+    if not numbers or not all(map(math.isfinite, numbers)):
+        raise InputError(f"{field} {value!r} is not legal; give a finite number, or one for each channel")
+    return numbers[0] if one else numbers
