@@ -8,7 +8,7 @@ from landbridge.planner.exact.instance import Instance
 
 #: Keys from the first that differs, each largest first: W sections spanned, Z size, A their product, T the most
 #: bytes alive together with it. The names are those of MiniMalloc (Moffitt, ASPLOS 2023).
-ORDERS = ("WAT", "TAW", "TWA", "ZWT", "AWT")
+ORDERS = ("WAT", "ZWT", "TWA", "TAW", "AWT", "ZTW")
 
 
 def ranks(p: Instance, name: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""Decide one capacity: every order gets a turn, on as many threads as there are racers."""
+"""Decide one capacity: every racer gets a turn."""
 
 from __future__ import annotations
 
@@ -10,20 +10,17 @@ from landbridge.planner.exact.kernel import STOPPED
 from landbridge.planner.exact.racer import Racer
 
 
-def race(
-    racers: Sequence[Racer], ranks: Sequence[Sequence[int]], node_limit: int, deadline: float
-) -> tuple[Racer, int] | None:
+def race(racers: Sequence[Racer], threads: int, node_limit: int, deadline: float) -> tuple[Racer, int] | None:
     """The racer that decided and its answer, or None when all turns ended at ``node_limit`` nodes or ``deadline``.
 
-    Order n is always the business of racer n modulo their number, and of those that decide in one round the one
-    with the first order wins, so the answer does not depend on the threads' speed, except at the deadline
-    (``time.perf_counter`` seconds).
+    ``threads`` racers run at a time, and of those that decide in one round the first wins, so the answer does not
+    depend on the threads' speed, except at the deadline (``time.perf_counter`` seconds).
     """
-    with ThreadPoolExecutor(len(racers), "planner") as threads:
-        for begin in range(0, len(ranks), len(racers)):
-            entered = list(zip(racers, ranks[begin:], strict=False))
-            turns = [threads.submit(racer.turn, rank, node_limit) for racer, rank in entered]
-            winner = _first(racers, turns, deadline)
+    with ThreadPoolExecutor(threads, "planner") as pool:
+        for begin in range(0, len(racers), threads):
+            entered = racers[begin : begin + threads]
+            turns = [pool.submit(racer.turn, node_limit) for racer in entered]
+            winner = _first(entered, turns, deadline)
             if winner is not None or time.perf_counter() >= deadline:
                 return winner
     return None

@@ -1,4 +1,4 @@
-"""One searcher: the kernel with its working memory, interpreted or compiled."""
+"""One searcher: the kernel with an order and working memory of its own, interpreted or compiled."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from landbridge.planner.exact.state import State, new_state
 
 
 class Racer:
-    """Searches one Instance again and again; what it learned (weights, refuted states) stays from turn to turn.
+    """Searches one Instance again and again, candidates by ``rank``; what it learned (the weights, which belong to
+    the order, and refuted states) stays from turn to turn.
 
     Used by one thread at a time; ``stop`` alone may be called from another.
     """
 
-    def __init__(self, instance: Instance, search: Search, table_bits: int) -> None:
+    def __init__(self, instance: Instance, rank: Sequence[int], search: Search, table_bits: int) -> None:
         self._search = search
         self._compiled = search is not kernel.search
         self._table_size = 1 << table_bits
         self._capacity = -1
-        self._instance, self._state = instance, new_state(instance)
+        self._instance, self._state = instance, new_state(instance)._replace(rank=list(rank))
         if self._compiled:
             self._instance = Instance(*map(_array, instance))
             self._state = State(*map(_array, self._state))
@@ -36,10 +37,8 @@ class Racer:
         for j, offset in enumerate(latest):
             self._state.latest[j] = offset
 
-    def turn(self, rank: Sequence[int], node_limit: int) -> int:
-        """One search from the start, candidates by ``rank``; the kernel's answer."""
-        for j, r in enumerate(rank):
-            self._state.rank[j] = r
+    def turn(self, node_limit: int) -> int:
+        """One search from the start; the kernel's answer."""
         return self._search(self._instance, self._state, self._capacity, node_limit)
 
     def stop(self, stopped: bool = True) -> None:

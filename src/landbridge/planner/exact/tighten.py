@@ -18,8 +18,8 @@ from landbridge.planner.greedy import peak
 
 #: Seconds from which loading (or making) machine code is worth its time; below, the kernel is interpreted.
 COMPILED_FROM = 2.0
-#: Share of the time for plans at the bound; most that exist are found in a small part of it.
-_AT_BOUND = 0.4
+#: Restarts at the bound before anything above it is looked at, and the share of the time they may take.
+_RESTARTS, _AT_BOUND = 32, 0.4
 #: Nodes of the shortest search, times the buffers: a plan takes one node a buffer or little more once the weights
 #: say which sections are hard, and it is restarts that teach them.
 _NODES = 4
@@ -39,11 +39,11 @@ def tighten(
 ) -> tuple[list[int], int]:
     """Offsets with a peak no higher than that of ``offsets``, and a lower bound no lower than ``bound`` bytes.
 
-    At most `_AT_BOUND` of the time goes into plans at the bound; the rest into sweeps over the targets above it,
-    each with twice the effort of the last. A peak that equals the bound returned is optimal. A peak of ``goal``
-    bytes is good enough, even above the bound. Equal input takes equal steps; how many of them fit before
-    ``deadline`` (``time.perf_counter`` seconds) depends on the machine. ``compiled`` None means: where
-    `COMPILED_FROM` seconds are left, and numba is installed.
+    First come `_RESTARTS` restarts at the bound, or `_AT_BOUND` of the time if that is less; then sweeps over the
+    targets above it, and the bound once more, each with twice the effort of the last. A peak that equals the bound
+    returned is optimal. A peak of ``goal`` bytes is good enough, even above the bound. Equal input takes equal
+    steps; how many of them fit before ``deadline`` (``time.perf_counter`` seconds) depends on the machine.
+    ``compiled`` None means: where `COMPILED_FROM` seconds are left, and numba is installed.
     """
     now = time.perf_counter()
     if peak(buffers, offsets) <= max(bound, goal) or now >= deadline or sum(map(len, conflicts)) > _MOST_CONFLICTS:
@@ -52,16 +52,15 @@ def tighten(
     if compiled is None:
         compiled = deadline - now >= COMPILED_FROM
     search = compiled_search() if compiled else None
-    at_bound = hunt.racers(search)
+    racers = hunt.racers(search)
     half_time = now + (deadline - now) * _AT_BOUND
     restart = 1
-    while hunt.open(half_time):
-        hunt.decide(at_bound, hunt.least(), restart, half_time)
+    while restart <= _RESTARTS and hunt.open(half_time):
+        hunt.decide(racers, hunt.least(), restart, half_time)
         restart += 1
-    between = hunt.racers(search)
     effort = 1
     while hunt.open(deadline):
-        hunt.sweep(between, capacity, effort, deadline)
+        hunt.sweep(racers, capacity, effort, deadline)
         effort *= 2
     return hunt.offsets, hunt.bound
 
@@ -79,19 +78,20 @@ class _Hunt:
     ) -> None:
         self._buffers = buffers
         self._problem = scaled(buffers, conflicts)
-        self._ranks = [ranks(self._problem.instance, name) for name in ORDERS]
         self._step = gcd(self._problem.unit, *(b.size for b in buffers))  # every peak is a multiple of it
         self.offsets = [0 if b.size == 0 and b.offset is None else o for b, o in zip(buffers, offsets, strict=True)]
         self.peak = peak(buffers, self.offsets)
         self.bound = bound
         self._goal = goal
+        self._threads = 1
         self._nodes = _NODES * len(self._problem.members)
 
     def racers(self, search: Search | None) -> list[Racer]:
-        if search is None:  # interpreted, a second thread would only wait for the first
-            return [Racer(self._problem.instance, kernel.search, table_bits=14)]
-        threads = min(2, os.cpu_count() or 1)
-        return [Racer(self._problem.instance, search, table_bits=20) for _ in range(threads)]
+        """One for each order; interpreted without ``search``."""
+        self._threads = 1 if search is None else min(2, os.cpu_count() or 1)  # interpreted, two would take turns
+        run, bits = (kernel.search, 12) if search is None else (search, 18)
+        instance = self._problem.instance
+        return [Racer(instance, ranks(instance, name), run, bits) for name in ORDERS]
 
     def open(self, deadline: float) -> bool:
         return self.peak > self.least() and time.perf_counter() < deadline
@@ -100,7 +100,7 @@ class _Hunt:
         """The lowest peak worth a search, rounded down to one that can be."""
         return max(self.bound, self._goal // self._step * self._step)
 
-    def decide(self, racers: Sequence[Racer], target: int, restart: int, deadline: float) -> bool:
+    def decide(self, racers: list[Racer], target: int, restart: int, deadline: float) -> bool:
         """Whether a plan within ``target`` bytes was found; keeps it, or the bound that a refutation gives."""
         problem, latest = self._problem, []
         for i in problem.members:
@@ -108,7 +108,7 @@ class _Hunt:
             latest.append((target - b.size if b.offset is None else b.offset) // problem.unit)
         for racer in racers:
             racer.aim(-(-target // problem.unit), latest)
-        decided = race(racers, self._ranks, luby(restart) * self._nodes, deadline)
+        decided = race(racers, self._threads, luby(restart) * self._nodes, deadline)
         if decided is None:
             return False
         winner, answer = decided
@@ -118,19 +118,26 @@ class _Hunt:
         for i, offset in zip(problem.members, winner.offsets(), strict=True):
             self.offsets[i] = offset * problem.unit
         self.peak = peak(self._buffers, self.offsets)
+        racers.insert(0, racers.pop(racers.index(winner)))  # what suited this target may suit the next
         return True
 
-    def sweep(self, racers: Sequence[Racer], capacity: int | None, effort: int, deadline: float) -> None:
-        """First ``capacity`` when no plan meets it yet, then halves of what is left below the best peak.
+    def sweep(self, racers: list[Racer], capacity: int | None, effort: int, deadline: float) -> None:
+        """``capacity`` while no plan meets it, then halves of what is left below the best peak, then the bound.
 
         A target neither reached nor refuted in ``effort`` restarts is given up, with all below it, until the next
         sweep.
         """
-        failed = self.least()
+        failed = self.least() + self._step  # the bound was tried last
         while failed < self.peak and self.open(deadline):
             if capacity is not None and failed <= capacity < self.peak:
                 target = capacity // self._step * self._step
             else:
                 target = max(failed, (failed + self.peak - self._step) // (2 * self._step) * self._step)
-            if not any(self.decide(racers, target, 1 + restart, deadline) for restart in range(effort)):
-                failed = max(self.least(), target + self._step)
+            if not self._reached(racers, target, effort, deadline):
+                failed = target + self._step
+        self._reached(racers, self.least(), effort, deadline)
+
+    def _reached(self, racers: list[Racer], target: int, effort: int, deadline: float) -> bool:
+        return any(
+            self.decide(racers, target, 1 + restart, deadline) for restart in range(effort) if self.open(deadline)
+        )
