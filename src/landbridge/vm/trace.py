@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import time
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import Lock
 from typing import Any
 
 from landbridge.device.device import Device
 from landbridge.executable.abi import RECORD_BRANCH_IF_ZERO, RECORD_CALL, RECORD_WORDS
+from landbridge.executable.device_image import Launch
 from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import Call, If, Instruction
 from landbridge.tensor import Tensor
 from landbridge.vm.bind import bind_function
 from landbridge.vm.builtins import Builtin
-from landbridge.vm.code_image import LoadedImage, load_image
+from landbridge.vm.code_image import LoadedImage
+from landbridge.vm.executors import load_modules
 from landbridge.vm.home import bind_devices
 from landbridge.vm.interpreter import RunNative, run_steps
 from landbridge.vm.kernel_step import KernelStep
@@ -39,6 +43,8 @@ _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes
 @dataclass(frozen=True)
 class TraceEvent:
     """One kernel or host step: times in microseconds from the start of the run; ``tasks`` is 0 on the host.
+
+    A device's kernels are launched one by one then, each with the time to wait for it, and ``tasks`` are workgroups.
 
     ``memory``: for each place, (bytes that hold a value during a kernel, bytes planned); empty on the host.
     """
@@ -58,8 +64,10 @@ def trace_run(
 
     ``inputs`` has a Tensor for every input, of its shape and dtype. Raises BindError as a Session does.
     """
-    memory = ProgramMemory(executable, bind_devices(executable, device, None))
-    images = [load_image(module.image) for module in executable.modules]
+    homes = bind_devices(executable, device, None)
+    memory = ProgramMemory(executable, homes)
+    images = load_modules(executable, homes)
+    native = [image for image in images if isinstance(image, LoadedImage)]
     function = executable.main
     program = bind_function(function, executable.vdevices, images, memory)
     words = program.instantiate()
@@ -69,10 +77,12 @@ def trace_run(
     for tensor, places in zip(tensors, program.places, strict=True):
         for word, offset in places:
             words[word] = tensor.data_address + offset
-    runner = _Runner(images, memory, Lock())
+    runner = _Runner(native, memory, Lock())
     stop_at_exit(runner)
-    run_native = _native(images, num_threads or default_threads())
-    tracer = _Tracer(program, words, tensors, run_native, function.instructions, _memory_in_use(executable, memory))
+    run_native = _native(native, num_threads or default_threads())
+    in_use = zip(_calls(function.instructions), _memory_in_use(executable, memory), strict=True)
+    calls = [(call, used) for call, used in in_use if isinstance(images[call.module], LoadedImage)]
+    tracer = _Tracer(program, words, tensors, run_native, calls)
     with runner.lock:
         run_steps(program.preparation, words, run_native, tensors.__getitem__)
         tracer.run()
@@ -152,15 +162,14 @@ class _Tracer:
         words: array[int],
         tensors: Sequence[Tensor],
         run_native: RunNative,
-        instructions: Sequence[Instruction],
-        memory_in_use: Sequence[Mapping[str, tuple[int, int]]],
+        calls: Sequence[tuple[Call, Mapping[str, tuple[int, int]]]],
     ) -> None:
         self._program, self._words, self._tensors, self._run_native = program, words, tensors, run_native
         self._base = words.buffer_info()[0]
-        # Binding keeps the order of calls, so the n-th call record is the n-th Call.
+        # Binding keeps the order of calls, so the n-th call record is the n-th Call of native code.
         found = _record_words((*program.preparation, *program.steps))
         records = sorted(word for word in found if words[word] == RECORD_CALL)
-        self._calls = dict(zip(records, zip(_calls(instructions), memory_in_use, strict=True), strict=True))
+        self._calls = dict(zip(records, calls, strict=True))
         self._events: list[TraceEvent] = []
         self._began = 0
 
@@ -196,8 +205,21 @@ class _Tracer:
                 return replace(step, function=self._timed(function))
             case BranchStep(then=then, orelse=orelse):
                 return replace(step, then=tuple(map(self._traced, then)), orelse=tuple(map(self._traced, orelse)))
-            case NativeStep() | CopyStep() | MoveStep() | KernelStep():
+            case KernelStep():
+                return HostStep(partial(self._launches, step), (), {})
+            case NativeStep() | CopyStep() | MoveStep():
                 return step
+
+    def _launches(self, step: KernelStep, args: object, attributes: object) -> None:
+        """The launches of ``step``, each waited for."""
+        began = time.perf_counter_ns()
+
+        def done(launch: Launch) -> None:
+            nonlocal began
+            self._record(launch.kernel, "kernel", began, math.prod(launch.grid), {})
+            began = time.perf_counter_ns()
+
+        step.run_each(self._tensors.__getitem__, done)
 
     def _timed(self, function: Builtin) -> Builtin:
         def timed(*args: Any) -> None:

@@ -16,6 +16,7 @@ from landbridge.errors import BindError, HostViewError, InputError, KernelBuildE
 from landbridge.executable.executable import Executable
 from landbridge.memory.imports import imported_ranges
 from landbridge.target import Target
+from landbridge.vm.trace import trace_run
 
 from .transfers import put, read
 
@@ -294,3 +295,11 @@ def test_an_extension_that_is_missing(device: Device, exe: Executable) -> None:
     asking = replace(module, image=replace(module.image, requires=("cl_khr_time_travel",)))
     with pytest.raises(BindError, match=r"cl_khr_time_travel, which opencl:0 does not have"):
         lb.Session(replace(exe, modules=(asking,)), device=device)
+
+
+def test_a_trace_has_each_launch(device: Device, exe: Executable) -> None:
+    x = lb.asarray(frame(14), device=device, copy=True)
+    events = trace_run(exe, device, {"x": x})
+    launches = [launch.kernel for f in exe.modules[0].image.functions.values() for launch in f.launches]
+    assert [event.name for event in events] == launches
+    assert all(event.category == "kernel" and event.duration_us > 0 and event.tasks > 0 for event in events)
