@@ -15,8 +15,8 @@ from tests.devices.present import first_instance
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-#: The device without which a page's examples cannot run.
-NEEDS = {"opencl-and-vulkan": "opencl", "several-devices": "opencl"}
+#: The devices without which a page's examples cannot run.
+NEEDS = {"opencl-and-vulkan": ("opencl", "vulkan"), "several-devices": ("opencl",)}
 _BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?!https?:)(?P<file>[^)#]+)")
 _MARK = "----- end of block -----"
@@ -30,8 +30,8 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     "page", [page for page in PAGES if any(kind == "python" for kind, _ in blocks(page))], ids=lambda page: page.stem
 )
 def test_python_of_a_page_runs_and_prints_what_is_shown(page, tmp_path):
-    if page.stem in NEEDS:
-        first_instance(NEEDS[page.stem])
+    for name in NEEDS.get(page.stem, ()):
+        first_instance(name)
     shutil.copy(wheel_model(PP_OCR, DETECT), tmp_path / "det.onnx")
     found = blocks(page)
     program = "".join(f"{text}\nprint({_MARK!r})\n" for kind, text in found if kind == "python")
