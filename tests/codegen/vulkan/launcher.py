@@ -72,7 +72,7 @@ class Program:
                 arguments = [regions[i] for i in launch.args]
                 self.api.launch(self.module, launch.kernel, launch.grid, launch.block, arguments, None)  # type: ignore[arg-type]
             for space, g, a in zip(spaces[len(inputs) :], guarded, outputs, strict=False):
-                self.api.copy_data_from_to(Region(space), _host(g), g.nbytes, None, None)
+                self.api.copy_data_from_to(Region(space), host_region(g), g.nbytes, None, None)
                 end = GUARD + a.nbytes
                 assert (g[:GUARD] == 0xA5).all() and (g[end:] == 0xA5).all(), f"{name} wrote outside its output"
                 a[...] = g[GUARD:end].view(a.dtype).reshape(a.shape)
@@ -83,9 +83,10 @@ class Program:
     def _space(self, content: Array) -> Space:
         space = self.api.alloc_data_space(self.device.index, max(content.nbytes, 1), 256, "global", None)
         if content.nbytes:
-            self.api.copy_data_from_to(_host(content), Region(space), content.nbytes, None, None)
+            self.api.copy_data_from_to(host_region(content), Region(space), content.nbytes, None, None)
         return space
 
 
-def _host(array: Array) -> Region:
+def host_region(array: Array) -> Region:
+    """Where ``array`` lies, for copies."""
     return Region(Space(host_device(), "global", address_of(array)))

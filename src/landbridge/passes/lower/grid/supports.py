@@ -18,6 +18,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
+from landbridge.ir.types import nbytes_of
+from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.target import Target
 from landbridge.target.grid import GridLimits, grid_limits
 
@@ -30,6 +32,10 @@ def supports(prim: func.FuncOp, target: Target) -> str | None:
     taken = len(prim.function_type.inputs.data)
     if taken > limits.buffers:
         return f"it takes {taken} buffers; a kernel of target {target.kind!r} takes at most {limits.buffers}"
+    most = next((kind.max_binding_bytes for kind in target.memory if kind.scope == GLOBAL_SCOPE), None)
+    largest = max((nbytes_of(ty) for ty in prim.function_type.inputs if isinstance(ty, MemRefType)), default=0)
+    if most is not None and largest > most:
+        return f"it takes {largest} bytes in one buffer; a kernel of target {target.kind!r} takes at most {most}"
     if not limits.double_math and (name := _double_function(prim)) is not None:
         return f"it uses {name} of f64; target {target.kind!r} has exp, log and pow of f64 alone"
     for element in _elements(prim):
