@@ -66,6 +66,7 @@ class TestSizes:
         with pytest.raises(InputError, match="give a power of two"):
             lb.empty(64, dtype="int8", alignment=alignment)
 
+    @settings(deadline=None)
     @given(st.lists(st.integers(-(1 << 66), 1 << 66), max_size=4), st.sampled_from(["int8", "float64", "bfloat16"]))
     def test_any_shape_is_allocated_or_refused(self, shape: list[int], dtype: str) -> None:
         try:
@@ -198,7 +199,7 @@ class TestOutOfMemory:
         session = lb.Session(programs.branches(), memory_cfg={("cpu:0", "global"): limited}, num_threads=1)
         session.set_input_zero_copy("x", np.ones(8, np.float32))
         session.set_input_zero_copy("c", np.ones(1, np.float32))
-        with pytest.raises(OutOfMemoryError, match="64 bytes by activations of tiny"):
+        with pytest.raises(OutOfMemoryError, match="128 of the limit of 128 bytes are in use"):
             session.run()
         assert counted.counters.current_bytes == 64
         limited.limit += 64

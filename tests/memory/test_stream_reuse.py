@@ -87,15 +87,37 @@ def test_the_host_waits_for_what_was_there_before(api: SimLazyDeviceAPI, dev: De
     stream = api.create_stream(0)
     source = filled(dev, 7)
     old = new(pool, stream)
+    hold = api.hold(0, stream)
     copy_tensor(old, source, cause="test", stream=stream)
     where = old.storage.region
     old.storage.free()
     anew = new(pool, stream)
     assert anew.storage.region == where and anew.storage.has_queued
+    hold.release()
     with anew.host_view("w") as view:  # after the copy, or the copy would be over it
         view[...] = 9
     api.stream_sync(0, stream)
     assert values(anew) == {9}
+
+
+def test_owners_are_let_go_when_their_work_is_done(api: SimLazyDeviceAPI, dev: Device, pool: PooledAllocator) -> None:
+    """Also while another queue is stuck, and though nobody uses the device any more."""
+    stuck, stream = api.create_stream(0), api.create_stream(0)
+    source = filled(dev, 5)
+    blocked, target = new(pool, stuck), new(pool, stream)
+    hold = api.hold(0, stuck)
+    copy_tensor(blocked, source, cause="test", stream=stuck)
+    copy_tensor(target, source, cause="test", stream=stream)
+    watched = weakref.ref(source.storage), weakref.ref(target.storage)
+    assert values(target) == {5}
+    del source, target
+    gc.collect()
+    assert watched[1]() is None
+    assert watched[0]() is not None  # what is stuck reads it
+    hold.release()
+    assert values(blocked) == {5}
+    gc.collect()
+    assert watched[0]() is None
 
 
 @pytest.mark.parametrize("kind", ["pooled", "naive"])

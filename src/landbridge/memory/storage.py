@@ -29,6 +29,7 @@ from landbridge.errors import (
 from landbridge.memory.accesses import Access, Queued, changing, open_views, queued_accesses
 from landbridge.memory.allocators.base import Allocator, NdSize, Queue, Size, Use, bytes_of, wait_for
 from landbridge.memory.allocators.default import default_allocator
+from landbridge.memory.allocators.in_flight import let_go
 from landbridge.memory.allocators.out_of_memory import allocate_or_trim
 from landbridge.memory.coherence import Coherence
 from landbridge.memory.rows import check_space, lies_in_a_table, span_of
@@ -208,6 +209,7 @@ class Storage:
                 if queued.access.conflicts(start, stop, writes) and (queue is None or queued.use.queue != queue):
                     queued.use.wait()
             self._forget_done()
+            let_go((self.device,))
 
     def _forget_done(self) -> None:
         """Let go of queued accesses that are over, and of what they kept alive."""

@@ -82,10 +82,9 @@ def _copy_by(by: Device, dst: Tensor, src: Tensor, cause: str, stream: Stream | 
 
     def note() -> None:
         if last is not None:
-            use = Use(last, queue)
+            use = hold(last, queue, (by, source.device, target.device), (source, target))
             source.queue(Access(src_start, src_stop, False, cause), use)
             target.queue(Access(dst_start, dst_stop, True, cause), use)
-            hold(use, (by, source.device, target.device), (source, target))
 
     try:
         with by.state.submitting(f"{cause} of {src.nbytes} bytes of {src!r} to {dst!r}"):

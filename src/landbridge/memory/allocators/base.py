@@ -45,6 +45,11 @@ Size = int | NdSize
 Queue = Stream | Device
 
 
+def device_of(queue: Queue) -> Device:
+    """The device that does the work of ``queue``."""
+    return queue.device if isinstance(queue, Stream) else queue
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Use:
     """Queued work on the bytes of a block, done when ``event`` completes.
@@ -60,8 +65,7 @@ class Use:
         if self.queue is None:
             self.event.synchronize()
             return
-        device = self.queue.device if isinstance(self.queue, Stream) else self.queue
-        with device.state.watching():
+        with device_of(self.queue).state.watching():
             self.event.synchronize()
 
     def is_over(self, *, wait: bool = False) -> bool:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass
+from threading import RLock
 
 from landbridge.device.device import Device
-from landbridge.memory.allocators.base import Use
+from landbridge.device.protocols import Event
+from landbridge.memory.allocators.base import Queue, Use, device_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -17,30 +20,55 @@ class _Held:
     owners: object
 
 
-_held: deque[_Held] = deque()
+_ASK_EVERY = 16  # uses of a queue, as asking a device takes time
 
-os.register_at_fork(after_in_child=_held.clear)
+_held: dict[Queue, deque[_Held]] = {}  # in the order of each queue
+_lock = RLock()
 
 
-def hold(use: Use, devices: tuple[Device, ...], owners: object) -> None:
-    """Keep ``owners`` until ``use``, of memory of ``devices``, is done. Lets go of what is done by now."""
-    for _ in range(len(_held)):
-        try:
-            oldest = _held.popleft()
-        except IndexError:  # another thread
-            break
-        if not oldest.use.is_over():
-            _held.appendleft(oldest)
-            break
-    _held.append(_Held(use, devices, owners))
+def _start_anew() -> None:
+    """In a child process: the work is the parent's."""
+    global _lock
+    _lock = RLock()
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_start_anew)
+
+
+def hold(event: Event, queue: Queue, devices: tuple[Device, ...], owners: object) -> Use:
+    """Keep ``owners`` until ``event`` of ``queue``, work on memory of ``devices``, is done; the Use that it is."""
+    use = Use(event, queue)
+    with _lock:
+        held = _held.setdefault(queue, deque())
+        held.append(_Held(use, devices, owners))
+    if len(held) % _ASK_EVERY == 0:  # whoever waits for work asks too
+        let_go(devices)
+    return use
+
+
+def let_go(devices: Collection[Device]) -> None:
+    """Let go of the owners whose work on memory of ``devices`` is done by now, or whose device is lost."""
+    done = []  # dropped outside the lock: an owner may be the last to hold memory, whose return takes time
+    if _held:
+        with _lock:
+            for queue in list(_held):
+                held = _held[queue]
+                lost = device_of(queue).is_lost
+                while held and (lost or (_meet(held[0].devices, devices) and held[0].use.is_over())):
+                    done.append(held.popleft())
+                if not held:
+                    del _held[queue]
 
 
 def finish(device: Device) -> None:
     """Wait for the work in flight on memory of ``device``, and let go of its owners."""
-    for _ in range(len(_held)):
-        try:
-            held = _held.popleft()
-        except IndexError:
-            return
-        if device not in held.devices or not held.use.is_over(wait=True):
-            _held.append(held)
+    with _lock:
+        waiting = [held for queue in _held.values() for held in queue if device in held.devices]
+    for held in waiting:
+        held.use.is_over(wait=True)
+    let_go((device,))
+
+
+def _meet(some: Collection[Device], others: Collection[Device]) -> bool:
+    return any(device in others for device in some)

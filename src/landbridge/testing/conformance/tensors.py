@@ -63,8 +63,8 @@ class TensorConformance(ConformanceCase):
         values = _fresh_values()
         there = lb.asarray(values, device=self.device, copy=True)
         twin = there.copy()
+        there.storage.free()  # with the copy queued
         third = twin.copy()
-        there.storage.free()
         del there, twin
         expect((self._back(third) == values).all(), "a queued copy lost its source")
 
