@@ -16,7 +16,7 @@ from tests.devices.present import first_instance
 
 _LAYER = "VK_LAYER_KHRONOS_validation"
 
-#: The suite, a launch and a recording in every way, as a process of its own, because layers are read when one starts.
+#: The suite, a launch, a recording and a Session in every way; a process of its own, whose start reads the layers.
 #: With "break" it also flushes a range that the specification forbids, so that the layer is seen to look.
 _CHILD = """
 import ctypes, sys
@@ -24,7 +24,9 @@ import numpy as np
 import landbridge as lb
 from landbridge.device import registry
 from landbridge.devices.vulkan import VulkanDeviceAPI, structs_work
+from landbridge.target import Target
 from landbridge.testing.conformance.run import run_conformance
+from tests.devices.opencl.test_session import expected, frame, model
 from tests.devices.vulkan.conftest import WAYS
 from tests.devices.vulkan.shaders import SAXPY, assembled
 
@@ -43,6 +45,14 @@ def work(api):
     for _ in range(3):
         api.replay(tape, {}, None)
     assert np.asarray(y.to_device("cpu"))[0] == 3 + 2 + 10 + 30
+    device = lb.device("vulkan:0")
+    session, frames = lb.Session(lb.compile(model(), Target.from_device(device)), device=device), [frame(1), frame(2)]
+    for turn in range(4):
+        bind = session.set_input_zero_copy if device.memory_kind().importable else session.set_input
+        bind("x", frames[turn % 2])
+        session.run()
+        result = np.asarray(session.get_output(0).to_device("cpu"))
+        assert (result == expected(frames[turn % 2])).all()
     if "break" in sys.argv:
         device = api.logical(0)
         request = structs_work.VkMappedMemoryRange(memory=regions[0].space.handle.memory, offset=3, size=5)

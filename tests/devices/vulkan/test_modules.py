@@ -219,3 +219,28 @@ def test_modules_are_let_go_while_their_work_runs(plain: Device) -> None:
         api.logical(0).collect()
     left = [kind for kind, _ in api.logical(0)._owned if kind in ("Pipeline", "ShaderModule", "DescriptorPool")]
     assert left == []
+
+
+def test_streams_leave_nothing_behind(plain: Device) -> None:
+    api = api_of(plain)
+    device = api.logical(0)
+    source, target = (api.alloc_data_space(0, 256, 1, "global", None) for _ in range(2))
+
+    def semaphores() -> int:
+        return sum(count for (kind, _), count in device._owned.items() if kind == "Semaphore")
+
+    def use_streams() -> int:
+        for _ in range(20):
+            stream = api.create_stream(0)
+            api.copy_data_from_to(Region(source), Region(target), 256, stream, None)
+            api.stream_sync(0, stream)
+            api.free_stream(stream)
+        del stream
+        device.collect()
+        device.collect()
+        return semaphores()
+
+    use_streams()
+    assert use_streams() <= 8, "each stream that was freed left a semaphore"
+    for space in (source, target):
+        api.free_data_space(space)

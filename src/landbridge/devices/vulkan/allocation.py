@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from landbridge.devices.vulkan.logical_device import LogicalDevice
 
 
+#: Streams whose uses of an allocation are remembered before those that are done are forgotten.
+_MANY_STREAMS = 4
+
+
 class Allocation:
     """The handle of a Space: ``nbytes`` bytes that ``buffer`` shows, from ``offset`` in ``memory``.
 
@@ -71,7 +75,12 @@ class Allocation:
 
     def note_use(self, point: Point, *, writes: bool) -> None:
         """Remember that the batch at ``point`` uses the bytes."""
-        (self._writes if writes else self._reads)[point.stream] = point.count
+        uses = self._writes if writes else self._reads
+        if len(uses) > _MANY_STREAMS:
+            for stream, count in tuple(uses.items()):
+                if stream.reached(count):
+                    del uses[stream]
+        uses[point.stream] = point.count
 
     def wait(self, *, writes: bool) -> None:
         """Wait for the batches that an access of the host must come after."""

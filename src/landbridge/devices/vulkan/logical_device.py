@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from threading import RLock
 from typing import Protocol
 
@@ -80,7 +82,7 @@ class LogicalDevice:
         self.kinds = memory_kinds(self.scopes, physical.memory_limits, DL_VULKAN, index)
         self._lock = RLock()
         self._owned: dict[tuple[str, int], int] = {}
-        self._deferred: list[Callable[[], None]] = []
+        self._deferred: deque[Callable[[], None]] = deque()
         self._in_flight: list[tuple[Point, Callable[[], None]]] = []
         self._freed: list[Allocation] = []
         self._spare_commands: list[int] = []
@@ -135,6 +137,15 @@ class LogicalDevice:
         """Destroy ``handle`` soon; for finalizers."""
         self.defer(lambda: self.destroy(kind, handle))
 
+    def end_stream(self, semaphore: int, count: int) -> None:
+        """Destroy the ``semaphore`` of a stream that nobody refers to, when its ``count`` batches are done."""
+        value = ctypes.c_uint64()
+        self.calls.vkGetSemaphoreCounterValue(self.handle, semaphore, ctypes.byref(value))
+        if value.value >= count:
+            self.destroy("Semaphore", semaphore)
+        else:
+            self.defer(partial(self.end_stream, semaphore, count))
+
     def check_open(self) -> None:
         """Raise DeviceLostError when the device was closed, so that no handle of it reaches the driver."""
         if not self.is_open:
@@ -160,6 +171,7 @@ class LogicalDevice:
     def submit(self, stream: Timeline, steps: Sequence[Step], *, timed: bool = False) -> Point:
         """Queue ``steps``, in order, as one batch of ``stream``; ``timed`` reads the clock at its end."""
         with self._lock:
+            self.check_open()
             self.collect()
             commands = self.begin_commands(flags.COMMAND_ONE_TIME)
             releases = self.encode(commands, steps)
@@ -260,8 +272,10 @@ class LogicalDevice:
     def collect(self) -> None:
         """Let go of what was waiting for work that is done by now."""
         with self._lock:
-            while self._deferred:
-                self._deferred.pop()()
+            if not self.is_open:
+                return
+            for _ in range(len(self._deferred)):  # an action may defer itself once more
+                self._deferred.popleft()()
             waiting = self._in_flight
             self._in_flight = []
             for point, release in waiting:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from landbridge.devices.vulkan import flags, structs_work
@@ -68,6 +69,10 @@ class Timeline:
                 return True
             if deadline is not None and time.monotonic() >= deadline:
                 return False
+
+    def __del__(self) -> None:
+        if hasattr(self, "semaphore"):
+            self.device.defer(partial(self.device.end_stream, self.semaphore, self.submitted))
 
     def drain(self) -> None:
         """Wait for all that was submitted, and for what the next batch would have waited for."""
