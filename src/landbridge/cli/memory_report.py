@@ -33,24 +33,22 @@ _LINES = (
 class MemoryWatch:
     """Counts what a Session takes: pass ``memory_cfg`` to it, then ask for the ``report``.
 
-    The allocators counted are those of ``cfg``, or the process's.
+    ``device`` and ``devices`` are the Session's own. The allocators counted are those of ``cfg``, or the process's.
     """
 
-    def __init__(self, executable: Executable, device: str, cfg: MemoryCfg | None) -> None:
-        from landbridge.device.registry import device as find_device
-        from landbridge.memory.allocators.default import configured_allocator, default_allocator
-        from landbridge.memory.allocators.memory_cfg import check_memory_cfg, check_used
+    def __init__(
+        self, executable: Executable, device: str, devices: Mapping[str, str] | None, cfg: MemoryCfg | None
+    ) -> None:
+        from landbridge.memory.allocators.default import default_allocator
         from landbridge.memory.allocators.statistics import StatisticsAllocator
+        from landbridge.vm.home import bind_devices
 
-        found = find_device(device)
-        checked = check_memory_cfg({} if cfg is None else cfg)
-        scopes = {vdevice.scope for vdevice in executable.vdevices}
-        check_used(checked, [(found, scope) for scope in scopes])
-        self._device = found
         self._counted: dict[tuple[str, str], StatisticsAllocator] = {}
-        for scope in sorted(scopes):
-            chosen = configured_allocator(checked, found, scope) or default_allocator(found, scope)
-            self._counted[str(found), chosen.scope] = StatisticsAllocator(chosen)
+        for home in bind_devices(executable, device, devices, cfg):
+            key = str(home.device), home.kind.scope
+            if key not in self._counted:
+                chosen = home.allocator or default_allocator(home.device, home.kind.scope)
+                self._counted[key] = StatisticsAllocator(chosen)
 
     @property
     def memory_cfg(self) -> Mapping[str | tuple[str, str], str | Allocator]:
@@ -59,19 +57,19 @@ class MemoryWatch:
 
     def report(self, session: Session) -> list[dict[str, object]]:
         """The JSON form: for each (device, scope) bytes planned and counted, and its largest holders."""
+        from landbridge.device.registry import device
         from landbridge.memory.holders import holders
 
         entries = []
         for planned in session.planned_memory:
             counted = self._counted.get((planned.device, planned.scope))
-            peak = counted.counters.peak_bytes if counted else 0
-            held = holders(self._device, planned.scope) if str(self._device) == planned.device else []
+            held = holders(counted.device if counted else device(planned.device), planned.scope)
             entries.append(
                 {
                     **asdict(planned),
                     "planned_bytes": planned.planned_bytes,
                     "allocated_bytes": planned.allocated_bytes,
-                    "peak_bytes": peak,
+                    "peak_bytes": counted.counters.peak_bytes if counted else 0,
                     "holders": [{"nbytes": h.nbytes, "names": list(h.names)} for h in held[:MOST_HOLDERS]],
                 }
             )

@@ -54,11 +54,12 @@ def run(
     opened = open_model(model, target, shapes, devices=devices, places=args.parse_places(place))
     at = devices.of_inputs(opened.executable)
     cfg = parse_memory_cfg(memory_cfg or ())
-    watch = MemoryWatch(opened.executable, at, cfg) if memory else None
+    bindings = devices.bindings(opened.executable)
+    watch = MemoryWatch(opened.executable, devices.first, bindings, cfg) if memory else None
     session = Session(
         opened.executable,
         device=devices.first,
-        devices=devices.bindings(opened.executable),
+        devices=bindings,
         num_threads=threads,
         memory_cfg=watch.memory_cfg if watch else cfg,
     )
