@@ -85,13 +85,14 @@ def _viewed(b: Buffer, named: dict[BufferId, Buffer]) -> Buffer:
 
 def _check_pairs(buffers: Sequence[Buffer], plan: Plan) -> None:
     named = {b.id: b for b in buffers}
-    earlier = sorted(buffers, key=lambda b: b.end)
-    for n, b in enumerate(earlier):
+    started = sorted(buffers, key=lambda b: b.start)
+    for n, b in enumerate(started):
         b_low = plan.offsets[b.id]
         b_high = b_low + b.size
-        for other in earlier[n + 1 :]:
+        for m in range(n + 1, len(started)):
+            other = started[m]
             if other.start >= b.end:
-                continue
+                break
             low = plan.offsets[other.id]
             if low < b_high and b_low < low + other.size and b.size and other.size:
                 if (b.alias or other.alias) and _may_share(b, other, named, plan):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
 
 from landbridge.planner.buffers import Buffer
 from landbridge.planner.greedy import Conflicts
@@ -13,12 +14,16 @@ def lowest_first(buffers: Sequence[Buffer], conflicts: Conflicts, order: Sequenc
 
     Holes below what is placed are not looked at here; placing the result with ``Fit.FIRST`` finds them.
     """
-    rank = {i: r for r, i in enumerate(order)}
     floor = [0 if b.offset is None else -1 for b in buffers]
+    lowest = [(floor[i], rank, i) for rank, i in enumerate(order)]
+    rank = {i: r for r, i in enumerate(order)}
+    heapify(lowest)
     waiting = set(order)
     chosen: list[int] = []
     while waiting:
-        i = min(waiting, key=lambda i: (floor[i], rank[i]))
+        was, _, i = heappop(lowest)
+        if i not in waiting or was != floor[i]:
+            continue  # risen since: it stands in the heap again
         waiting.remove(i)
         chosen.append(i)
         offset = buffers[i].offset
@@ -26,4 +31,5 @@ def lowest_first(buffers: Sequence[Buffer], conflicts: Conflicts, order: Sequenc
         for j in conflicts[i]:
             if j in waiting and -1 < floor[j] < end:
                 floor[j] = -(-end // buffers[j].alignment) * buffers[j].alignment
+                heappush(lowest, (floor[j], rank[j], j))
     return chosen

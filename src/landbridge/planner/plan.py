@@ -10,12 +10,14 @@ from landbridge.planner.bodies import variants
 from landbridge.planner.buffers import Buffer, Plan
 from landbridge.planner.checker import check
 from landbridge.planner.conflicts import conflicts
-from landbridge.planner.exact import tighten
+from landbridge.planner.exact import suits, tighten
 from landbridge.planner.greedy import Conflicts, Fit, orders, peak, place
 from landbridge.planner.local_search import improve
 from landbridge.planner.lower_bound import lower_bound
 from landbridge.planner.lowest_first import lowest_first
 
+#: Seconds after which greedy orders not tried yet are left out; only thousands of buffers take that long.
+_PORTFOLIO = 1.0
 #: Seconds for local search, at most this share of all: it is quick where the greedy plan is nearly right, else no use.
 _LOCAL_SEARCH, _LOCAL_SHARE = 0.1, 0.2
 
@@ -73,6 +75,8 @@ def _solve(
     together = conflicts(buffers)
     best: tuple[int, list[int], list[int], Fit] | None = None
     for order, fit in _starts(buffers, together):
+        if best is not None and time.perf_counter() > now + max(_PORTFOLIO, budget_seconds):
+            break
         placed = place(buffers, together, order, fit, limit=None if best is None else best[0] - 1)
         if placed is None:
             continue
@@ -82,15 +86,8 @@ def _solve(
     if best is None:
         return [], bound
     _, order, offsets, fit = best
-    offsets = improve(
-        buffers,
-        together,
-        order,
-        offsets,
-        fit,
-        max(bound, goal),
-        now + min(_LOCAL_SEARCH, budget_seconds * _LOCAL_SHARE),
-    )
+    seconds = min(_LOCAL_SEARCH, budget_seconds * _LOCAL_SHARE) if suits(together) else budget_seconds
+    offsets = improve(buffers, together, order, offsets, fit, max(bound, goal), now + seconds)
     return tighten(buffers, together, offsets, bound, capacity, now + budget_seconds, goal=goal)
 
 

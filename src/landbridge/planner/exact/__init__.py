@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from landbridge.planner.exact.tighten import tighten
+from landbridge.planner.exact.tighten import suits, tighten
 
-__all__ = ["tighten"]
+__all__ = ["suits", "tighten"]

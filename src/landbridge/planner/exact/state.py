@@ -64,7 +64,7 @@ def new_state(instance: Instance) -> State:
         slot_at.append(len(slot))
     most = max((instance.section_at[q + 1] - instance.section_at[q] for q in range(sections)), default=0)
     deepest = 4 * n + 64
-    room = 2 * len(instance.conflict) + 16 * (n + sections) + 1024
+    room = len(instance.conflict) + 32 * (n + sections) + 1024
     return State(
         rank=list(range(n)),
         latest=[0] * n,

@@ -23,8 +23,13 @@ _RESTARTS, _AT_BOUND = 32, 0.4
 #: Nodes of the shortest search, times the buffers: a plan takes one node a buffer or little more once the weights
 #: say which sections are hard, and it is restarts that teach them.
 _NODES = 4
-#: Pairs of buffers alive together above which the search's own memory (some 24 bytes a pair) is not spent.
-_MOST_CONFLICTS = 4_000_000
+#: Pairs of buffers alive together above which the memory of a search (some 50 bytes a pair and order) is not spent.
+_MOST_PAIRS = 500_000
+
+
+def suits(conflicts: Sequence[Sequence[int]]) -> bool:
+    """Whether buffers with these conflicts are few enough for an exact search."""
+    return sum(map(len, conflicts)) <= 2 * _MOST_PAIRS
 
 
 def tighten(
@@ -46,7 +51,7 @@ def tighten(
     ``compiled`` None means: where `COMPILED_FROM` seconds are left, and numba is installed.
     """
     now = time.perf_counter()
-    if peak(buffers, offsets) <= max(bound, goal) or now >= deadline or sum(map(len, conflicts)) > _MOST_CONFLICTS:
+    if peak(buffers, offsets) <= max(bound, goal) or now >= deadline or not suits(conflicts):
         return list(offsets), bound
     hunt = _Hunt(buffers, conflicts, offsets, bound, goal)
     if compiled is None:
