@@ -48,11 +48,11 @@ CLASSES = [
 #: Accumulators of the limit: more than an addition's latency needs, and they fit the registers.
 _CHAINS = 24
 _PEAK = f"""
-kernel void peak(global float16 *out, int turns) {{
-  const float16 x = out[0], y = out[1];
+kernel void peak(global float *out, int turns) {{
+  const float16 x = vload16(0, out), y = vload16(1, out);
   {" ".join(f"float16 a{i} = {i};" for i in range(_CHAINS))}
   for (int t = 0; t < turns; ++t) {{ {" ".join(f"a{i} = a{i} * x + y;" for i in range(_CHAINS))} }}
-  out[2] = {" + ".join(f"a{i}" for i in range(_CHAINS))};
+  vstore16({" + ".join(f"a{i}" for i in range(_CHAINS))}, 2, out);
 }}"""
 
 
