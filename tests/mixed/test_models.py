@@ -1,0 +1,50 @@
+"""Models on OpenCL and Vulkan, alone and with the CPU, against onnxruntime's unoptimised session; no byte is copied."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from wheel_models import CLASSIFY, DETECT, PP_OCR, wheel_model
+
+import landbridge as lb
+from landbridge.device.device import Device
+from tests.devices.present import first_instance
+from tests.mixed.test_mixed import page_aligned
+from tests.random_weights import with_random_weights
+from tests.real_input import line_of_text, picture_for_detector
+from tests.test_models import TOLERANCE, reference
+
+
+@pytest.fixture(scope="module", params=["opencl", "vulkan"])
+def device(request) -> Device:
+    return first_instance(request.param)
+
+
+def check(model, x: np.ndarray, name: str, device: Device, on_cpu: str | None) -> None:
+    target = lb.Target.from_device(device)
+    targets = {"npu": target, "cpu": "llvm"} if on_cpu else target
+    exe = lb.compile(model, targets, shapes={name: x.shape}, place={on_cpu: "cpu"} if on_cpu else None)
+    session = lb.Session(exe, devices={"npu": device}) if on_cpu else lb.Session(exe, device=device)
+    frame = page_aligned(x.shape)
+    frame[:] = x
+    session.set_input_zero_copy(name, frame)
+    with lb.ledger() as moves:
+        session.run()
+    assert [move for move in moves if not move.is_kernel] == []
+    data = model.read_bytes() if hasattr(model, "read_bytes") else model.SerializeToString()
+    (wanted,) = reference(data).run(None, {name: x})
+    with session.get_output(0).host_view("r") as y:
+        assert np.abs(wanted - y).max() <= TOLERANCE * np.abs(wanted).max()
+    assert wanted.std() > 0.01 * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("on_cpu", [None, "*[02468]"], ids=["alone", "mixed"])
+def test_a_text_detector(device, on_cpu):
+    check(wheel_model(PP_OCR, DETECT), picture_for_detector(64, 96), "x", device, on_cpu)
+
+
+def test_classifiers_on_opencl_and_the_cpu():
+    device = first_instance("opencl")
+    check(wheel_model(PP_OCR, CLASSIFY), line_of_text(48, 192), "x", device, "*[02468]")
+    x = picture_for_detector(224, 224)
+    check(with_random_weights("squeezenet", {"data_0": x}), x, "data_0", device, "*1*")
