@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
-import os
 from collections.abc import Mapping, Sequence
-from threading import RLock
 from typing import Any, ClassVar
-from weakref import ref
 
 from landbridge.device.api import DEVICE_API_VERSION, DeviceAPI
 from landbridge.device.attr import DeviceAttr
@@ -19,17 +15,13 @@ from landbridge.devices.vulkan.allocation import Allocation, Place, allocate
 from landbridge.devices.vulkan.attributes import attribute, target_properties
 from landbridge.devices.vulkan.copies import Copy, copy_from_host, copy_to_host
 from landbridge.devices.vulkan.dispatch import dispatch
-from landbridge.devices.vulkan.host_import import import_dma_buf, import_host
-from landbridge.devices.vulkan.instance import Instance
+from landbridge.devices.vulkan.imports import import_dma_buf, import_host
 from landbridge.devices.vulkan.logical_device import DL_VULKAN, LogicalDevice, Step
 from landbridge.devices.vulkan.modules import VulkanModule
-from landbridge.devices.vulkan.probe import probe
+from landbridge.devices.vulkan.open_devices import OpenDevices
 from landbridge.devices.vulkan.recording import Recorder, Recording
 from landbridge.devices.vulkan.timeline import Point, Timeline, elapsed_ms
 from landbridge.errors import (
-    DeviceError,
-    DeviceIndexError,
-    DeviceLostError,
     HostViewError,
     InputError,
     OutOfMemoryError,
@@ -38,8 +30,6 @@ from landbridge.errors import (
     ZeroCopyError,
 )
 from landbridge.memory_kind import MemoryKind, normalize_scope
-
-_OPTIONS = ("coherent", "unified")
 
 
 class VulkanDeviceAPI(DeviceAPI):
@@ -55,27 +45,20 @@ class VulkanDeviceAPI(DeviceAPI):
     api_version: ClassVar[int] = DEVICE_API_VERSION
 
     def __init__(self, *, coherent: bool = True, unified: bool = True) -> None:
-        self._defaults: dict[str, Any] = {"coherent": coherent, "unified": unified}
-        self._lock = RLock()
-        self._instance: Instance | None = None
-        self._failure: str | None = None
-        self._opened: dict[int, LogicalDevice] = {}
-        _close_at_exit(self)
+        self._devices = OpenDevices(coherent=coherent, unified=unified)
 
     def count(self) -> int:
         """How many devices drivers find; 0 without a loader or a driver, and ``discovery`` says which is missing."""
-        instance = self._connect()
-        return 0 if instance is None else len(instance.devices)
+        return len(self._devices.physical)
 
     def discovery(self) -> Sequence[str]:
         """What is missing, and the devices that are not used with the reason."""
-        instance = self._connect()
-        return (self._failure or "",) if instance is None else tuple(instance.told)
+        return self._devices.told
 
     def get_attr(self, index: int, attr: DeviceAttr) -> object | None:
         """What the driver states; None for what Vulkan has no question for."""
-        instance = self._connect()
-        return None if instance is None else attribute(instance.devices[index], attr)
+        found = self._devices.physical
+        return attribute(found[index], attr) if 0 <= index < len(found) else None
 
     def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
         """The driver's memory types by scope."""
@@ -89,33 +72,19 @@ class VulkanDeviceAPI(DeviceAPI):
 
     def open(self, index: int, **options: object) -> None:
         """Open instance ``index`` anew with ``coherent`` and ``unified``; what was made on it before is lost."""
-        unknown = [name for name in options if name not in _OPTIONS or not isinstance(options[name], bool)]
-        if unknown:
-            raise InputError(f"vulkan:{index} cannot be opened with {options}; legal: {' and '.join(_OPTIONS)}, bools")
-        with self._lock:
-            self.close(index)
-            self._opened[index] = self._open(index, **(self._defaults | options))
+        self._devices.open(index, **options)
 
     def close(self, index: int) -> None:
         """Wait for what is queued, and destroy everything made on instance ``index``."""
-        with self._lock:
-            opened = self._opened.pop(index, None)
-        if opened is not None:
-            opened.close()
+        self._devices.close(index)
 
     def reset(self, index: int) -> None:
         """Close and open it."""
-        self.open(index)
+        self._devices.open(index)
 
     def logical(self, index: int) -> LogicalDevice:
         """Instance ``index``, open; opened if it was not."""
-        found = self._opened.get(index)
-        if found is not None:
-            return found
-        with self._lock:
-            if index not in self._opened:
-                self._opened[index] = self._open(index, **self._defaults)
-            return self._opened[index]
+        return self._devices.logical(index)
 
     # --- memory --------------------------------------------------------------------------------------------------
 
@@ -356,29 +325,6 @@ class VulkanDeviceAPI(DeviceAPI):
             return None
         return timeline.device.submit(timeline, [step])
 
-    def _connect(self) -> Instance | None:
-        with self._lock:
-            if self._instance is None and self._failure is None:
-                try:
-                    self._instance = Instance()
-                except DeviceError as error:
-                    self._failure = str(error)
-            return self._instance
-
-    def _open(self, index: int, *, coherent: bool, unified: bool) -> LogicalDevice:
-        instance = self._connect()
-        found = [] if instance is None else instance.devices
-        if instance is None or not 0 <= index < len(found):
-            legal = f"0 to {len(found) - 1}" if found else "none: " + "; ".join(self.discovery())
-            raise DeviceIndexError(f"device vulkan:{index} does not exist; legal indices: {legal}")
-        device = LogicalDevice(instance, found[index], index, coherent=coherent, unified=unified)
-        try:
-            probe(device)
-        except BaseException:
-            device.close()
-            raise
-        return device
-
     def _allocation(self, space: Space) -> Allocation:
         allocation: Allocation = space.handle
         allocation.device.check_open()
@@ -428,19 +374,3 @@ def _host_address(region: Region) -> int:
     if host is None:
         raise HostViewError(f"{region.space.device} has no memory that the host can address")
     return host.host_pointer(region.space) + region.byte_offset
-
-
-def _close_at_exit(api: VulkanDeviceAPI) -> None:
-    """Drivers have threads: they must be still when the interpreter goes."""
-    known, process = ref(api), os.getpid()
-
-    def close() -> None:
-        found = known()
-        if found is not None and os.getpid() == process:
-            for index in tuple(found._opened):
-                try:
-                    found.close(index)
-                except DeviceLostError:
-                    continue
-
-    atexit.register(close)

@@ -1,0 +1,111 @@
+"""OpenDevices: the devices that the loader's drivers find, and those of them that are open."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from threading import RLock
+from weakref import ref
+
+from landbridge.devices.vulkan.instance import Instance
+from landbridge.devices.vulkan.logical_device import LogicalDevice
+from landbridge.devices.vulkan.physical_device import PhysicalDevice
+from landbridge.devices.vulkan.probe import probe
+from landbridge.errors import DeviceError, DeviceIndexError, DeviceLostError, InputError
+
+_OPTIONS = ("coherent", "unified")
+
+
+class OpenDevices:
+    """Connects to the loader when it is first asked, and opens a device when that is first used.
+
+    ``defaults`` are the options that devices are opened with. Methods may be called from any thread.
+    """
+
+    def __init__(self, **defaults: bool) -> None:
+        self._defaults = defaults
+        self._lock = RLock()
+        self._instance: Instance | None = None
+        self._failure = ""
+        self._opened: dict[int, LogicalDevice] = {}
+        _close_at_exit(self)
+
+    @property
+    def physical(self) -> Sequence[PhysicalDevice]:
+        """The devices there are; none without a loader or a driver."""
+        instance = self._connect()
+        return () if instance is None else instance.devices
+
+    @property
+    def told(self) -> Sequence[str]:
+        """What is missing, and the devices that are not used with the reason."""
+        instance = self._connect()
+        return (self._failure,) if instance is None else tuple(instance.told)
+
+    def logical(self, index: int) -> LogicalDevice:
+        """Device ``index``, opened if it was not. Raises DeviceIndexError, and DeviceError when it does no work."""
+        found = self._opened.get(index)
+        if found is not None:
+            return found
+        with self._lock:
+            if index not in self._opened:
+                self._opened[index] = self._open(index, **self._defaults)
+            return self._opened[index]
+
+    def open(self, index: int, **options: object) -> None:
+        """Open device ``index`` anew with ``options`` over the defaults; what was made on it before is lost."""
+        given = {name: value for name, value in options.items() if name in _OPTIONS and isinstance(value, bool)}
+        if len(given) < len(options):
+            raise InputError(f"vulkan:{index} cannot be opened with {options}; legal: {' and '.join(_OPTIONS)}, bools")
+        with self._lock:
+            self.close(index)
+            self._opened[index] = self._open(index, **(self._defaults | given))
+
+    def close(self, index: int) -> None:
+        """Wait for what is queued on device ``index``, and destroy everything made on it."""
+        with self._lock:
+            opened = self._opened.pop(index, None)
+        if opened is not None:
+            opened.close()
+
+    def close_all(self) -> None:
+        """Close every device, those that are lost too."""
+        for index in tuple(self._opened):
+            with suppress(DeviceLostError):
+                self.close(index)
+
+    def _connect(self) -> Instance | None:
+        with self._lock:
+            if self._instance is None and not self._failure:
+                try:
+                    self._instance = Instance()
+                except DeviceError as error:
+                    self._failure = str(error)
+            return self._instance
+
+    def _open(self, index: int, *, coherent: bool = True, unified: bool = True) -> LogicalDevice:
+        instance, found = self._connect(), self.physical
+        if instance is None or not 0 <= index < len(found):
+            legal = f"0 to {len(found) - 1}" if found else "none: " + "; ".join(self.told)
+            raise DeviceIndexError(f"device vulkan:{index} does not exist; legal indices: {legal}")
+        device = LogicalDevice(instance, found[index], index, coherent=coherent, unified=unified)
+        try:
+            probe(device)
+        except BaseException:
+            device.close()
+            raise
+        return device
+
+
+def _close_at_exit(devices: OpenDevices) -> None:
+    """Drivers have threads: they must be still when the interpreter goes."""
+    known, process = ref(devices), os.getpid()
+
+    def close() -> None:
+        found = known()
+        if found is not None and os.getpid() == process:
+            found.close_all()
+
+    atexit.register(close)
