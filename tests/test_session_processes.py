@@ -34,10 +34,11 @@ def session(calls, threads):
 FOR_EVER = 40_000  # calls: ten seconds and more
 
 
-def python(code: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+def python(code: str, timeout: float = 60, before: str = "") -> subprocess.CompletedProcess[str]:
+    """Run ``code`` in a child process; ``before`` comes before Landbridge is imported."""
     paths = os.pathsep.join(p for p in sys.path if p)
     return subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", SETUP + code],
+        [sys.executable, "-X", "faulthandler", "-c", before + SETUP + code],
         env=os.environ | {"PYTHONPATH": paths},
         capture_output=True,
         text=True,
@@ -92,25 +93,23 @@ print(sum(t.name.endswith("run_async") for t in threading.enumerate()))
 
 
 def test_exit_hooks_run_before_the_end_and_are_told_after_it():
-    check(
-        python("""
-def late():  # registered first, so called last: the workers are joined
+    before = """
+import atexit
+def late():  # registered before ours, so called after it: the workers are joined
     try:
         s.run()
     except SessionBusyError as error:
         print("late", "exiting" in str(error))
+atexit.register(late)
+"""
+    code = """
 def early():
     s.run()
     print("early", float(np.asarray(s.get_output(0))[0]))
-import landbridge.vm.thread_pool as pool
-atexit.unregister(pool._stop)
-atexit.register(late)
-atexit.register(pool._stop)
 s = session(1, 2)
 atexit.register(early)
-"""),
-        "early 0.0 late True",
-    )
+"""
+    check(python(code, before=before), "early 0.0 late True")
 
 
 def test_finalizers_at_shutdown():

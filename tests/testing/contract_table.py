@@ -1,4 +1,4 @@
-"""The table of docs/device-contract.md: sentence, test, mutant. As a program, it writes the table anew."""
+"""The tables of docs/device-contract.md: sentence, test, mutant. As a program, it writes them anew."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 from landbridge.testing.conformance.run import sentences
 from tests.testing.mutants import RUNTIME, Correct, device_mutants
 from tests.testing.nd_mutants import ROWS_RUNTIME, CorrectRows
+from tests.testing.runtime_sentences import SENTENCES
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "device-contract.md"
-_BEGIN, _END = "<!-- table: begin -->\n", "<!-- table: end -->\n"
+_HEAD = ["| sentence | test | what the mutant breaks |", "| --- | --- | --- |"]
 
 
 def contract_table() -> str:
@@ -19,9 +20,18 @@ def contract_table() -> str:
         mutants.setdefault(mutant.caught_by, []).append((mutant.__doc__ or "").strip())
     for broken in (*RUNTIME, *ROWS_RUNTIME):
         mutants.setdefault(broken.caught_by, []).append(f"{broken.what} (runtime)")
-    rows = ["| sentence | test | what the mutant breaks |", "| --- | --- | --- |"]
+    rows = list(_HEAD)
     for name, sentence in sentences().items():
         rows.append(f"| {_cell(sentence)} | `{name}` | {_cell(' '.join(mutants.get(name, ['none'])))} |")
+    return "\n".join(rows) + "\n"
+
+
+def runtime_table() -> str:
+    """One row for each sentence that the runtime keeps; tests without their folder."""
+    rows = list(_HEAD)
+    for sentence in SENTENCES:
+        tests = " ".join(f"`{test.removeprefix('tests/')}`" for test in sentence.tests)
+        rows.append(f"| {_cell(sentence.text)} | {tests} | {_cell(sentence.breaks)} |")
     return "\n".join(rows) + "\n"
 
 
@@ -31,9 +41,11 @@ def _cell(text: str) -> str:
 
 def _write() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
-    before, rest = text.split(_BEGIN)
-    _, after = rest.split(_END)
-    DOCUMENT.write_text(f"{before}{_BEGIN}{contract_table()}{_END}{after}", encoding="utf-8")
+    for name, table in (("table", contract_table()), ("runtime table", runtime_table())):
+        begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
+        before, rest = text.split(begin)
+        text = f"{before}{begin}{table}{end}{rest.split(end)[1]}"
+    DOCUMENT.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

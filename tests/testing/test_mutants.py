@@ -10,7 +10,7 @@ import pytest
 from landbridge.device import registry
 from landbridge.device.api import DeviceAPI
 from landbridge.testing.conformance.run import Result, run_conformance, sentences
-from tests.testing.contract_table import DOCUMENT, contract_table
+from tests.testing.contract_table import DOCUMENT, contract_table, runtime_table
 from tests.testing.mutants import RUNTIME, Correct, RuntimeMutant, device_mutants
 from tests.testing.nd_mutants import ROWS_RUNTIME, CorrectRows
 
@@ -63,4 +63,6 @@ def test_every_sentence_has_a_mutant() -> None:
 
 def test_the_table_is_true() -> None:
     text = Path(DOCUMENT).read_text(encoding="utf-8")
-    assert contract_table() in text, "docs/device-contract.md: run python -m tests.testing.contract_table"
+    assert contract_table() in text and runtime_table() in text, (
+        "docs/device-contract.md: run python -m tests.testing.contract_table"
+    )

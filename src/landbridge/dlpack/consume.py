@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from struct import Struct
+from sys import is_finalizing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from landbridge.device.registry import device_of_type, device_type
@@ -123,9 +125,11 @@ class _Borrowed:
         self._pointer = pointer
         self._deleter = deleter
 
-    def __del__(self, call: type = Deleter) -> None:  # a name of the module may be gone at exit
-        if self._deleter:
-            call(self._deleter)(self._pointer)
+    def __del__(self, is_finalizing: Callable[[], bool] = is_finalizing) -> None:
+        # While the interpreter exits the producer may be gone already, as this module's names may be, and the system
+        # takes the memory back.
+        if self._deleter and not is_finalizing():
+            Deleter(self._deleter)(self._pointer)
 
 
 def _tensor_over(described: _Described, owner: _Borrowed, *, readonly: bool) -> Tensor:

@@ -1,0 +1,25 @@
+"""Each sentence that the runtime keeps has tests that fail when a line of the runtime breaks it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.testing.mutated_runtime import MutatedRuntime
+from tests.testing.runtime_sentences import SENTENCES, Sentence
+
+_FAILED = 1  # pytest's exit status when tests ran and some failed
+
+
+@pytest.fixture(scope="module")
+def mutated() -> Iterator[MutatedRuntime]:
+    with MutatedRuntime() as runtime:
+        yield runtime
+
+
+@pytest.mark.parametrize("sentence", SENTENCES, ids=lambda s: s.text)
+def test_a_broken_runtime_is_noticed(sentence: Sentence, mutated: MutatedRuntime, tmp_path: Path) -> None:
+    status, output = mutated.run(sentence.module, sentence.before, sentence.after, sentence.tests, tmp_path)
+    assert status == _FAILED, f"{' '.join(sentence.tests)} with: {sentence.breaks}\n{output}"
