@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -199,3 +200,15 @@ def test_workspace_of_each_stream(api: SimLazyDeviceAPI, dev: Device) -> None:
     hold.release()
     mine.deallocate(again)
     workspace(dev, second).deallocate(other)
+
+
+def test_a_thread_that_runs_out_trims_workspaces_of_others(dev: Device) -> None:
+    mine = workspace(dev)
+    assert isinstance(mine, StackAllocator)
+    mine.deallocate(mine.allocate(N, 256))
+    assert mine.reserved_bytes > 0
+    thread = threading.Thread(target=lambda: trim(dev))
+    thread.start()
+    thread.join()
+    assert mine.reserved_bytes == 0
+    mine.deallocate(mine.allocate(N, 256))

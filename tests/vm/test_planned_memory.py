@@ -15,6 +15,7 @@ from onnx import TensorProto, helper
 import landbridge as lb
 from landbridge.device.device import Device
 from landbridge.device.registry import device
+from landbridge.memory.allocators.default import default_allocator
 from landbridge.memory.allocators.naive import NaiveAllocator
 from landbridge.memory.allocators.pooled import PooledAllocator
 from landbridge.memory.allocators.statistics import StatisticsAllocator
@@ -90,6 +91,21 @@ def test_scopes_of_a_program() -> None:
         PlannedMemory("cpu:0", "global", scratch_bytes=100),
     )
     assert counted.counters.current_bytes == 320
+
+
+def test_rows_count_as_the_scope_rounds_them() -> None:
+    where = device("sim:scratch")
+    target = lb.Target.from_device(where, "llvm")
+    program = lb.compile(edges(5, 7, 3), {"npu": target}, place={"relu1": "npu@global.vtcm[3]"})
+    scopes = {vdevice.scope for vdevice in program.vdevices}
+    counted = {(str(where), scope): StatisticsAllocator(default_allocator(where, scope)) for scope in scopes}
+    session = lb.Session(program, device=where, num_threads=1, memory_cfg=counted)
+    session.set_input("x", np.zeros((1, 3, 5, 7), np.float32))
+    session.run()
+    in_rows = next(planned for planned in session.planned_memory if planned.scope == "global.vtcm")
+    assert in_rows.activation_bytes == 15 * 128  # 15 rows of 7 floats, each rounded up to 128 bytes
+    for planned in session.planned_memory:
+        assert planned.allocated_bytes == counted[planned.device, planned.scope].counters.peak_bytes
 
 
 def test_the_process_grows_by_what_was_planned(tmp_path: Path) -> None:

@@ -82,6 +82,8 @@ class Use:
 class Block:
     """``nbytes`` usable bytes from ``region`` on; owned by whoever allocated it until it is deallocated.
 
+    Of an n-D space, ``nbytes`` is what it takes of its scope's capacity.
+
     ``uses`` is work of the last owner that the block's first use must come after; it is empty unless the request
     named the queue that orders the two.
     """

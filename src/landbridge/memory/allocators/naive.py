@@ -11,6 +11,7 @@ from landbridge.device.space import Region, Space
 from landbridge.errors import DeviceLostError, InputError, UnsupportedError
 from landbridge.memory.allocators.base import Block, NdSize, Queue, Size, Use, round_up, wait_for
 from landbridge.memory_kind import normalize_scope
+from landbridge.physical_shape import nd_bytes
 
 
 class NaiveAllocator:
@@ -27,14 +28,15 @@ class NaiveAllocator:
         self._shared = device.capability(SharedMemory) if shared else None
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
-        """A Space of its own; a flat one has ``size`` rounded up to the kind's multiple.
+        """A Space of its own, of ``size`` rounded up as the kind rounds: to its size multiple, or each row for itself.
 
         Raises InputError when the request has other dimensions than the scope, UnsupportedError when the device
         cannot make n-D spaces.
         """
         effective = max(alignment, self._kind.alignment)
         if isinstance(size, NdSize):
-            return Block(Region(self._nd_space(size, effective)), size.nbytes)
+            nbytes = nd_bytes(self._kind, size.physical_shape, size.dtype)
+            return Block(Region(self._nd_space(size, effective)), nbytes)
         index, nbytes = self.device.index, round_up(max(size, 1), self._kind.size_multiple)
         with self.device.state.submitting(f"an allocation of {nbytes} bytes of scope {self.scope!r}"):
             if self._shared is not None:
