@@ -45,6 +45,7 @@ from landbridge.ir.types import (
 from landbridge.passes.claims import Claim, Claims, parts
 from landbridge.passes.copies import CopyPrims
 from landbridge.passes.homes import shared_homes
+from landbridge.passes.offsets import may_begin
 from landbridge.passes.registry import register_pass
 
 #: Attribute of memory-level operations: the vdevice that the bytes of ``memref.alloc`` and ``lb.constant`` are on, that
@@ -90,7 +91,7 @@ class _Bufferizer:
         new = Block(arg_types=types)
         self.values.update(zip(block.args, new.args, strict=False))
         destinations = list(new.args[len(block.args) :])
-        self.claims = Claims(block, returned, destinations)
+        self.claims = Claims(self.module, block, returned, destinations)
         self.homes = shared_homes(self.module, block)
         self.lower_block(block)
         for value, destination, name in zip(returned, destinations, outputs, strict=True):
@@ -141,8 +142,7 @@ class _Bufferizer:
         elif isinstance(op, ConstantOp):
             self.values[op.result] = self.constant(op)
         elif isinstance(op, ViewOp):
-            ty = buffer_type(cast(AnyTensor, op.result.type))
-            self.values[op.result] = self.view(self.values[op.source], ty, op.offset.value.data, self.body)
+            self.lower_view(op)
         elif isinstance(op, ConcatOp):
             self.lower_concat(op)
         elif isinstance(op, PackOp | UnpackOp):
@@ -182,17 +182,34 @@ class _Bufferizer:
             self.constants[symbol, op.result.type] = loaded.result
         return self.constants[symbol, op.result.type]
 
+    def lower_view(self, op: ViewOp) -> None:
+        ty, first = buffer_type(cast(AnyTensor, op.result.type)), op.offset.value.data
+        source = self.values[op.source]
+        count, place = element_count(shape_of(op.result.type)), vdevice_of(op.result.type)
+        if may_begin(self.module, op.result, first) or count == 0:
+            self.values[op.result] = self.view(source, ty, first, self.body)
+            return
+        # No kernel can be given what begins there: the elements are copied to where it can.
+        alloc = memref.AllocOp([], [], ty)
+        alloc.attributes |= {VDEVICE: place, "node": StringAttr(_node(op))}
+        self.head.append(alloc)
+        self.values[op.result] = alloc.memref
+        dtype, total = dtype_of(op.result.type), element_count(shape_of(op.source.type))
+        line = self.view(source, memref_type([total], dtype, place.space), 0, self.body)
+        target = self.view(alloc.memref, memref_type([count], dtype, place.space), 0, self.body)
+        self.append_copy(self.copies.part(total, first, count, dtype, place), line, target, place, _node(op))
+
     def lower_concat(self, op: ConcatOp) -> None:
         whole = self.values[op.result] = self.place(op.result)
         axis, shape = op.axis.value.data, shape_of(op.result.type)
         inner = element_count(shape[axis + 1 :])
         rows, total = element_count(shape[:axis]), shape[axis] * inner
         dtype, place = dtype_of(op.result.type), vdevice_of(op.result.type)
-        for part in parts(op):
+        for part in parts(self.module, op):
             value, first = part.value, part.first
             if self.claims.holds(value, Claim(op.result, first)):
                 continue
-            if part.contiguous:
+            if part.in_place:
                 self.copy(self.values[value], whole, first, value.type, _node(op))
                 continue
             width = shape_of(value.type)[axis] * inner

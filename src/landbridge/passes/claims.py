@@ -9,7 +9,9 @@ from typing import cast
 from xdsl.ir import Block, OpResult, SSAValue
 
 from landbridge.ir.graph_ops import CallOp, ConcatOp, HostCallOp, IfOp, PackOp, ToVDeviceOp, UnpackOp, ViewOp, YieldOp
+from landbridge.ir.module import IRModule
 from landbridge.ir.types import element_count, shape_of
+from landbridge.passes.offsets import may_begin
 
 _PRODUCERS = (CallOp, HostCallOp, IfOp, ConcatOp, PackOp, UnpackOp, ToVDeviceOp)
 
@@ -25,17 +27,21 @@ class Claim:
 
 @dataclass(frozen=True)
 class Part:
-    """An input of a concatenation: its first element in a row of the result, and whether it lies in one piece."""
+    """An input of a concatenation: its first element in a row of the result, and whether it may be produced there:
+    in one piece, where a kernel's argument may begin."""
 
     value: SSAValue
     first: int
-    contiguous: bool
+    in_place: bool
 
 
 class Claims:
     """Who writes where in the graph ``block``; the first claim on a value wins, the outputs' come first."""
 
-    def __init__(self, block: Block, returned: Sequence[SSAValue], destinations: Sequence[SSAValue]) -> None:
+    def __init__(
+        self, module: IRModule, block: Block, returned: Sequence[SSAValue], destinations: Sequence[SSAValue]
+    ) -> None:
+        self._module = module
         self._claims: dict[SSAValue, Claim] = {}
         for value, destination in zip(returned, destinations, strict=True):
             self._claim(value, block, Claim(destination, 0))
@@ -64,8 +70,8 @@ class Claims:
                         self._claim(value, region.block, Claim(result, 0))
                     self._claim_parts(region.block)
             elif isinstance(op, ConcatOp):
-                for part in parts(op):
-                    if part.contiguous:
+                for part in parts(self._module, op):
+                    if part.in_place:
                         self._claim(part.value, block, Claim(op.result, part.first))
 
 
@@ -84,13 +90,13 @@ def produced(value: SSAValue) -> OpResult | None:
     return value if isinstance(value, OpResult) and isinstance(value.owner, _PRODUCERS) else None
 
 
-def parts(op: ConcatOp) -> list[Part]:
+def parts(module: IRModule, op: ConcatOp) -> list[Part]:
     """The inputs of a concatenation, in order."""
     axis, shape = op.axis.value.data, shape_of(op.result.type)
     inner = element_count(shape[axis + 1 :])
     contiguous = element_count(shape[:axis]) == 1
     found, first = [], 0
     for value in op.inputs:
-        found.append(Part(value, first, contiguous))
+        found.append(Part(value, first, contiguous and may_begin(module, op.result, first)))
         first += shape_of(value.type)[axis] * inner
     return found

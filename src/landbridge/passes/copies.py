@@ -33,6 +33,16 @@ class CopyPrims:
         ty = tensor_type([count], dtype, place)
         return self._make("copy", ("flat", count, dtype, place), ty, ty, build)
 
+    def part(self, total: int, first: int, count: int, dtype: str, place: VDeviceAttr) -> str:
+        """``count`` elements from element ``first`` of ``total`` on; both sides are flat."""
+
+        def build(p: PrimBuilder) -> None:
+            out = (p.outputs[0], AffineMap.identity(1))
+            p.generic("p", [count], [(p.inputs[0], lambda i: (i + first,))], [out], _value)
+
+        source, target = tensor_type([total], dtype, place), tensor_type([count], dtype, place)
+        return self._make("copy_part", ("part", source, target, first), source, target, build)
+
     def columns(self, rows: int, width: int, total: int, first: int, dtype: str, place: VDeviceAttr) -> str:
         """``[rows, width]`` into columns ``first ..`` of rows of ``total`` elements; the destination is flat."""
 

@@ -19,6 +19,7 @@ from landbridge.ir.types import VDeviceAttr, dtype_of, nbytes_of, separators_of,
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 from landbridge.passes.bufferize import placed_on
 from landbridge.passes.lifetimes import Lifetime, lifetimes
+from landbridge.passes.offsets import offset_alignment
 from landbridge.physical_shape import nd_bytes, physical_shape
 
 #: What is assumed of a scope that its Target does not describe.
@@ -100,8 +101,10 @@ def allocations(block: Block) -> list[Alloc]:
 
 
 def _memory_kind(module: IRModule, index: int, scope: str) -> MemoryKind:
+    """The memory of ``scope``, its offsets such that targets that share it can be given its tensors too."""
     target = module.target_of(index)
-    return target.memory_kind(scope) if target.memory else replace(_ORDINARY, scope=scope)
+    kind = target.memory_kind(scope) if target.memory else replace(_ORDINARY, scope=scope)
+    return replace(kind, offset_alignment=offset_alignment(module, index, scope, shared=True))
 
 
 def _free(block: Block, index: int, scope: str, kind: MemoryKind) -> int | None:

@@ -1,0 +1,40 @@
+"""Offsets: where a tensor may begin within the memory that another one has, as kernels of each device are given it."""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+
+from landbridge.ir.graph_ops import ToVDeviceOp, ViewOp
+from landbridge.ir.module import IRModule
+from landbridge.ir.types import item_bytes, vdevice_of
+from landbridge.memory_kind import GLOBAL_SCOPE
+
+
+def may_begin(module: IRModule, value: SSAValue, first: int) -> bool:
+    """Whether a tensor may begin at element ``first`` of memory like that of ``value``, where it is used."""
+    place = vdevice_of(value.type)
+    alignment = offset_alignment(module, place.index.data, place.scope.data, shared=_crosses(value))
+    return first * item_bytes(value.type) % alignment == 0
+
+
+def offset_alignment(module: IRModule, vdevice: int, scope: str, *, shared: bool) -> int:
+    """What byte offsets in ``scope`` of ``vdevice`` are multiples of; with what those need that share the memory."""
+    target = module.target_of(vdevice)
+    found = [kind.offset_alignment for kind in target.memory if kind.scope == scope and kind.ndim == 1]
+    if shared:
+        guests = (t for t in module.targets if any((name, scope) in t.shares for name in target.device_types))
+        kinds = [kind for guest in guests for kind in guest.memory if kind.scope == GLOBAL_SCOPE]
+        # A barrier for one tensor must not touch another: they do not share a granule either.
+        found += [max(kind.offset_alignment, kind.coherence_granule) for kind in kinds]
+    return max(found, default=1)
+
+
+def _crosses(value: SSAValue) -> bool:
+    """Whether another vdevice uses the bytes of ``value`` in place."""
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, ToVDeviceOp) and op.view is not None:
+            return True
+        if isinstance(op, ViewOp) and _crosses(op.result):
+            return True
+    return isinstance(value.owner, ToVDeviceOp) and value.owner.view is not None
