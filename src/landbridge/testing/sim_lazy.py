@@ -8,7 +8,6 @@ stays in ``violations``. The seed is ``LANDBRIDGE_SIM_SEED`` or 0 and is part of
 from __future__ import annotations
 
 import ctypes
-import os
 import threading
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -16,14 +15,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from landbridge.device.api import DEVICE_API_VERSION, DeviceAPI
+from landbridge.device.api import DEVICE_API_VERSION
 from landbridge.device.attr import DeviceAttr
 from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode, Event, HostMemory
 from landbridge.device.space import Region, Space
 from landbridge.device.stream import Stream
 from landbridge.errors import (
-    DeviceIndexError,
     HostAccessError,
     HostViewError,
     InputError,
@@ -31,26 +29,23 @@ from landbridge.errors import (
     UseAfterFreeError,
 )
 from landbridge.memory_kind import MemoryKind, normalize_scope
-from landbridge.testing.lazy_instance import POISON, Block, Hold, Instance, StreamHandle
+from landbridge.testing.lazy_instance import POISON, Block
 from landbridge.testing.lazy_queue import Task
+from landbridge.testing.lazy_streams import SEED_VARIABLE as SEED_VARIABLE
+from landbridge.testing.lazy_streams import LazyStreams
 
-SEED_VARIABLE = "LANDBRIDGE_SIM_SEED"
-
-_INSTANCES = 2
 _CAPACITY = 1 << 26
 _QUARANTINE = 64  # freed blocks that are watched for late writes
 
 
-class SimLazyDeviceAPI(DeviceAPI):
+class SimLazyDeviceAPI(LazyStreams):
     """Two instances. ``global`` is hidden from the host and never pooled; ``shared`` is coherent host memory."""
 
     name: ClassVar[str] = "sim:lazy"
     api_version: ClassVar[int] = DEVICE_API_VERSION
 
     def __init__(self, seed: int | None = None) -> None:
-        self.seed = int(os.environ.get(SEED_VARIABLE, "0")) if seed is None else seed
-        self._instances = [Instance(index, self.seed) for index in range(_INSTANCES)]
-        self._current = threading.local()
+        super().__init__(seed)
         self._lock = threading.RLock()
         #: What the runtime did against the contract, in words.
         self.violations: list[str] = []
@@ -68,10 +63,6 @@ class SimLazyDeviceAPI(DeviceAPI):
             "shared": MemoryKind(**(common | {"scope": "shared", "host_access": "read_write"})),  # type: ignore[arg-type]
         }
 
-    def count(self) -> int:
-        """Always 2."""
-        return _INSTANCES
-
     def get_attr(self, index: int, attr: DeviceAttr) -> object | None:
         """Name and memory; None for the rest."""
         match attr:
@@ -79,43 +70,13 @@ class SimLazyDeviceAPI(DeviceAPI):
                 return f"simulated device, lazy, seed {self.seed}"
             case DeviceAttr.TOTAL_MEMORY:
                 return _CAPACITY
-            case DeviceAttr.AVAILABLE_MEMORY if 0 <= index < _INSTANCES:
+            case DeviceAttr.AVAILABLE_MEMORY if 0 <= index < self.count():
                 return _CAPACITY - self._instances[index].used_bytes
         return None
 
     def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
         """``global`` and ``shared``."""
         return self._kinds
-
-    # --- lifecycle ---------------------------------------------------------------------------------------------
-
-    def open(self, index: int, **options: object) -> None:
-        """Start instance ``index`` anew with the option ``seed``; what was allocated before is lost."""
-        unknown = sorted(set(options) - {"seed"})
-        seed = options.get("seed", self.seed)
-        if unknown or not isinstance(seed, int):
-            raise InputError(f"sim:lazy: cannot open with {options}; legal: seed, an int")
-        self.seed = seed
-        self.reset(index)
-
-    def close(self, index: int) -> None:
-        """Finish what is queued on instance ``index``."""
-        self._live(index).queue.finish_all()
-
-    def reset(self, index: int) -> None:
-        """Lose instance ``index`` and reopen it."""
-        self.lose(index)
-        self.reopen(index)
-
-    def lose(self, index: int) -> None:
-        """Take the device away, as a driver crash does: from now on every call raises DeviceLostError."""
-        self._instance(index).queue.lose()
-
-    def reopen(self, index: int) -> Device:
-        """A new Device where one was lost; what was made before stays lost."""
-        if self._instance(index).queue.lost:
-            self._instances[index] = Instance(index, self.seed)
-        return Device(self, index)
 
     # --- memory ------------------------------------------------------------------------------------------------
 
@@ -228,65 +189,6 @@ class SimLazyDeviceAPI(DeviceAPI):
         block = self._block(region.space)
         block.host_accesses = max(0, block.host_accesses - 1)
 
-    # --- streams and events ------------------------------------------------------------------------------------
-
-    def create_stream(self, index: int) -> Stream:
-        """A queue that nothing orders with the others."""
-        return Stream(Device(self, index), StreamHandle(self._live(index)))
-
-    def free_stream(self, stream: Stream) -> None:
-        """What is queued still runs; nothing more may be queued."""
-        stream.handle.alive = False
-
-    def set_stream(self, index: int, stream: Stream | None) -> None:
-        """Note this thread's stream of the instance, for ``get_stream``; the queues do not change."""
-        self._key(index, stream)
-        vars(self._current)[str(index)] = stream
-
-    def get_stream(self, index: int) -> Stream | None:
-        """What this thread set last."""
-        found: Stream | None = vars(self._current).get(str(index))
-        return found
-
-    def stream_sync(self, index: int, stream: Stream | None) -> None:
-        """Run all that is queued on ``stream``."""
-        self._live(index).queue.finish_stream(self._key(index, stream))
-
-    def sync_stream_from_to(self, index: int, source: Stream | None, target: Stream | None) -> None:
-        """Make what is queued on ``target`` from now on run after all that is on ``source`` now."""
-        last = self._live(index).queue.last(self._key(index, source))
-        if last is not None:
-            self._submit(index, target, "a barrier", None, after=(last,))
-
-    def record_event(self, index: int, stream: Stream | None) -> Task:
-        """An event after all that is on ``stream`` now."""
-        return self._submit(index, stream, "an event", None)
-
-    def wait_event(self, index: int, stream: Stream | None, event: Event) -> None:
-        """Make what is queued on ``stream`` from now on run after ``event``."""
-        if isinstance(event, Task) and not event.done:
-            self._submit(index, stream, "a wait", None, after=(event,))
-
-    def event_query(self, event: Event) -> bool:
-        """As ``event.query()``."""
-        return event.query()
-
-    def event_synchronize(self, event: Event, timeout: float | None) -> bool:
-        """As ``event.synchronize(timeout)``."""
-        return event.synchronize(timeout)
-
-    def elapsed_ms(self, start: Event, end: Event) -> float | None:
-        """Between two completed events, by a clock that counts a microsecond a task; None before."""
-        times = [event.finished_ms for event in (start, end) if isinstance(event, Task)]
-        if len(times) < 2 or times[0] is None or times[1] is None:
-            return None
-        return times[1] - times[0]
-
-    def hold(self, index: int, stream: Stream | None = None) -> Hold:
-        """Keep ``stream`` from running anything queued from now on until the Hold is released."""
-        instance = self._live(index)
-        return Hold(instance.queue, instance.queue.submit(self._key(index, stream), "a hold", held=True))
-
     # --- modules -----------------------------------------------------------------------------------------------
 
     def load_module(self, index: int, binary: bytes, format: str, options: str = "") -> object:
@@ -321,33 +223,6 @@ class SimLazyDeviceAPI(DeviceAPI):
         return self._submit(index, stream, what, run, uses=uses)
 
     # --- inside ------------------------------------------------------------------------------------------------
-
-    def _submit(self, index: int, stream: Stream | None, what: str, action: Any, **rest: Any) -> Task:
-        target = stream.device.index if stream is not None else index
-        return self._live(target).queue.submit(self._key(target, stream), what, action, **rest)
-
-    def _instance(self, index: int) -> Instance:
-        if not 0 <= index < _INSTANCES:
-            raise DeviceIndexError(f"sim:lazy:{index} does not exist; legal indices: 0 to {_INSTANCES - 1}")
-        return self._instances[index]
-
-    def _live(self, index: int) -> Instance:
-        instance = self._instance(index)
-        instance.queue.check()
-        return instance
-
-    def _key(self, index: int, stream: Stream | None) -> StreamHandle | None:
-        if stream is None:
-            return None
-        handle: StreamHandle = stream.handle
-        if stream.device.api is not self or stream.device.index != index:
-            raise InputError(
-                f"a stream of {stream.device} was given to sim:lazy:{index}; a stream belongs to one device"
-            )
-        handle.instance.queue.check()
-        if not handle.alive:
-            raise UseAfterFreeError("this stream was freed; create another one")
-        return handle
 
     def _block(self, space: Space) -> Block:
         block: Block = space.handle

@@ -1,0 +1,150 @@
+"""The instances of ``sim:lazy``: their lives, their streams, and the order of what is queued on them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+from landbridge.device.api import DeviceAPI
+from landbridge.device.device import Device
+from landbridge.device.protocols import Event
+from landbridge.device.stream import Stream
+from landbridge.errors import DeviceIndexError, InputError, UseAfterFreeError
+from landbridge.testing.lazy_instance import Hold, Instance, StreamHandle
+from landbridge.testing.lazy_queue import Task
+
+SEED_VARIABLE = "LANDBRIDGE_SIM_SEED"
+
+_INSTANCES = 2
+
+
+class LazyStreams(DeviceAPI):
+    """Two instances, whose queued work runs in an order that ``seed`` chooses; None: ``LANDBRIDGE_SIM_SEED`` or 0."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        self.seed = int(os.environ.get(SEED_VARIABLE, "0")) if seed is None else seed
+        self._instances = [Instance(index, self.seed) for index in range(_INSTANCES)]
+        self._current = threading.local()
+
+    def count(self) -> int:
+        """Always 2."""
+        return _INSTANCES
+
+    # --- lifecycle ---------------------------------------------------------------------------------------------
+
+    def open(self, index: int, **options: object) -> None:
+        """Start instance ``index`` anew with the option ``seed``; what was allocated before is lost."""
+        unknown = sorted(set(options) - {"seed"})
+        seed = options.get("seed", self.seed)
+        if unknown or not isinstance(seed, int):
+            raise InputError(f"sim:lazy: cannot open with {options}; legal: seed, an int")
+        self.seed = seed
+        self.reset(index)
+
+    def close(self, index: int) -> None:
+        """Finish what is queued on instance ``index``."""
+        self._live(index).queue.finish_all()
+
+    def reset(self, index: int) -> None:
+        """Lose instance ``index`` and reopen it."""
+        self.lose(index)
+        self.reopen(index)
+
+    def lose(self, index: int) -> None:
+        """Take the device away, as a driver crash does: from now on every call raises DeviceLostError."""
+        self._instance(index).queue.lose()
+
+    def reopen(self, index: int) -> Device:
+        """A new Device where one was lost; what was made before stays lost."""
+        if self._instance(index).queue.lost:
+            self._instances[index] = Instance(index, self.seed)
+        return Device(self, index)
+
+    # --- streams and events ------------------------------------------------------------------------------------
+
+    def create_stream(self, index: int) -> Stream:
+        """A queue that nothing orders with the others."""
+        return Stream(Device(self, index), StreamHandle(self._live(index)))
+
+    def free_stream(self, stream: Stream) -> None:
+        """What is queued still runs; nothing more may be queued."""
+        stream.handle.alive = False
+
+    def set_stream(self, index: int, stream: Stream | None) -> None:
+        """Note this thread's stream of the instance, for ``get_stream``; the queues do not change."""
+        self._key(index, stream)
+        vars(self._current)[str(index)] = stream
+
+    def get_stream(self, index: int) -> Stream | None:
+        """What this thread set last."""
+        found: Stream | None = vars(self._current).get(str(index))
+        return found
+
+    def stream_sync(self, index: int, stream: Stream | None) -> None:
+        """Run all that is queued on ``stream``."""
+        self._live(index).queue.finish_stream(self._key(index, stream))
+
+    def sync_stream_from_to(self, index: int, source: Stream | None, target: Stream | None) -> None:
+        """Make what is queued on ``target`` from now on run after all that is on ``source`` now."""
+        last = self._live(index).queue.last(self._key(index, source))
+        if last is not None:
+            self._submit(index, target, "a barrier", None, after=(last,))
+
+    def record_event(self, index: int, stream: Stream | None) -> Task:
+        """An event after all that is on ``stream`` now."""
+        return self._submit(index, stream, "an event", None)
+
+    def wait_event(self, index: int, stream: Stream | None, event: Event) -> None:
+        """Make what is queued on ``stream`` from now on run after ``event``."""
+        if isinstance(event, Task) and not event.done:
+            self._submit(index, stream, "a wait", None, after=(event,))
+
+    def event_query(self, event: Event) -> bool:
+        """As ``event.query()``."""
+        return event.query()
+
+    def event_synchronize(self, event: Event, timeout: float | None) -> bool:
+        """As ``event.synchronize(timeout)``."""
+        return event.synchronize(timeout)
+
+    def elapsed_ms(self, start: Event, end: Event) -> float | None:
+        """Between two completed events, by a clock that counts a microsecond a task; None before."""
+        times = [event.finished_ms for event in (start, end) if isinstance(event, Task)]
+        if len(times) < 2 or times[0] is None or times[1] is None:
+            return None
+        return times[1] - times[0]
+
+    def hold(self, index: int, stream: Stream | None = None) -> Hold:
+        """Keep ``stream`` from running anything queued from now on until the Hold is released."""
+        instance = self._live(index)
+        return Hold(instance.queue, instance.queue.submit(self._key(index, stream), "a hold", held=True))
+
+    # --- inside ------------------------------------------------------------------------------------------------
+
+    def _submit(self, index: int, stream: Stream | None, what: str, action: Any, **rest: Any) -> Task:
+        target = stream.device.index if stream is not None else index
+        return self._live(target).queue.submit(self._key(target, stream), what, action, **rest)
+
+    def _instance(self, index: int) -> Instance:
+        if not 0 <= index < _INSTANCES:
+            raise DeviceIndexError(f"sim:lazy:{index} does not exist; legal indices: 0 to {_INSTANCES - 1}")
+        return self._instances[index]
+
+    def _live(self, index: int) -> Instance:
+        instance = self._instance(index)
+        instance.queue.check()
+        return instance
+
+    def _key(self, index: int, stream: Stream | None) -> StreamHandle | None:
+        if stream is None:
+            return None
+        handle: StreamHandle = stream.handle
+        if stream.device.api is not self or stream.device.index != index:
+            raise InputError(
+                f"a stream of {stream.device} was given to sim:lazy:{index}; a stream belongs to one device"
+            )
+        handle.instance.queue.check()
+        if not handle.alive:
+            raise UseAfterFreeError("this stream was freed; create another one")
+        return handle
