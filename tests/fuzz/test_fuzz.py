@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-TARGETS = ["allocators", "csv", "device_name", "dlpack", "ir", "lbx", "onnx", "target", "tensor"]
+TARGETS = ["allocators", "csv", "device_name", "dlpack", "ir", "lbx", "onnx", "plan", "target", "tensor"]
 
 #: Inputs that a target failed on, what was wrong beside them.
 FOUND = {
@@ -61,6 +61,7 @@ FOUND = {
         b'\0{"kind": "fuzzed", "memory": [{"scope": 5, "host_access": "none", "coherent": "yes"}]}',  # accepted
         b'\0{"kind": "fuzzed", "memory": [{"scope": "a", "host_access": "none", "coherent": true, "capacity": NaN}]}',
     ],
+    "plan": [],
     "tensor": [],
 }
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import time
 
 import pytest
@@ -146,3 +148,23 @@ def test_a_capacity_is_met_before_the_rest_is_tightened() -> None:
     deadline = time.perf_counter() + _PATIENCE
     offsets, _ = tighten(buffers, conflicts(buffers), stacked, 1, 700, deadline, compiled=False)
     assert max(o + b.size for o, b in zip(offsets, buffers, strict=True)) <= 700
+
+
+def test_bytes_beyond_64_bits_are_interpreted() -> None:
+    buffers = [Buffer(i, size << 70, 4 << 70, 0, 1) for i, size in enumerate((3, 2, 2))]
+    offsets, bound = _tightened([*buffers, Buffer(3, 3 << 70, 1, 0, 1)], compiled=True)
+    assert bound == max(o + b.size for o, b in zip(offsets, [*buffers, Buffer(3, 3 << 70, 1, 0, 1)], strict=True))
+
+
+def test_short_budgets_load_no_compiler() -> None:
+    """What `lb.compile` gives a plan: its search runs, and neither numba nor numpy arrays come into it."""
+    program = (
+        "import sys\n"
+        "from landbridge.planner import Buffer, plan\n"
+        "odd = [Buffer('a', 3, 1, 0, 2), Buffer('b', 2, 4, 0, 2), Buffer('c', 2, 4, 0, 2)]\n"
+        "found = plan(odd)\n"
+        "assert found.proved_optimal and found.lower_bound == 9, found\n"
+        "assert not {'numba', 'llvmlite'} & set(sys.modules)\n"
+    )
+    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert child.returncode == 0, child.stderr

@@ -92,7 +92,9 @@ class _Hunt:
         self._nodes = _NODES * len(self._problem.members)
 
     def racers(self, search: Search | None) -> list[Racer]:
-        """One for each order; interpreted without ``search``."""
+        """One for each order; interpreted without ``search``, and where bytes do not fit its 64-bit integers."""
+        if sum(b.size + b.alignment for b in self._buffers) + self.peak >= 1 << 62:
+            search = None
         self._threads = 1 if search is None else min(2, os.cpu_count() or 1)  # interpreted, two would take turns
         run, bits = (kernel.search, 12) if search is None else (search, 18)
         instance = self._problem.instance
