@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from typer.testing import CliRunner
 import landbridge as lb
 from landbridge.cli.app import app
 from landbridge.device.device import Device
-from landbridge.errors import FallbackWarning
+from landbridge.errors import BindError, FallbackWarning
 from landbridge.executable.instructions import Call, ToVDevice, View
 from tests.devices.present import first_instance
 from tests.frontend.models import model, value
@@ -154,3 +155,19 @@ def test_the_command_says_where_kernels_ran_and_what_crossed(device, tmp_path: P
         ("conv to cpu", "view"),
         (f"relu to {device}", "view"),
     ]
+
+
+def test_a_device_that_shares_no_memory_is_refused_by_the_name_of_the_crossing():
+    """A program for shared memory, on a device that only says so: sim:lazy sees none of the host's memory."""
+    kind = {
+        "scope": "global",
+        "host_access": "none",
+        "coherent": False,
+        "coherence_granule": 64,
+        "offset_alignment": 64,
+    }
+    sharing = lb.Target({"kind": "opencl", "memory": [kind], "shares": [["cpu", "global"]]})
+    exe = lb.compile(network(), {"npu": sharing, "cpu": "llvm"}, place={"relu": "cpu"})
+    stub = replace(exe, modules=tuple(replace(m, image=exe.modules[1].image) for m in exe.modules))
+    with pytest.raises(BindError, match=r"crossing 'relu to npu': .* sim:lazy:0 cannot use memory 'global' of cpu:0"):
+        lb.Session(stub, devices={"npu": "sim:lazy", "cpu": "cpu"})

@@ -83,10 +83,26 @@ class Registers:
             case ins.AllocTensor(dst):
                 self._define(dst, self._rows(instruction))
             case ins.View(dst, source, offset, shape, dtype_name):
+                if instruction.name:
+                    self._check_crossing(instruction, self[source])
                 self._define(dst, self._part(source, offset, shape, dtype_name))
             case ins.LoadConstant(dst, name, vdevice, axis_separators):
                 self.vdevice(vdevice)
                 self._define_block(dst, self._memory.constant(instruction), vdevice, name, axis_separators)
+
+    def _check_crossing(self, view: ins.View, source: Place) -> None:
+        """Raise BindError unless the device of the view's vdevice can use the bytes of ``source`` where they are."""
+        self.vdevice(view.vdevice)
+        there, where = self._memory.home(view.vdevice), self._memory.home(source.vdevice)
+        if there.device == where.device:
+            return
+        if where.is_direct if there.is_host else where.is_host and there.kind.importable:
+            return
+        raise BindError(
+            f"crossing {view.name!r}: the program was compiled for memory that both sides use, and {there.device} "
+            f"cannot use {where} in place; bind devices that share memory, or compile for "
+            "Target.from_device of these, which then copies"
+        )
 
     def __getitem__(self, register: int) -> Place:
         """Where the tensor of ``register`` is."""
