@@ -78,7 +78,7 @@ class Session:
 
     @property
     def inputs(self) -> tuple[TensorSpec, ...]:
-        """Name, shape and dtype of each input, in order."""
+        """Name, shape and dtype of each input, in order, and its strides where they are not dense."""
         return self._executable.main.inputs
 
     @property
@@ -117,8 +117,8 @@ class Session:
     def set_input_zero_copy(self, name: str | int, value: Any) -> None:
         """Bind input ``name`` (or index) to the memory of ``value``: the next run reads what is there then.
 
-        ``value`` is a C-contiguous array, Tensor or DLPack producer of the input's shape and dtype; it is kept
-        alive while bound. Raises InputError when it does not fit or overlaps an output, ZeroCopyError when its
+        ``value`` is an array, Tensor or DLPack producer of the input's shape and dtype, C-contiguous, or with the
+        strides of ``inputs`` where an InputSpec stated some; it is kept alive while bound. Raises InputError when it does not fit or overlaps an output, ZeroCopyError when its
         memory cannot be used in place; what was bound then stays bound.
         """
         if not self._acquire(False):
