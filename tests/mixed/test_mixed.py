@@ -159,15 +159,11 @@ def test_the_command_says_where_kernels_ran_and_what_crossed(device, tmp_path: P
 
 def test_a_device_that_shares_no_memory_is_refused_by_the_name_of_the_crossing():
     """A program for shared memory, on a device that only says so: sim:lazy sees none of the host's memory."""
-    kind = {
-        "scope": "global",
-        "host_access": "none",
-        "coherent": False,
-        "coherence_granule": 64,
-        "offset_alignment": 64,
-    }
-    sharing = lb.Target({"kind": "opencl", "memory": [kind], "shares": [["cpu", "global"]]})
-    exe = lb.compile(network(), {"npu": sharing, "cpu": "llvm"}, place={"relu": "cpu"})
-    stub = replace(exe, modules=tuple(replace(m, image=exe.modules[1].image) for m in exe.modules))
-    with pytest.raises(BindError, match=r"crossing 'relu to npu': .* sim:lazy:0 cannot use memory 'global' of cpu:0"):
+    kind = {"scope": "global", "host_access": "none", "coherent": False, "coherence_granule": 64}
+    sharing = lb.Target({"kind": "opencl", "memory": [kind | {"offset_alignment": 64}], "shares": [["cpu", "global"]]})
+    exe = lb.compile(network(), {"cpu": "llvm", "npu": sharing}, place={"conv": "npu"})
+    stub = replace(exe, modules=tuple(replace(m, image=exe.modules[0].image) for m in exe.modules))
+    with pytest.raises(
+        BindError, match=r"crossing 'input 0 to npu': .* sim:lazy:0 cannot use memory 'global' of cpu:0"
+    ):
         lb.Session(stub, devices={"npu": "sim:lazy", "cpu": "cpu"})
