@@ -118,8 +118,9 @@ class Session:
         """Bind input ``name`` (or index) to the memory of ``value``: the next run reads what is there then.
 
         ``value`` is an array, Tensor or DLPack producer of the input's shape and dtype, C-contiguous, or with the
-        strides of ``inputs`` where an InputSpec stated some; it is kept alive while bound. Raises InputError when it does not fit or overlaps an output, ZeroCopyError when its
-        memory cannot be used in place; what was bound then stays bound.
+        strides of ``inputs`` where an InputSpec stated some; it is kept alive while bound. Raises InputError when it
+        does not fit or overlaps an output, ZeroCopyError when its memory cannot be used in place; what was bound then
+        stays bound.
         """
         if not self._acquire(False):
             self._refuse()
