@@ -163,7 +163,5 @@ def test_a_device_that_shares_no_memory_is_refused_by_the_name_of_the_crossing()
     sharing = lb.Target({"kind": "opencl", "memory": [kind | {"offset_alignment": 64}], "shares": [["cpu", "global"]]})
     exe = lb.compile(network(), {"cpu": "llvm", "npu": sharing}, place={"conv": "npu"})
     stub = replace(exe, modules=tuple(replace(m, image=exe.modules[0].image) for m in exe.modules))
-    with pytest.raises(
-        BindError, match=r"crossing 'input 0 to npu': .* sim:lazy:0 cannot use .* cpu:0"
-    ):
+    with pytest.raises(BindError, match=r"crossing 'input 0 to npu': .* sim:lazy:0 cannot use .* cpu:0"):
         lb.Session(stub, devices={"npu": "sim:lazy", "cpu": "cpu"})
