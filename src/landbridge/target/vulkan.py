@@ -15,6 +15,8 @@ from landbridge.target.kind import Option, Options, OptionValue, TargetKind
 #: coherent where the driver has such a type too.
 HOST_SCOPE = "host"
 HOST_CACHED_SCOPE = "host.cached"
+#: Images. Devices have them; kernels are not given any, so no target states it by itself.
+TEXTURE_SCOPE = "global.texture"
 
 _FLOAT_BITS = 32
 _POWERS_OF_TWO = ("memory-alignment", "coherence-granule", "import-alignment")

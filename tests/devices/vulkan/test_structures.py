@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import inspect
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from landbridge.devices.vulkan import flags, structs_device, structs_work
+from landbridge.devices.vulkan import flags, images, structs_device, structs_work
 from landbridge.devices.vulkan.structure import Chained, array, layout
 
 _HEADER = Path("/usr/include/vulkan/vulkan_core.h")
@@ -48,6 +49,17 @@ _ENUMERATORS = {
     "SHADER_STAGE_COMPUTE": "VK_SHADER_STAGE_COMPUTE_BIT",
     "BIND_POINT_COMPUTE": "VK_PIPELINE_BIND_POINT_COMPUTE",
     "WHOLE_SIZE": "VK_WHOLE_SIZE",
+    "IMAGE_2D": "VK_IMAGE_TYPE_2D",
+    "IMAGE_SAMPLES_1": "VK_SAMPLE_COUNT_1_BIT",
+    "IMAGE_TRANSFER": "VK_IMAGE_USAGE_TRANSFER_SRC_BIT | VK_IMAGE_USAGE_TRANSFER_DST_BIT",
+    "IMAGE_SAMPLED": "VK_IMAGE_USAGE_SAMPLED_BIT",
+    "IMAGE_STORAGE": "VK_IMAGE_USAGE_STORAGE_BIT",
+    "IMAGE_LAYOUT_GENERAL": "VK_IMAGE_LAYOUT_GENERAL",
+    "IMAGE_ASPECT_COLOR": "VK_IMAGE_ASPECT_COLOR_BIT",
+    "FORMAT_SAMPLED": "VK_FORMAT_FEATURE_SAMPLED_IMAGE_BIT",
+    "FORMAT_STORAGE": "VK_FORMAT_FEATURE_STORAGE_IMAGE_BIT",
+    "FORMAT_TRANSFER": "VK_FORMAT_FEATURE_TRANSFER_SRC_BIT | VK_FORMAT_FEATURE_TRANSFER_DST_BIT",
+    "QUEUE_FAMILY_IGNORED": "VK_QUEUE_FAMILY_IGNORED",
 }
 
 
@@ -85,6 +97,18 @@ def test_layouts_and_numbers_are_those_of_the_header(tmp_path: Path) -> None:
     printed = subprocess.run([program], check=True, capture_output=True, text=True).stdout
     found = {name: int(number) for name, number in (line.split() for line in printed.splitlines())}
     assert found == wanted
+
+
+def test_formats_are_those_of_the_header() -> None:
+    if not _HEADER.exists():
+        pytest.skip("needs vulkan_core.h (Debian: libvulkan-dev)")
+    numbers = dict(re.findall(r"(VK_FORMAT_\w+) = (\d+),", _HEADER.read_text()))
+    kinds = {"u": "UINT", "i": "SINT", "f": "SFLOAT"}
+    for dtype, formats in images._FORMATS.items():
+        bits = dtype.lstrip("uintfloa")
+        for lanes, number in zip(("R", "RG", "RGBA"), formats, strict=True):
+            name = "".join(f"{lane}{bits}" for lane in lanes)
+            assert int(numbers[f"VK_FORMAT_{name}_{kinds[dtype[0]]}"]) == number
 
 
 def _type_name(structure: str) -> str:

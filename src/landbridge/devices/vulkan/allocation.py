@@ -3,43 +3,26 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from landbridge.devices.vulkan import flags, structs_work
 from landbridge.devices.vulkan.memory_types import MemoryType
 from landbridge.devices.vulkan.result import check
 from landbridge.devices.vulkan.structure import Chained
-from landbridge.devices.vulkan.timeline import Point, Timeline
+from landbridge.devices.vulkan.used import Used
 from landbridge.errors import DeviceError
 
 if TYPE_CHECKING:
     from landbridge.devices.vulkan.logical_device import LogicalDevice
 
 
-#: Streams whose uses of an allocation are remembered before those that are done are forgotten.
-_MANY_STREAMS = 4
-
-
-class Allocation:
+class Allocation(Used):
     """The handle of a Space: ``nbytes`` bytes that ``buffer`` shows, from ``offset`` in ``memory``.
 
-    ``address`` is where this process maps the first byte, None where it cannot. ``freed`` once it was given back:
-    the driver's objects live on until the last batch that uses them is done.
+    ``address`` is where this process maps the first byte, None where it cannot.
     """
 
-    __slots__ = (
-        "_reads",
-        "_writes",
-        "address",
-        "buffer",
-        "device",
-        "freed",
-        "memory",
-        "memory_type",
-        "nbytes",
-        "offset",
-    )
+    __slots__ = ("address", "buffer", "memory", "memory_type", "offset")
 
     def __init__(
         self,
@@ -52,16 +35,12 @@ class Allocation:
         offset: int,
         address: int | None,
     ) -> None:
-        self.device = device
+        super().__init__(device, nbytes, (("Buffer", buffer), ("Memory", memory)))
         self.memory_type = memory_type
-        self.nbytes = nbytes
         self.memory = memory
         self.buffer = buffer
         self.offset = offset
         self.address = address
-        self.freed = False
-        self._reads: dict[Timeline, int] = {}
-        self._writes: dict[Timeline, int] = {}
 
     @property
     def bound_bytes(self) -> int:
@@ -72,26 +51,6 @@ class Allocation:
     def coherent(self) -> bool:
         """Whether the host's accesses need no barriers."""
         return self.memory_type.has(flags.MEMORY_HOST_COHERENT)
-
-    def note_use(self, point: Point, *, writes: bool) -> None:
-        """Remember that the batch at ``point`` uses the bytes."""
-        uses = self._writes if writes else self._reads
-        if len(uses) > _MANY_STREAMS:
-            for stream, count in tuple(uses.items()):
-                if stream.reached(count):
-                    del uses[stream]
-        uses[point.stream] = point.count
-
-    def wait(self, *, writes: bool) -> None:
-        """Wait for the batches that an access of the host must come after."""
-        for uses in (self._writes, self._reads) if writes else (self._writes,):
-            for stream, count in tuple(uses.items()):
-                stream.wait(count)
-
-    def is_idle(self) -> bool:
-        """Whether no batch uses it any more."""
-        uses = [*self._writes.items(), *self._reads.items()]
-        return all(stream.reached(count) for stream, count in uses)
 
     def flush(self, start: int, nbytes: int) -> None:
         """Make what the host wrote to these bytes visible to the device; the range is widened to whole atoms."""
@@ -110,14 +69,6 @@ class Allocation:
         # Memory that we allocate ends with a whole atom; imported memory with a whole page.
         request = structs_work.VkMappedMemoryRange(memory=self.memory, offset=first, size=last - first)
         check(call(self.device.handle, 1, ctypes.byref(request)), "a barrier of host memory")  # type: ignore[operator]
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The bytes of ``memory`` from ``offset`` on."""
-
-    memory: Allocation
-    offset: int
 
 
 def allocate(device: LogicalDevice, memory_type: MemoryType, nbytes: int, alignment: int) -> Allocation:

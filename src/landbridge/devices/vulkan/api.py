@@ -9,18 +9,20 @@ from landbridge.device.api import DEVICE_API_VERSION, DeviceAPI
 from landbridge.device.attr import DeviceAttr
 from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode, Event, HostMemory
-from landbridge.device.space import DmaBuf, HostPointer, ImportSource, Region, Space
+from landbridge.device.space import DmaBuf, HostPointer, ImportSource, NdSpace, Region, Space
 from landbridge.device.stream import Stream
-from landbridge.devices.vulkan.allocation import Allocation, Place, allocate
+from landbridge.devices.vulkan.allocation import Allocation, allocate
 from landbridge.devices.vulkan.attributes import attribute, target_properties
 from landbridge.devices.vulkan.copies import Copy, copy_from_host, copy_to_host
 from landbridge.devices.vulkan.dispatch import dispatch
+from landbridge.devices.vulkan.images import allocate_image, check_pixels
 from landbridge.devices.vulkan.imports import import_dma_buf, import_host
 from landbridge.devices.vulkan.logical_device import DL_VULKAN, LogicalDevice, Step
 from landbridge.devices.vulkan.modules import VulkanModule
 from landbridge.devices.vulkan.open_devices import OpenDevices
 from landbridge.devices.vulkan.recording import Recorder, Recording
 from landbridge.devices.vulkan.timeline import Point, Timeline, elapsed_ms
+from landbridge.devices.vulkan.used import Place, Used
 from landbridge.errors import (
     HostViewError,
     InputError,
@@ -30,6 +32,7 @@ from landbridge.errors import (
     ZeroCopyError,
 )
 from landbridge.memory_kind import MemoryKind, normalize_scope
+from landbridge.target.vulkan import TEXTURE_SCOPE
 
 
 class VulkanDeviceAPI(DeviceAPI):
@@ -94,7 +97,9 @@ class VulkanDeviceAPI(DeviceAPI):
         scope = normalize_scope(scope)
         memory_type = device.scopes.get(scope)
         if memory_type is None:
-            raise InputError(f"vulkan:{index} has no memory scope {scope!r}; legal: {', '.join(device.scopes)}")
+            if scope in device.kinds:
+                raise UnsupportedError(f"vulkan:{index}: scope {scope!r} holds images; give physical_shape and dtype")
+            raise InputError(f"vulkan:{index} has no memory scope {scope!r}; legal: {', '.join(device.kinds)}")
         if nbytes < 0 or alignment < 1 or alignment & (alignment - 1):
             raise InputError(
                 f"vulkan:{index}: {nbytes} bytes aligned to {alignment}; legal: at least 0 bytes, a power of two"
@@ -109,12 +114,28 @@ class VulkanDeviceAPI(DeviceAPI):
         device.collect()
         return Space(Device(self, index), scope, allocate(device, memory_type, nbytes, max(alignment, kind.alignment)))
 
+    def alloc_data_space_nd(
+        self, index: int, physical_shape: Sequence[int], dtype: str, scope: str, alignment: int
+    ) -> NdSpace:
+        """An image: rows, pixels, and 1, 2 or 4 lanes of a pixel; kernels are not given any."""
+        device = self.logical(index)
+        scope = normalize_scope(scope)
+        kind = device.kinds.get(scope)
+        if kind is None or kind.ndim == 1:
+            what = "has no memory scope" if kind is None else "holds bytes, not images, in scope"
+            raise InputError(f"vulkan:{index} {what} {scope!r}; images lie in {TEXTURE_SCOPE!r}")
+        device.collect()
+        image = allocate_image(device, physical_shape, dtype)
+        return NdSpace(
+            Device(self, index), scope, image, tuple(physical_shape), image.row_pitch, row_pitch=image.row_pitch
+        )
+
     def free_data_space(self, space: Space) -> None:
         """Give it back; the driver's objects go when the last batch that uses them is done."""
-        allocation: Allocation = space.handle
-        if allocation.freed:
+        memory: Used = space.handle
+        if memory.freed:
             raise UseAfterFreeError(f"a space of {space.device} is freed twice")
-        allocation.device.free(allocation)
+        memory.device.free(memory)
 
     def host_pointer(self, space: Space) -> int:
         """Where this process maps the first byte."""
@@ -187,6 +208,7 @@ class VulkanDeviceAPI(DeviceAPI):
         if nbytes == 0:
             return None
         device = queue.device
+        check_pixels(_place(src), _place(dst), nbytes)
         if queue.recorder is not None and not src.space.device == dst.space.device:
             raise UnsupportedError("a copy from or to the host cannot be recorded; copy before, or import the memory")
         if src.space.device.api is not self:
@@ -325,12 +347,18 @@ class VulkanDeviceAPI(DeviceAPI):
             return None
         return timeline.device.submit(timeline, [step])
 
-    def _allocation(self, space: Space) -> Allocation:
-        allocation: Allocation = space.handle
-        allocation.device.check_open()
-        if allocation.freed:
+    def _memory(self, space: Space) -> Used:
+        memory: Used = space.handle
+        memory.device.check_open()
+        if memory.freed:
             raise UseAfterFreeError(f"a space of {space.device} is used after it was freed; allocate another one")
-        return allocation
+        return memory
+
+    def _allocation(self, space: Space) -> Allocation:
+        memory = self._memory(space)
+        if not isinstance(memory, Allocation):
+            raise HostViewError(f"the host cannot see images of {space.device}; copy them with t.to_device('cpu')")
+        return memory
 
     def _timeline(self, index: int, stream: Stream | None) -> Timeline:
         if stream is None:
@@ -354,7 +382,7 @@ class VulkanDeviceAPI(DeviceAPI):
         return timeline
 
     def _check_region(self, region: Region, nbytes: int) -> None:
-        size = self._allocation(region.space).nbytes if region.space.device.api is self else None
+        size = self._memory(region.space).nbytes if region.space.device.api is self else None
         if nbytes < 0 or region.byte_offset < 0 or (size is not None and region.byte_offset > size - nbytes):
             raise InputError(f"vulkan: {nbytes} bytes from {region.byte_offset} do not lie in a space of {size} bytes")
 

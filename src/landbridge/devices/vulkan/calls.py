@@ -39,6 +39,7 @@ _INSTANCE = """
     vkGetPhysicalDeviceFeatures2: object struct -> none
     vkGetPhysicalDeviceMemoryProperties: object struct -> none
     vkGetPhysicalDeviceQueueFamilyProperties: object struct struct -> none
+    vkGetPhysicalDeviceFormatProperties: object u32 struct -> none
     vkEnumerateDeviceExtensionProperties: object text struct struct
     vkCreateDevice: object struct struct struct
     vkGetDeviceProcAddr: object text -> pointer
@@ -57,6 +58,10 @@ _DEVICE = """
     vkDestroyBuffer: object handle struct -> none
     vkGetBufferMemoryRequirements: object handle struct -> none
     vkBindBufferMemory: object handle handle u64
+    vkCreateImage: object struct struct struct
+    vkDestroyImage: object handle struct -> none
+    vkGetImageMemoryRequirements: object handle struct -> none
+    vkBindImageMemory: object handle handle u64
     vkCreateSemaphore: object struct struct struct
     vkDestroySemaphore: object handle struct -> none
     vkGetSemaphoreCounterValue: object handle struct
@@ -71,6 +76,9 @@ _DEVICE = """
     vkBeginCommandBuffer: object struct
     vkEndCommandBuffer: object
     vkCmdCopyBuffer: object handle handle u32 struct -> none
+    vkCmdCopyImage: object handle u32 handle u32 u32 struct -> none
+    vkCmdCopyBufferToImage: object handle handle u32 u32 struct -> none
+    vkCmdCopyImageToBuffer: object handle u32 handle u32 struct -> none
     vkCmdPipelineBarrier: object u32 u32 u32 u32 struct u32 struct u32 struct -> none
     vkCmdResetQueryPool: object handle u32 u32 -> none
     vkCmdWriteTimestamp: object u32 handle u32 -> none

@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from landbridge.devices.vulkan import structs_work
-from landbridge.devices.vulkan.allocation import Allocation, Place, allocate
+from landbridge.devices.vulkan import flags, structs_work
+from landbridge.devices.vulkan.allocation import Allocation, allocate
+from landbridge.devices.vulkan.images import LARGEST_ROW, Image, copy_pixels
 from landbridge.devices.vulkan.logical_device import LogicalDevice
 from landbridge.devices.vulkan.timeline import Timeline
+from landbridge.devices.vulkan.used import Place, Used
 from landbridge.errors import UnsupportedError
+from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.target.vulkan import HOST_CACHED_SCOPE, HOST_SCOPE
 
 #: Bytes staged at a time.
@@ -32,7 +35,7 @@ class Copy:
         return self.src, self.dst
 
     @property
-    def uses(self) -> Sequence[tuple[Allocation, bool]]:
+    def uses(self) -> Sequence[tuple[Used, bool]]:
         """It reads ``src`` and writes ``dst``."""
         return (self.src.memory, False), (self.dst.memory, True)
 
@@ -42,55 +45,64 @@ class Copy:
         return Copy(src, dst, self.nbytes)
 
     def encode(self, device: LogicalDevice, commands: int) -> Callable[[], None] | None:
-        """One copy of one range."""
+        """One copy of one range, or of one block of pixels."""
+        source, target = self.src.memory, self.dst.memory
+        if isinstance(source, Image) or isinstance(target, Image):
+            copy_pixels(device, commands, self.src, self.dst, self.nbytes)
+            return None
+        assert isinstance(source, Allocation) and isinstance(target, Allocation)
         whole = structs_work.VkBufferCopy(srcOffset=self.src.offset, dstOffset=self.dst.offset, size=self.nbytes)
-        device.calls.vkCmdCopyBuffer(commands, self.src.memory.buffer, self.dst.memory.buffer, 1, ctypes.byref(whole))
+        device.calls.vkCmdCopyBuffer(commands, source.buffer, target.buffer, 1, ctypes.byref(whole))
         return None
 
 
-def copy_from_host(
-    device: LogicalDevice, stream: Timeline, address: int, dst: Allocation, offset: int, nbytes: int
-) -> None:
+def copy_from_host(device: LogicalDevice, stream: Timeline, address: int, dst: Used, offset: int, nbytes: int) -> None:
     """Copy ``nbytes`` bytes of the host at ``address`` into ``dst`` after all that is on ``stream``; done on return."""
     stream.drain()
-    if dst.address is not None:
+    if isinstance(dst, Allocation) and dst.address is not None:
         dst.wait(writes=True)
         ctypes.memmove(dst.address + offset, address, nbytes)
         dst.flush(offset, nbytes)
         return
     with _stage(device, nbytes) as (stage, window):
-        for start in range(0, nbytes, _STAGE_BYTES):
-            part = min(_STAGE_BYTES, nbytes - start)
+        for start, part in _parts(dst, nbytes):
             ctypes.memmove(window, address + start, part)
             stage.flush(0, part)
             device.submit(stream, [Copy(Place(stage, 0), Place(dst, offset + start), part)]).synchronize()
 
 
-def copy_to_host(
-    device: LogicalDevice, stream: Timeline, src: Allocation, offset: int, address: int, nbytes: int
-) -> None:
+def copy_to_host(device: LogicalDevice, stream: Timeline, src: Used, offset: int, address: int, nbytes: int) -> None:
     """Copy ``nbytes`` bytes of ``src`` to the host at ``address`` after all that is on ``stream``; done on return."""
     stream.drain()
-    if src.address is not None:
+    if isinstance(src, Allocation) and src.address is not None:
         src.wait(writes=False)
         src.invalidate(offset, nbytes)
         ctypes.memmove(address, src.address + offset, nbytes)
         return
     with _stage(device, nbytes) as (stage, window):
-        for start in range(0, nbytes, _STAGE_BYTES):
-            part = min(_STAGE_BYTES, nbytes - start)
+        for start, part in _parts(src, nbytes):
             device.submit(stream, [Copy(Place(src, offset + start), Place(stage, 0), part)]).synchronize()
             stage.invalidate(0, part)
             ctypes.memmove(address + start, window, part)
 
 
+def _parts(memory: Used, nbytes: int) -> Iterator[tuple[int, int]]:
+    """Start and size of what is staged at a time: of an image whole rows, unless it is less than one."""
+    step = _STAGE_BYTES
+    if isinstance(memory, Image):
+        step = max(memory.row_pitch, _STAGE_BYTES // memory.row_pitch * memory.row_pitch)
+    for start in range(0, nbytes, step):
+        yield start, min(step, nbytes - start)
+
+
 @contextmanager
 def _stage(device: LogicalDevice, nbytes: int) -> Iterator[tuple[Allocation, int]]:
     """Memory that both sides see, and where the host sees it; raises UnsupportedError where there is none."""
-    kind = next((device.scopes[s] for s in (HOST_CACHED_SCOPE, HOST_SCOPE) if s in device.scopes), None)
+    scopes = [s for s in (HOST_CACHED_SCOPE, HOST_SCOPE, GLOBAL_SCOPE) if s in device.scopes]
+    kind = next((device.scopes[s] for s in scopes if device.scopes[s].has(flags.MEMORY_HOST_VISIBLE)), None)
     if kind is None:
         raise UnsupportedError(f"{device.name} has no memory that the host sees, to stage a copy in")
-    stage = allocate(device, kind, min(nbytes, _STAGE_BYTES), 1)
+    stage = allocate(device, kind, min(nbytes, max(_STAGE_BYTES, LARGEST_ROW)), 1)
     try:
         yield stage, stage.address or 0
     finally:

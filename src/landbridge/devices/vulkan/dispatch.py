@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from landbridge.devices.vulkan import flags, structs_work
-from landbridge.devices.vulkan.allocation import Allocation, Place
+from landbridge.devices.vulkan.allocation import Allocation
 from landbridge.devices.vulkan.logical_device import LogicalDevice
 from landbridge.devices.vulkan.modules import Kernel
 from landbridge.devices.vulkan.spirv_facts import EntryPoint, Shape
 from landbridge.devices.vulkan.structure import array, handles
+from landbridge.devices.vulkan.used import Place, Used
 from landbridge.errors import InputError, UseAfterFreeError
 
 
@@ -29,7 +30,7 @@ class Dispatch:
     grid: Shape
 
     @property
-    def uses(self) -> Sequence[tuple[Allocation, bool]]:
+    def uses(self) -> Sequence[tuple[Used, bool]]:
         """The memory it is bound to, and what it may write of it."""
         entry = self.kernel.entry
         pairs = zip(entry.bindings, self.places, strict=True)
@@ -67,6 +68,7 @@ class Dispatch:
         most, alignment = limits.maxStorageBufferRange, limits.minStorageBufferOffsetAlignment
         writes = []
         for binding, place in zip(self.kernel.entry.bindings, self.places, strict=True):
+            assert isinstance(place.memory, Allocation)
             start = place.offset // alignment * alignment
             reach = min(place.memory.bound_bytes - start, most)
             info = structs_work.VkDescriptorBufferInfo(place.memory.buffer, start, reach)
@@ -115,6 +117,8 @@ def _check_places(kernel: Kernel, places: Sequence[Place], *, starts: bool) -> N
         memory, step = place.memory, stride if starts else alignment
         if memory.device is not kernel.device:
             raise InputError(f"{what} was given memory of {memory.device.name}; import it, or copy it there")
+        if not isinstance(memory, Allocation):
+            raise InputError(f"{what} was given an image, and kernels take buffers; copy it to one")
         if memory.freed:
             raise UseAfterFreeError(f"{what} was given a space that was freed; allocate another one")
         if place.offset % step or not 0 <= place.offset < max(memory.nbytes, 1):

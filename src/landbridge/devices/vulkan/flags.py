@@ -20,9 +20,20 @@ DEVICE_TYPES: Final = ("other", "integrated GPU", "discrete GPU", "virtual GPU",
 
 BUFFER_USAGE: Final = 1 | 2 | 32  # transfer source, transfer destination, storage buffer
 
-HANDLE_OPAQUE_FD: Final = 1
 HANDLE_HOST_ALLOCATION: Final = 0x80
 HANDLE_DMA_BUF: Final = 0x200
+
+IMAGE_2D: Final = 1
+IMAGE_SAMPLES_1: Final = 1
+IMAGE_TRANSFER: Final = 1 | 2
+IMAGE_SAMPLED: Final = 4
+IMAGE_STORAGE: Final = 8
+IMAGE_LAYOUT_GENERAL: Final = 1
+IMAGE_ASPECT_COLOR: Final = 1
+FORMAT_SAMPLED: Final = 1
+FORMAT_STORAGE: Final = 2
+FORMAT_TRANSFER: Final = 0x4000 | 0x8000
+QUEUE_FAMILY_IGNORED: Final = 0xFFFFFFFF
 
 COMMAND_POOL_RESET: Final = 2
 COMMAND_ONE_TIME: Final = 1

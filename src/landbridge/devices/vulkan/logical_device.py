@@ -10,9 +10,14 @@ from threading import RLock
 from typing import Protocol
 
 from landbridge.devices.vulkan import calls, flags, structs_device, structs_work
-from landbridge.devices.vulkan.allocation import Allocation, Place
 from landbridge.devices.vulkan.instance import Instance
-from landbridge.devices.vulkan.memory_types import MemoryType, memory_kinds, scopes, with_properties_hidden
+from landbridge.devices.vulkan.memory_types import (
+    MemoryType,
+    memory_kinds,
+    scopes,
+    texture_kind,
+    with_properties_hidden,
+)
 from landbridge.devices.vulkan.physical_device import (
     DMA_BUF,
     HOST_IMPORT,
@@ -24,7 +29,10 @@ from landbridge.devices.vulkan.physical_device import (
 from landbridge.devices.vulkan.result import check, error_of
 from landbridge.devices.vulkan.structure import Chained, array, handles, texts
 from landbridge.devices.vulkan.timeline import Clock, Point, Timeline
+from landbridge.devices.vulkan.used import Place, Used
 from landbridge.errors import DeviceLostError
+from landbridge.memory_kind import GLOBAL_SCOPE
+from landbridge.target.vulkan import TEXTURE_SCOPE
 
 #: What is switched on where the device has it; nothing else is, so that SPIR-V that needs more is refused.
 _FEATURES = frozenset(
@@ -55,7 +63,7 @@ class Step(Protocol):
         """The same work on other ``places``, as many as it has."""
 
     @property
-    def uses(self) -> Sequence[tuple[Allocation, bool]]:
+    def uses(self) -> Sequence[tuple[Used, bool]]:
         """The memory it touches, and whether it writes there."""
 
     def encode(self, device: LogicalDevice, commands: int) -> Callable[[], None] | None:
@@ -80,13 +88,15 @@ class LogicalDevice:
             with_properties_hidden(physical.memory_types, coherent=coherent, unified=unified)
         )
         self.kinds = memory_kinds(self.scopes, physical.memory_limits, DL_VULKAN, index)
+        self.kinds[TEXTURE_SCOPE] = texture_kind(self.kinds[GLOBAL_SCOPE])
         self._lock = RLock()
         self._owned: dict[tuple[str, int], int] = {}
         self._deferred: deque[Callable[[], None]] = deque()
         self._in_flight: list[tuple[Point, Callable[[], None]]] = []
-        self._freed: list[Allocation] = []
+        self._freed: list[Used] = []
         self._spare_commands: list[int] = []
         self.is_open = True
+        self._instance = instance
         self.handle = _open(instance, physical, self.features, self.extensions)
         self.calls = calls.of_device(instance.calls, self.handle)
         queue = ctypes.c_void_p()
@@ -100,6 +110,12 @@ class LogicalDevice:
         )
         #: The in-order queue that all threads share.
         self.stream = Timeline(self)
+
+    def format_features(self, format: int) -> int:
+        """What images of ``format`` can be used for (VkFormatFeatureFlags)."""
+        found = structs_work.VkFormatProperties()
+        self._instance.calls.vkGetPhysicalDeviceFormatProperties(self.physical.handle, format, ctypes.byref(found))
+        return int(found.optimalTilingFeatures)
 
     # --- what the driver makes -----------------------------------------------------------------------------------
 
@@ -226,7 +242,7 @@ class LogicalDevice:
         """Make ``commands`` ready to be queued."""
         check(self.calls.vkEndCommandBuffer(commands), f"{self.name}: recording commands")
 
-    def enqueue(self, stream: Timeline, commands: int, uses: Sequence[tuple[Allocation, bool]]) -> Point:
+    def enqueue(self, stream: Timeline, commands: int, uses: Sequence[tuple[Used, bool]]) -> Point:
         """Queue ``commands`` on ``stream`` after all before on it, and after what the stream was told to wait for."""
         with self._lock:
             self.check_open()
@@ -257,16 +273,16 @@ class LogicalDevice:
             stream.submitted = count
             stream.waits.clear()
             point = Point(stream, count)
-            for allocation, writes in uses:
-                allocation.note_use(point, writes=writes)
+            for memory, writes in uses:
+                memory.note_use(point, writes=writes)
             return point
 
-    def free(self, allocation: Allocation) -> None:
-        """Destroy ``allocation`` when the last batch that uses it is done."""
+    def free(self, memory: Used) -> None:
+        """Destroy ``memory`` when the last batch that uses it is done."""
         with self._lock:
             if self.is_open:
-                allocation.freed = True
-                self._freed.append(allocation)
+                memory.freed = True
+                self._freed.append(memory)
                 self.collect()
 
     def collect(self) -> None:
@@ -284,12 +300,12 @@ class LogicalDevice:
                 else:
                     self._in_flight.append((point, release))
             freed, self._freed = self._freed, []
-            for allocation in freed:
-                if allocation.is_idle():
-                    self.destroy("Buffer", allocation.buffer)
-                    self.destroy("Memory", allocation.memory)
+            for memory in freed:
+                if memory.is_idle():
+                    for kind, handle in memory.objects:
+                        self.destroy(kind, handle)
                 else:
-                    self._freed.append(allocation)
+                    self._freed.append(memory)
 
     def _end(self, kind: str, handle: int) -> None:
         ender = "vkFreeMemory" if kind == "Memory" else f"vkDestroy{kind}"

@@ -8,11 +8,11 @@ section 11.2.1 "Device Memory Properties").
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from landbridge.devices.vulkan import flags
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
-from landbridge.target.vulkan import HOST_CACHED_SCOPE, HOST_SCOPE
+from landbridge.target.vulkan import HOST_CACHED_SCOPE, HOST_SCOPE, TEXTURE_SCOPE
 
 _VISIBLE, _COHERENT, _CACHED = flags.MEMORY_HOST_VISIBLE, flags.MEMORY_HOST_COHERENT, flags.MEMORY_HOST_CACHED
 _SPECIAL = ~(flags.MEMORY_DEVICE_LOCAL | _VISIBLE | _COHERENT | _CACHED)
@@ -80,6 +80,24 @@ def memory_kinds(
     aligned to is made up for by push constants.
     """
     return {scope: _kind(scope, memory, limits, (dlpack, index)) for scope, memory in found.items()}
+
+
+def texture_kind(device_memory: MemoryKind) -> MemoryKind:
+    """The MemoryKind of images: rows, pixels, and the lanes of a pixel, in an order of the driver's own."""
+    return replace(
+        device_memory,
+        scope=TEXTURE_SCOPE,
+        host_access="none",
+        coherent=False,
+        coherence_granule=1,
+        alignment=1,
+        size_multiple=1,
+        max_binding_bytes=None,
+        importable=False,
+        import_alignment=1,
+        ndim=3,
+        allocators=("naive",),
+    )
 
 
 def with_properties_hidden(types: Iterable[MemoryType], *, coherent: bool, unified: bool) -> list[MemoryType]:

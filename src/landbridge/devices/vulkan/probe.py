@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 
-from landbridge.devices.vulkan.allocation import Place, allocate
+from landbridge.devices.vulkan.allocation import allocate
 from landbridge.devices.vulkan.copies import Copy, copy_from_host, copy_to_host
 from landbridge.devices.vulkan.logical_device import LogicalDevice
+from landbridge.devices.vulkan.used import Place
 from landbridge.errors import DeviceError
 from landbridge.memory_kind import GLOBAL_SCOPE
 

@@ -15,7 +15,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from landbridge.devices.vulkan import flags
-from landbridge.devices.vulkan.allocation import Allocation, Place
+from landbridge.devices.vulkan.used import Place, Used
 from landbridge.errors import InputError, UseAfterFreeError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class _Recorded:
 
     commands: int
     releases: list[Callable[[], None]]
-    uses: list[tuple[Allocation, bool]]
+    uses: list[tuple[Used, bool]]
     last: Point | None = None
 
 

@@ -1,0 +1,218 @@
+"""Images: 2-D spaces of pixels in the driver's own order, the scope ``global.texture``; copies alone reach them.
+
+They stay in the layout "general", which every use allows (Vulkan 1.3 specification, section 12.4 "Image Layouts").
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from landbridge.devices.vulkan import flags, structs_work
+from landbridge.devices.vulkan.allocation import Allocation
+from landbridge.devices.vulkan.result import check
+from landbridge.devices.vulkan.structs_device import VkExtent3D
+from landbridge.devices.vulkan.used import Place, Used
+from landbridge.dtypes import dtype as dtype_facts
+from landbridge.errors import InputError, OutOfMemoryError
+
+if TYPE_CHECKING:
+    from landbridge.devices.vulkan.logical_device import LogicalDevice
+
+#: VkFormat of pixels of 1, 2 and 4 lanes.
+_FORMATS = {
+    "uint8": (13, 20, 41),
+    "int8": (14, 21, 42),
+    "uint16": (74, 81, 95),
+    "int16": (75, 82, 96),
+    "float16": (76, 83, 97),
+    "uint32": (98, 101, 107),
+    "int32": (99, 102, 108),
+    "float32": (100, 103, 109),
+}
+_LANES = (1, 2, 4)
+#: Bytes of a row of the widest image that any driver has today, 32768 pixels of 16.
+LARGEST_ROW = 1 << 19
+
+
+class Image(Used):
+    """``height`` rows of ``width`` pixels of ``pixel_bytes``; byte offsets count them as if rows were dense."""
+
+    __slots__ = ("height", "image", "pixel_bytes", "width")
+
+    def __init__(
+        self, device: LogicalDevice, image: int, memory: int, height: int, width: int, pixel_bytes: int
+    ) -> None:
+        super().__init__(device, height * width * pixel_bytes, (("Image", image), ("Memory", memory)))
+        self.image = image
+        self.height = height
+        self.width = width
+        self.pixel_bytes = pixel_bytes
+
+    @property
+    def row_pitch(self) -> int:
+        """Bytes from a row to the next, as byte offsets count them."""
+        return self.width * self.pixel_bytes
+
+    def check(self, offset: int, nbytes: int) -> None:
+        """Raise InputError unless the bytes are whole rows, or pixels of one row."""
+        pitch = self.row_pitch
+        rows = offset % pitch == 0 and nbytes % pitch == 0
+        pixels = offset % self.pixel_bytes == nbytes % self.pixel_bytes == 0
+        if not rows and not (pixels and offset % pitch + nbytes <= pitch):
+            raise InputError(
+                f"{nbytes} bytes from {offset} on of an image of {self.height} rows of {pitch} bytes, pixels of "
+                f"{self.pixel_bytes}; legal: whole rows, or whole pixels of one row"
+            )
+
+    def block(self, offset: int, nbytes: int) -> tuple[structs_work.VkOffset3D, VkExtent3D]:
+        """The first pixel and the extent of bytes that ``check`` found right."""
+        row, rest = divmod(offset, self.row_pitch)
+        if nbytes < self.row_pitch:
+            return structs_work.VkOffset3D(rest // self.pixel_bytes, row, 0), VkExtent3D(
+                nbytes // self.pixel_bytes, 1, 1
+            )
+        return structs_work.VkOffset3D(0, row, 0), VkExtent3D(self.width, nbytes // self.row_pitch, 1)
+
+
+def allocate_image(device: LogicalDevice, shape: Sequence[int], dtype: str) -> Image:
+    """An image of ``shape`` (rows, pixels, lanes of a pixel: 1, 2 or 4) elements of ``dtype``, undefined.
+
+    Raises InputError for what no image has, OutOfMemoryError when the memory is not there.
+    """
+    extents = tuple(shape)
+    formats = _FORMATS.get(dtype)
+    if len(extents) != 3 or min(extents) < 1 or extents[2] not in _LANES or formats is None:
+        raise InputError(
+            f"{device.name}: an image of {dtype}{list(extents)}; legal: rows, pixels and 1, 2 or 4 lanes, of "
+            f"{', '.join(_FORMATS)}"
+        )
+    height, width, lanes = extents
+    most = device.physical.limits.maxImageDimension2D
+    if height > most or width > most:
+        raise InputError(f"{device.name}: an image of {height} rows of {width} pixels; legal: {most} of {most}")
+    format = formats[_LANES.index(lanes)]
+    features = device.format_features(format)
+    if features & flags.FORMAT_TRANSFER != flags.FORMAT_TRANSFER:
+        raise InputError(
+            f"{device.name} has no images of {lanes} lanes of {dtype} that can be copied; take other lanes"
+        )
+    usage = flags.IMAGE_TRANSFER
+    usage |= flags.IMAGE_SAMPLED if features & flags.FORMAT_SAMPLED else 0
+    usage |= flags.IMAGE_STORAGE if features & flags.FORMAT_STORAGE else 0
+    request = structs_work.VkImageCreateInfo(
+        imageType=flags.IMAGE_2D,
+        format=format,
+        extent=VkExtent3D(width, height, 1),
+        mipLevels=1,
+        arrayLayers=1,
+        samples=flags.IMAGE_SAMPLES_1,
+        usage=usage,
+    )
+    image = device.create("Image", request)
+    memory = 0
+    try:
+        memory = _bind(device, image)
+        made = Image(device, image, memory, height, width, lanes * dtype_facts(dtype).itemsize)
+        device.submit(device.stream, [_Prepare(made)]).synchronize()
+    except BaseException:
+        device.destroy("Image", image)
+        if memory:
+            device.destroy("Memory", memory)
+        raise
+    return made
+
+
+def copy_pixels(device: LogicalDevice, commands: int, src: Place, dst: Place, nbytes: int) -> None:
+    """Append a copy of which one end is an image at least; both ends were checked."""
+    source, target = src.memory, dst.memory
+    layout = flags.IMAGE_LAYOUT_GENERAL
+    layers = structs_work.VkImageSubresourceLayers(flags.IMAGE_ASPECT_COLOR, 0, 0, 1)
+    if isinstance(source, Image) and isinstance(target, Image):
+        (start, extent), (to, _) = source.block(src.offset, nbytes), target.block(dst.offset, nbytes)
+        pixels = structs_work.VkImageCopy(layers, start, layers, to, extent)
+        device.calls.vkCmdCopyImage(commands, source.image, layout, target.image, layout, 1, ctypes.byref(pixels))
+    elif isinstance(source, Image) and isinstance(target, Allocation):
+        start, extent = source.block(src.offset, nbytes)
+        part = structs_work.VkBufferImageCopy(dst.offset, 0, 0, layers, start, extent)
+        device.calls.vkCmdCopyImageToBuffer(commands, source.image, layout, target.buffer, 1, ctypes.byref(part))
+    elif isinstance(source, Allocation) and isinstance(target, Image):
+        start, extent = target.block(dst.offset, nbytes)
+        part = structs_work.VkBufferImageCopy(src.offset, 0, 0, layers, start, extent)
+        device.calls.vkCmdCopyBufferToImage(commands, source.buffer, target.image, layout, 1, ctypes.byref(part))
+
+
+def check_pixels(src: Place, dst: Place, nbytes: int) -> None:
+    """Raise InputError unless the driver can copy these bytes between images, or an image and a buffer."""
+    ends = (src, dst)
+    images = [end.memory for end in ends if isinstance(end.memory, Image)]
+    for end in ends:
+        if isinstance(end.memory, Image):
+            end.memory.check(end.offset, nbytes)
+        elif images and isinstance(end.memory, Allocation) and end.offset % max(4, images[0].pixel_bytes):
+            raise InputError(
+                f"vulkan: pixels of {images[0].pixel_bytes} bytes cannot be copied at byte {end.offset} of a buffer; "
+                f"legal: a multiple of {max(4, images[0].pixel_bytes)}"
+            )
+    if len(images) == 2 and (images[0].pixel_bytes, images[0].width) != (images[1].pixel_bytes, images[1].width):
+        raise InputError("vulkan: pixels are copied between images of one width and one size of pixels; use a buffer")
+
+
+class _Prepare:
+    """Puts a new image in the layout that it keeps; a Step."""
+
+    def __init__(self, image: Image) -> None:
+        self._image = image
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The image."""
+        return (Place(self._image, 0),)
+
+    @property
+    def uses(self) -> Sequence[tuple[Used, bool]]:
+        """It writes the image."""
+        return ((self._image, True),)
+
+    def moved(self, places: Sequence[Place]) -> _Prepare:
+        """Of no use elsewhere."""
+        return self
+
+    def encode(self, device: LogicalDevice, commands: int) -> Callable[[], None] | None:
+        """One barrier."""
+        barrier = structs_work.VkImageMemoryBarrier(
+            dstAccessMask=flags.ACCESS_READ | flags.ACCESS_WRITE,
+            newLayout=flags.IMAGE_LAYOUT_GENERAL,
+            srcQueueFamilyIndex=flags.QUEUE_FAMILY_IGNORED,
+            dstQueueFamilyIndex=flags.QUEUE_FAMILY_IGNORED,
+            image=self._image.image,
+            subresourceRange=structs_work.VkImageSubresourceRange(flags.IMAGE_ASPECT_COLOR, 0, 1, 0, 1),
+        )
+        stages = (flags.STAGE_TRANSFER, flags.STAGE_TRANSFER | flags.STAGE_COMPUTE)
+        device.calls.vkCmdPipelineBarrier(commands, *stages, 0, 0, None, 0, None, 1, ctypes.byref(barrier))
+        return None
+
+
+def _bind(device: LogicalDevice, image: int) -> int:
+    """Memory for ``image``, of the device's own where there is such."""
+    needs = structs_work.VkMemoryRequirements()
+    device.calls.vkGetImageMemoryRequirements(device.handle, image, ctypes.byref(needs))
+    fitting = [t for t in device.physical.memory_types if needs.memoryTypeBits >> t.index & 1]
+    if not fitting:
+        raise InputError(f"{device.name} has no memory for this image; take another shape")
+    if needs.size > device.physical.max_allocation:
+        raise OutOfMemoryError(
+            f"{device.name}: an image of {needs.size} bytes asked; one allocation has at most "
+            f"{device.physical.max_allocation} (maxMemoryAllocationSize); take a smaller shape"
+        )
+    best = max(fitting, key=lambda t: (t.has(flags.MEMORY_DEVICE_LOCAL), t.heap_bytes))
+    memory = device.create(
+        "Memory", structs_work.VkMemoryAllocateInfo(allocationSize=needs.size, memoryTypeIndex=best.index)
+    )
+    try:
+        check(device.calls.vkBindImageMemory(device.handle, image, memory, 0), f"{device.name}: binding an image")
+    except BaseException:
+        device.destroy("Memory", memory)
+        raise
+    return memory
