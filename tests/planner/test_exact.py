@@ -168,3 +168,13 @@ def test_short_budgets_load_no_compiler() -> None:
     )
     child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert child.returncode == 0, child.stderr
+
+
+def test_two_threads_give_the_same_plan_each_time() -> None:
+    if compiled_search() is None:
+        pytest.skip("numba is not installed")
+    buffers = _cut(seed=11, steps=60, height=800, cuts=90)
+    first, bound = _tightened(buffers, compiled=True)
+    assert bound == 800 == max(o + b.size for o, b in zip(first, buffers, strict=True))
+    for _ in range(4):
+        assert _tightened(buffers, compiled=True) == (first, bound)

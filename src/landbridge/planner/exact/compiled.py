@@ -28,5 +28,8 @@ def compiled_search() -> Search | None:
     for name, function in vars(kernel).items():
         if name.startswith("_") and callable(function):
             register_jitable(function)
-    search: Search = njit(cache=True, nogil=True)(kernel.search)
+    try:
+        search: Search = njit(cache=True, nogil=True)(kernel.search)
+    except RuntimeError:  # nowhere to keep the machine code: made anew by each process
+        search = njit(nogil=True)(kernel.search)
     return search

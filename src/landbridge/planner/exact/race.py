@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from landbridge.planner.exact.kernel import STOPPED
 from landbridge.planner.exact.racer import Racer
@@ -36,16 +36,12 @@ def luby(n: int) -> int:
 
 def _first(racers: Sequence[Racer], turns: Sequence[Future[int]], deadline: float) -> tuple[Racer, int] | None:
     try:
-        for racer, turn in zip(racers, turns, strict=False):
-            answer = turn.result(max(0.0, deadline - time.perf_counter()))
-            if answer != STOPPED:
-                return racer, answer
-    except TimeoutError:
-        pass
+        # Each turn ends by itself, also when another has decided: what a racer learns must not depend on the clock.
+        wait(turns, max(0.0, deadline - time.perf_counter()))
     finally:
         for racer in racers:
             racer.stop()
         answers = [turn.result() for turn in turns]
         for racer in racers:
             racer.stop(False)
-    return next(((racer, answer) for racer, answer in zip(racers, answers, strict=False) if answer != STOPPED), None)
+    return next(((racer, answer) for racer, answer in zip(racers, answers, strict=True) if answer != STOPPED), None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from math import gcd
@@ -95,7 +94,7 @@ class _Hunt:
         """One for each order; interpreted without ``search``, and where bytes do not fit its 64-bit integers."""
         if sum(b.size + b.alignment for b in self._buffers) + self.peak >= 1 << 62:
             search = None
-        self._threads = 1 if search is None else min(2, os.cpu_count() or 1)  # interpreted, two would take turns
+        self._threads = 1 if search is None else 2  # interpreted, two would only take turns
         run, bits = (kernel.search, 12) if search is None else (search, 18)
         instance = self._problem.instance
         return [Racer(instance, ranks(instance, name), run, bits) for name in ORDERS]
