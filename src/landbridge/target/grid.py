@@ -19,17 +19,18 @@ class GridLimits:
     """The limits of one grid target.
 
     ``workgroup_size``: work-items of a workgroup (option ``max-workgroup-size``). ``workgroups``: workgroups along
-    one dimension of a launch (``max-workgroups``). ``local_bytes``: memory that a workgroup shares
-    (``local-memory-bytes``). ``core_vectors``: a workgroup is one thread's work on a CPU (``device-class=cpu``), so
-    that each work-item computes on vectors of ``vector_bits`` of which ``vector_registers`` fit. ``fast_local``: local
-    memory is faster than the caches of global memory (``dedicated-local-memory``). ``buffers``: those that one kernel
-    may take (``max-storage-buffers``). ``fp64``, ``int64`` and ``small_elements`` (8 and 16 bits): what can be
-    computed on beside numbers of 32 bits. ``double_math``: all functions of f64, not exp, log and pow alone
-    (``fp64-math``).
+    one dimension of a launch (``max-workgroups``). ``cores``: units that run workgroups side by side (``num-cores``).
+    ``local_bytes``: memory that a workgroup shares (``local-memory-bytes``). ``core_vectors``: a workgroup is one
+    thread's work on a CPU (``device-class=cpu``), so that each work-item computes on vectors of ``vector_bits`` of
+    which ``vector_registers`` fit. ``fast_local``: local memory is faster than the caches of global memory
+    (``dedicated-local-memory``). ``buffers``: those that one kernel may take (``max-storage-buffers``). ``fp64``,
+    ``int64`` and ``small_elements`` (8 and 16 bits): what can be computed on beside numbers of 32 bits.
+    ``double_math``: all functions of f64, not exp, log and pow alone (``fp64-math``).
     """
 
     workgroup_size: int
     workgroups: int
+    cores: int
     local_bytes: int
     core_vectors: bool
     vector_bits: int
@@ -55,6 +56,7 @@ def grid_limits(target: Target) -> GridLimits | None:
     return GridLimits(
         workgroup_size=number("max-workgroup-size", 128),
         workgroups=number("max-workgroups", 65535),
+        cores=number("num-cores", 8),
         local_bytes=number("local-memory-bytes", 16 << 10),
         core_vectors=options.get("device-class") == "cpu",
         vector_bits=number("vector-bits", 128),

@@ -28,8 +28,8 @@ from landbridge.target.grid import GridLimits
 
 #: Fewer rows, columns or iterations than this leave most of a tile empty.
 MIN_EXTENT = 8
-#: Workgroups that keep a GPU busy; smaller tiles are taken where there would be fewer.
-BUSY = 64
+#: Work-items that keep a core of a GPU busy; smaller tiles are taken where there would be fewer.
+BUSY = 512
 
 
 @dataclass(frozen=True)
@@ -118,19 +118,19 @@ def choose_tiles(m: int, n: int, batch: int, element_bytes: int, limits: GridLim
     """
     options = []
     for rows, columns in ((16, 16), (32, 8), (16, 8), (8, 8)):
-        for block in ((4, 4), (4, 2), (2, 2), (1, 2), (1, 1)):
+        for block in ((8, 8), (8, 4), (4, 4), (4, 2), (2, 2), (1, 2), (1, 1)):
             tiles = Tiles(rows, columns, *block, 16)
             fits = tiles.size <= limits.workgroup_size and _local_bytes(tiles, element_bytes) <= limits.local_bytes
             if fits:
                 options.append(tiles)
-    return min(options, key=lambda t: _cost(t, m, n, batch), default=None)
+    return min(options, key=lambda t: _cost(t, m, n, batch, limits.cores), default=None)
 
 
-def _cost(t: Tiles, m: int, n: int, batch: int) -> float:
+def _cost(t: Tiles, m: int, n: int, batch: int, cores: int) -> float:
     """Estimated time: results computed, those past the edge too, times loads each, over how busy the device is."""
     groups = -(-m // t.m) * -(-n // t.n) * batch
     loads = 1 + 1.5 * (1 / t.row_block + 1 / t.column_block) + 8 / t.m + 8 / t.n
-    return groups * t.m * t.n * loads / min(1.0, groups * t.size / (BUSY * 128))
+    return groups * t.m * t.n * loads / min(1.0, groups * t.size / (BUSY * cores))
 
 
 def _local_bytes(t: Tiles, element_bytes: int) -> int:
