@@ -58,6 +58,16 @@ def test_kernels_as_c(steps: list[str], tmp_path: Path) -> None:
     assert "(void **args, int64_t begin, int64_t end)" in source.read_text()
 
 
+def test_launches_print_parse_and_become_opencl_c(tmp_path: Path) -> None:
+    lowered, source = tmp_path / "lowered.mlir", tmp_path / "kernels.cl"
+    steps, target = ",".join([*STEPS, "lower"]), ["--target", "opencl"]
+    made = runner.invoke(app, ["opt", str(ADD), "-p", steps, *target, "-o", str(lowered)])
+    assert made.exit_code == 0 and '"gpu.launch"' in lowered.read_text()
+    again = runner.invoke(app, ["opt", str(lowered), *target, "--emit-source", str(source), "--json"])
+    assert json.loads(again.stdout)["ir"] == lowered.read_text()
+    assert "kernel __attribute__((reqd_work_group_size(" in source.read_text()
+
+
 @pytest.mark.parametrize(
     ("text", "passes", "says"),
     [

@@ -22,9 +22,8 @@ class GridLimits:
     one dimension of a launch (``max-workgroups``). ``cores``: units that run workgroups side by side (``num-cores``).
     ``local_bytes``: memory that a workgroup shares (``local-memory-bytes``). ``core_vectors``: a workgroup is one
     thread's work on a CPU (``device-class=cpu``), so that each work-item computes on vectors of ``vector_bits`` of
-    which ``vector_registers`` fit. ``fast_local``: local memory is faster than the caches of global memory
-    (``dedicated-local-memory``). ``buffers``: those that one kernel may take (``max-storage-buffers``). ``fp64``,
-    ``int64`` and ``small_elements`` (8 and 16 bits): what can be computed on beside numbers of 32 bits.
+    which ``vector_registers`` fit. ``buffers``: those that one kernel may take (``max-storage-buffers``).
+    ``fp64``, ``int64`` and ``small_elements`` (8 and 16 bits): what can be computed on beside numbers of 32 bits.
     ``double_math``: all functions of f64, not exp, log and pow alone (``fp64-math``).
     """
 
@@ -35,7 +34,6 @@ class GridLimits:
     core_vectors: bool
     vector_bits: int
     vector_registers: int
-    fast_local: bool
     buffers: int
     fp64: bool
     double_math: bool
@@ -61,7 +59,6 @@ def grid_limits(target: Target) -> GridLimits | None:
         core_vectors=options.get("device-class") == "cpu",
         vector_bits=number("vector-bits", 128),
         vector_registers=number("vector-registers", 16),
-        fast_local=bool(options.get("dedicated-local-memory", True)),
         buffers=number("max-storage-buffers", 64),
         fp64=bool(options.get("fp64", False)),
         double_math=bool(options.get("fp64-math", True)),
