@@ -16,7 +16,7 @@ from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.types import nbytes_of, tensor_type
 from landbridge.passes.lower import lowering_for
 from landbridge.passes.lower.grid import supports
-from landbridge.passes.lower.grid.contraction import choose_tiles
+from landbridge.passes.lower.grid.tiles import choose_tiles
 from landbridge.target import Target
 from landbridge.target.grid import grid_limits
 

@@ -19,17 +19,13 @@ from landbridge.ir.stages import PrimView, view_prim
 from landbridge.ir.types import element_count, shape_of
 from landbridge.passes.lower.code import Code
 from landbridge.passes.lower.flat import flat_type
-from landbridge.passes.lower.grid.contraction import (
-    choose_tiles,
-    contraction_launch,
-    element_width,
-    find_contraction,
-)
+from landbridge.passes.lower.grid.contraction import contraction_launch
 from landbridge.passes.lower.grid.core import task_launch
 from landbridge.passes.lower.grid.launch import Launcher
 from landbridge.passes.lower.grid.points import point_launch, serial
 from landbridge.passes.lower.grid.rows import RowNest, local_temporaries, prefix_rows, row_launch
 from landbridge.passes.lower.grid.supports import supports
+from landbridge.passes.lower.grid.tiles import choose_tiles, element_width, find_contraction
 from landbridge.passes.lower.nest import Nest, build_nests
 from landbridge.passes.lower.prefix import shared_prefix
 from landbridge.passes.lower.simplify import simplify

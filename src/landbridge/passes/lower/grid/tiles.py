@@ -1,0 +1,134 @@
+"""Which nests are contractions, and the tiles that workgroups compute of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import linalg, memref
+
+from landbridge.ir.types import item_bytes
+from landbridge.passes.lower.access import Access
+from landbridge.passes.lower.grid.points import by_stride
+from landbridge.passes.lower.nest import Nest
+from landbridge.target.grid import GridLimits
+
+#: Fewer rows, columns or iterations than this leave most of a tile empty.
+MIN_EXTENT = 8
+#: Work-items that keep a core of a GPU busy; smaller tiles are taken where there would be fewer.
+BUSY = 512
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """The loops of a nest by what they do, each outermost first, and the numbers of its two large reads."""
+
+    batch: tuple[int, ...]
+    m: tuple[int, ...]
+    n: tuple[int, ...]
+    k: tuple[int, ...]
+    x: int
+    y: int
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """``rows x columns`` work-items, each with a block of ``row_block x column_block`` results; ``depth`` is how many
+    iterations are staged at once."""
+
+    rows: int
+    columns: int
+    row_block: int
+    column_block: int
+    depth: int
+
+    @property
+    def m(self) -> int:
+        """Rows of a workgroup's tile."""
+        return self.rows * self.row_block
+
+    @property
+    def n(self) -> int:
+        """Columns of a workgroup's tile."""
+        return self.columns * self.column_block
+
+    @property
+    def size(self) -> int:
+        """Work-items of a workgroup."""
+        return self.rows * self.columns
+
+
+def find_contraction(nest: Nest) -> Contraction | None:
+    """The contraction that the simplified ``nest`` is; None for any other."""
+    main = nest.reduction
+    if main is None or nest.bounds or len(main.writes) != 1 or main.inits[0] is None:
+        return None
+    if any(isinstance(op, linalg.ops.IndexOp | memref.LoadOp) for op in main.body.ops):
+        return None
+    reductions = {d for d, dim in enumerate(nest.dims) if dim.reduction}
+    used = {i: _used(r, len(nest.dims)) for i, r in enumerate(main.reads) if isinstance(r, Access)}
+    large = [i for i in used if reductions <= used[i]]
+    if len(large) != 2 or any(used[i] & reductions for i in used if i not in large):
+        return None
+    x, y = large
+    parallel = [d for d in range(len(nest.dims)) if d not in reductions]
+    m = [d for d in parallel if d in used[x] and d not in used[y]]
+    n = [d for d in parallel if d in used[y] and d not in used[x]]
+    batch = [d for d in parallel if d not in m and d not in n]
+    write = nest.stages[-1].writes[0]
+    if not m or not n:
+        return None
+    if finest(m, write) > finest(n, write):
+        x, y, m, n = y, x, n, m  # neighbours along m write side by side
+    read = main.reads[y]
+    assert isinstance(read, Access)
+    found = Contraction(
+        by_stride(batch, write), by_stride(m, write), by_stride(n, write), by_stride(reductions, read), x, y
+    )
+    extents = [math.prod(nest.dims[d].extent for d in dims) for dims in (found.m, found.n, found.k)]
+    return found if min(extents) >= MIN_EXTENT else None
+
+
+def _used(a: Access, dims: int) -> set[int]:
+    return {d for d in range(dims) if a.uses(d) or any(g.index.uses(d) for g in a.guards)}
+
+
+def finest(dims: Sequence[int], access: Access) -> float:
+    """The shortest stride that loops ``dims`` take through ``access``."""
+    return min((abs(access.index.coeff(d)) for d in dims if access.index.coeff(d)), default=math.inf)
+
+
+def choose_tiles(m: int, n: int, batch: int, element_bytes: int, limits: GridLimits) -> Tiles | None:
+    """Tiles for a result of ``batch`` times ``m x n``; None where the target's workgroups or memory are too small.
+
+    The largest block whose workgroups are many enough, for each result multiplied costs fewer loads the larger the
+    block is; and no wider than the result.
+    """
+    options = []
+    for rows, columns in ((16, 16), (32, 8), (16, 8), (8, 8)):
+        for block in ((8, 8), (8, 4), (4, 4), (4, 2), (2, 2), (1, 2), (1, 1)):
+            tiles = Tiles(rows, columns, *block, 16)
+            fits = tiles.size <= limits.workgroup_size and _local_bytes(tiles, element_bytes) <= limits.local_bytes
+            if fits:
+                options.append(tiles)
+    return min(options, key=lambda t: _cost(t, m, n, batch, limits.cores), default=None)
+
+
+def _cost(t: Tiles, m: int, n: int, batch: int, cores: int) -> float:
+    """Estimated time: results computed, those past the edge too, times loads each, over how busy the device is."""
+    groups = -(-m // t.m) * -(-n // t.n) * batch
+    loads = 1 + 1.5 * (1 / t.row_block + 1 / t.column_block) + 8 / t.m + 8 / t.n
+    return groups * t.m * t.n * loads / min(1.0, groups * t.size / (BUSY * cores))
+
+
+def _local_bytes(t: Tiles, element_bytes: int) -> int:
+    return (t.m + 1 + t.n + 1) * t.depth * element_bytes
+
+
+def element_width(nest: Nest, found: Contraction) -> int:
+    """Bytes of the wider element that is staged."""
+    main = nest.reduction
+    assert main is not None
+    reads = (main.reads[found.x], main.reads[found.y])
+    return max(item_bytes(r.buffer.type) for r in reads if isinstance(r, Access))
