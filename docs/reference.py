@@ -30,6 +30,7 @@ PUBLIC = (
     "landbridge.target",
     "landbridge.codegen.registry",
     "landbridge.executable.executable",
+    "landbridge.memory.allocators",
     "landbridge.memory.ledger",
     "landbridge.memory.host_view",
     "landbridge.memory.storage",

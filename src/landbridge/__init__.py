@@ -32,12 +32,14 @@ __all__ = [
     "DeviceVersionError",
     "Executable",
     "ExecutableError",
+    "FallbackWarning",
     "ForkedDeviceError",
     "HostAccessError",
     "HostViewError",
     "ImportModelError",
     "InputError",
     "InputSpec",
+    "KernelBuildError",
     "LandbridgeError",
     "Module",
     "OutOfMemoryError",
@@ -63,6 +65,7 @@ __all__ = [
     "compile",
     "device",
     "empty",
+    "export_fd",
     "from_dlpack",
     "from_dma_buf",
     "ledger",
@@ -86,11 +89,13 @@ if TYPE_CHECKING:
         DeviceTypeTakenError,
         DeviceVersionError,
         ExecutableError,
+        FallbackWarning,
         ForkedDeviceError,
         HostAccessError,
         HostViewError,
         ImportModelError,
         InputError,
+        KernelBuildError,
         LandbridgeError,
         OutOfMemoryError,
         ParseError,
@@ -116,7 +121,7 @@ if TYPE_CHECKING:
     from landbridge.module import Module
     from landbridge.session import Session
     from landbridge.target import Target
-    from landbridge.tensor import Tensor, asarray, empty, from_dlpack, from_dma_buf
+    from landbridge.tensor import Tensor, asarray, empty, export_fd, from_dlpack, from_dma_buf
 
 #: Where each public name is defined; all but these are in ``landbridge.errors``.
 _HOME = {
@@ -130,6 +135,7 @@ _HOME = {
     "asarray": "landbridge.tensor",
     "compile": "landbridge.compiler",
     "empty": "landbridge.tensor",
+    "export_fd": "landbridge.tensor",
     "from_dlpack": "landbridge.tensor",
     "from_dma_buf": "landbridge.tensor",
     "ledger": "landbridge.memory.ledger",

@@ -16,7 +16,7 @@ from landbridge.memory_kind import normalize_scope
 ALLOCATOR_NAMES = ("pooled", "naive")
 
 #: A name for all memory, or by device (``"cpu:0"``) or (device, scope) a name or an Allocator of that scope.
-MemoryCfg: TypeAlias = "str | Mapping[str | tuple[str, str], str | Allocator]"
+MemoryCfg: TypeAlias = str | Mapping[str | tuple[str, str], str | Allocator]
 
 
 def check_memory_cfg(cfg: MemoryCfg) -> MemoryCfg:
