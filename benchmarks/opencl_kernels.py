@@ -3,8 +3,8 @@
 POCL_MAX_PTHREAD_COUNT=1 python benchmarks/opencl_kernels.py [--rounds 15]
 
 The limit comes first: multiply-adds that a kernel does on registers alone, through the same driver. Times of opencl
-are the driver's own of each launch, summed; those of llvm are a run. Both are the best of all rounds: what a driver's
-thread waits for a busy machine is no property of the code.
+are the driver's own of each launch, summed; those of llvm are the processor's for a run. Both are the best of all
+rounds: what a thread waits for on a busy machine is no property of the code.
 """
 
 from __future__ import annotations
@@ -137,9 +137,9 @@ def compared(
 
 
 def _run(session: lb.Session) -> float:
-    began = time.perf_counter()
+    began = time.thread_time()
     session.run()
-    return time.perf_counter() - began
+    return time.thread_time() - began
 
 
 def main() -> None:
