@@ -14,8 +14,9 @@ from landbridge.device.api import DEVICE_API_VERSION, DeviceAPI
 from landbridge.device.attr import DeviceAttr
 from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode, Event
-from landbridge.device.space import HostPointer, ImportSource, Region, Space
+from landbridge.device.space import BusAddress, DmaBuf, HostPointer, ImportSource, Region, Space
 from landbridge.device.stream import Stream
+from landbridge.devices.mapped_file import MappedFile
 from landbridge.errors import InputError, OutOfMemoryError, ZeroCopyError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind, normalize_scope
@@ -40,6 +41,7 @@ class CpuDeviceAPI(DeviceAPI):
     def __init__(self) -> None:
         self._mappings: dict[int, mmap.mmap] = {}
         self._files: dict[int, int] = {}
+        self._imported: dict[int, MappedFile] = {}
         self._kinds = {
             GLOBAL_SCOPE: MemoryKind(
                 scope=GLOBAL_SCOPE,
@@ -146,19 +148,43 @@ class CpuDeviceAPI(DeviceAPI):
         return int(space.handle)
 
     def import_memory(self, index: int, source: ImportSource, access: AccessMode) -> Space:
-        """Use memory this process maps already, in place; raises ZeroCopyError for what it does not map."""
+        """Use memory in place that this process maps already, or maps now by its file descriptor.
+
+        Raises ZeroCopyError for what it cannot map.
+        """
         match source:
-            case HostPointer(address=address):
+            case HostPointer(address=address) | BusAddress(host_address=int(address)):
+                if (known := self._imported.get(address)) is not None:
+                    known.users += 1
                 return Space(Device(self, index), GLOBAL_SCOPE, address)
-            case _ if getattr(source, "host_address", None) is not None:
-                return Space(Device(self, index), GLOBAL_SCOPE, source.host_address)  # type: ignore[union-attr]
+            case DmaBuf():
+                try:
+                    mapped = MappedFile(source, access)
+                except ZeroCopyError as error:
+                    raise ZeroCopyError(f"cpu:{index} cannot use {source} in place: {error}") from error
+                self._imported[mapped.address] = mapped
+                return Space(Device(self, index), GLOBAL_SCOPE, mapped.address)
         raise ZeroCopyError(
             f"cpu:{index} cannot use {source} in place: it has no address in this process; map it and import "
             "a HostPointer"
         )
 
     def release_import(self, space: Space) -> None:
-        """Nothing to undo: the memory stays its owner's."""
+        """Unmap what was mapped for it; the memory stays its owner's."""
+        if (mapped := self._imported.get(space.handle)) is not None:
+            mapped.let_go()
+            if not mapped.users:
+                del self._imported[space.handle]
+
+    def begin_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
+        """The kernel's barrier where the memory is that of a dma-buf; all other is coherent."""
+        if (mapped := self._imported.get(region.space.handle)) is not None:
+            mapped.begin(mode)
+
+    def end_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
+        """As ``begin_host_access``."""
+        if (mapped := self._imported.get(region.space.handle)) is not None:
+            mapped.end(mode)
 
 
 def _memory_bytes(key: str) -> int | None:

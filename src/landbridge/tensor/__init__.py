@@ -7,5 +7,6 @@ and ``asarray`` follows the array API's ``copy=None | True | False``.
 from landbridge.tensor.convert import asarray as asarray
 from landbridge.tensor.convert import from_dlpack as from_dlpack
 from landbridge.tensor.create import empty as empty
-from landbridge.tensor.create import from_dma_buf as from_dma_buf
+from landbridge.tensor.dma_buf import export_fd as export_fd
+from landbridge.tensor.dma_buf import from_dma_buf as from_dma_buf
 from landbridge.tensor.tensor import Tensor as Tensor

@@ -1,4 +1,4 @@
-"""New tensors: memory of our own, or a dma-buf used in place."""
+"""New tensors in memory of our own."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from typing import Any
 from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode
 from landbridge.device.registry import device as find_device
-from landbridge.device.space import DmaBuf
 from landbridge.device.stream import current_device
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.dtypes import dtype_name
 from landbridge.errors import InputError
 from landbridge.memory.allocators.base import Allocator, NdSize, Size
-from landbridge.memory.storage import allocate, import_memory
+from landbridge.memory.storage import allocate
 from landbridge.memory_kind import GLOBAL_SCOPE, HOST_ACCESSES, HostAccess, MemoryKind
 from landbridge.physical_shape import nd_bytes, physical_shape, separators_for
-from landbridge.shape import check_shape, dense_bytes, row_major
+from landbridge.shape import check_shape, dense_bytes
 from landbridge.tensor.in_rows import tensor_in_rows
 from landbridge.tensor.tensor import Tensor
 
@@ -79,29 +78,3 @@ def _kind(device: Device, scope: str | None, host_access: str | None) -> MemoryK
     found = ", ".join(f"{kind.scope} {kind.host_access!r}" for kind in device.memory_kinds.values())
     where = f"{device}" if scope is None else f"scope {scope!r} of {device}"
     raise InputError(f"host_access {host_access!r} asked of {where}; its scopes give: {found}")
-
-
-def from_dma_buf(
-    fd: int,
-    shape: Sequence[int],
-    dtype: Any,
-    *,
-    device: Device | str,
-    offset: int = 0,
-    strides: Sequence[int] | None = None,
-) -> Tensor:
-    """The memory of the Linux dma-buf ``fd`` from byte ``offset`` on, used in place by ``device``.
-
-    ``strides`` count elements, None is dense. ``fd`` stays the caller's, to close when he likes. Raises
-    ZeroCopyError when the device cannot import it.
-    """
-    name = dtype_name(dtype)
-    where = find_device(device)
-    extents = check_shape(shape, name)
-    steps = row_major(extents) if strides is None else tuple(strides)
-    if offset < 0 or any(step < 0 for step in steps) or len(steps) != len(extents):
-        raise InputError(f"offset {offset} and strides {steps} of a dma-buf must be at least 0, one for each dimension")
-    last = sum((extent - 1) * step for extent, step in zip(extents, steps, strict=True))
-    nbytes = 0 if 0 in extents else (last + 1) * dtype_facts(name).itemsize
-    storage = import_memory(where, DmaBuf(fd, offset, nbytes), "rw")
-    return Tensor(storage, name, extents, steps)

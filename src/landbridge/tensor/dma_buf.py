@@ -1,0 +1,70 @@
+"""Memory behind file descriptors: that of others as a Tensor, and a Tensor's own for others to map."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from landbridge.device.device import Device
+from landbridge.device.protocols import AccessMode, MemoryExport
+from landbridge.device.registry import device as find_device
+from landbridge.device.space import DmaBuf
+from landbridge.dtypes import dtype as dtype_facts
+from landbridge.dtypes import dtype_name
+from landbridge.errors import InputError, ZeroCopyError
+from landbridge.memory.storage import import_memory
+from landbridge.shape import check_shape, check_strides, row_major, span
+from landbridge.tensor.tensor import Tensor
+
+
+def from_dma_buf(
+    fd: int,
+    shape: Sequence[int],
+    dtype: Any,
+    *,
+    device: Device | str,
+    offset: int = 0,
+    strides: Sequence[int] | None = None,
+) -> Tensor:
+    """The memory of the Linux dma-buf ``fd`` from byte ``offset`` on, used in place by ``device``.
+
+    ``strides`` count elements, None is dense. ``fd`` stays the caller's, to close when he likes; a Tensor of one that
+    was opened for reading is read-only. On ``"cpu"`` any file that mmap takes will do, a memfd for one. Where devices
+    write past the CPU's caches, open a host view of the Tensor around what the host does with it, a run on the CPU
+    included: it makes the calls of ``DMA_BUF_IOCTL_SYNC``. Raises InputError for a layout that is not legal, and
+    ZeroCopyError when the device cannot import it.
+    """
+    name = dtype_name(dtype)
+    where = find_device(device)
+    extents = check_shape(shape, name)
+    steps = row_major(extents) if strides is None else check_strides(strides, extents)
+    if type(fd) is not int or fd < 0 or offset < 0 or any(step < 0 for step in steps):
+        raise InputError(f"descriptor {fd!r}, offset {offset} and strides {steps} of a dma-buf must be at least 0")
+    storage = import_memory(where, DmaBuf(fd, offset, span(extents, steps) * dtype_facts(name).itemsize), _access(fd))
+    return Tensor(storage, name, extents, steps)
+
+
+def export_fd(tensor: Tensor) -> tuple[int, int]:
+    """A new file descriptor of the memory of ``tensor``, which the caller closes, and the byte its elements begin at.
+
+    The memory must have been made to be shared, by ``lb.empty(..., host_access="rw")`` on a device that can export it;
+    it lives until both are given back. Raises ZeroCopyError for other memory.
+    """
+    region = tensor.storage.live_region
+    api = region.space.device.capability(MemoryExport)
+    if api is None or tensor.storage.owner is not None:
+        raise ZeroCopyError(
+            f"{tensor!r} has no file descriptor: its memory is of others, or its device exports none; allocate it with "
+            "lb.empty(..., device='cpu', host_access='rw')"
+        )
+    return api.export_fd(region.space), region.byte_offset + tensor.byte_offset
+
+
+def _access(fd: int) -> AccessMode:
+    """What ``fd`` was opened for; a device says what is wrong with one that is not open."""
+    try:
+        return "r" if fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY else "rw"
+    except OSError:
+        return "rw"

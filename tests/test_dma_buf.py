@@ -1,0 +1,200 @@
+"""Memory behind file descriptors: memfds, which map as dma-bufs do, and a stand-in for the kernel's barriers.
+
+No driver here makes dma-bufs: that their barriers are called is seen in a file whose ioctl is ours.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import gc
+import mmap
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import landbridge as lb
+from landbridge.device.space import DmaBuf, HostPointer
+from landbridge.devices.cpu import CpuDeviceAPI
+from landbridge.target import Target
+from tests.devices.present import first_instance
+from tests.test_session_frames import HEIGHT, PITCH, SHAPE, SPEC, WIDTH, network, seen_of
+
+BYTES = 1 << 14
+
+
+@pytest.fixture
+def file() -> Iterator[int]:
+    fd = os.memfd_create("camera")
+    os.ftruncate(fd, BYTES)
+    yield fd
+    os.close(fd)
+
+
+def others(fd: int) -> np.ndarray:
+    """What another process or a device sees of the file."""
+    return np.frombuffer(mmap.mmap(fd, BYTES), np.uint8)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 5000), st.lists(st.integers(0, 6), max_size=3), st.integers(0, 40))
+def test_it_is_the_memory_of_the_file(offset: int, shape: list[int], gap: int) -> None:
+    fd = os.memfd_create("camera")
+    try:
+        os.ftruncate(fd, BYTES)
+        strides, step = [], 1
+        for extent in reversed(shape):
+            strides.insert(0, step)
+            step = step * max(extent, 1) + gap
+        t = lb.from_dma_buf(fd, shape, "uint8", device="cpu", offset=offset, strides=strides)
+        view = others(fd)
+        view[:] = np.random.default_rng(0).integers(0, 256, BYTES)
+        wanted = np.lib.stride_tricks.as_strided(view[offset:], shape, strides)
+        np.testing.assert_array_equal(np.asarray(t), wanted)
+        with t.host_view("rw") as mine:
+            mine[...] = 7
+        assert (wanted == 7).all() and (view == 7).sum() >= wanted.size
+    finally:
+        os.close(fd)
+
+
+def test_the_descriptor_is_the_callers_and_the_mapping_goes_with_the_tensor(file: int) -> None:
+    def mapped() -> int:
+        return Path("/proc/self/maps").read_text().count("/memfd:camera")
+
+    before = mapped()
+    t = lb.from_dma_buf(file, (BYTES,), "uint8", device="cpu")
+    assert mapped() == before + 1
+    part = np.asarray(t)[5:]
+    del t
+    gc.collect()
+    part[:] = 3
+    assert mapped() == before + 1, "an array over it keeps the mapping"
+    del part
+    gc.collect()
+    assert mapped() == before
+    os.fstat(file)
+
+
+def test_one_opened_for_reading_is_read_only(file: int) -> None:
+    fd = os.open(f"/proc/self/fd/{file}", os.O_RDONLY)
+    try:
+        t = lb.from_dma_buf(fd, (4,), "uint8", device="cpu")
+        assert t.readonly and not np.asarray(t).flags.writeable
+        with pytest.raises(lb.HostViewError, match="read-only"):
+            t.host_view("w")
+    finally:
+        os.close(fd)
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "offset", "message"),
+    [(BYTES + 1, 0, "does not map"), (1, 1 << 62, "does not map"), (BYTES, 4096, "a range inside")],
+)
+def test_what_the_kernel_does_not_map(file: int, nbytes: int, offset: int, message: str) -> None:
+    with pytest.raises(lb.ZeroCopyError, match=message):
+        lb.from_dma_buf(file, (nbytes,), "uint8", device="cpu", offset=offset)
+    closed = os.dup(file)
+    os.close(closed)
+    with pytest.raises(lb.ZeroCopyError, match="no file is behind"):
+        lb.from_dma_buf(closed, (1,), "uint8", device="cpu")
+
+
+def test_a_pointer_into_a_mapping_keeps_it(file: int) -> None:
+    api = CpuDeviceAPI()
+    space = api.import_memory(0, DmaBuf(file, 0, 64), "rw")
+    again = api.import_memory(0, HostPointer(space.handle, 64), "rw")
+    api.release_import(again)
+    assert np.frombuffer((np.ctypeslib.ctypes.c_char * 64).from_address(space.handle), np.uint8).sum() == 0
+    api.release_import(space)
+    assert api._imported == {}
+
+
+@pytest.mark.parametrize("name", ["cpu", "opencl", "vulkan"])
+def test_frames_of_a_camera_are_run_on_with_no_copy(file: int, name: str) -> None:
+    """The whole way: a descriptor from a driver, a pitch, pixels, a Session; what the camera writes is what it sees."""
+    device: Any = lb.device("cpu") if name == "cpu" else first_instance(name)
+    frame = lb.from_dma_buf(file, SHAPE, "uint8", device="cpu", offset=4096, strides=SPEC.strides)
+    camera = others(file)[4096 : 4096 + HEIGHT * PITCH].reshape(HEIGHT, PITCH)
+    session = lb.Session(lb.compile(network(), Target.from_device(device), inputs={"x": SPEC}), device=device)
+    with lb.no_copies():
+        session.set_input_zero_copy("x", frame)
+    for seed in range(2):
+        camera[...] = np.random.default_rng(seed).integers(0, 256, camera.shape)
+        with lb.no_copies(), frame.host_view("r"):
+            session.run()
+        with session.get_output(0).host_view("r") as seen:
+            np.testing.assert_array_equal(seen, seen_of(camera[:, : WIDTH * 3].reshape(SHAPE)))
+
+
+def test_opencl_imports_the_file_itself(file: int) -> None:
+    device = first_instance("opencl")
+    others(file)[4096 : 4096 + 64] = 9
+    t = lb.from_dma_buf(file, (64,), "uint8", device=device, offset=4096)
+    assert np.asarray(t.to_device("cpu")).tolist() == [9] * 64
+
+
+def test_barriers_of_a_dma_buf_stand_around_host_views(file: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The flags are those of linux/dma-buf.h: READ 1, WRITE 2, START 0, END 4."""
+    calls: list[int] = []
+    interrupted = [errno.EINTR, errno.EAGAIN]
+
+    def ioctl(fd: int, request: int, argument: bytes) -> int:
+        assert request == 0x40086200
+        if interrupted:
+            code = interrupted.pop()
+            raise OSError(code, os.strerror(code))
+        calls.append(struct.unpack("=Q", argument)[0])
+        return 0
+
+    monkeypatch.setattr(fcntl, "ioctl", ioctl)
+    t = lb.from_dma_buf(file, (64,), "uint8", device="cpu")
+    assert calls == [1, 5], "asked once whether it is one"
+    for mode, flags in (("r", 1), ("w", 2), ("rw", 3)):
+        calls.clear()
+        with t.host_view(mode):
+            assert calls == [flags]
+        assert calls == [flags, 4 | flags]
+    calls.clear()
+    view = t.host_view("rw")
+    view.invalidate()
+    view.flush()
+    assert calls == [1, 4 | 2]
+
+
+def test_a_barrier_that_fails_is_an_error(file: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fcntl, "ioctl", lambda *_: 0)
+    t = lb.from_dma_buf(file, (64,), "uint8", device="cpu")
+
+    def fails(*_: object) -> int:
+        raise OSError(errno.EIO, "broken")
+
+    monkeypatch.setattr(fcntl, "ioctl", fails)
+    with pytest.raises(lb.DeviceError, match=r"DMA_BUF_IOCTL_SYNC for 'r' failed.*broken"), t.host_view("r"):
+        pass
+    with pytest.raises(lb.DeviceError, match="DMA_BUF_IOCTL_SYNC of descriptor"):
+        lb.from_dma_buf(file, (64,), "uint8", device="cpu")
+
+
+def test_memory_made_to_be_shared_is_exported() -> None:
+    t = lb.empty((8, 16), dtype="int16", device="cpu", host_access="rw")
+    fd, offset = lb.export_fd(t)
+    again = lb.from_dma_buf(fd, (8, 16), "int16", device="cpu", offset=offset)
+    os.close(fd)
+    with t.host_view("w") as a:
+        a[...] = np.arange(128).reshape(8, 16)
+    np.testing.assert_array_equal(np.asarray(again), np.arange(128).reshape(8, 16))
+    assert again.data_address != t.data_address
+
+
+def test_other_memory_is_not_exported() -> None:
+    for t in (lb.empty(8, dtype="int8", device="cpu"), lb.asarray(np.zeros(8, np.int8))):
+        with pytest.raises(lb.ZeroCopyError, match="host_access="):
+            lb.export_fd(t)
