@@ -238,7 +238,10 @@ class Recording(Protocol):
         """What was noted since ``begin_record``."""
 
     def replay(self, recording: object, args: Mapping[int, Region], stream: Stream | None) -> Event | None:
-        """Queue ``recording`` on ``stream`` with the arguments in ``args`` instead, by position."""
+        """Queue ``recording`` on ``stream``, with the regions in ``args`` bound to their positions from now on.
+
+        Positions number the regions that the recorded work uses, in the order of their first use.
+        """
 
 
 @runtime_checkable

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
+import os
 
 import numpy as np
 import pytest
@@ -10,8 +12,15 @@ import pytest
 import landbridge as lb
 from landbridge.device.device import Device
 from landbridge.device.protocols import NdSpaces
-from landbridge.device.space import HostPointer, Region
-from landbridge.errors import HostViewError, InputError, OutOfMemoryError, UnsupportedError, UseAfterFreeError
+from landbridge.device.space import BusAddress, DmaBuf, HostPointer, Region
+from landbridge.errors import (
+    HostViewError,
+    InputError,
+    OutOfMemoryError,
+    UnsupportedError,
+    UseAfterFreeError,
+    ZeroCopyError,
+)
 from landbridge.target import Target
 
 from .test_modules import SOURCE
@@ -226,11 +235,6 @@ def test_imports_are_the_owners_bytes(device: Device) -> None:
 
 
 def test_files_are_imported_where_they_are_mapped(device: Device) -> None:
-    import mmap
-    import os
-
-    from landbridge.device.space import DmaBuf
-
     if not device.memory_kind().importable:
         pytest.skip(f"{device} keeps a copy of imported memory")
     file = os.memfd_create("frame")
@@ -245,10 +249,22 @@ def test_files_are_imported_where_they_are_mapped(device: Device) -> None:
     device.api.release_import(space)
 
 
-def test_memory_without_a_pointer_in_this_process(device: Device) -> None:
-    from landbridge.device.space import BusAddress, DmaBuf
-    from landbridge.errors import ZeroCopyError
+def test_a_frame_behind_a_file_descriptor(device: Device) -> None:
+    """As a camera hands it over: the descriptor is closed at once, the memory stays shared."""
+    if not device.memory_kind().importable:
+        pytest.skip(f"{device} keeps a copy of imported memory")
+    file = os.memfd_create("frame")
+    os.ftruncate(file, 4 * mmap.PAGESIZE)
+    camera = np.frombuffer(mmap.mmap(file, 4 * mmap.PAGESIZE), np.float32)
+    with lb.no_copies():
+        frame = lb.from_dma_buf(file, (8, 64), "float32", device=device, offset=4096, strides=(128, 1))
+    os.close(file)
+    camera[:] = np.arange(4096)
+    with frame.host_view("r") as array:
+        assert np.array_equal(array, np.arange(4096).reshape(32, 128)[8:16, :64])
 
+
+def test_memory_without_a_pointer_in_this_process(device: Device) -> None:
     with pytest.raises(ZeroCopyError, match="does not map it"):
         device.api.import_memory(device.index, BusAddress(0x1000, None, 64), "rw")
     with pytest.raises(ZeroCopyError, match="cannot map 64 bytes"):
