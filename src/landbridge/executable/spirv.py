@@ -162,9 +162,10 @@ def disassemble(words: Sequence[int]) -> str:
     for opcode, operands in instructions(words):
         op = known.get(opcode)
         name = f"Op{op.name}" if op is not None else f"Op<{opcode}>"
-        if op is None or op in _NO_RESULT:
+        needed = 0 if op is None or op in _NO_RESULT else 1 if op in _UNTYPED_RESULT else 2
+        if needed == 0 or len(operands) < needed:  # a fault may be what somebody looks for
             lines.append(f"      {name} {' '.join(map(str, operands))}".rstrip())
-        elif op in _UNTYPED_RESULT:
+        elif needed == 1:
             lines.append(f"%{operands[0]} = {name} {' '.join(map(str, operands[1:]))}".rstrip())
         else:
             lines.append(f"%{operands[1]} = {name} %{operands[0]} {' '.join(map(str, operands[2:]))}".rstrip())
