@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import time
 from itertools import pairwise
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 from hypothesis import given, settings
@@ -138,6 +139,36 @@ def test_a_child_process_has_pools_of_its_own() -> None:
         os._exit(0 if default_allocator(CPU) is not pool else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert ctypes.string_at(start_of(block), 5000) == b"\1" * 5000
+
+
+def test_a_child_process_asks_no_pool_of_its_parent() -> None:
+    pool = PooledAllocator(NaiveAllocator(CPU))
+    block = pool.allocate(5000, 64)
+    held, done = Event(), Event()
+
+    def hold() -> None:
+        with pool._lock:
+            held.set()
+            done.wait()
+
+    thread = Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        trim(CPU)  # the thread that holds the lock is not here
+        os._exit(0)
+    for _ in range(1000):
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            break
+        time.sleep(0.01)
+    else:
+        os.kill(child, signal.SIGKILL)
+    done.set()
+    thread.join()
+    assert ended and status == 0
+    pool.deallocate(block)
 
 
 def test_out_of_memory_trims_and_retries() -> None:

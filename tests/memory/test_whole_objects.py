@@ -156,3 +156,12 @@ def test_content_survives_in_the_image_that_is_out(api: SimScratchDeviceAPI) -> 
     for _ in range(3):
         lb.asarray(values + 1).to_device("sim:scratch", scope=TEXTURE)
     np.testing.assert_array_equal(np.asarray(kept.to_device("cpu")), values)
+
+
+def test_a_block_comes_back_once() -> None:
+    allocator = WholeObjectAllocator(NaiveAllocator(Device(SimScratchDeviceAPI()), TEXTURE))
+    block = allocator.allocate(NdSize((4, 4, 4), "float32"), 64)
+    allocator.deallocate(block)
+    with pytest.raises(InputError, match="is not out of this allocator"):
+        allocator.deallocate(block)
+    assert allocator.trim() == block.nbytes

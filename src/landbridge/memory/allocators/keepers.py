@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Protocol
 from weakref import WeakSet
 
@@ -24,6 +25,9 @@ class Keeper(Protocol):
 
 
 _keepers: WeakSet[Keeper] = WeakSet()
+
+# A child's memory is its own, and a lock of the parent's pools may have been held by a thread that the child lacks.
+os.register_at_fork(after_in_child=_keepers.clear)
 
 
 def register_keeper(keeper: Keeper) -> None:

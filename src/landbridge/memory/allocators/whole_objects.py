@@ -24,7 +24,7 @@ class WholeObjectAllocator:
         self._lent: dict[Block, _Key] = {}
         self._lock = Lock()
         # Blocks come back in finalizers too, also while this thread holds the lock: they are sorted in later.
-        self._returned: deque[tuple[Block, tuple[Use, ...]]] = deque()
+        self._returned: deque[tuple[_Key, Block, tuple[Use, ...]]] = deque()
         register_keeper(self)
 
     @property
@@ -61,8 +61,11 @@ class WholeObjectAllocator:
         return block
 
     def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
-        """Keep ``block`` for the next request like the one it was for."""
-        self._returned.append((block, tuple(uses)))
+        """Keep ``block`` for the next request like the one it was for; raises InputError for one that is not out."""
+        key = self._lent.pop(block, None)
+        if key is None:
+            raise InputError(f"{block} is not out of this allocator; give a block back once, to the one it came from")
+        self._returned.append((key, block, tuple(uses)))
 
     def trim(self) -> int:
         """Give the objects that nobody has back to ``upstream``; returns their bytes."""
@@ -77,5 +80,5 @@ class WholeObjectAllocator:
     def _sort_in(self) -> None:
         """Take in what came back; the lock must be held."""
         while self._returned:
-            block, uses = self._returned.popleft()
-            self._kept.setdefault(self._lent.pop(block), []).append((block, uses))
+            key, block, uses = self._returned.popleft()
+            self._kept.setdefault(key, []).append((block, uses))
