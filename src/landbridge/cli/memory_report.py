@@ -23,6 +23,7 @@ _LINES = (
     ("output_bytes", "outputs"),
     ("input_bytes", "copies of inputs"),
     ("scratch_bytes", "kernel scratch on the stacks of all threads"),
+    ("kernel_bytes", "scratch buffers of a device's kernels"),
     ("planned_bytes", "planned, the sum of these"),
     ("constant_bytes", "copies of weights"),
     ("allocated_bytes", "expected of the allocator: planned and weights, without scratch"),

@@ -6,11 +6,10 @@ from typing import Protocol
 
 from landbridge.device.space import HostPointer, Region
 from landbridge.errors import BindError, ZeroCopyError
-from landbridge.executable.instructions import AllocStorage
 from landbridge.memory.imports import import_tensor
 from landbridge.memory.storage import Storage, import_memory
 from landbridge.memory_kind import GLOBAL_SCOPE
-from landbridge.vm.block import Block, RowBlock
+from landbridge.vm.block import Block
 from landbridge.vm.device_kernels import LoadedKernels
 from landbridge.vm.home import Home
 from landbridge.vm.kernel_step import OwnBuffer
@@ -20,7 +19,7 @@ class Memory(Protocol):
     """Where a program's own memory is."""
 
     def home(self, vdevice: int) -> Home: ...
-    def storage(self, instruction: AllocStorage) -> Block | RowBlock: ...
+    def scratch(self, vdevice: int, nbytes: int) -> Block: ...
 
 
 class KernelBuffers:
@@ -71,9 +70,7 @@ class KernelBuffers:
         found = self._scratch.get((vdevice, number))
         if found is None:
             sizes = [s.scratch[number] for s in kernels.image.functions.values() if number < len(s.scratch)]
-            block = self._memory.storage(AllocStorage(-1, max(sizes), vdevice, 1))
-            if not isinstance(block, Block) or block.tensor is None:
-                raise BindError(f"scratch memory of kernels of {kernels.device} lies elsewhere; bind it one device")
+            block = self._memory.scratch(vdevice, max(sizes))
             self.blocks.append(block)
             found = self._scratch[vdevice, number] = self.own(kernels, block, 0, block.nbytes, "scratch memory")
         return found

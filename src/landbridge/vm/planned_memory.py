@@ -19,8 +19,9 @@ class PlannedMemory:
 
     ``activation_bytes``: the storages that the program plans its tensors in. ``output_bytes``: the Session's memory
     for outputs; those that are lent or returned need none. ``input_bytes``: of inputs that were given by value.
-    ``scratch_bytes``: temporaries of kernels, on the stacks of all threads. ``constant_bytes``, not part of the plan:
-    weights that the device could not use where they are.
+    ``scratch_bytes``: temporaries of kernels, on the stacks of all threads. ``kernel_bytes``: buffers for the
+    temporaries of kernels that a device runs. ``constant_bytes``, not part of the plan: weights that the device could
+    not use where they are.
     """
 
     device: str
@@ -29,16 +30,17 @@ class PlannedMemory:
     output_bytes: int = 0
     input_bytes: int = 0
     scratch_bytes: int = 0
+    kernel_bytes: int = 0
     constant_bytes: int = 0
 
     @property
     def planned_bytes(self) -> int:
         """All but the constants."""
-        return self.activation_bytes + self.output_bytes + self.input_bytes + self.scratch_bytes
+        return self.activation_bytes + self.output_bytes + self.input_bytes + self.scratch_bytes + self.kernel_bytes
 
     @property
     def allocated_bytes(self) -> int:
-        """What comes from the scope's allocator: all but the scratch."""
+        """What comes from the scope's allocator: all but the scratch on stacks."""
         return self.planned_bytes - self.scratch_bytes + self.constant_bytes
 
 
@@ -64,6 +66,8 @@ def planned_memory(
             home,
             activation_bytes=storage.nbytes if flat else nd_bytes(home.kind, storage.shape, storage.dtype),
         )
+    for vdevice, nbytes in memory.kernel_bytes.items():
+        add(homes[vdevice], kernel_bytes=nbytes)
     for vdevice, nbytes in memory.constant_bytes.items():
         add(homes[vdevice], constant_bytes=nbytes)
     add(homes[0], output_bytes=sum(map(own_bytes, executable.main.outputs)), input_bytes=sum(map(own_bytes, by_value)))

@@ -41,6 +41,8 @@ class ProgramMemory:
         self._leases: list[Lease] = []
         #: Bytes of constants that had to be copied, by vdevice.
         self.constant_bytes: dict[int, int] = {}
+        #: Bytes of scratch buffers of kernels that devices run, by vdevice.
+        self.kernel_bytes: dict[int, int] = {}
 
     def home(self, vdevice: int) -> Home:
         """Where the tensors of ``vdevice`` live."""
@@ -62,6 +64,13 @@ class ProgramMemory:
             Lease(tensor.storage, f"activations of {self._executable.metadata.get('model', 'a program')}")
         )
         return self._block(tensor, instruction.vdevice)
+
+    def scratch(self, vdevice: int, nbytes: int) -> Block:
+        """A scratch buffer for kernels of a device, which lives as long as the program that holds its Block."""
+        tensor = self.tensor((nbytes,), "uint8", vdevice)
+        self._leases.append(Lease(tensor.storage, "scratch of kernels"))
+        self.kernel_bytes[vdevice] = self.kernel_bytes.get(vdevice, 0) + tensor.storage.nbytes
+        return self._block(tensor, vdevice)
 
     def constant(self, instruction: LoadConstant) -> Block | RowBlock:
         """A constant: in the mapped file, no copy, which a device imports; unless that cannot use it there, or it must

@@ -28,6 +28,9 @@ class Memory(Protocol):
     def constant(self, instruction: ins.LoadConstant) -> Block | RowBlock:
         """A constant."""
 
+    def scratch(self, vdevice: int, nbytes: int) -> Block:
+        """A new scratch buffer for kernels of a device."""
+
 
 class NotDirectError(BindError):
     """Code uses memory of ``vdevice`` that the host cannot use in place."""

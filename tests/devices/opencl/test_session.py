@@ -14,6 +14,8 @@ import landbridge as lb
 from landbridge.device.device import Device
 from landbridge.errors import BindError, HostViewError, InputError, KernelBuildError, ZeroCopyError
 from landbridge.executable.executable import Executable
+from landbridge.memory.allocators.default import default_allocator
+from landbridge.memory.allocators.statistics import StatisticsAllocator
 from landbridge.memory.imports import imported_ranges
 from landbridge.target import Target
 from landbridge.vm.trace import trace_run
@@ -303,3 +305,19 @@ def test_a_trace_has_each_launch(device: Device, exe: Executable) -> None:
     launches = [launch.kernel for f in exe.modules[0].image.functions.values() for launch in f.launches]
     assert [event.name for event in events] == launches
     assert all(event.category == "kernel" and event.duration_us > 0 and event.tasks > 0 for event in events)
+
+
+def test_planned_memory_is_all_that_is_taken(device: Device) -> None:
+    """Scratch buffers of kernels too: a softmax of rows keeps its rows between launches."""
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (4, 2048)) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Softmax", ["x"], ["y"], name="s")], "rows", values[:1], values[1:])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    exe = lb.compile(proto, target=Target.from_device(device))
+    counted = StatisticsAllocator(default_allocator(device))
+    s = lb.Session(exe, device=device, memory_cfg={(str(device), "global"): counted})
+    s.set_input("x", np.zeros((4, 2048), np.float32))
+    s.run()
+    (planned,) = (known for known in s.planned_memory if known.device == str(device))
+    scratch = sum(sum(f.scratch) for f in exe.modules[0].image.functions.values())
+    assert planned.kernel_bytes >= scratch
+    assert planned.allocated_bytes == counted.counters.peak_bytes
