@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
@@ -188,3 +190,11 @@ def test_frames_are_in_the_file(executable, tmp_path):
     assert loaded.main.inputs[0].strides == SPEC.strides
     frame = camera()
     np.testing.assert_array_equal(np.asarray(session(loaded)(frame)[0]), seen_of(frame))
+
+
+@pytest.mark.parametrize("strides", [(1,), (960, 80, 3, 1 << 62)])
+def test_a_file_whose_strides_make_no_sense_is_refused(executable, strides):
+    spec = replace(executable.main.inputs[0], strides=strides)
+    broken = replace(executable, functions={"main": replace(executable.main, inputs=(spec,))})
+    with pytest.raises(lb.BindError, match=r"strides|bytes"):
+        session(broken)

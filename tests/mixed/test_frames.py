@@ -55,3 +55,23 @@ def test_a_frame_is_resized_there(name, resize):
     there.run()
     seen = np.asarray(there.get_output(0).to_device("cpu"))
     np.testing.assert_allclose(seen, np.asarray(here(frame)[0]), rtol=1e-6, atol=1e-4)
+
+
+@pytest.mark.filterwarnings(f"ignore::{FallbackWarning.__module__}.{FallbackWarning.__name__}")
+def test_a_frame_that_the_device_cannot_import_is_copied_with_its_gaps():
+    """Inputs are the CPU's here, which takes any frame; the kernel that reads it is the device's, by pages alone."""
+    device = first_instance("vulkan")
+    targets = {"cpu": Target("llvm"), "vulkan": Target.from_device(device)}
+    executable = lb.compile(network(), targets, inputs={"x": SPEC}, place={"x:frame": "vulkan", "relu": "cpu"})
+    s = lb.Session(executable, devices={"cpu": "cpu", "vulkan": device})
+    rows = np.zeros(HEIGHT * PITCH + 1, np.uint8)[1:].reshape(HEIGHT, PITCH)
+    frame = camera(0, rows)
+    s.set_input_zero_copy("x", frame)
+    for _ in range(2):
+        with lb.ledger() as moves:
+            s.run()
+        span = (HEIGHT - 1) * PITCH + WIDTH * 3
+        assert [(move.cause, move.nbytes) for move in moves if not move.is_kernel] == [("to_vdevice", span)]
+        with s.get_output(0).host_view("r") as seen:
+            np.testing.assert_array_equal(seen, seen_of(frame))
+        frame += 1

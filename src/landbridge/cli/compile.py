@@ -48,7 +48,8 @@ def compile_(
     row = (file, result["bytes"], result["code_bytes"], result["constant_bytes"], f"{opened.compile_s:.2f}")
     table("executable", columns, [row])
     specs = [("input", s) for s in executable.main.inputs] + [("output", s) for s in executable.main.outputs]
-    table("tensors", ("", "name", "shape", "dtype"), [(k, s.name, s.shape, s.dtype) for k, s in specs])
+    columns = ("", "name", "shape", "dtype", "strides")
+    table("tensors", columns, [(k, s.name, s.shape, s.dtype, s.strides or "dense") for k, s in specs])
     table(
         "memory",
         ("device", "scope", "planned bytes", "lower bound", "proved optimal"),
