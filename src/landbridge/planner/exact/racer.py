@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 
 from landbridge.planner.exact import kernel
@@ -36,6 +37,12 @@ class Racer:
         self._capacity = capacity
         for j, offset in enumerate(latest):
             self._state.latest[j] = offset
+
+    def relearn(self, seed: int) -> None:
+        """Begin with small random weights: what was learned so far leads nowhere."""
+        rng = random.Random(seed)
+        for q in range(len(self._state.weight)):
+            self._state.weight[q] = rng.randint(1, 4)
 
     def turn(self, node_limit: int) -> int:
         """One search from the start; the kernel's answer."""

@@ -18,7 +18,10 @@ from landbridge.planner.greedy import peak
 #: Seconds from which loading (or making) machine code is worth its time; below, the kernel is interpreted.
 COMPILED_FROM = 2.0
 #: Restarts at the bound before anything above it is looked at, and the share of the time they may take.
-_RESTARTS, _AT_BOUND = 32, 0.4
+_RESTARTS, _AT_BOUND = 48, 0.4
+#: Restarts at one target after which weights are learned anew from random ones, with node limits in Luby's rhythm:
+#: most plans are found within a few of a lucky beginning, or not at all.
+_CHAIN = 24
 #: Nodes of the shortest search, times the buffers: a plan takes one node a buffer or little more once the weights
 #: say which sections are hard, and it is restarts that teach them.
 _NODES = 4
@@ -44,7 +47,7 @@ def tighten(
     """Offsets with a peak no higher than that of ``offsets``, and a lower bound no lower than ``bound`` bytes.
 
     First come `_RESTARTS` restarts at the bound, or `_AT_BOUND` of the time if that is less; then sweeps over the
-    targets above it, and the bound once more, each with twice the effort of the last. A peak that equals the bound
+    targets above it, and the bound once more, each with four times the effort of the last. A peak that equals the bound
     returned is optimal. A peak of ``goal`` bytes is good enough, even above the bound. Equal input takes equal
     steps; how many of them fit before ``deadline`` (``time.perf_counter`` seconds) depends on the machine.
     ``compiled`` None means: where `COMPILED_FROM` seconds are left, and numba is installed.
@@ -58,14 +61,14 @@ def tighten(
     search = compiled_search() if compiled else None
     racers = hunt.racers(search)
     half_time = now + (deadline - now) * _AT_BOUND
-    restart = 1
-    while restart <= _RESTARTS and hunt.open(half_time):
+    restart = 0
+    while restart < _RESTARTS and hunt.open(half_time):
         hunt.decide(racers, hunt.least(), restart, half_time)
         restart += 1
-    effort = 1
+    effort = 2
     while hunt.open(deadline):
         hunt.sweep(racers, capacity, effort, deadline)
-        effort *= 2
+        effort *= 4
     return hunt.offsets, hunt.bound
 
 
@@ -107,14 +110,21 @@ class _Hunt:
         return max(self.bound, self._goal // self._step * self._step)
 
     def decide(self, racers: list[Racer], target: int, restart: int, deadline: float) -> bool:
-        """Whether a plan within ``target`` bytes was found; keeps it, or the bound that a refutation gives."""
+        """Whether a plan within ``target`` bytes was found at this ``restart`` (from 0) of a series.
+
+        Keeps the plan, or the bound that a refutation gives.
+        """
         problem, latest = self._problem, []
         for i in problem.members:
             b = self._buffers[i]
             latest.append((target - b.size if b.offset is None else b.offset) // problem.unit)
         for racer in racers:
             racer.aim(-(-target // problem.unit), latest)
-        decided = race(racers, self._threads, luby(restart) * self._nodes, deadline)
+        chain, turn = divmod(restart, _CHAIN)
+        if chain and not turn:
+            for number, racer in enumerate(racers):
+                racer.relearn(chain * len(racers) + number)
+        decided = race(racers, self._threads, luby(1 + chain) * self._nodes, deadline)
         if decided is None:
             return False
         winner, answer = decided
@@ -144,6 +154,4 @@ class _Hunt:
         self._reached(racers, self.least(), effort, deadline)
 
     def _reached(self, racers: list[Racer], target: int, effort: int, deadline: float) -> bool:
-        return any(
-            self.decide(racers, target, 1 + restart, deadline) for restart in range(effort) if self.open(deadline)
-        )
+        return any(self.decide(racers, target, restart, deadline) for restart in range(effort) if self.open(deadline))
