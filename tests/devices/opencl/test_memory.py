@@ -13,6 +13,8 @@ import landbridge as lb
 from landbridge.device.device import Device
 from landbridge.device.protocols import NdSpaces
 from landbridge.device.space import BusAddress, DmaBuf, HostPointer, Region
+from landbridge.devices.opencl import properties
+from landbridge.devices.opencl.api import OpenCLDeviceAPI
 from landbridge.errors import (
     HostViewError,
     InputError,
@@ -290,3 +292,37 @@ def test_a_wide_alignment_is_met(device: Device) -> None:
         device.api.copy_data_from_to(Region(space), region(host), 1000, None, None).synchronize()
         assert (np.asarray(host) == 5).all()
         device.api.free_data_space(space)
+
+
+def test_coarse_grained_memory_is_mapped(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on devices whose best shared virtual memory is coarse: clEnqueueSVMMap is the barrier."""
+    svm_scope(device)
+    monkeypatch.setattr(properties, "svm", lambda found: "coarse")
+    coarse = Device(OpenCLDeviceAPI(), 0)
+    assert not coarse.memory_kind("global.svm").coherent
+    module = coarse.api.load_module(0, SOURCE, "opencl-c")
+    x = lb.empty((64,), dtype="float32", device=coarse, scope="global.svm")
+    for turn in range(1, 4):
+        with x.host_view("w") as array:
+            array[:] = turn
+        coarse.api.launch(module, "scale", (1, 1, 1), (32, 1, 1), (region(x), 2.0, 32), None)
+        with x.host_view("r") as array:
+            assert array.tolist() == [2 * turn] * 32 + [turn] * 32
+    with pytest.raises(HostViewError, match="not host-readable coherent"):
+        np.asarray(x)
+
+
+def test_a_view_is_a_mapping_that_ends(device: Device) -> None:
+    """Every mapping is undone, or the driver would keep it for ever."""
+    x = lb.empty((64,), dtype="float32", device=device)
+    if device.memory_kind().host_access == "none":
+        pytest.skip(f"{device} has memory of its own")
+    block = x.storage.live_region.space.handle
+    with x.host_view("rw"):
+        assert len(block.mappings) == 1
+    assert not block.mappings
+    x.host_view("r").invalidate()  # a lasting view: its mapping ends when the device is next given the memory
+    assert len(block.mappings) == 1
+    module = device.api.load_module(device.index, SOURCE, "opencl-c")
+    device.api.launch(module, "scale", (1, 1, 1), (1, 1, 1), (region(x), 2.0, 0), None).synchronize()
+    assert not block.mappings
