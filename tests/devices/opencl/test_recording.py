@@ -7,7 +7,7 @@ import pytest
 
 from landbridge.device.device import Device
 from landbridge.device.space import Region
-from landbridge.devices.opencl.command_buffer import EXTENSION, CommandBuffers
+from landbridge.devices.opencl.command_buffer import EXTENSION, CommandBufferAPI, CommandBuffers
 from landbridge.errors import DeviceError, InputError, UseAfterFreeError
 
 from .test_modules import SOURCE
@@ -73,6 +73,19 @@ def test_arguments_are_rebound_and_stay_so(device: Device, module: object, way: 
     r.replay()
     assert (back(outputs[1]) == 80).all()
     assert not back(r.c).any()
+
+
+def test_a_driver_that_refuses_command_buffers(device: Device, module: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(api: CommandBufferAPI, queue: object) -> int:
+        raise DeviceError("clCreateCommandBufferKHR: the OpenCL driver refuses with -30")
+
+    monkeypatch.setattr(CommandBufferAPI, "create", refuse)
+    r = Recorded(device, module)
+    put(r.a, 1)
+    for turn in range(1, 5):
+        put(r.b, turn)
+        r.replay()
+        assert (back(r.c) == 10 * (1 + turn)).all()
 
 
 def test_replays_that_follow_at_once(device: Device, module: object, way: str) -> None:

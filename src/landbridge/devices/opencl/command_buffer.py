@@ -77,6 +77,7 @@ class CommandBuffers:
         self._api = api
         self._made: OrderedDict[tuple[object, ...], _CommandBuffer] = OrderedDict()
         self._seen: deque[tuple[object, ...]] = deque(maxlen=_KEPT)
+        self._refused = False
 
     @classmethod
     def of(cls, instance: Instance) -> CommandBuffers | None:
@@ -93,15 +94,22 @@ class CommandBuffers:
     ) -> cl.Event | None:
         """Queue ``launches``, whose kernels have their arguments, where their ``key`` was seen on ``queue`` before.
 
-        A command buffer is made when a key comes again, not at its first time: None then, and while it is queued.
+        A command buffer is made when a key comes again, not at its first time: None then, while it is queued, and
+        from the first one on that the driver refuses, which an extension that is provisional may do.
         """
         key = (queue.key, *key)
+        if self._refused:
+            return None
         if key not in self._made and key not in self._seen:
             self._seen.append(key)
             return None
         found = self._made.get(key)
         if found is None:
-            found = self._made[key] = _CommandBuffer(self._api, queue, launches, tuple(values))
+            try:
+                found = self._made[key] = _CommandBuffer(self._api, queue, launches, tuple(values))
+            except DeviceError:
+                self._refused = True
+                return None
             if len(self._made) > _KEPT:
                 self._made.popitem(last=False)
         self._made.move_to_end(key)
