@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import mmap
+import os
 import weakref
 from collections.abc import Callable
 from itertools import pairwise
@@ -16,7 +17,7 @@ import pytest
 import landbridge as lb
 from landbridge.device.device import Device
 from landbridge.device.space import BusAddress, DmaBuf, HostPointer, Region, Space
-from landbridge.devices.vulkan import VulkanDeviceAPI
+from landbridge.devices.vulkan import VulkanDeviceAPI, flags
 from landbridge.errors import (
     HostViewError,
     InputError,
@@ -172,6 +173,59 @@ class TestImport:
         if "VK_EXT_external_memory_dma_buf" not in api.logical(0).extensions:
             with pytest.raises(ZeroCopyError, match="no VK_EXT_external_memory_dma_buf; map the dma-buf"):
                 api.import_memory(0, DmaBuf(0, 0, 4096), "rw")
+
+
+class TestExport:
+    """lavapipe has no dma-bufs, but file descriptors of its own (opaque): the same calls, with another handle type."""
+
+    @pytest.fixture
+    def opaque(self, plain: Device, monkeypatch: pytest.MonkeyPatch) -> VulkanDeviceAPI:
+        device = api_of(plain).logical(0)
+        if "VK_KHR_external_memory_fd" not in device.extensions:
+            pytest.skip("the driver exports no memory")
+        monkeypatch.setattr(device, "extensions", (*device.extensions, "VK_EXT_external_memory_dma_buf"))
+        monkeypatch.setattr(flags, "HANDLE_DMA_BUF", 1)  # VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT
+
+        def every_type(handle: int, handle_type: int, fd: int, properties: Any) -> int:
+            properties._obj.memoryTypeBits = 1  # what an opaque descriptor may not be asked for
+            return 0
+
+        device.calls.replace("vkGetMemoryFdPropertiesKHR", every_type)
+        size = os.lseek  # an opaque file has a head of the driver's own before the memory
+        monkeypatch.setattr(os, "lseek", lambda fd, at, how: min(size(fd, at, how), 8192))
+        return api_of(plain)
+
+    def test_memory_goes_to_another_device_and_back(self, opaque: VulkanDeviceAPI) -> None:
+        api = opaque
+        space = api.alloc_shared_space(0, 8192, 1, "global")
+        ctypes.memset(api.host_pointer(space), 7, 8192)
+        fd = api.export_fd(space)
+        assert os.fstat(fd)
+        imported = api.import_memory(0, DmaBuf(fd, 4096, 4096), "rw")
+        os.close(fd)  # the import does not need it
+        target = api.alloc_data_space(0, 4096, 1, "global", None)
+        ctypes.memset(api.host_pointer(space) + 4096, 9, 4096)
+        api.copy_data_from_to(Region(imported), Region(target), 4096, None, None).synchronize()
+        assert ctypes.string_at(api.host_pointer(target), 4096) == b"\x09" * 4096
+        api.release_import(imported)
+        for each in (space, target):
+            api.free_data_space(each)
+
+    def test_what_is_not_exported(self, opaque: VulkanDeviceAPI) -> None:
+        space = opaque.alloc_data_space(0, 4096, 1, "global", None)
+        with pytest.raises(ZeroCopyError, match="was not made to be shared"):
+            opaque.export_fd(space)
+        opaque.free_data_space(space)
+        with pytest.raises(ZeroCopyError, match=r"give a range inside it|Bad file descriptor"):
+            opaque.import_memory(0, DmaBuf(10_000, 0, 4096), "rw")
+
+    def test_without_the_extension(self, plain: Device) -> None:
+        api = api_of(plain)
+        if "VK_EXT_external_memory_dma_buf" in api.logical(0).extensions:
+            pytest.skip("the driver has dma-bufs")
+        space = lb.empty((16,), dtype="int8", device=plain, host_access="rw").storage.live_region.space
+        with pytest.raises(ZeroCopyError, match="exports no memory: its driver has no VK_EXT_external_memory_dma_buf"):
+            api.export_fd(space)
 
 
 class Counted:

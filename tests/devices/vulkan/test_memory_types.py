@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from landbridge.devices.vulkan.memory_types import (
@@ -9,6 +11,7 @@ from landbridge.devices.vulkan.memory_types import (
     MemoryType,
     memory_kinds,
     scopes,
+    texture_kind,
     with_properties_hidden,
 )
 
@@ -84,10 +87,14 @@ def test_kinds_that_are_not_coherent_have_granules() -> None:
 
 
 def test_without_the_extension_nothing_is_importable() -> None:
-    from dataclasses import replace
-
     kinds = memory_kinds(scopes(types_of(LAVAPIPE)), replace(LIMITS, import_alignment=None), 7, 0)
     assert (kinds["global"].importable, kinds["global"].import_alignment) == (False, 1)
+
+
+def test_what_drivers_with_dma_bufs_export() -> None:
+    kinds = memory_kinds(scopes(types_of(NVIDIA_SMALL_BAR)), replace(LIMITS, exportable=True), 7, 0)
+    assert all(kind.exportable for kind in kinds.values())
+    assert not texture_kind(kinds["global"]).exportable
 
 
 @pytest.mark.parametrize("coherent", [True, False])

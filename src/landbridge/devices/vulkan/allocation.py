@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 class Allocation(Used):
     """The handle of a Space: ``nbytes`` bytes that ``buffer`` shows, from ``offset`` in ``memory``.
 
-    ``address`` is where this process maps the first byte, None where it cannot.
+    ``address`` is where this process maps the first byte, None where it cannot. ``exportable``: whether it was made to
+    be shared with others.
     """
 
-    __slots__ = ("address", "buffer", "memory", "memory_type", "offset")
+    __slots__ = ("address", "buffer", "exportable", "memory", "memory_type", "offset")
 
     def __init__(
         self,
@@ -34,6 +35,7 @@ class Allocation(Used):
         buffer: int,
         offset: int,
         address: int | None,
+        exportable: bool = False,
     ) -> None:
         super().__init__(device, nbytes, (("Buffer", buffer), ("Memory", memory)))
         self.memory_type = memory_type
@@ -41,6 +43,7 @@ class Allocation(Used):
         self.buffer = buffer
         self.offset = offset
         self.address = address
+        self.exportable = exportable
 
     @property
     def bound_bytes(self) -> int:
@@ -71,15 +74,23 @@ class Allocation(Used):
         check(call(self.device.handle, 1, ctypes.byref(request)), "a barrier of host memory")  # type: ignore[operator]
 
 
-def allocate(device: LogicalDevice, memory_type: MemoryType, nbytes: int, alignment: int) -> Allocation:
-    """New memory whose first byte is aligned to ``alignment`` where the host sees it. Raises OutOfMemoryError."""
-    buffer = device.create("Buffer", _buffer_request(nbytes))
+def allocate(
+    device: LogicalDevice, memory_type: MemoryType, nbytes: int, alignment: int, export_as: int = 0
+) -> Allocation:
+    """New memory whose first byte is aligned to ``alignment`` where the host sees it. Raises OutOfMemoryError.
+
+    ``export_as``: the handle type that it can be exported as; it then begins where the handle's memory does, and has
+    the alignment that the driver gives.
+    """
+    outside = structs_work.VkExternalMemoryBufferCreateInfo(handleTypes=export_as) if export_as else None
+    exported = structs_work.VkExportMemoryAllocateInfo(handleTypes=export_as) if export_as else None
+    buffer = device.create("Buffer", _buffer_request(nbytes, outside))
     try:
         needs = _requirements(device, buffer)
         atom = device.physical.limits.nonCoherentAtomSize
         step = max(needs.alignment, alignment)
-        size = -(-(needs.size + step) // atom) * atom
-        request = structs_work.VkMemoryAllocateInfo(allocationSize=size, memoryTypeIndex=memory_type.index)
+        size = -(-(needs.size + (0 if export_as else step)) // atom) * atom
+        request = structs_work.VkMemoryAllocateInfo(exported, allocationSize=size, memoryTypeIndex=memory_type.index)
         memory = device.create("Memory", request)
     except BaseException:
         device.destroy("Buffer", buffer)
@@ -88,7 +99,7 @@ def allocate(device: LogicalDevice, memory_type: MemoryType, nbytes: int, alignm
         address, offset = None, 0
         if memory_type.has(flags.MEMORY_HOST_VISIBLE):
             mapped = _map(device, memory)
-            offset = -(-mapped // step) * step - mapped
+            offset = 0 if export_as else -(-mapped // step) * step - mapped
             address = mapped + offset
         if offset % needs.alignment:
             raise DeviceError(
@@ -101,7 +112,16 @@ def allocate(device: LogicalDevice, memory_type: MemoryType, nbytes: int, alignm
         device.destroy("Buffer", buffer)
         device.destroy("Memory", memory)
         raise
-    return Allocation(device, memory_type, nbytes, memory=memory, buffer=buffer, offset=offset, address=address)
+    return Allocation(
+        device,
+        memory_type,
+        nbytes,
+        memory=memory,
+        buffer=buffer,
+        offset=offset,
+        address=address,
+        exportable=bool(export_as),
+    )
 
 
 def import_as(

@@ -16,7 +16,7 @@ from landbridge.devices.vulkan.attributes import attribute, target_properties
 from landbridge.devices.vulkan.copies import Copy, copy_from_host, copy_to_host
 from landbridge.devices.vulkan.dispatch import dispatch
 from landbridge.devices.vulkan.images import allocate_image, check_pixels
-from landbridge.devices.vulkan.imports import import_dma_buf, import_host
+from landbridge.devices.vulkan.imports import export_dma_buf, export_handle, import_dma_buf, import_host
 from landbridge.devices.vulkan.logical_device import DL_VULKAN, LogicalDevice, Step
 from landbridge.devices.vulkan.modules import VulkanModule
 from landbridge.devices.vulkan.open_devices import OpenDevices
@@ -33,6 +33,8 @@ from landbridge.errors import (
 )
 from landbridge.memory_kind import MemoryKind, normalize_scope
 from landbridge.target.vulkan import TEXTURE_SCOPE
+
+_PAGE = 4096  # what every driver aligns an allocation to
 
 
 class VulkanDeviceAPI(DeviceAPI):
@@ -93,8 +95,25 @@ class VulkanDeviceAPI(DeviceAPI):
 
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
         """Memory of the driver with a buffer over it; mapped where the host sees the scope."""
+        return self._alloc(index, nbytes, alignment, normalize_scope(scope), 0)
+
+    def alloc_shared_space(self, index: int, nbytes: int, alignment: int, scope: str) -> Space:
+        """The same, so that ``export_fd`` can give it to others where the driver has dma-bufs."""
+        handle_type = export_handle(self.logical(index))
+        # An exported buffer begins where its memory does: larger alignments than a driver's own are for the rest.
+        return self._alloc(index, nbytes, alignment, normalize_scope(scope), handle_type if alignment <= _PAGE else 0)
+
+    def export_fd(self, space: Space) -> int:
+        """A dma-buf of memory that was made to be shared; the caller closes it. Raises ZeroCopyError."""
+        allocation = self._allocation(space)
+        if export_handle(allocation.device) and not allocation.exportable:
+            raise ZeroCopyError(
+                f"a space of {space.device} was not made to be shared; allocate it with lb.empty(..., host_access='rw')"
+            )
+        return export_dma_buf(allocation)
+
+    def _alloc(self, index: int, nbytes: int, alignment: int, scope: str, export_as: int) -> Space:
         device = self.logical(index)
-        scope = normalize_scope(scope)
         memory_type = device.scopes.get(scope)
         if memory_type is None:
             if scope in device.kinds:
@@ -112,7 +131,8 @@ class VulkanDeviceAPI(DeviceAPI):
                 f"{most} bytes with its alignment (maxMemoryAllocationSize, heap size); split the tensor"
             )
         device.collect()
-        return Space(Device(self, index), scope, allocate(device, memory_type, nbytes, max(alignment, kind.alignment)))
+        made = allocate(device, memory_type, nbytes, max(alignment, kind.alignment), export_as)
+        return Space(Device(self, index), scope, made)
 
     def alloc_data_space_nd(
         self, index: int, physical_shape: Sequence[int], dtype: str, scope: str, alignment: int

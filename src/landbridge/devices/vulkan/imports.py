@@ -1,10 +1,11 @@
-"""Imports: memory of this process, or behind a file descriptor, used in place; or the reason why not."""
+"""Memory of others used in place, by address or file descriptor, and ours by theirs; or the reason why not."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 
 from landbridge.device.space import DmaBuf, HostPointer
 from landbridge.devices.vulkan import flags, structs_work
@@ -89,8 +90,29 @@ def import_dma_buf(device: LogicalDevice, source: DmaBuf) -> tuple[str, Allocati
             device, memory_type, request, source.nbytes, size, source.offset, flags.HANDLE_DMA_BUF, None
         )
     except (DeviceError, OutOfMemoryError) as error:
-        os.close(own)
+        with suppress(OSError):  # some drivers close what they do not take
+            os.close(own)
         raise _refusal(what, error) from error
+
+
+def export_handle(device: LogicalDevice) -> int:
+    """The handle type that memory made to be shared is exported as; 0 where the driver has no dma-bufs."""
+    return flags.HANDLE_DMA_BUF if {MEMORY_FD, DMA_BUF} <= set(device.extensions) else 0
+
+
+def export_dma_buf(allocation: Allocation) -> int:
+    """A new file descriptor of ``allocation``, which was made to be shared; raises ZeroCopyError."""
+    device = allocation.device
+    handle_type = export_handle(device)
+    if not handle_type:
+        missing = [name for name in (MEMORY_FD, DMA_BUF) if name not in device.extensions]
+        raise ZeroCopyError(f"{device.name} exports no memory: its driver has no {' and no '.join(missing)}")
+    request = structs_work.VkMemoryGetFdInfoKHR(memory=allocation.memory, handleType=handle_type)
+    found = ctypes.c_int(-1)
+    result = device.calls.vkGetMemoryFdKHR(device.handle, ctypes.byref(request), ctypes.byref(found))
+    if result < 0:
+        raise ZeroCopyError(f"{device.name} does not export {allocation.nbytes} bytes: {result_name(result)}")
+    return found.value
 
 
 def _scope_of(scopes: Mapping[str, MemoryType], type_bits: int, what: str) -> tuple[str, MemoryType]:

@@ -38,7 +38,10 @@ class MemoryType:
 
 @dataclass(frozen=True)
 class MemoryLimits:
-    """What bounds allocations and bindings, in bytes; ``import_alignment`` None: host memory is not imported."""
+    """What bounds allocations and bindings, in bytes; ``import_alignment`` None: host memory is not imported.
+
+    ``exportable``: memory that was made to be shared can be given to others.
+    """
 
     max_allocation: int
     max_binding: int
@@ -46,6 +49,7 @@ class MemoryLimits:
     map_alignment: int
     atom: int
     import_alignment: int | None
+    exportable: bool = False
 
 
 def scopes(types: Iterable[MemoryType]) -> dict[str, MemoryType]:
@@ -94,6 +98,7 @@ def texture_kind(device_memory: MemoryKind) -> MemoryKind:
         size_multiple=1,
         max_binding_bytes=None,
         importable=False,
+        exportable=False,
         import_alignment=1,
         ndim=3,
         allocators=("naive",),
@@ -143,6 +148,7 @@ def _kind(scope: str, memory: MemoryType, limits: MemoryLimits, dlpack: tuple[in
         max_binding_bytes=limits.max_binding,
         capacity=memory.heap_bytes,
         importable=seen and limits.import_alignment is not None,
+        exportable=limits.exportable,
         import_alignment=(limits.import_alignment or 1) if seen else 1,
         dlpack_device=dlpack,
     )

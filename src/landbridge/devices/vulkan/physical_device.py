@@ -65,6 +65,7 @@ class PhysicalDevice:
             map_alignment=self.limits.minMemoryMapAlignment,
             atom=self.limits.nonCoherentAtomSize,
             import_alignment=self.import_alignment,
+            exportable={MEMORY_FD, DMA_BUF} <= self.extensions,
         )
 
     @property
