@@ -47,8 +47,8 @@ def tighten(
     """Offsets with a peak no higher than that of ``offsets``, and a lower bound no lower than ``bound`` bytes.
 
     First come `_RESTARTS` restarts at the bound, or `_AT_BOUND` of the time if that is less; then sweeps over the
-    targets above it, and the bound once more, each with four times the effort of the last. A peak that equals the bound
-    returned is optimal. A peak of ``goal`` bytes is good enough, even above the bound. Equal input takes equal
+    targets above it, and the bound once more, each with four times the effort of the last. A peak that equals the
+    bound returned is optimal. A peak of ``goal`` bytes is good enough, even above the bound. Equal input takes equal
     steps; how many of them fit before ``deadline`` (``time.perf_counter`` seconds) depends on the machine.
     ``compiled`` None means: where `COMPILED_FROM` seconds are left, and numba is installed.
     """
@@ -60,6 +60,9 @@ def tighten(
         compiled = deadline - now >= COMPILED_FROM
     search = compiled_search() if compiled else None
     racers = hunt.racers(search)
+    if search is not None:  # making or loading machine code is no part of the budget
+        deadline += time.perf_counter() - now
+        now = time.perf_counter()
     half_time = now + (deadline - now) * _AT_BOUND
     restart = 0
     while restart < _RESTARTS and hunt.open(half_time):
@@ -100,6 +103,8 @@ class _Hunt:
         self._threads = 1 if search is None else 2  # interpreted, two would only take turns
         run, bits = (kernel.search, 12) if search is None else (search, 18)
         instance = self._problem.instance
+        if search is not None:
+            Racer(instance, ranks(instance, ORDERS[0]), search, table_bits=1).turn(0)  # the first call compiles
         return [Racer(instance, ranks(instance, name), run, bits) for name in ORDERS]
 
     def open(self, deadline: float) -> bool:
