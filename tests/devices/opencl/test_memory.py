@@ -26,7 +26,7 @@ from landbridge.errors import (
 from landbridge.target import Target
 
 from .test_modules import SOURCE
-from .transfers import back, region
+from .transfers import back, put, read, region
 
 
 def svm_scope(device: Device) -> str:
@@ -326,3 +326,25 @@ def test_a_view_is_a_mapping_that_ends(device: Device) -> None:
     module = device.api.load_module(device.index, SOURCE, "opencl-c")
     device.api.launch(module, "scale", (1, 1, 1), (1, 1, 1), (region(x), 2.0, 0), None).synchronize()
     assert not block.mappings
+
+
+def test_views_inside_what_is_mapped_already(device: Device) -> None:
+    """One mapping at a time: reading a part leaves it, writing a part ends it, and the device sees what was written."""
+    x = lb.empty((256,), dtype="float32", device=device)
+    if device.memory_kind().host_access == "none":
+        pytest.skip(f"{device} has memory of its own")
+    put(x, 1)
+    block = x.storage.live_region.space.handle
+    device.api.begin_host_access(region(x), x.nbytes, "r")
+    whole = set(block.mappings)
+    part = lb.Tensor(x.storage, "float32", (64,), None, x.byte_offset + 128)
+    with part.host_view("r") as array:
+        assert set(block.mappings) == whole
+        assert (array == 1).all()
+    assert set(block.mappings) == whole
+    with part.host_view("w") as array:
+        array[:] = 2
+    assert not block.mappings
+    module = device.api.load_module(device.index, SOURCE, "opencl-c")
+    device.api.launch(module, "scale", (4, 1, 1), (64, 1, 1), (region(x), 3.0, 256), None)
+    assert read(x).tolist() == [3] * 32 + [6] * 64 + [3] * 160

@@ -56,7 +56,7 @@ def begin(instance: Instance, block: BufferBlock, byte_offset: int, nbytes: int,
     if instance.facts.kinds[block.scope].coherent:
         return
     key = (byte_offset, nbytes)
-    if key in block.mappings:
+    if _covering(block, *key) is not None:  # what is mapped twice for writing is undefined
         return
     flags = _READ_ONLY if block.readonly else _FLAGS[mode]
     with driver_call("a mapping"):
@@ -78,22 +78,34 @@ def begin(instance: Instance, block: BufferBlock, byte_offset: int, nbytes: int,
 
 
 def end(instance: Instance, block: BufferBlock, byte_offset: int, nbytes: int, mode: AccessMode) -> None:
-    """End the mapping of these bytes; where there is none, map and unmap them, so that the device sees writes."""
+    """End the mapping of these bytes; where there is none, map and unmap them, so that the device sees writes.
+
+    A mapping of more ends too when these were written, and stays when they were read.
+    """
     nbytes = min(nbytes, block.nbytes - byte_offset)
     if nbytes <= 0 or instance.facts.kinds[block.scope].coherent:
         return
     key = (byte_offset, nbytes)
-    if key not in block.mappings:
-        if mode == "r":
-            return
+    found = _covering(block, *key)
+    if mode == "r" and found != key:
+        return
+    if found is None:
         begin(instance, block, byte_offset, nbytes, mode)
-    _unmap(instance, block, key)
+    _unmap(instance, block, found or key)
 
 
 def end_all(instance: Instance, block: BufferBlock) -> None:
     """End what is still mapped, because a command is about to use the bytes."""
     for key in tuple(block.mappings):
         _unmap(instance, block, key)
+
+
+def _covering(block: BufferBlock, byte_offset: int, nbytes: int) -> tuple[int, int] | None:
+    """The mapping that has all of these bytes, the one of exactly them first."""
+    if (byte_offset, nbytes) in block.mappings:
+        return byte_offset, nbytes
+    stop = byte_offset + nbytes
+    return next((key for key in block.mappings if key[0] <= byte_offset and stop <= key[0] + key[1]), None)
 
 
 def _map(instance: Instance, buffer: cl.Buffer, flags: int, start: int, nbytes: int) -> Any:
