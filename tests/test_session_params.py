@@ -161,6 +161,30 @@ def test_weights_are_packed_when_they_are_set_and_not_by_each_run():
     np.testing.assert_array_equal(np.asarray(session(exe)(x)[0]), np.asarray(session(constant)(x)[0]))
 
 
+def test_weights_cross_to_their_vdevice_when_they_are_set():
+    first, later = packed_weights(), packed_weights()
+    proto = packed_network(first)
+    for node in proto.graph.node:
+        node.name = node.op_type
+    targets = {"main": "llvm", "side": "llvm"}
+    exe = lb.compile(proto, targets, mutable=tuple(PACKED), place={"Conv": "side", "MatMul": "side"})
+    s = session(exe, devices=dict.fromkeys(targets, "cpu"))
+    crossing = {array.nbytes for array in first.values()}
+    with lb.ledger() as moves:
+        s.set_params(later)
+    assert crossing == {move.nbytes for move in moves if move.cause == "to_vdevice"}
+    x = RNG.standard_normal((1, 16, 10, 10), dtype=np.float32)
+    wanted = onnxruntime.InferenceSession(packed_network(later).SerializeToString()).run(None, {"x": x})[0]
+    for _ in range(2):
+        with lb.ledger() as moves:
+            (y,) = s(x)
+        assert sum(move.nbytes for move in moves if move.cause == "to_vdevice") == 4 * sum(
+            # the input, the Relu's way out and back, the pool's input and output, the result
+            [16 * 10 * 10, 2 * 32 * 10 * 10, 48 * 10 * 10, 48, 32]
+        )
+        np.testing.assert_allclose(np.asarray(y), wanted, atol=1e-4 * np.abs(wanted).max())
+
+
 def test_the_kernels_are_those_of_constant_weights():
     values = packed_weights()
 
