@@ -26,6 +26,7 @@ def test_a_device_with_memory_of_its_own_has_a_scope_of_the_hosts() -> None:
     target = Target("vulkan -unified-memory=0")
     assert {kind.scope: kind.host_access for kind in target.memory} == {"global": "none", "host": "read_write"}
     assert not target.memory_kind("global").coherent
+    assert target.shares == (), "kernels would reach over the bus for every element"
 
 
 def test_memory_that_is_not_coherent_has_the_granule_of_its_barriers() -> None:

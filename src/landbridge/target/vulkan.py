@@ -55,7 +55,8 @@ def _check(given: dict[str, OptionValue]) -> dict[str, OptionValue]:
 
 
 def _shares(options: Options) -> tuple[tuple[str, str], ...]:
-    return (("cpu", GLOBAL_SCOPE),) if _integer(options, "import-alignment") else ()
+    shared = options["unified-memory"] is True and _integer(options, "import-alignment") > 0
+    return (("cpu", GLOBAL_SCOPE),) if shared else ()
 
 
 def _derive(options: Options) -> dict[str, object]:
