@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 
 from landbridge.planner.exact import kernel
 from landbridge.planner.exact.compiled import Search
@@ -25,8 +26,15 @@ class Racer:
         self._capacity = -1
         self._instance, self._state = instance, new_state(instance)._replace(rank=list(rank))
         if self._compiled:
-            self._instance = Instance(*map(_array, instance))
-            self._state = State(*map(_array, self._state))
+            self._instance, self._state = Instance(*_arrays(instance)), State(*_arrays(self._state))
+
+    def sibling(self, rank: Sequence[int]) -> Racer:
+        """Another that has learned nothing yet; both must not have run."""
+        other = copy(self)
+        other._state = State(*map(copy, self._state))
+        for j, r in enumerate(rank):
+            other._state.rank[j] = r
+        return other
 
     def aim(self, capacity: int, latest: Sequence[int]) -> None:
         """Search for plans within ``capacity`` units from now on, buffer j at ``latest[j]`` at most."""
@@ -64,7 +72,7 @@ class Racer:
         return np.full(self._table_size, -1, np.int64)
 
 
-def _array(values: Ints) -> Ints:
+def _arrays(fields: Iterable[Ints]) -> Iterator[Ints]:
     import numpy as np
 
-    return np.asarray(values, np.int64)
+    return (np.asarray(field, np.int64) for field in fields)

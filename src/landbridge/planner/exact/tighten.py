@@ -103,9 +103,12 @@ class _Hunt:
         self._threads = 1 if search is None else 2  # interpreted, two would only take turns
         run, bits = (kernel.search, 12) if search is None else (search, 18)
         instance = self._problem.instance
+        orders = [ranks(instance, name) for name in ORDERS]
+        first = Racer(instance, orders[0], run, bits)
+        racers = [first, *(first.sibling(rank) for rank in orders[1:])]
         if search is not None:
-            Racer(instance, ranks(instance, ORDERS[0]), search, table_bits=1).turn(0)  # the first call compiles
-        return [Racer(instance, ranks(instance, name), run, bits) for name in ORDERS]
+            first.sibling(orders[0]).turn(0)  # the first call of all compiles
+        return racers
 
     def open(self, deadline: float) -> bool:
         return self.peak > self.least() and time.perf_counter() < deadline
