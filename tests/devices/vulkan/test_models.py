@@ -65,7 +65,7 @@ def test_speech_detector_with_the_cpu(plain: Device) -> None:
 
 
 def test_half_of_a_model_on_the_cpu(device: Device) -> None:
-    """Nothing is copied in a run where both use one memory, coherent or not; what crosses is copied where they do not."""
+    """Nothing is copied in a run where both use one memory, coherent or not; else what crosses is."""
     x = line_of_text(48, 192)
     file = wheel_model(PP_OCR, CLASSIFY)
     executable = lb.compile(
