@@ -187,6 +187,22 @@ SENTENCES = (
         "        self.owner = owner\n        #: Who wrote",
         "        self.owner = None if owner is None else True\n        #: Who wrote",
     ),
+    _s(
+        "copy=True always copies.",
+        f"{_TENSOR}TestAsarray::test_copy_true",
+        "It copies only when it must.",
+        "tensor/convert.py",
+        "stays and (fresh or not copy):",
+        "stays:",
+    ),
+    _s(
+        "np.asarray(t): a view of host-readable coherent memory, else it raises with the way out.",
+        f"{_TENSOR}TestArrayProtocol::test_memory_the_host_cannot_see",
+        "It does not look.",
+        "tensor/exports.py",
+        "    if not (kind.host_readable and kind.coherent):",
+        "    if False:",
+    ),
     # DLPack
     _s(
         "Unversioned capsules: read-only is refused.",
@@ -308,6 +324,23 @@ SENTENCES = (
         "memory/storage.py",
         "        with changing:\n            self.check_access(",
         "        if True:\n            self.check_access(",
+    ),
+    _s(
+        "w discards the whole range, and nothing else.",
+        f"{_COHERENCE}test_a_partial_w_keeps_its_neighbours",
+        "What else the granules hold is lost.",
+        "memory/coherence.py",
+        '"rw" if mode == "w" and shares_granules else mode',
+        "mode",
+    ),
+    _s(
+        "r waits for pending writers, w and rw for readers too: for runs in the background.",
+        "tests/test_session_async.py::test_a_view_of_an_output_waits_for_the_run "
+        "tests/test_session_async.py::test_writing_an_input_waits_for_the_run_and_reading_it_does_not",
+        "Such a run is not noted.",
+        "vm/bound_program.py",
+        "                slot.owner.storage.queue(access, Use(event))",
+        "                pass",
     ),
     # Processes and threads
     _s(
@@ -455,6 +488,14 @@ SENTENCES = (
         "    if _forbidding:\n",
         '    import threading\n    if _forbidding and threading.current_thread().name == "MainThread":\n',
     ),
+    _s(
+        "Many Sessions share one Executable and its constants.",
+        f"{_SESSION}test_constants_are_used_in_the_mapped_file",
+        "Each Session copies them.",
+        "vm/program_memory.py",
+        "return Block(address_of(array), array.nbytes, None)",
+        "return self._block(Tensor.from_numpy_view(array.copy()), instruction.vdevice)",
+    ),
     # Targets, code generators, Modules
     _s(
         "An unknown option of a target: an error that names the nearest.",
@@ -496,5 +537,13 @@ SENTENCES = (
         "executable/packed.py",
         '("TypeError", "kernel \'%s\': operand %lld is no tensor; it takes %s")',
         '("RuntimeError", "kernel \'%s\': operand %lld is no tensor; it takes %s")',
+    ),
+    _s(
+        "Module.export: a shared library that another process loads with tvm_ffi.load_module alone.",
+        "tests/test_module.py::test_an_exported_library_needs_tvm_ffi_alone",
+        "It exports no symbol.",
+        "module.py",
+        "[PREFIX + name for name in self.kernels]",
+        "[]",
     ),
 )
