@@ -109,7 +109,7 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: Machine) -> list[Sc
     if not left or left > bound.tile // 2:
         return [sched]
     rows = sum(r.count * r.tile for r in sched.row_runs)
-    lanes = 1 << (left - 1).bit_length()
+    lanes = max(2, 1 << (left - 1).bit_length())  # not every language has vectors of 1
     mask = left if left != lanes and _column_mask(nest, sched.columns, sched.lane, sched.lanes) else 0
     tile, _ = _register_block(rows, 1, machine.registers)
     tail = replace(sched, lanes=lanes, row_runs=_runs(rows, tile, 0), column_runs=(Run(last, 1, 1, mask),))
