@@ -36,7 +36,8 @@ def main() -> None:
     ]
     columns = (
         "instance", "buffers", "MiniMalloc published, s", "within capacity, s", "of which processor, s",
-        "peak", "peak / capacity", "lower bound", "proved optimal", "seconds to that", "peak / capacity in 0.5 s, interpreted",
+        "peak", "peak / capacity", "lower bound", "proved optimal", "seconds to that",
+        "peak / capacity in 0.5 s, interpreted",
     )  # fmt: skip
     write("minimalloc", columns, rows)
 

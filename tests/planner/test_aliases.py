@@ -89,6 +89,16 @@ def test_parts_of_a_concatenation_lie_in_the_whole() -> None:
     assert [result.offsets[i] - result.offsets["whole"] for i in range(3)] == [0, 8, 16]
 
 
+def test_what_the_whole_does_not_need_yet_is_of_use_to_others() -> None:
+    early = Buffer("early", 30, 4, 0, 1)  # lives where the second part will lie
+    parts = [
+        Buffer("first", 40, 4, 0, 3, alias=Alias("whole", 0, optional=True)),
+        Buffer("second", 60, 4, 1, 3, alias=Alias("whole", 40, optional=True)),
+    ]
+    result = plan([early, *parts, Buffer("whole", 100, 4, 2, 5)])
+    assert (result.peak, result.proved_optimal) == (100, True)
+
+
 def test_an_operand_that_is_still_needed_is_not_overwritten() -> None:
     operand = Buffer("operand", 10, 1, 0, 5)
     view = Buffer("view", 10, 1, 0, 3, alias=Alias("operand"))

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from landbridge.errors import PlanError
-from landbridge.planner.bodies import variants
+from landbridge.planner.bodies import Body, variants
 from landbridge.planner.buffers import Buffer, Plan
 from landbridge.planner.checker import check
 from landbridge.planner.conflicts import conflicts
@@ -15,6 +15,7 @@ from landbridge.planner.greedy import Conflicts, Fit, orders, peak, place
 from landbridge.planner.local_search import improve
 from landbridge.planner.lower_bound import lower_bound
 from landbridge.planner.lowest_first import lowest_first
+from landbridge.planner.rigid import place_rigid
 
 #: Seconds after which greedy orders not tried yet are left out; only thousands of buffers take that long.
 _PORTFOLIO = 1.0
@@ -95,20 +96,37 @@ def _solve_aliases(
     buffers: Sequence[Buffer], bound: int, capacity: int | None, budget_seconds: float, goal: int
 ) -> tuple[list[int], int]:
     """As `_solve`, each way to take the aliases in its share of the time; ``bound`` stays, as it speaks for all."""
+    together = conflicts(buffers)
     ways = variants(buffers)
     best: list[int] = []
     for bodies in ways:
         hulls = [body.hull for body in bodies]
-        placed, _ = _solve(hulls, lower_bound(hulls), capacity, budget_seconds / len(ways), goal)
-        offsets = [0] * len(buffers)
-        for body, at in zip(bodies, placed, strict=True):
-            for i, byte in body.members.items():
-                offsets[i] = at + byte
-        if not best or peak(buffers, offsets) < peak(buffers, best):
-            best = offsets
-        if peak(buffers, best) <= max(bound, goal):
-            break
+        for offsets in _alias_plans(buffers, together, bodies, hulls, capacity, budget_seconds / len(ways), goal):
+            if not best or peak(buffers, offsets) < peak(buffers, best):
+                best = offsets
+            if peak(buffers, best) <= max(bound, goal):
+                return best, bound
     return best, bound
+
+
+def _alias_plans(
+    buffers: Sequence[Buffer],
+    together: Conflicts,
+    bodies: Sequence[Body],
+    hulls: Sequence[Buffer],
+    capacity: int | None,
+    budget_seconds: float,
+    goal: int,
+) -> Iterator[list[int]]:
+    """Offsets with the bodies as blocks, then as the shapes they are; made when asked for."""
+    placed, _ = _solve(hulls, lower_bound(hulls), capacity, budget_seconds, goal)
+    offsets = [0] * len(buffers)
+    for body, at in zip(bodies, placed, strict=True):
+        for i, byte in body.members.items():
+            offsets[i] = at + byte
+    yield offsets
+    for order in orders(hulls):
+        yield place_rigid(buffers, bodies, together, order)
 
 
 def _starts(buffers: Sequence[Buffer], together: Conflicts) -> Iterator[tuple[list[int], Fit]]:
