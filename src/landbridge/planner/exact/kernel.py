@@ -10,6 +10,8 @@ Pruning: floor plus bytes yet to place above the capacity; a buffer above the la
 refuted before. Where no unplaced buffer crosses, the sections left and right are separate states: each is solved
 alone, and one refuted on its own refutes the decision that cut it off, whatever the others did.
 
+A state is known by two sums of 61 bits with random factors; that two states agree in both has odds of some 2**-100.
+
 The section to branch on is the one with the fewest choices for each time it has refuted something (after
 dom/wdeg: Boussemart, Hemery, Lecoutre, Sais, "Boosting systematic search by weighting constraints", ECAI 2004).
 Sums over sections and the order by offset follow Moffitt, "MiniMalloc", ASPLOS 2023; branching on a section's
