@@ -58,6 +58,14 @@ def test_kernels_as_c(steps: list[str], tmp_path: Path) -> None:
     assert "(void **args, int64_t begin, int64_t end)" in source.read_text()
 
 
+def test_kernels_as_the_text_of_spirv(tmp_path: Path) -> None:
+    source = tmp_path / "kernels.spvasm"
+    steps = ",".join([*STEPS, "lower"])
+    done = runner.invoke(app, ["opt", str(ADD), "-p", steps, "--target", "vulkan", "--emit-source", str(source)])
+    assert done.exit_code == 0
+    assert "OpEntryPoint" in source.read_text() and "= OpFAdd" in source.read_text()
+
+
 def test_launches_print_parse_and_become_opencl_c(tmp_path: Path) -> None:
     lowered, source = tmp_path / "lowered.mlir", tmp_path / "kernels.cl"
     steps, target = ",".join([*STEPS, "lower"]), ["--target", "opencl"]

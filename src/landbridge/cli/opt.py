@@ -33,7 +33,9 @@ def opt(
     ] = None,
     emit_source: Annotated[
         Path | None,
-        typer.Option(dir_okay=False, metavar="FILE.c", help="After the passes, write the lowered kernels as C11, or OpenCL C."),
+        typer.Option(
+            dir_okay=False, metavar="FILE.c", help="After the passes, write the lowered kernels: C11, OpenCL C, SPIR-V."
+        ),
     ] = None,
     target: args.TargetText = None,
     shape: args.Shapes = None,
@@ -79,6 +81,7 @@ def _source(module: IRModule) -> str:
     from landbridge.codegen.c import print_source
     from landbridge.codegen.registry import codegen_for
     from landbridge.executable.device_image import DeviceImage
+    from landbridge.executable.spirv import disassemble, words_of
     from landbridge.passes.lower import lower_module
     from landbridge.target.grid import grid_limits
 
@@ -88,6 +91,8 @@ def _source(module: IRModule) -> str:
     if grid_limits(target) is None:
         return print_source(lowered)
     image = codegen_for(target.kind)(lowered, target).image
+    if isinstance(image, DeviceImage) and image.format == "spirv":
+        return disassemble(words_of(image.code)) + "\n"
     if not isinstance(image, DeviceImage) or image.format != "opencl-c":
         raise typer.BadParameter(f"kernels of target {target.kind!r} are no text", param_hint="--emit-source")
     return image.code.decode()
