@@ -1,6 +1,6 @@
-"""Memory behind file descriptors: memfds, which map as dma-bufs do, and a stand-in for the kernel's barriers.
+"""Memory behind file descriptors: memfds everywhere, and dma-bufs where the kernel makes them of memfds (udmabuf).
 
-No driver here makes dma-bufs: that their barriers are called is seen in a file whose ioctl is ours.
+That barriers are called, and with which flags, is seen in a file whose ioctl is ours.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 import landbridge as lb
 from landbridge.device.space import DmaBuf, HostPointer
 from landbridge.devices.cpu import CpuDeviceAPI
+from landbridge.devices.mapped_file import MappedFile
 from landbridge.target import Target
 from tests.devices.present import first_instance
 from tests.test_session_frames import HEIGHT, PITCH, SHAPE, SPEC, WIDTH, network, seen_of
@@ -30,10 +31,28 @@ from tests.test_session_frames import HEIGHT, PITCH, SHAPE, SPEC, WIDTH, network
 BYTES = 1 << 14
 
 
-@pytest.fixture
-def file() -> Iterator[int]:
-    fd = os.memfd_create("camera")
+def memfd() -> int:
+    fd = os.memfd_create("camera", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
     os.ftruncate(fd, BYTES)
+    return fd
+
+
+def dma_buf() -> int:
+    """A dma-buf over a memfd: ``UDMABUF_CREATE`` of linux/udmabuf.h."""
+    if not os.access("/dev/udmabuf", os.R_OK | os.W_OK):
+        pytest.skip("the kernel has no /dev/udmabuf that this user may open")
+    memory, driver = memfd(), os.open("/dev/udmabuf", os.O_RDWR)
+    try:
+        fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        return fcntl.ioctl(driver, 0x40187542, bytearray(struct.pack("=IIQQ", memory, 1, 0, BYTES)), True)
+    finally:
+        os.close(memory)
+        os.close(driver)
+
+
+@pytest.fixture(params=[memfd, dma_buf])
+def file(request: pytest.FixtureRequest) -> Iterator[int]:
+    fd = request.param()
     yield fd
     os.close(fd)
 
@@ -67,7 +86,8 @@ def test_it_is_the_memory_of_the_file(offset: int, shape: list[int], gap: int) -
 
 def test_the_descriptor_is_the_callers_and_the_mapping_goes_with_the_tensor(file: int) -> None:
     def mapped() -> int:
-        return Path("/proc/self/maps").read_text().count("/memfd:camera")
+        maps = Path("/proc/self/maps").read_text()
+        return maps.count("/memfd:camera") + maps.count("/dmabuf:")
 
     before = mapped()
     t = lb.from_dma_buf(file, (BYTES,), "uint8", device="cpu")
@@ -83,8 +103,10 @@ def test_the_descriptor_is_the_callers_and_the_mapping_goes_with_the_tensor(file
     os.fstat(file)
 
 
-def test_one_opened_for_reading_is_read_only(file: int) -> None:
-    fd = os.open(f"/proc/self/fd/{file}", os.O_RDONLY)
+def test_one_opened_for_reading_is_read_only() -> None:
+    whole = memfd()
+    fd = os.open(f"/proc/self/fd/{whole}", os.O_RDONLY)
+    os.close(whole)
     try:
         t = lb.from_dma_buf(fd, (4,), "uint8", device="cpu")
         assert t.readonly and not np.asarray(t).flags.writeable
@@ -139,6 +161,17 @@ def test_opencl_imports_the_file_itself(file: int) -> None:
     others(file)[4096 : 4096 + 64] = 9
     t = lb.from_dma_buf(file, (64,), "uint8", device=device, offset=4096)
     assert np.asarray(t.to_device("cpu")).tolist() == [9] * 64
+
+
+def test_the_kernel_says_which_is_a_dma_buf() -> None:
+    for make, barriers in ((memfd, False), (dma_buf, True)):
+        fd = make()
+        mapped = MappedFile(DmaBuf(fd, 0, BYTES), "rw")
+        assert mapped.is_dma_buf is barriers
+        mapped.begin("rw")
+        mapped.end("rw")
+        mapped.let_go()
+        os.close(fd)
 
 
 def test_barriers_of_a_dma_buf_stand_around_host_views(file: int, monkeypatch: pytest.MonkeyPatch) -> None:
