@@ -26,12 +26,12 @@ PUBLISHED_MS = {
 
 _NOTES = """
 The argument is the folder `benchmarks/challenging` of https://github.com/google/minimalloc. *Published* are the times
-of its author's machine (slides of the ASPLOS 2023 paper) to any plan within the capacity of 1048576 bytes; an ILP solver
-and TelaMalloc took more than an hour for each, as told there. *Within capacity* is the same task here, *of which
-processor* the time of both threads together, less where other work held the machine. The rest is
-`plan(buffers, 1048576, 60)`: down to the lower bound, or 60 seconds. *Proved* says that the peak is the largest sum of
-bytes alive at one step, summed anew here. Machine code was made before; that takes about five seconds of processor
-time, once per installation.
+of its author's machine (slides of the ASPLOS 2023 paper) to any plan within the capacity of 1048576 bytes; an ILP
+solver and TelaMalloc took more than an hour for each, as told there. *Within capacity* is the same task here, *of
+which processor* the time of both threads together, less where other work held the machine. The rest is `plan(buffers,
+1048576, 60)`: down to the lower bound, or 60 seconds. *Proved* says that the peak is the largest sum of bytes alive
+at one step, summed anew here. Machine code was made before; that takes about five seconds of processor time, once per
+installation.
 """
 
 
