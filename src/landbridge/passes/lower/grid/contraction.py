@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.ir import SSAValue
 
@@ -43,17 +44,24 @@ def contraction_launch(
 
 
 @dataclass(frozen=True)
+class _Share:
+    """One element that a work-item copies: its loop indices, its iteration of the slice, and its place in memory."""
+
+    at: Mapping[int, Index]
+    k: Index
+    place: Index
+
+
+@dataclass(frozen=True)
 class _Staged:
-    """One operand in local memory: element (k, i) at ``k * pitch + i``."""
+    """One operand in local memory: element (k, i) at ``k * pitch + i``. A work-item copies ``shares`` of it; only the
+    first ``copiers`` do."""
 
     access: Access
-    dims: tuple[int, ...]
-    start: Index
-    extent: int
-    width: int
     memory: SSAValue
     pitch: int
-    along_k: bool
+    shares: tuple[_Share, ...]
+    copiers: int
 
 
 class _Tile:
@@ -100,43 +108,51 @@ class _Tile:
             return sums
 
         sums = code.loop(0, self._depth, t.depth, [init] * (t.row_block * t.column_block), chunk)
-        for i in range(t.row_block):
-            for j in range(t.column_block):
-                self._finish(i, j, sums[i * t.column_block + j])
+        self._finish(sums)
 
     def _stage(self, number: int, dims: tuple[int, ...], start: Index, width: int) -> _Staged:
+        """Divide the copying of an operand: neighbours copy what lies side by side. Everything is a power of two."""
+        code, size, depth = self._code, self._tiles.size, self._tiles.depth
         access = self._main.reads[number]
         assert isinstance(access, Access)
         along_k = finest(self._found.k, access) < finest(dims, access)
         pitch = width + 1 if along_k else width  # neighbours along k then fall on different banks
-        memory = local_memory(self._code, access.element, pitch * self._tiles.depth)
-        return _Staged(access, dims, start, math.prod(self._extents(dims)), width, memory, pitch, along_k)
+        memory = local_memory(code, access.element, pitch * depth)
+        side = depth if along_k else width
+        across, down = code.remainder(self._thread, side), code.quotient(self._thread, side)
+        shares: list[_Share] = []
+        for first in range(0, width * depth, size):
+            if size % side == 0:
+                inner, outer = across, code.add(down, first // side)
+            else:
+                inner, outer = code.add(self._thread, first % side), first // side
+            i, k = (outer, inner) if along_k else (inner, outer)
+            at = shares[0].at if shares and i is across else self._place(dims, code.add(start, i), width)
+            shares.append(_Share(at, k, code.add(code.mul(k, pitch), i)))
+        return _Staged(access, memory, pitch, tuple(shares), min(size, width * depth))
+
+    def _place(self, dims: Sequence[int], flat: Index, width: int) -> Mapping[int, Index]:
+        """The indices of loops ``dims`` at ``flat``; past the edge, those of the last element, which is never used."""
+        extents = self._extents(dims)
+        limit = math.prod(extents)
+        if limit % width:
+            flat = self._code.minimum(flat, limit - 1)
+        return dict(zip(dims, unflatten(self._code, flat, extents), strict=True))
 
     def _fill(self, s: _Staged, k0: Index) -> None:
-        """Copy ``s``'s slice from iteration ``k0`` on; past the edges the last element is repeated, never used."""
-        code, t = self._code, self._tiles
+        """Copy the slice of ``s`` from iteration ``k0`` on."""
+        code, found = self._code, self._found
 
-        def element(e: Index) -> None:
-            if s.along_k:
-                k, i = code.remainder(e, t.depth), code.quotient(e, t.depth)
-            else:
-                i, k = code.remainder(e, s.width), code.quotient(e, s.width)
-            at, turn = code.add(s.start, i), code.add(k0, k)
-            if s.extent % s.width:
-                at = code.minimum(at, s.extent - 1)
-            if self._depth % t.depth:
-                turn = code.minimum(turn, self._depth - 1)
-            self._set(s.dims, at)
-            self._set(self._found.k, turn)
-            code.store(self._read(s.access), s.memory, code.add(code.mul(k, s.pitch), i))
+        def copy() -> None:
+            for share in s.shares:
+                self._emitter.env.update(share.at)
+                self._emitter.env.update(self._place(found.k, code.add(k0, share.k), self._tiles.depth))
+                code.store(self._read(s.access), s.memory, share.place)
 
-        count, size = s.width * t.depth, t.size
-        for first in range(0, count, size):
-            e = code.add(self._thread, first)
-            if first + size <= count:
-                element(e)
-            else:
-                code.when(code.inside(code.value(e), count), lambda: element(e))  # noqa: B023
+        if s.copiers < self._tiles.size:
+            code.when(code.inside(self._thread, s.copiers), copy)
+        else:
+            copy()
 
     def _multiply(
         self, x: _Staged, y: _Staged, k: SSAValue, sums: Sequence[SSAValue], others: Mapping[int, list[SSAValue]]
@@ -169,47 +185,52 @@ class _Tile:
                 found[number] = []
                 for i in range(self._tiles.row_block):
                     for j in range(self._tiles.column_block):
-                        self._at_result(i, j, clamp=True)
+                        self._emitter.env.update(self._place(self._found.m, self._m_of(i), self._tiles.m))
+                        self._emitter.env.update(self._place(self._found.n, self._n_of(j), self._tiles.n))
                         found[number].append(self._read(read))
         return found
 
-    def _at_result(self, i: int, j: int, clamp: bool = False) -> None:
-        """Set the loops to result (i, j) of this work-item's block."""
-        code, t, found = self._code, self._tiles, self._found
-        m = code.add(code.add(self._m, self._row), i * t.rows)
-        n = code.add(code.add(self._n, self._column), j * t.columns)
-        self._set(found.m, code.minimum(m, self._limit(found.m) - 1) if clamp else m)
-        self._set(found.n, code.minimum(n, self._limit(found.n) - 1) if clamp else n)
+    def _m_of(self, i: int) -> Index:
+        """The row of the whole result that row ``i`` of this work-item's block is."""
+        return self._code.add(self._code.add(self._m, self._row), i * self._tiles.rows)
 
-    def _finish(self, i: int, j: int, value: SSAValue) -> None:
-        """The stages after the sum, and the stores, of one result."""
-        code, t, found = self._code, self._tiles, self._found
-        limit_m, limit_n = self._limit(found.m), self._limit(found.n)
+    def _n_of(self, j: int) -> Index:
+        return self._code.add(self._code.add(self._n, self._column), j * self._tiles.columns)
 
-        def last() -> None:
-            self._at_result(i, j)
-            self._emitter.operands.forget()
-            self._emitter.point(ONE, 0, 0, {(0, 0, 0, 0): value})
+    def _finish(self, sums: Sequence[SSAValue]) -> None:
+        """The stages after the sums, and the stores, for what of the block lies inside the result."""
+        t, found, env = self._tiles, self._found, self._emitter.env
+        rows = [self._edge(found.m, self._m_of(i), t.m) for i in range(t.row_block)]
+        columns = [self._edge(found.n, self._n_of(j), t.n) for j in range(t.column_block)]
 
-        m = code.add(code.add(self._m, self._row), i * t.rows)
-        n = code.add(code.add(self._n, self._column), j * t.columns)
-        checks = [(m, limit_m)] if limit_m % t.m else []
-        checks += [(n, limit_n)] if limit_n % t.n else []
-        run = last
-        for index, limit in checks:
-            run = _guarded(code, index, limit, run)
-        run()
+        def results(i: int) -> None:
+            env.update(rows[i][0])
+            for j, (at, inside) in enumerate(columns):
+                env.update(at)
+                self._where(inside, partial(self._point, sums[i * t.column_block + j]))
 
-    def _set(self, dims: Sequence[int], flat: Index) -> None:
-        self._emitter.env.update(zip(dims, unflatten(self._code, flat, self._extents(dims)), strict=True))
+        for i, (_, inside) in enumerate(rows):
+            self._where(inside, partial(results, i))
+
+    def _edge(self, dims: Sequence[int], flat: Index, width: int) -> tuple[Mapping[int, Index], SSAValue | None]:
+        """The indices of ``dims`` at ``flat``, and whether that is inside the result; None where it always is."""
+        code, limit = self._code, self._limit(dims)
+        inside = code.inside(flat, limit) if limit % width else None
+        return dict(zip(dims, unflatten(code, flat, self._extents(dims)), strict=True)), inside
+
+    def _where(self, condition: SSAValue | None, run: Callable[[], None]) -> None:
+        if condition is None:
+            run()
+        else:
+            self._code.when(condition, run)
+
+    def _point(self, value: SSAValue) -> None:
+        self._emitter.operands.forget()
+        self._emitter.point(ONE, 0, 0, {(0, 0, 0, 0): value})
 
     def _read(self, access: Access) -> SSAValue:
         self._emitter.operands.forget()
         return self._emitter.operands.read(access, ONE, 0, 0)
-
-
-def _guarded(code: Code, index: Index, limit: int, run: Callable[[], None]) -> Callable[[], None]:
-    return lambda: code.when(code.inside(index, limit), run)
 
 
 def _no_index(d: int) -> Index:
