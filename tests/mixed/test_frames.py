@@ -9,6 +9,7 @@ import pytest
 
 import landbridge as lb
 from landbridge.errors import FallbackWarning
+from landbridge.memory.imports import imported_ranges
 from landbridge.target import Target
 from tests.devices.present import first_instance
 from tests.test_session_frames import HEIGHT, PITCH, SPEC, WIDTH, camera, network, seen_of
@@ -31,12 +32,14 @@ def test_a_pitched_frame_is_used_where_it_lies(name):
     frames, out = [camera(seed, pages()) for seed in range(3)], floats()
     s.register_buffers("x", frames)
     s.set_output_zero_copy(0, out)
+    imported = imported_ranges(device)
     for frame in (*frames, *frames):
         with lb.ledger() as moves, lb.no_copies():
             s.set_input_zero_copy("x", frame)
             s.run()
         assert moves.total_bytes == 0
         np.testing.assert_array_equal(out, seen_of(frame))
+    assert imported_ranges(device) == imported, "all of them were imported when they were registered"
     s.set_input("x", frames[1])
     s.run()
     np.testing.assert_array_equal(out, seen_of(frames[1]))
