@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from landbridge.planner import Buffer, Plan, check, lower_bound
+from landbridge.planner import Buffer, Plan, check, lower_bound, plan
 from landbridge.planner.conflicts import conflicts
 from landbridge.planner.exact import kernel, tighten
 from landbridge.planner.exact.compiled import compiled_search
@@ -178,3 +178,11 @@ def test_two_threads_give_the_same_plan_each_time() -> None:
     assert bound == 800 == max(o + b.size for o, b in zip(first, buffers, strict=True))
     for _ in range(4):
         assert _tightened(buffers, compiled=True) == (first, bound)
+
+
+def test_a_goal_is_good_enough() -> None:
+    buffers = _cut(seed=3, steps=60, height=1000, cuts=60)
+    greedy = plan(buffers, budget_seconds=0).peak
+    assert greedy > 1000
+    assert plan(buffers, budget_seconds=_PATIENCE, goal=greedy).peak == greedy
+    assert plan(buffers, budget_seconds=_PATIENCE, goal=1100).peak <= 1100
