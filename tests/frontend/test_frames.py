@@ -162,8 +162,9 @@ def test_frames_survive_printing_and_parsing():
     assert (seen.shape, seen.strides, seen.dtype) == ((1, 4, 6, 3), (96, 24, 3, 1), "uint8")
 
 
-def test_a_dense_frame_has_no_strides():
-    spec = lb.InputSpec("uint8", "NHWC", strides=(72, 18, 3, 1))
+@pytest.mark.parametrize("batch", [72, 0, 1 << 40])
+def test_a_dense_frame_has_no_strides(batch):
+    spec = lb.InputSpec("uint8", "NHWC", strides=(batch, 18, 3, 1))
     (seen,) = lb.compile(identity((1, 3, 4, 6)), inputs={"x": spec}).main.inputs
     assert seen.strides == ()
 

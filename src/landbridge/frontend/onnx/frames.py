@@ -24,7 +24,7 @@ from landbridge.ir.graph_ops import int_array
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value, is_float
 from landbridge.ir.types import tensor_type
-from landbridge.shape import row_major, span
+from landbridge.shape import row_major, same_layout, span
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -73,7 +73,7 @@ def frame_of(name: str, spec: InputSpec, shape: tuple[int, ...], dtype: str) -> 
         extents,
         strides,
         tuple(extents[a] for a in order),
-        tuple(strides[a] for a in order),
+        tuple(strides[a] if extents[a] > 1 else 0 for a in order),
         shape,
         dtype,
     )
@@ -83,7 +83,8 @@ def frame_layouts(frames: Mapping[str, Frame]) -> DictionaryAttr:
     """Shape and strides of each frame, as ``@main`` states them; dense frames have no strides."""
     layouts: dict[str, Attribute] = {}
     for name, frame in frames.items():
-        strides = () if frame.frame_strides == row_major(frame.shape) else frame.frame_strides
+        dense = same_layout(frame.shape, frame.frame_strides, row_major(frame.shape))
+        strides = () if dense else frame.frame_strides
         layouts[name] = ArrayAttr([int_array(frame.shape), int_array(strides)])
     return DictionaryAttr(layouts)
 
