@@ -159,6 +159,14 @@ def test_tiles_fit_and_cover(m: int, n: int, batch: int, size: int) -> None:
     assert (tiles.m + 1 + tiles.n + 1) * tiles.depth * 4 <= limits.local_bytes
 
 
+def test_a_block_fits_the_registers() -> None:
+    for registers, most in ((4, 4), (8, 8), (64, 64)):
+        limits = grid_limits(Target(f"opencl -vector-bits=32 -vector-registers={registers}"))
+        assert limits is not None
+        tiles = choose_tiles(4096, 4096, 1, 4, limits)
+        assert tiles is not None and tiles.row_block * tiles.column_block == most
+
+
 @pytest.mark.parametrize(
     ("target", "dtype", "reason"),
     [

@@ -100,17 +100,18 @@ def finest(dims: Sequence[int], access: Access) -> float:
 
 
 def choose_tiles(m: int, n: int, batch: int, element_bytes: int, limits: GridLimits) -> Tiles | None:
-    """Tiles for a result of ``batch`` times ``m x n``; None where the target's workgroups or memory are too small.
+    """Tiles for a result of ``batch`` times ``m x n``; None where the target's limits are too small.
 
     The largest block whose workgroups are many enough, for each result multiplied costs fewer loads the larger the
     block is; and no wider than the result.
     """
+    numbers = limits.vector_registers * limits.vector_bits // 32  # that a work-item keeps in registers
     options = []
     for rows, columns in ((16, 16), (32, 8), (16, 8), (8, 8)):
         for block in ((8, 8), (8, 4), (4, 4), (4, 2), (2, 2), (1, 2), (1, 1)):
             tiles = Tiles(rows, columns, *block, 16)
             fits = tiles.size <= limits.workgroup_size and _local_bytes(tiles, element_bytes) <= limits.local_bytes
-            if fits:
+            if fits and math.prod(block) <= numbers:
                 options.append(tiles)
     return min(options, key=lambda t: _cost(t, m, n, batch, limits.cores), default=None)
 
