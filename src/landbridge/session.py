@@ -166,7 +166,7 @@ class Session:
             self._refuse()
         try:
             slots = self._outputs if name in self._outputs and name not in self._inputs else self._inputs
-            self._program.register(find_slot("input or output", name, slots), values)
+            self._program.buffers.register(find_slot("input or output", name, slots), values)
         finally:
             self._release()
 
@@ -338,16 +338,17 @@ class Session:
             self._refuse()
         try:
             program = self._program
-            keep = program.bind_call_inputs(arrays)
+            call = program.call
+            keep = call.bind_inputs(arrays)
             if out is None:
-                results: list[Any] = program.new_call_outputs()
+                results: list[Any] = call.new_outputs()
             else:
                 results = list(out)
-                keep = (*keep, *program.bind_call_outputs(results))
+                keep = (*keep, *call.bind_outputs(results))
             if self._has_states:
                 program.check_call_states()
             if any_view_open():
-                program.check_views((*program.call_inputs, *program.call_outputs), (*arrays, *results))
+                program.check_views((*call.inputs, *call.outputs), (*arrays, *results))
             if self._listed is not None and ledger.is_active():
                 self._listed[1]()
             else:

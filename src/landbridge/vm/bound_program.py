@@ -19,21 +19,19 @@ from landbridge.executable.executable import Executable, Function
 from landbridge.memory import ledger
 from landbridge.memory.accesses import Access
 from landbridge.memory.allocators.base import Use
-from landbridge.memory.host_array import address_of_known
 from landbridge.memory.storage import host_device
 from landbridge.memory.transfer import copy_tensor
 from landbridge.tensor import Tensor, empty
-from landbridge.vm.argument import as_array, as_tensor, borrow
+from landbridge.vm.argument import as_array, as_tensor
+from landbridge.vm.call_arguments import CallArguments
 from landbridge.vm.code_image import LoadedImage
 from landbridge.vm.executors import Execute, bind_program, executors, load_modules, preparer
 from landbridge.vm.home import Home
 from landbridge.vm.program_memory import ProgramMemory
+from landbridge.vm.registered_buffers import RegisteredBuffers
 from landbridge.vm.slot import Lease, Slot
 from landbridge.vm.staging import Staging
 from landbridge.vm.thread_pool import pool_address, runtime_address, stop_at_exit
-
-_empty, _over_new = np.empty, Tensor._over_new
-
 
 #: Up to here numpy's allocator is the fastest; above, the C library maps fresh pages where a device's pool keeps them.
 _SMALL_BYTES = 1 << 16
@@ -59,12 +57,11 @@ class BoundProgram:
         self._images = images
         self.lock = lock
         self._leases: list[Lease] = []
-        #: What was registered for each slot, by identity: the value, its address, what keeps that alive.
-        self._registered: dict[Slot, tuple[dict[int, tuple[Any, int, object]], list[Lease | None]]] = {}
+        self.buffers = RegisteredBuffers()
         stop_at_exit(self)
         self._bound = program
         self._device = str(memory.home(0).device)
-        self.words, self.call_words = program.instantiate(), program.instantiate()
+        self.words, call_words = program.instantiate(), program.instantiate()
         places = iter(program.places)
         name = session_name(function)
         self.inputs = tuple(Slot(spec, "input", next(places), name) for spec in function.inputs)
@@ -80,10 +77,11 @@ class BoundProgram:
                 slot.home, slot.array_type = memory.home(0), None
         #: Where arguments on a device take the way over the host; None where they never do.
         self.staging = Staging() if memory.home(0) is not homes[0] else None
+        self.call = CallArguments(call_words, self.inputs, self.outputs, memory, self.buffers, self.staging)
         registers = (*slots, *self.parameters)
         self._runners = [
             executors(program, self.words, runtime, pool, lambda register: registers[register].owner),
-            executors(program, self.call_words, runtime, pool, lambda register: registers[register].call_owner),
+            executors(program, call_words, runtime, pool, lambda register: registers[register].call_owner),
         ]
         self.execute, self.execute_call = (plain for plain, _ in self._runners)
         #: The same with what they move told to the ledger; None when that is nothing.
@@ -101,14 +99,12 @@ class BoundProgram:
         for slot in self.parameters:
             first = self.memory.parameter(slot.spec)
             slot.bind(self.words, first.data_address, first)
-            self._point_call_at(slot)
+            self.call.point_at(slot)
         self._prepare = preparer(program, self.words, runtime, pool, lambda register: registers[register].owner)
         if program.preparation:
             with lock:
                 self._prepare()
         self.states: tuple[tuple[Slot, Slot], ...] = ()
-        #: The slots that a call's arguments are for: all but recurrent states.
-        self.call_inputs, self.call_outputs = self.inputs, self.outputs
 
     def bind_own(self, slot: Slot) -> Tensor:
         """Bind ``slot`` to memory of the program's own, zeroed when new."""
@@ -119,21 +115,6 @@ class BoundProgram:
             slot.bind(self.words, slot.place(slot.own), slot.own)
         return slot.own
 
-    def register(self, slot: Slot, values: Sequence[Any]) -> None:
-        """Borrow ``values`` for as long as the program lives, or until others are registered for ``slot``."""
-        borrowed = {id(value): (value, *borrow(slot, value)) for value in values}
-        leases = [slot.lend(owner) for _, _, owner in borrowed.values()]
-        self._registered[slot] = borrowed, leases
-
-    def _borrow(self, slot: Slot, value: Any) -> tuple[int, object]:
-        known = self._registered.get(slot)
-        if known is not None and (found := known[0].get(id(value))) is not None:
-            registered, address, owner = found
-            same = registered.shape == slot.shape and registered.dtype == slot.dtype  # an array's can be set anew
-            if same and (slot.strides is None or slot.fits_layout(registered)):
-                return address, owner
-        return borrow(slot, value)
-
     def borrow(self, slot: Slot, value: Any) -> tuple[int, object]:
         """As ``argument.borrow``, for runs; by way of memory of the program's own where that is allowed."""
         if self.staging is not None:
@@ -143,15 +124,7 @@ class BoundProgram:
                 self.staging.bind(slot, value, memory, slot.lend(value))
                 return memory.data_address, memory
             self.staging.unbind(slot)
-        return self._borrow(slot, value)
-
-    def _borrow_for_call(self, slot: Slot, value: Any) -> tuple[int, object]:
-        if self.staging is not None and Staging.needs(value):
-            as_tensor(slot, value)
-            memory = self.memory.own(slot.spec)
-            self.staging.bind_call(slot, value, memory)
-            return memory.data_address, memory
-        return self._borrow(slot, value)
+        return self.buffers.borrow(slot, value)
 
     def copy_in(self, slot: Slot, value: Any, cause: str) -> None:
         """Copy ``value``, which ``as_array`` or ``as_tensor`` takes, to memory of the program's own and bind that."""
@@ -198,7 +171,7 @@ class BoundProgram:
             as_tensor(slot, value)  # raises before anything is copied
         for slot, value in values:
             self.copy_in(slot, value, "set_params")
-            self._point_call_at(slot)
+            self.call.point_at(slot)
         self._prepare()
 
     def copy_out(self, slot: Slot, result: Tensor, out: Any) -> None:
@@ -239,69 +212,10 @@ class BoundProgram:
         for slot in absent:
             self.bind_own(slot)
 
-    def bind_call_inputs(self, arrays: Sequence[Any]) -> Sequence[object]:
-        """Bind ``arrays`` for a call; what has to be kept alive during it besides them."""
-        if len(arrays) != len(self.call_inputs):
-            raise _wrong_number("input", len(arrays), self.call_inputs)
-        words = self.call_words
-        keep: tuple[object, ...] = ()
-        for slot, value in zip(self.call_inputs, arrays):  # noqa: B905 - lengths are checked, strict costs time
-            if (
-                type(value) is slot.array_type
-                and value.dtype == slot.dtype
-                and value.shape == slot.shape
-                and value.flags.carray
-            ):
-                address = address_of_known(value)
-            else:
-                address, owner = self._borrow_for_call(slot, value)
-                slot.call_owner = owner
-                keep = (*keep, owner, slot.lend(owner))
-            slot.call_address = address
-            for word, offset in slot.places:
-                words[word] = address + offset
-        return keep
-
-    def new_call_outputs(self) -> list[Tensor]:
-        """New Tensors bound as a call's outputs."""
-        words = self.call_words
-        results = []
-        for slot in self.call_outputs:
-            if slot.is_small:
-                array = _empty(slot.shape, slot.dtype)
-                address = address_of_known(array)
-                tensor = _over_new(array, slot.spec.dtype, address)
-            else:
-                slot.call_owner = tensor = self.memory.tensor(slot.shape, slot.spec.dtype)
-                address = slot.place(tensor)
-            for word, offset in slot.places:
-                words[word] = address + offset
-            results.append(tensor)
-        return results
-
-    def bind_call_outputs(self, out: Sequence[Any]) -> Sequence[object]:
-        """Bind ``out`` as a call's outputs; their owners. Raises InputError where they overlap other arguments."""
-        if len(out) != len(self.call_outputs):
-            raise _wrong_number("output", len(out), self.call_outputs)
-        borrowed = [self._borrow_for_call(slot, value) for slot, value in zip(self.call_outputs, out)]  # noqa: B905
-        for slot, (address, owner) in zip(self.call_outputs, borrowed):  # noqa: B905
-            slot.call_address, slot.call_owner = address, owner
-            for word, offset in slot.places:
-                self.call_words[word] = address + offset
-        for slot in self.call_outputs:
-            start = slot.call_address
-            end = start + slot.nbytes
-            for other in (*self.inputs, *self.outputs):
-                if start < other.call_address + other.nbytes and other.call_address < end and other is not slot:
-                    slot.check_no_overlap(start, other, other.call_address)
-        owners = [owner for _, owner in borrowed]
-        return [owners, [slot.lend(owner) for slot, owner in zip(self.call_outputs, owners)]]  # noqa: B905
-
     def check_call_states(self) -> None:
         """Raise InputError when a call's input lies in the memory that a recurrent state is about to write."""
         for source, _ in self.states:
-            for other in self.call_inputs:
-                source.check_no_overlap(source.address, other, other.call_address)
+            self.call.check_state(source)
 
     def bind_state(self, source: Slot, target: Slot) -> None:
         """Make output ``source`` of each execution the input ``target`` of the next.
@@ -320,9 +234,8 @@ class BoundProgram:
         self.bind_own(source)
         source.partner, target.partner = target, source
         self.states = (*self.states, (source, target))
-        self._point_call_at(source, target)
-        self.call_inputs = tuple(slot for slot in self.inputs if slot.partner is None)
-        self.call_outputs = tuple(slot for slot in self.outputs if slot.partner is None)
+        self.call.point_at(source, target)
+        self.call.leave_out(source, target)
 
     def swap_states(self) -> None:
         """After an execution: what it wrote is what the next reads."""
@@ -330,13 +243,7 @@ class BoundProgram:
             source.own, target.own = target.own, source.own
             self.bind_own(source)
             self.bind_own(target)
-            self._point_call_at(source, target)
-
-    def _point_call_at(self, *slots: Slot) -> None:
-        for slot in slots:
-            slot.call_address, slot.call_owner = slot.address, slot.owner
-            for word, offset in slot.places:
-                self.call_words[word] = slot.address + offset
+            self.call.point_at(source, target)
 
     def check_views(self, slots: Sequence[Slot], owners: Iterable[object]) -> None:
         """Raise HostAccessError when an open host view conflicts with an execution on ``owners``, one a slot."""
@@ -382,8 +289,3 @@ def _fill_zeros(tensor: Tensor) -> None:
         copy_tensor(tensor, Tensor.from_numpy_view(zeros), cause="zeros")
     else:
         np.asarray(tensor).fill(0)
-
-
-def _wrong_number(what: str, given: int, slots: Sequence[Slot]) -> InputError:
-    names = ", ".join(slot.spec.name for slot in slots) or "none"
-    return InputError(f"{given} {what}s given, the program takes {len(slots)}: {names}")

@@ -1,0 +1,130 @@
+"""The arguments of calls: bound for one call each, while what runs are given stays bound."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from landbridge.errors import InputError
+from landbridge.memory.host_array import address_of_known
+from landbridge.tensor import Tensor
+from landbridge.vm.argument import as_tensor
+from landbridge.vm.program_memory import ProgramMemory
+from landbridge.vm.registered_buffers import RegisteredBuffers
+from landbridge.vm.slot import Slot
+from landbridge.vm.staging import Staging
+
+_empty, _over_new = np.empty, Tensor._over_new
+
+
+class CallArguments:
+    """Binds what a call is given on ``words``, a set of a program's words that is for calls alone.
+
+    New outputs are in ``memory``; ``staging`` is the way of arguments over the host, where they take it.
+    """
+
+    def __init__(
+        self,
+        words: array[int],
+        inputs: tuple[Slot, ...],
+        outputs: tuple[Slot, ...],
+        memory: ProgramMemory,
+        buffers: RegisteredBuffers,
+        staging: Staging | None,
+    ) -> None:
+        self.words = words
+        self._slots = (*inputs, *outputs)
+        #: The slots that arguments are for: all but recurrent states.
+        self.inputs, self.outputs = inputs, outputs
+        self._memory, self._buffers, self._staging = memory, buffers, staging
+
+    def bind_inputs(self, arrays: Sequence[Any]) -> Sequence[object]:
+        """Bind ``arrays``; what has to be kept alive during the call besides them."""
+        if len(arrays) != len(self.inputs):
+            raise _wrong_number("input", len(arrays), self.inputs)
+        words = self.words
+        keep: tuple[object, ...] = ()
+        for slot, value in zip(self.inputs, arrays):  # noqa: B905 - lengths are checked, strict costs time
+            if (
+                type(value) is slot.array_type
+                and value.dtype == slot.dtype
+                and value.shape == slot.shape
+                and value.flags.carray
+            ):
+                address = address_of_known(value)
+            else:
+                address, owner = self._borrow(slot, value)
+                slot.call_owner = owner
+                keep = (*keep, owner, slot.lend(owner))
+            slot.call_address = address
+            for word, offset in slot.places:
+                words[word] = address + offset
+        return keep
+
+    def new_outputs(self) -> list[Tensor]:
+        """New Tensors, bound as the outputs."""
+        words = self.words
+        results = []
+        for slot in self.outputs:
+            if slot.is_small:
+                array = _empty(slot.shape, slot.dtype)
+                address = address_of_known(array)
+                tensor = _over_new(array, slot.spec.dtype, address)
+            else:
+                slot.call_owner = tensor = self._memory.tensor(slot.shape, slot.spec.dtype)
+                address = slot.place(tensor)
+            for word, offset in slot.places:
+                words[word] = address + offset
+            results.append(tensor)
+        return results
+
+    def bind_outputs(self, out: Sequence[Any]) -> Sequence[object]:
+        """Bind ``out`` as the outputs; their owners. Raises InputError where they overlap other arguments."""
+        if len(out) != len(self.outputs):
+            raise _wrong_number("output", len(out), self.outputs)
+        borrowed = [self._borrow(slot, value) for slot, value in zip(self.outputs, out)]  # noqa: B905
+        for slot, (address, owner) in zip(self.outputs, borrowed):  # noqa: B905
+            slot.call_address, slot.call_owner = address, owner
+            for word, offset in slot.places:
+                self.words[word] = address + offset
+        for slot in self.outputs:
+            start = slot.call_address
+            end = start + slot.nbytes
+            for other in self._slots:
+                if start < other.call_address + other.nbytes and other.call_address < end and other is not slot:
+                    slot.check_no_overlap(start, other, other.call_address)
+        owners = [owner for _, owner in borrowed]
+        return [owners, [slot.lend(owner) for slot, owner in zip(self.outputs, owners)]]  # noqa: B905
+
+    def _borrow(self, slot: Slot, value: Any) -> tuple[int, object]:
+        if self._staging is not None and Staging.needs(value):
+            as_tensor(slot, value)
+            memory = self._memory.own(slot.spec)
+            self._staging.bind_call(slot, value, memory)
+            return memory.data_address, memory
+        return self._buffers.borrow(slot, value)
+
+    def leave_out(self, *states: Slot) -> None:
+        """Take no more arguments for these halves of recurrent states."""
+        self.inputs = tuple(slot for slot in self.inputs if slot not in states)
+        self.outputs = tuple(slot for slot in self.outputs if slot not in states)
+
+    def check_state(self, source: Slot) -> None:
+        """Raise InputError when an input lies in the memory that the state of output ``source`` is about to write."""
+        for other in self.inputs:
+            source.check_no_overlap(source.address, other, other.call_address)
+
+    def point_at(self, *slots: Slot) -> None:
+        """Let calls use what runs have bound to ``slots``."""
+        for slot in slots:
+            slot.call_address, slot.call_owner = slot.address, slot.owner
+            for word, offset in slot.places:
+                self.words[word] = slot.address + offset
+
+
+def _wrong_number(what: str, given: int, slots: Sequence[Slot]) -> InputError:
+    names = ", ".join(slot.spec.name for slot in slots) or "none"
+    return InputError(f"{given} {what}s given, the program takes {len(slots)}: {names}")

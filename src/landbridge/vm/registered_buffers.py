@@ -1,0 +1,32 @@
+"""Registered buffers: arrays and Tensors that a program takes again and again, looked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from landbridge.vm.argument import borrow
+from landbridge.vm.slot import Lease, Slot
+
+
+class RegisteredBuffers:
+    """What was registered for each slot, by identity: the value, its address, and what keeps that alive."""
+
+    def __init__(self) -> None:
+        self._known: dict[Slot, tuple[dict[int, tuple[Any, int, object]], list[Lease | None]]] = {}
+
+    def register(self, slot: Slot, values: Sequence[Any]) -> None:
+        """Borrow ``values`` for as long as the program lives, or until others are registered for ``slot``."""
+        borrowed = {id(value): (value, *borrow(slot, value)) for value in values}
+        leases = [slot.lend(owner) for _, _, owner in borrowed.values()]
+        self._known[slot] = borrowed, leases
+
+    def borrow(self, slot: Slot, value: Any) -> tuple[int, object]:
+        """As ``argument.borrow``, which is asked only for what was not registered."""
+        known = self._known.get(slot)
+        if known is not None and (found := known[0].get(id(value))) is not None:
+            registered, address, owner = found
+            same = registered.shape == slot.shape and registered.dtype == slot.dtype  # an array's can be set anew
+            if same and (slot.strides is None or slot.fits_layout(registered)):
+                return address, owner
+        return borrow(slot, value)
