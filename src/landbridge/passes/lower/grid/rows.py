@@ -135,23 +135,25 @@ class _Row:
     def emit(self) -> None:
         code, points = self._code, self._row.points
 
-        def point(p: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
-            self._set(p)
-            if self._row.shared:
-                self._shared()
-            else:
-                self._emitter.tile(ONE)
+        def turn(p: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+            self._point(p)
             return []
 
         if self._row.shared and points == 1:
-            self._set(0)
-            self._shared()
+            self._point(0)
         elif self._row.shared:
-            code.loop(0, points, 1, [], point)
+            code.loop(0, points, 1, [], turn)
         elif points <= self._size:
-            code.when(code.inside(self._thread, points), lambda: _ignore(point(self._thread, [])))
+            code.when(code.inside(self._thread, points), lambda: self._point(self._thread))
         else:
-            code.loop(self._thread, points, self._size, [], point)
+            code.loop(self._thread, points, self._size, [], turn)
+
+    def _point(self, p: Index) -> None:
+        self._set(p)
+        if self._row.shared:
+            self._shared()
+        else:
+            self._emitter.tile(ONE)
 
     def _set(self, p: Index) -> None:
         self._emitter.env.update(zip(self._sched.outer, unflatten(self._code, p, self._extents), strict=True))
@@ -215,7 +217,3 @@ class _Row:
         op = next(iter(main.body.args[len(main.reads)].uses)).operation
         new = type(op).create(operands=[a, b], result_types=[a.type], properties=dict(op.properties))
         return self._code.add_op(new)
-
-
-def _ignore(_: object) -> None:
-    """For a callback whose value nobody reads."""
