@@ -1,4 +1,4 @@
-"""Memory behind file descriptors: memfds everywhere, and dma-bufs where the kernel makes them of memfds (udmabuf).
+"""Memory behind file descriptors: memfds everywhere, and dma-bufs where the kernel makes some (udmabuf, a heap).
 
 That barriers are called, and with which flags, is seen in a file whose ioctl is ours.
 """
@@ -11,7 +11,7 @@ import gc
 import mmap
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,20 @@ def dma_buf() -> int:
         os.close(driver)
 
 
-@pytest.fixture(params=[memfd, dma_buf])
+def heap_buf() -> int:
+    """A dma-buf of the system heap: ``DMA_HEAP_IOCTL_ALLOC`` of linux/dma-heap.h."""
+    if not os.access("/dev/dma_heap/system", os.R_OK | os.W_OK):
+        pytest.skip("the kernel has no /dev/dma_heap/system that this user may open")
+    heap = os.open("/dev/dma_heap/system", os.O_RDWR)
+    request = bytearray(struct.pack("=QIIQ", BYTES, 0, os.O_RDWR | os.O_CLOEXEC, 0))
+    try:
+        fcntl.ioctl(heap, 0xC0184800, request, True)
+    finally:
+        os.close(heap)
+    return int(struct.unpack("=QIIQ", request)[1])
+
+
+@pytest.fixture(params=[memfd, dma_buf, heap_buf])
 def file(request: pytest.FixtureRequest) -> Iterator[int]:
     fd = request.param()
     yield fd
@@ -163,15 +176,15 @@ def test_opencl_imports_the_file_itself(file: int) -> None:
     assert np.asarray(t.to_device("cpu")).tolist() == [9] * 64
 
 
-def test_the_kernel_says_which_is_a_dma_buf() -> None:
-    for make, barriers in ((memfd, False), (dma_buf, True)):
-        fd = make()
-        mapped = MappedFile(DmaBuf(fd, 0, BYTES), "rw")
-        assert mapped.is_dma_buf is barriers
-        mapped.begin("rw")
-        mapped.end("rw")
-        mapped.let_go()
-        os.close(fd)
+@pytest.mark.parametrize(("make", "barriers"), [(memfd, False), (dma_buf, True), (heap_buf, True)])
+def test_the_kernel_says_which_is_a_dma_buf(make: Callable[[], int], barriers: bool) -> None:
+    fd = make()
+    mapped = MappedFile(DmaBuf(fd, 0, BYTES), "rw")
+    assert mapped.is_dma_buf is barriers
+    mapped.begin("rw")
+    mapped.end("rw")
+    mapped.let_go()
+    os.close(fd)
 
 
 def test_barriers_of_a_dma_buf_stand_around_host_views(file: int, monkeypatch: pytest.MonkeyPatch) -> None:
