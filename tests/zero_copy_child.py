@@ -29,8 +29,10 @@ def main(file: str) -> None:
     seen = {}
     lb.Session(lb.load(file))  # what is imported now copies bytes of its own, those of modules
     made: list[lb.Session] = []
-    seen["load"] = counted(lambda: made.append(lb.Session(lb.load(file), num_threads=2)))
-    (session,) = made
+    # the least of three: the interpreter's own tables grow now and then, which is a large copy
+    loads = [counted(lambda: made.append(lb.Session(lb.load(file), num_threads=2))) for _ in range(3)]
+    seen["load"] = min(loads, key=lambda load: load["bytes"])
+    session = made[-1]
     (spec,) = session.inputs
     x = np.random.default_rng(0).standard_normal(spec.shape, np.float32)
     y = np.empty(session.outputs[0].shape, np.float32)
