@@ -11,6 +11,7 @@ from xdsl.dialects import func, gpu, memref
 from xdsl.dialects.builtin import MemRefType, StringAttr
 
 from landbridge.codegen.grid import grid_function
+from landbridge.errors import CodegenError
 from landbridge.ir.module import IRModule
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.types import nbytes_of, tensor_type
@@ -119,6 +120,11 @@ def test_a_large_grid_is_spread_over_two_dimensions() -> None:
     (kernel,) = grid_function(lowered(function, "vulkan -max-workgroups=1000"), "k").kernels
     width, height, _ = kernel.grid
     assert max(width, height) <= 1000 and width * height * kernel.block[0] >= 65536 * 256
+
+
+def test_a_grid_that_two_dimensions_do_not_take_is_refused() -> None:
+    with pytest.raises(CodegenError, match=r"131072 workgroups.*at most 300 x 300"):
+        lowered(prim(relu, [(65536, 256)], (65536, 256)), "vulkan -max-workgroups=300")
 
 
 def test_a_contraction_is_staged_in_local_memory_with_barriers() -> None:

@@ -37,9 +37,13 @@ class Launcher:
     def launch(self, groups: int, threads: int, body: Callable[[Code, Item], None]) -> None:
         """``groups`` workgroups of ``threads`` work-items that run ``body``.
 
-        Where more workgroups are asked for than one dimension of a launch takes, they are spread over two.
+        Where more workgroups are asked for than one dimension of a launch takes, they are spread over two. Raises
+        CodegenError where two do not take them.
         """
-        height = -(-groups // self.limits.workgroups)
+        most = self.limits.workgroups
+        height = -(-groups // most)
+        if height > most:
+            raise CodegenError(f"{groups} workgroups; a launch of the target has at most {most} x {most}")
         width = -(-groups // height)
         block, code = _body()
         group: Index = code.emit(gpu.BlockIdOp, [], INDEX, dimension=_X)
