@@ -17,8 +17,8 @@ from landbridge.planner.greedy import peak
 
 #: Seconds from which loading (or making) machine code is worth its time; below, the kernel is interpreted.
 COMPILED_FROM = 2.0
-#: Restarts at the bound before anything above it is looked at, and the share of the time they may take.
-_RESTARTS, _AT_BOUND = 48, 0.4
+#: Share of the time for the bound, before anything above it is looked at.
+_AT_BOUND = 0.4
 #: Restarts at one target after which weights are learned anew from random ones, with node limits in Luby's rhythm:
 #: most plans are found within a few of a lucky beginning, or not at all.
 _CHAIN = 24
@@ -46,11 +46,11 @@ def tighten(
 ) -> tuple[list[int], int]:
     """Offsets with a peak no higher than that of ``offsets``, and a lower bound no lower than ``bound`` bytes.
 
-    First come `_RESTARTS` restarts at the bound, or `_AT_BOUND` of the time if that is less; then sweeps over the
-    targets above it, and the bound once more, each with four times the effort of the last. A peak that equals the
-    bound returned is optimal. A peak of ``goal`` bytes is good enough, even above the bound. Equal input takes equal
-    steps; how many of them fit before ``deadline`` (``time.perf_counter`` seconds) depends on the machine.
-    ``compiled`` None means: where `COMPILED_FROM` seconds are left, and numba is installed.
+    At most `_AT_BOUND` of the time goes into plans at the bound; then come sweeps over the targets above it, and the
+    bound once more, each with four times the effort of the last. A peak that equals the bound returned is optimal.
+    A peak of ``goal`` bytes is good enough, even above the bound. Equal input takes equal steps; how many of them
+    fit before ``deadline`` (``time.perf_counter`` seconds) depends on the machine. ``compiled`` None means: where
+    `COMPILED_FROM` seconds are left, and numba is installed.
     """
     now = time.perf_counter()
     if peak(buffers, offsets) <= max(bound, goal) or now >= deadline or not suits(conflicts):
@@ -63,10 +63,10 @@ def tighten(
     if search is not None:  # making or loading machine code is no part of the budget
         deadline += time.perf_counter() - now
         now = time.perf_counter()
-    half_time = now + (deadline - now) * _AT_BOUND
+    share = now + (deadline - now) * _AT_BOUND
     restart = 0
-    while restart < _RESTARTS and hunt.open(half_time):
-        hunt.decide(racers, hunt.least(), restart, half_time)
+    while hunt.open(share):
+        hunt.decide(racers, hunt.least(), restart, share)
         restart += 1
     effort = 2
     while hunt.open(deadline):
