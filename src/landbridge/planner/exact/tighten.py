@@ -19,8 +19,8 @@ from landbridge.planner.greedy import peak
 COMPILED_FROM = 2.0
 #: Share of the time for the bound, before anything above it is looked at.
 _AT_BOUND = 0.4
-#: Restarts at one target after which weights are learned anew from random ones, with node limits in Luby's rhythm:
-#: most plans are found within a few of a lucky beginning, or not at all.
+#: Restarts in which weights are learned; then, and at every new target, they are learned anew from random ones, with
+#: node limits in Luby's rhythm: most plans are found within a few restarts of a lucky beginning, or not at all.
 _CHAIN = 24
 #: Nodes of the shortest search, times the buffers: a plan takes one node a buffer or little more once the weights
 #: say which sections are hard, and it is restarts that teach them.
@@ -47,7 +47,7 @@ def tighten(
     """Offsets with a peak no higher than that of ``offsets``, and a lower bound no lower than ``bound`` bytes.
 
     At most `_AT_BOUND` of the time goes into plans at the bound; then come sweeps over the targets above it, and the
-    bound once more, each with four times the effort of the last. A peak that equals the bound returned is optimal.
+    bound once more, each with twice the effort of the last. A peak that equals the bound returned is optimal.
     A peak of ``goal`` bytes is good enough, even above the bound. Equal input takes equal steps; how many of them
     fit before ``deadline`` (``time.perf_counter`` seconds) depends on the machine. ``compiled`` None means: where
     `COMPILED_FROM` seconds are left, and numba is installed.
@@ -68,10 +68,10 @@ def tighten(
     while hunt.open(share):
         hunt.decide(racers, hunt.least(), restart, share)
         restart += 1
-    effort = 2
+    effort = _CHAIN
     while hunt.open(deadline):
         hunt.sweep(racers, capacity, effort, deadline)
-        effort *= 4
+        effort *= 2
     return hunt.offsets, hunt.bound
 
 
@@ -94,6 +94,7 @@ class _Hunt:
         self.bound = bound
         self._goal = goal
         self._threads = 1
+        self._chains = 0
         self._nodes = _NODES * len(self._problem.members)
 
     def racers(self, search: Search | None) -> list[Racer]:
@@ -128,11 +129,12 @@ class _Hunt:
             latest.append((target - b.size if b.offset is None else b.offset) // problem.unit)
         for racer in racers:
             racer.aim(-(-target // problem.unit), latest)
-        chain, turn = divmod(restart, _CHAIN)
-        if chain and not turn:
-            for number, racer in enumerate(racers):
-                racer.relearn(chain * len(racers) + number)
-        decided = race(racers, self._threads, luby(1 + chain) * self._nodes, deadline)
+        if restart % _CHAIN == 0:
+            if self._chains:
+                for number, racer in enumerate(racers):
+                    racer.relearn(self._chains * len(racers) + number)
+            self._chains += 1
+        decided = race(racers, self._threads, luby(1 + restart // _CHAIN) * self._nodes, deadline)
         if decided is None:
             return False
         winner, answer = decided
