@@ -11,8 +11,8 @@ from landbridge.device.device import Device
 from tests.devices.present import first_instance
 from tests.mixed.test_mixed import page_aligned
 from tests.random_weights import with_random_weights
-from tests.real_input import line_of_text, picture_for_detector
-from tests.test_models import TOLERANCE, reference
+from tests.real_input import line_of_text, picture_for_detector, speech
+from tests.test_models import SILERO, TOLERANCE, reference
 
 
 @pytest.fixture(scope="module", params=["opencl", "vulkan"])
@@ -48,3 +48,22 @@ def test_classifiers_on_opencl_and_the_cpu():
     check(wheel_model(PP_OCR, CLASSIFY), line_of_text(48, 192), "x", device, "*[02468]")
     x = picture_for_detector(224, 224)
     check(with_random_weights("squeezenet", {"data_0": x}), x, "data_0", device, "*1*")
+
+
+@pytest.mark.filterwarnings("ignore::landbridge.errors.FallbackWarning")
+def test_a_speech_detector_takes_its_branches_on_the_cpu(device):
+    file = wheel_model(SILERO, "silero_vad_op18_ifless.onnx")
+    feeds = {
+        "input": speech(64 + 2 * 512)[None, 512 : 512 + 576].copy(),
+        "state": np.zeros((2, 1, 128), np.float32),
+        "sr": np.array(16000, np.int64),
+    }
+    exe = lb.compile(file, lb.Target.from_device(device), shapes={name: array.shape for name, array in feeds.items()})
+    session = lb.Session(exe, device=device)
+    for name, array in feeds.items():
+        session.set_input(name, array)
+    with lb.no_copies():
+        session.run()
+    for number, wanted in enumerate(reference(file.read_bytes()).run(None, feeds)):
+        with session.get_output(number).host_view("r") as found:
+            assert np.abs(wanted - found).max() <= TOLERANCE * np.abs(wanted).max()

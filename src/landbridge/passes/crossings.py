@@ -25,9 +25,11 @@ from landbridge.target.grid import grid_limits
 @register_pass("crossings")
 def crossings(module: IRModule) -> None:
     """Make a crossing a view where both sides use the same memory, and put inputs and outputs there."""
+    _drop_detours(module)
     host = _host_for_both(module)
     if host is not None:
         swap_first(module, host)
+        _drop_detours(module)
     for op in module.main.walk():
         if isinstance(op, ToVDeviceOp) and host_of(module, op) is not None:
             op.attributes["view"] = UnitAttr()
@@ -107,7 +109,6 @@ def swap_first(module: IRModule, host: int) -> None:
                 last.operands[i] = crossing.result
         types = [a.type for a in block.args]
         main.properties["function_type"] = FunctionType.from_lists(types, [v.type for v in last.operands])
-    _drop_returns(module)
 
 
 def _values(main: func.FuncOp) -> Iterator[SSAValue]:
@@ -130,8 +131,8 @@ def _crossing(value: SSAValue, ty: Attribute) -> ToVDeviceOp:
     return op
 
 
-def _drop_returns(module: IRModule) -> None:
-    """A crossing there and back again is none."""
+def _drop_detours(module: IRModule) -> None:
+    """Erase crossings that lead nowhere, or there and back again."""
     for op in list(module.main.walk()):
         if not isinstance(op, ToVDeviceOp):
             continue

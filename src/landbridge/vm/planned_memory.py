@@ -10,7 +10,7 @@ from landbridge.executable.executable import Executable, Function, TensorSpec
 from landbridge.memory.storage import host_device
 from landbridge.physical_shape import nd_bytes
 from landbridge.vm.home import Home
-from landbridge.vm.program_memory import ProgramMemory, own_bytes
+from landbridge.vm.program_memory import ProgramMemory
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,11 @@ def planned_memory(
         add(homes[vdevice], kernel_bytes=nbytes)
     for vdevice, nbytes in memory.constant_bytes.items():
         add(homes[vdevice], constant_bytes=nbytes)
-    add(homes[0], output_bytes=sum(map(own_bytes, executable.main.outputs)), input_bytes=sum(map(own_bytes, by_value)))
+    add(
+        homes[0],
+        output_bytes=sum(map(memory.own_bytes, executable.main.outputs)),
+        input_bytes=sum(map(memory.own_bytes, by_value)),
+    )
     if executable.scratch_bytes:
         add(Home(host_device(), host_device().memory_kind()), scratch_bytes=executable.scratch_bytes * threads)
     return tuple(found.values())

@@ -24,11 +24,6 @@ from landbridge.vm.home import Home
 from landbridge.vm.slot import Lease
 
 
-def own_bytes(spec: TensorSpec) -> int:
-    """Bytes of the program's own memory for ``spec``: whole units of what storages are aligned to."""
-    return round_up(max(spec.nbytes, 1), STORAGE_ALIGNMENT)
-
-
 class ProgramMemory:
     """Allocates what a program's instructions ask for and keeps it; the constants are used where they are.
 
@@ -144,10 +139,27 @@ class ProgramMemory:
             allocator=home.allocator,
         )
 
+    def own_bytes(self, spec: TensorSpec) -> int:
+        """Bytes of the program's own memory for an input or output: whole units that every device can use."""
+        return round_up(max(spec.nbytes, 1), self._unit)
+
+    @property
+    def _unit(self) -> int:
+        """What memory of the host must be a multiple of for each device of the program to import it."""
+        here = self.homes[0]
+        importing = [home.kind.import_alignment for home in self.homes if here.is_host and home.device != here.device]
+        return max(STORAGE_ALIGNMENT, *importing, 1)
+
     def own(self, spec: TensorSpec) -> Tensor:
         """The program's own memory for an input or output, ``own_bytes`` of it."""
         home = self.homes[0]
-        storage = allocate(home.device, own_bytes(spec), scope=home.kind.scope, allocator=home.allocator)
+        storage = allocate(
+            home.device,
+            self.own_bytes(spec),
+            scope=home.kind.scope,
+            alignment=1 if self._unit == STORAGE_ALIGNMENT else self._unit,
+            allocator=home.allocator,
+        )
         return Tensor(storage, spec.dtype, spec.shape, spec.strides or None)
 
     def _rows(self, instruction: AllocStorage) -> RowBlock:
