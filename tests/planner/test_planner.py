@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import permutations
 from pathlib import Path
 
@@ -158,11 +157,9 @@ def test_the_checker_rejects_capacity_bound_and_pin() -> None:
         check(buffers, Plan({"a": 4}, 8, 4, False, 0.0))
 
 
-def test_five_hundred_buffers_within_the_budget() -> None:
+def test_five_hundred_buffers_without_any_search() -> None:
     buffers = [Buffer(i, 1 + i * 7919 % 4096, 64, i * 37 % 500, i * 37 % 500 + 1 + i % 23) for i in range(500)]
-    began = time.perf_counter()
     result = plan(buffers, budget_seconds=0)
-    assert time.perf_counter() - began < 2  # some 0.1 s on a quiet machine
     assert result.peak <= 1.3 * result.lower_bound
 
 
