@@ -52,7 +52,8 @@ def test_weights_lie_in_a_scratchpad(expected):
     assert {cause for cause, _ in moved} <= {"kernel:reorder"}  # layouts change; no weight is carried in a run
 
 
-PLACES = st.sampled_from(["npu@global.scratch", "npu@global.pitched[3]", *(f"npu@global.vtcm[{i}]" for i in range(5))])
+# Rows of one element would take 128 bytes each of the scratchpad, more than it has: they are left out.
+PLACES = st.sampled_from(["npu@global.scratch", "npu@global.pitched[3]", *(f"npu@global.vtcm[{i}]" for i in range(4))])
 NODES = st.sampled_from(["conv", "relu", "conv2", "add", "sigmoid", "x"])
 
 
