@@ -69,7 +69,8 @@ def main() -> None:
             session, other = lb.Session(executable, num_threads=threads), peer(model, threads)
             for key, array in inputs.items():
                 session.set_input_zero_copy(key, array)
-            spent = in_turns({"ours": session.run, "theirs": lambda o=other, i=inputs: o.run(None, i)}, options.rounds)
+            both = {"ours": session.run, "theirs": lambda o=other, i=inputs: o.run(None, i)}
+            spent = in_turns(both, options.rounds, settle_seconds=0.05)
             ours, theirs = spent["ours"] * 1e3, spent["theirs"] * 1e3
             (memory,) = executable.memory or (None,)
             planned = "none" if memory is None else f"{memory.planned_bytes / 1e6:.2f}"

@@ -17,14 +17,22 @@ RESULTS = Path(__file__).parent / "results"
 _LOAD_BEFORE = os.getloadavg()[0]
 
 
-def in_turns(actions: Mapping[str, Callable[[], object]], rounds: int, calls: int = 1) -> dict[str, float]:
-    """Median seconds of one call of each action; each round times ``calls`` calls of every action in turn."""
+def in_turns(
+    actions: Mapping[str, Callable[[], object]], rounds: int, calls: int = 1, settle_seconds: float = 0.0
+) -> dict[str, float]:
+    """Median seconds of one call of each action; each round times ``calls`` calls of every action in turn.
+
+    ``settle_seconds``: slept before each turn, so that no action finds a processor taken by the threads of the one
+    before, which may spin for a while when their work is done.
+    """
     for action in actions.values():
         action()
     times: dict[str, list[float]] = {name: [] for name in actions}
     for _ in range(rounds):
         for name, action in actions.items():
             repeat = range(calls)
+            if settle_seconds:
+                time.sleep(settle_seconds)
             began = time.perf_counter()
             for _ in repeat:
                 action()
