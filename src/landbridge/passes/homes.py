@@ -9,11 +9,12 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr
 from landbridge.passes.claims import is_view, produced
 from landbridge.passes.crossings import host_of
+from landbridge.passes.union_find import UnionFind
 
 
 def shared_homes(module: IRModule, block: Block) -> dict[SSAValue, VDeviceAttr]:
     """The place in memory of the host of every value that crosses as a view, or shares bytes with one that does."""
-    groups = _Groups()
+    groups: UnionFind[SSAValue] = UnionFind()
     homes: dict[SSAValue, VDeviceAttr] = {}
     for op in block.walk():
         if isinstance(op, ViewOp | ToVDeviceOp) and is_view(op):
@@ -31,25 +32,6 @@ def shared_homes(module: IRModule, block: Block) -> dict[SSAValue, VDeviceAttr]:
     at = {groups.find(value): home for value, home in homes.items()}
     return {
         found: at[groups.find(value)]
-        for value in groups.values()
+        for value in groups.members()
         if groups.find(value) in at and (found := produced(value)) is not None
     }
-
-
-class _Groups:
-    """Values that may share bytes."""
-
-    def __init__(self) -> None:
-        self._parent: dict[SSAValue, SSAValue] = {}
-
-    def values(self) -> list[SSAValue]:
-        return list(self._parent)
-
-    def find(self, value: SSAValue) -> SSAValue:
-        self._parent.setdefault(value, value)
-        while (parent := self._parent[value]) is not value:
-            value = parent
-        return value
-
-    def join(self, a: SSAValue, b: SSAValue) -> None:
-        self._parent[self.find(a)] = self.find(b)

@@ -11,11 +11,12 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge import planner
-from landbridge.errors import PlacementError, PlanError, TargetError
+from landbridge.errors import PlacementError, PlanError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.ir.graph_ops import ToVDeviceOp, ViewOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr
+from landbridge.memory_kind import normalize_scope
 from landbridge.passes.bufferize import VDEVICE
 from landbridge.passes.lifetimes import root, steps
 from landbridge.passes.place.spaces import match_spaces
@@ -32,24 +33,26 @@ def request_spill(module: IRModule, spill: Mapping[str, str]) -> None:
     Raises PlacementError for a scope that no target describes and for one that leads to itself.
     """
     for source, destination in spill.items():
-        for scope in (source, destination):
-            for number in range(len(module.vdevices)):
-                target = module.target_of(number)
-                try:
-                    kind = target.memory_kind(scope) if target.memory else None
-                except TargetError:
-                    continue
-                if scope != destination or kind is None or kind.ndim == 1:
-                    break
-            else:
+        asked = f"spill={{{source!r}: {destination!r}}}"
+        for scope, flat in ((source, False), (destination, True)):
+            if not _described(module, scope, flat=flat):
                 raise PlacementError(
-                    f"spill={{{source!r}: {destination!r}}}: no target describes {scope!r}"
-                    f"{' as flat memory' if scope == destination else ''}; legal: scopes of memory=[...], to a flat one"
+                    f"{asked}: no target describes {scope!r}{' as flat memory' if flat else ''}; legal: scopes of "
+                    "memory=[...], to a flat one"
                 )
         if source == destination:
-            raise PlacementError(f"spill={{{source!r}: {destination!r}}} leads to itself; name another scope")
+            raise PlacementError(f"{asked} leads to itself; name another scope")
     if spill:
         module.main.attributes[SPILL] = DictionaryAttr({k: StringAttr(v) for k, v in spill.items()})
+
+
+def _described(module: IRModule, scope: str, *, flat: bool) -> bool:
+    """Whether a target has memory ``scope``, or says nothing of its memory."""
+    name = normalize_scope(scope)
+    return any(
+        not target.memory or any(kind.scope == name and (kind.ndim == 1 or not flat) for kind in target.memory)
+        for target in module.targets
+    )
 
 
 @register_pass("spill")

@@ -6,15 +6,15 @@ own. Limits are those of clGetDeviceInfo (OpenCL 3.0 specification, table 5).
 
 from __future__ import annotations
 
-from landbridge.errors import TargetError
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
-from landbridge.target.kind import Option, Options, OptionValue, TargetKind
+from landbridge.target.grid_options import powers_of_two, shared_host_memory, stated, vector_width
+from landbridge.target.kind import Option, Options, TargetKind
 
 #: Scopes besides "global", which are plain buffers.
 SVM_SCOPE = "global.svm"
 TEXTURE_SCOPE = "global.texture"
 
-_FLOAT_BITS = 32
+_POWERS_OF_TWO = ("import-alignment", "memory-alignment", "coherence-granule")
 
 
 def opencl_memory(options: Options) -> tuple[MemoryKind, ...]:
@@ -24,7 +24,7 @@ def opencl_memory(options: Options) -> tuple[MemoryKind, ...]:
     SVM is coherent when it is fine-grained (OpenCL 3.0 specification, section 3.3.3).
     """
     unified = options["unified-memory"] is True
-    max_bytes, capacity = _stated(options, "max-allocation-bytes"), _stated(options, "memory-bytes")
+    max_bytes, capacity = stated(options, "max-allocation-bytes"), stated(options, "memory-bytes")
     alignment, granule = _integer(options, "memory-alignment"), _integer(options, "coherence-granule")
     kinds = [
         MemoryKind(
@@ -74,30 +74,8 @@ def opencl_memory(options: Options) -> tuple[MemoryKind, ...]:
     return tuple(kinds)
 
 
-def _check(given: dict[str, OptionValue]) -> dict[str, OptionValue]:
-    for name in ("import-alignment", "memory-alignment", "coherence-granule"):
-        value = given.get(name, 1)
-        if isinstance(value, int) and value & (value - 1):
-            raise TargetError(f"target 'opencl': option {name!r} was given {value}; legal: a power of two")
-    return given
-
-
-def _shares(options: Options) -> tuple[tuple[str, str], ...]:
-    in_place = options["unified-memory"] is True and options["import-alignment"] != 0
-    return (("cpu", GLOBAL_SCOPE),) if in_place else ()
-
-
-def _derive(options: Options) -> dict[str, object]:
-    return {"vector-width": max(1, _integer(options, "vector-bits") // _FLOAT_BITS)}
-
-
-def _stated(options: Options, name: str) -> int | None:
-    value = options.get(name)
-    return value if isinstance(value, int) else None
-
-
 def _integer(options: Options, name: str) -> int:
-    return _stated(options, name) or 1
+    return stated(options, name) or 1
 
 
 OPENCL = TargetKind(
@@ -134,8 +112,8 @@ OPENCL = TargetKind(
     device_types=("opencl",),
     keys=("gpu",),
     default_for=("opencl",),
-    parser=_check,
-    derive=_derive,
+    parser=powers_of_two("opencl", _POWERS_OF_TWO),
+    derive=vector_width,
     memory=opencl_memory,
-    shares=_shares,
+    shares=shared_host_memory,
 )

@@ -7,9 +7,9 @@ is not a number there is a feature of VkPhysicalDeviceFeatures and its extension
 
 from __future__ import annotations
 
-from landbridge.errors import TargetError
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
-from landbridge.target.kind import Option, Options, OptionValue, TargetKind
+from landbridge.target.grid_options import powers_of_two, shared_host_memory, stated, vector_width
+from landbridge.target.kind import Option, Options, TargetKind
 
 #: Memory of the host that the device reaches, where "global" is the device's alone: coherent, and cached but not
 #: coherent where the driver has such a type too.
@@ -18,7 +18,6 @@ HOST_CACHED_SCOPE = "host.cached"
 #: Images. Devices have them; kernels are not given any, so no target states it by itself.
 TEXTURE_SCOPE = "global.texture"
 
-_FLOAT_BITS = 32
 _POWERS_OF_TWO = ("memory-alignment", "coherence-granule", "import-alignment")
 
 
@@ -26,7 +25,7 @@ def vulkan_memory(options: Options) -> tuple[MemoryKind, ...]:
     """The memory of a device with ``options``: one scope that both sides use, or one for each side."""
     unified = options["unified-memory"] is True
     coherent = options["coherent-memory"] is True
-    max_bytes, capacity = _stated(options, "max-allocation-bytes"), _stated(options, "memory-bytes")
+    max_bytes, capacity = stated(options, "max-allocation-bytes"), stated(options, "memory-bytes")
     importable = _integer(options, "import-alignment") > 0
 
     def kind(scope: str, shared: bool) -> MemoryKind:
@@ -37,7 +36,7 @@ def vulkan_memory(options: Options) -> tuple[MemoryKind, ...]:
             alignment=_integer(options, "memory-alignment"),
             coherence_granule=1 if shared and coherent else _integer(options, "coherence-granule"),
             max_bytes=max_bytes,
-            max_binding_bytes=_stated(options, "max-binding-bytes"),
+            max_binding_bytes=stated(options, "max-binding-bytes"),
             capacity=capacity if scope == GLOBAL_SCOPE else None,
             importable=shared and importable,
             import_alignment=max(1, _integer(options, "import-alignment")) if shared else 1,
@@ -46,30 +45,8 @@ def vulkan_memory(options: Options) -> tuple[MemoryKind, ...]:
     return (kind(GLOBAL_SCOPE, True),) if unified else (kind(GLOBAL_SCOPE, False), kind(HOST_SCOPE, True))
 
 
-def _check(given: dict[str, OptionValue]) -> dict[str, OptionValue]:
-    for name in _POWERS_OF_TWO:
-        value = given.get(name, 1)
-        if isinstance(value, int) and value & (value - 1):
-            raise TargetError(f"target 'vulkan': option {name!r} was given {value}; legal: a power of two")
-    return given
-
-
-def _shares(options: Options) -> tuple[tuple[str, str], ...]:
-    shared = options["unified-memory"] is True and _integer(options, "import-alignment") > 0
-    return (("cpu", GLOBAL_SCOPE),) if shared else ()
-
-
-def _derive(options: Options) -> dict[str, object]:
-    return {"vector-width": max(1, _integer(options, "vector-bits") // _FLOAT_BITS)}
-
-
-def _stated(options: Options, name: str) -> int | None:
-    value = options.get(name)
-    return value if isinstance(value, int) else None
-
-
 def _integer(options: Options, name: str) -> int:
-    return _stated(options, name) or 0
+    return stated(options, name) or 0
 
 
 VULKAN = TargetKind(
@@ -112,8 +89,8 @@ VULKAN = TargetKind(
     device_types=("vulkan",),
     keys=("gpu",),
     default_for=("vulkan",),
-    parser=_check,
-    derive=_derive,
+    parser=powers_of_two("vulkan", _POWERS_OF_TWO),
+    derive=vector_width,
     memory=vulkan_memory,
-    shares=_shares,
+    shares=shared_host_memory,
 )

@@ -6,6 +6,7 @@ tiles cuts them all; a loop that also stands inside a larger index expression ca
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from xdsl.dialects import linalg, memref
@@ -16,6 +17,7 @@ from landbridge.ir.graph_ops import ints
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import PrimView, view_generic
 from landbridge.ir.types import shape_of
+from landbridge.passes.union_find import UnionFind
 
 Axis = tuple[SSAValue, int]
 Loop = tuple[linalg.ops.GenericOp, int]
@@ -38,7 +40,7 @@ class AxisClass:
 
 def axis_classes(prim: PrimView) -> list[AxisClass]:
     """The classes of a PrimFunc; a ``fixed`` one cannot be cut."""
-    union = _Union()
+    union: UnionFind[Hashable] = UnionFind()
     fixed: list[Axis | Loop] = []
     extents: dict[Axis | Loop, int] = {}
     reducing: set[Loop] = set()
@@ -90,21 +92,6 @@ def axis_classes(prim: PrimView) -> list[AxisClass]:
 def class_of(classes: list[AxisClass], buffer: SSAValue, axis: int) -> AxisClass | None:
     """The class of one axis, if it can be cut."""
     return next((c for c in classes if (buffer, axis) in c.axes and not c.fixed), None)
-
-
-class _Union:
-    """Disjoint sets."""
-
-    def __init__(self) -> None:
-        self._parent: dict[object, object] = {}
-
-    def find(self, x: object) -> object:
-        while (p := self._parent.get(x, x)) is not x:
-            x = p
-        return x
-
-    def join(self, a: object, b: object) -> None:
-        self._parent[self.find(a)] = self.find(b)
 
 
 def _dims(e: AffineExpr) -> set[int]:
