@@ -43,11 +43,10 @@ class DeviceList:
 
     def of_inputs(self, executable: Executable) -> str:
         """The device that inputs and outputs are on."""
+        from landbridge.vm.home import default_device
+
         name = executable.vdevices[0].name
-        if name in self.names:
-            return name
-        several = len({vdevice.name for vdevice in executable.vdevices}) > 1
-        return name if several and name == "cpu" else self.first
+        return name if name in self.names else str(default_device(executable, name, self.first))
 
 
 def _target_of(name: str) -> Any:

@@ -100,6 +100,13 @@ class ViewOp(IRDLOperation):
         super().__init__(operands=[source], result_types=[ty], attributes={"offset": IntegerAttr(offset, i64)})
 
 
+def viewed(value: SSAValue) -> SSAValue:
+    """What ``value`` is a view of, through any number of views."""
+    while isinstance(value.owner, ViewOp):
+        value = value.owner.source
+    return value
+
+
 @irdl_op_definition
 class ConcatOp(IRDLOperation):
     """Concatenation along ``axis``; bufferization lets producers write their part in place where it can."""

@@ -28,6 +28,7 @@ from landbridge.ir.graph_ops import (
     YieldOp,
     ints,
     packed_shape,
+    viewed,
 )
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp, PreparedOp
 from landbridge.ir.module import IRModule
@@ -160,7 +161,7 @@ class _Verifier:
     def _destinations(self, op: Operation, destinations: Sequence[SSAValue], results: Sequence[SSAValue]) -> None:
         for i, destination in enumerate(destinations):
             if isinstance(destination.type, MemRefType):
-                if isinstance(_root(destination), OpResult) and isinstance(_root(destination).owner, ConstantOp):
+                if isinstance(viewed(destination), OpResult) and isinstance(viewed(destination).owner, ConstantOp):
                     self.fail(op, f"destination {i} is a constant", "memory that may be written")
                 continue
             maker = destination.owner
@@ -288,12 +289,6 @@ def _fits(argument: Attribute, parameter: Attribute) -> bool:
         and compute_type(argument.element_type) == parameter.element_type
         and space == parameter.memory_space
     )
-
-
-def _root(value: SSAValue) -> SSAValue:
-    while isinstance(value.owner, ViewOp):
-        value = value.owner.source
-    return value
 
 
 def _show(shape: Sequence[int], dtype: str) -> str:

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import FunctionType, StringAttr, TensorType, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import Rewriter
 
-from landbridge.ir.graph_ops import ToVDeviceOp, ViewOp
+from landbridge.ir.graph_ops import ToVDeviceOp, viewed
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, vdevice_of
 from landbridge.memory_kind import GLOBAL_SCOPE
@@ -69,17 +69,11 @@ def _host_for_both(module: IRModule) -> int | None:
         if not isinstance(op, ToVDeviceOp):
             continue
         ends = vdevice_of(op.source.type), vdevice_of(op.result.type)
-        outside = _source(op.source) in block.args or op.result in made or produced(op.source) in made
+        outside = viewed(op.source) in block.args or op.result in made or produced(op.source) in made
         for mine, other in (ends, ends[::-1]):
             if outside and mine.index.data == 0 and _is_host(module, other) and _shares(module, mine, other):
                 return other.index.data
     return None
-
-
-def _source(value: SSAValue) -> SSAValue:
-    while isinstance(value.owner, ViewOp):
-        value = value.owner.source
-    return value
 
 
 def swap_first(module: IRModule, host: int) -> None:

@@ -47,6 +47,12 @@ class Home:
         return f"memory {self.kind.scope!r} of {self.device}"
 
 
+def default_device(executable: Executable, vdevice: str, device: Device | str) -> Device | str:
+    """The device of the vdevice of that name where none is given for it: the one it is named after, else ``device``."""
+    several = len({place.name for place in executable.vdevices}) > 1
+    return vdevice if several and vdevice in known_devices() else device
+
+
 def bind_devices(
     executable: Executable,
     device: Device | str,
@@ -74,8 +80,7 @@ def bind_devices(
             raise BindError(f"the program has no vdevice {name!r}{hint}; legal: {', '.join(names)}")
     homes = []
     for number, vdevice in enumerate(executable.vdevices):
-        named = len(set(names)) > 1 and vdevice.name in known_devices()
-        found = find_device(asked.get(vdevice.name, vdevice.name if named else device))
+        found = find_device(asked.get(vdevice.name, default_device(executable, vdevice.name, device)))
         where = _name_on(executable.main, number, f"vdevice {vdevice.name!r}")
         try:
             kind = found.memory_kind(vdevice.scope)

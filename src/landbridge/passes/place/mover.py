@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge.errors import InputError, PlacementError
-from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, HostCallOp, IfOp, ToVDeviceOp, ViewOp
+from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, HostCallOp, IfOp, ToVDeviceOp, ViewOp, viewed
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, shape_of, vdevice_of
 from landbridge.memory_kind import GLOBAL_SCOPE
@@ -120,8 +120,7 @@ class _Mover:
 
 def _maker(value: SSAValue) -> str:
     """What a value is called in messages: the node it comes from."""
-    while isinstance(value.owner, ViewOp):
-        value = value.owner.source
+    value = viewed(value)
     if isinstance(value, BlockArgument):
         return f"input {value.index}"
     return (isinstance(value.owner, Operation) and node_name(value.owner)) or "a tensor"
