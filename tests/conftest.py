@@ -1,3 +1,22 @@
-"""xdsl defines its operations while plugins are unknown: a test that swaps entry points first would spoil them."""
+"""Which tests run.
+
+xdsl defines its operations while plugins are unknown: a test that swaps entry points first would spoil them.
+"""
+
+from __future__ import annotations
+
+import pytest
 
 import landbridge.ir.dialect  # noqa: F401
+from tests import sampling
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    sampling.add_options(parser)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    out = set(sampling.left_out(config, items))
+    if out:
+        config.hook.pytest_deselected(items=[item for item in items if item in out])
+        items[:] = [item for item in items if item not in out]
