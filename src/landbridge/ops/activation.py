@@ -8,23 +8,27 @@ import numpy as np
 
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import Number, ScalarBuilder, Value, float_limits, is_float
+from landbridge.ops.accuracy import EXACT, ROUNDED, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.registry import operator
 
 
 @operator("Relu")
+@accuracy(EXACT)
 def relu(c: OpContext, x: Operand) -> Operand:
     """``max(x, 0)``."""
     return c.elementwise("relu", [x], lambda s, v: s.maximum(v, 0))
 
 
 @operator("Sigmoid")
+@accuracy(ulp=4)
 def sigmoid(c: OpContext, x: Operand) -> Operand:
     """``1 / (1 + exp(-x))``."""
     return c.elementwise("sigmoid", [x], lambda s, v: s.sigmoid(v))
 
 
 @operator("LeakyRelu")
+@accuracy(ROUNDED)
 def leaky_relu(c: OpContext, x: Operand) -> Operand:
     """``x``, times ``alpha`` below 0."""
     alpha = c.attribute("alpha", 0.01)
@@ -32,12 +36,14 @@ def leaky_relu(c: OpContext, x: Operand) -> Operand:
 
 
 @operator("PRelu")
+@accuracy(ROUNDED)
 def prelu(c: OpContext, x: Operand, slope: Operand) -> Operand:
     """``x``, times ``slope`` below 0."""
     return c.elementwise("prelu", [x, slope], lambda s, v, a: s.select(v < 0, v * a, v))
 
 
 @operator("ThresholdedRelu")
+@accuracy(EXACT)
 def thresholded_relu(c: OpContext, x: Operand) -> Operand:
     """``x`` above ``alpha``, else 0."""
     alpha = c.attribute("alpha", 1.0)
@@ -49,6 +55,7 @@ def _expm1(s: ScalarBuilder, v: Value) -> Value:
 
 
 @operator("Elu")
+@accuracy(ulp=4)
 def elu(c: OpContext, x: Operand) -> Operand:
     """``alpha * (exp(x) - 1)`` below 0."""
     alpha = c.attribute("alpha", 1.0)
@@ -56,6 +63,7 @@ def elu(c: OpContext, x: Operand) -> Operand:
 
 
 @operator("Selu")
+@accuracy(ulp=4)
 def selu(c: OpContext, x: Operand) -> Operand:
     """Scaled Elu."""
     alpha = c.attribute("alpha", 1.67326319217681884765625)
@@ -64,6 +72,7 @@ def selu(c: OpContext, x: Operand) -> Operand:
 
 
 @operator("Celu")
+@accuracy(ulp=4)
 def celu(c: OpContext, x: Operand) -> Operand:
     """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``."""
     alpha = c.attribute("alpha", 1.0)
@@ -75,6 +84,7 @@ def celu(c: OpContext, x: Operand) -> Operand:
 
 
 @operator("HardSigmoid")
+@accuracy(ulp=4)
 def hard_sigmoid(c: OpContext, x: Operand) -> Operand:
     """``alpha * x + beta`` within 0 and 1."""
     alpha, beta = c.attribute("alpha", 0.2), c.attribute("beta", 0.5)
@@ -82,12 +92,14 @@ def hard_sigmoid(c: OpContext, x: Operand) -> Operand:
 
 
 @operator("HardSwish")
+@accuracy(ulp=4)
 def hard_swish(c: OpContext, x: Operand) -> Operand:
     """``x * min(max(x / 6 + 1/2, 0), 1)``."""
     return c.elementwise("hard_swish", [x], lambda s, v: v * s.minimum(s.maximum(v * (1 / 6) + 0.5, 0.0), 1.0))
 
 
 @operator("Swish")
+@accuracy(ulp=4)
 def swish(c: OpContext, x: Operand) -> Operand:
     """``x * sigmoid(alpha * x)``."""
     alpha = c.attribute("alpha", 1.0)
@@ -100,24 +112,28 @@ def softplus_of(s: ScalarBuilder, v: Value) -> Value:
 
 
 @operator("Softplus")
+@accuracy(ulp=4)
 def softplus(c: OpContext, x: Operand) -> Operand:
     """``log(1 + exp(x))``."""
     return c.elementwise("softplus", [x], softplus_of)
 
 
 @operator("Mish")
+@accuracy(ulp=4)
 def mish(c: OpContext, x: Operand) -> Operand:
     """``x * tanh(softplus(x))``."""
     return c.elementwise("mish", [x], lambda s, v: v * s.math("tanh", softplus_of(s, v)))
 
 
 @operator("Softsign")
+@accuracy(ulp=4)
 def softsign(c: OpContext, x: Operand) -> Operand:
     """``x / (1 + |x|)``."""
     return c.elementwise("softsign", [x], lambda s, v: v / (s.math("abs", v) + 1.0))
 
 
 @operator("Gelu")
+@accuracy(ulp=4)
 def gelu(c: OpContext, x: Operand) -> Operand:
     """``x`` times the normal distribution's integral, or its tanh approximation."""
     if c.attribute("approximate", "none") == "tanh":
@@ -127,6 +143,7 @@ def gelu(c: OpContext, x: Operand) -> Operand:
 
 
 @operator("Shrink")
+@accuracy(ROUNDED)
 def shrink(c: OpContext, x: Operand) -> Operand:
     """``x + bias`` below ``-lambd``, ``x - bias`` above ``lambd``, else 0."""
     bias, lambd = c.attribute("bias", 0.0), c.attribute("lambd", 0.5)
@@ -140,6 +157,7 @@ def shrink(c: OpContext, x: Operand) -> Operand:
 
 
 @operator("Clip")
+@accuracy(EXACT)
 def clip(c: OpContext, x: Operand, low: Operand | None = None, high: Operand | None = None) -> Operand:
     """``x`` within bounds: attributes before opset 11, optional scalar inputs since."""
     dtype = c.dtype(x)
@@ -162,6 +180,7 @@ def clip(c: OpContext, x: Operand, low: Operand | None = None, high: Operand | N
 
 
 @operator("Hardmax", since=13)
+@accuracy(EXACT)
 def hardmax(c: OpContext, x: Operand) -> Operand:
     """1 at the first maximum along ``axis``, else 0."""
     axis = c.axis(c.attribute("axis", -1), c.rank(x))

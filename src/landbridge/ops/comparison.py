@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from landbridge.ir.scalars import ScalarBuilder, Value, float_limits, is_float
+from landbridge.ops.accuracy import EXACT, ROUNDED, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.registry import operator
 
 
 def _comparison(op_type: str, kind: str) -> None:
     @operator(op_type)
+    @accuracy(EXACT)
     def handler(c: OpContext, a: Operand, b: Operand) -> Operand:
         return c.elementwise(kind, [a, b], lambda s, x, y: s.compare(kind, x, y), "bool")
 
@@ -20,18 +22,21 @@ for _type, _kind in {
 
 
 @operator("Where")
+@accuracy(EXACT)
 def where(c: OpContext, condition: Operand, a: Operand, b: Operand) -> Operand:
     """``a`` where the condition holds, else ``b``."""
     return c.elementwise("where", [condition, a, b], lambda s, q, x, y: s.select(q, x, y), c.dtype(a))
 
 
 @operator("Cast")
+@accuracy(ROUNDED)
 def cast(c: OpContext, x: Operand) -> Operand:
     """Convert to the dtype ``to`` as C does."""
     return c.cast(x, c.attribute("to"))
 
 
 @operator("CastLike")
+@accuracy(ROUNDED)
 def cast_like(c: OpContext, x: Operand, like: Operand) -> Operand:
     """Convert to the dtype of ``like``."""
     return c.cast(x, c.dtype(like))

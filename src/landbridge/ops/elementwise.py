@@ -8,12 +8,14 @@ import numpy as np
 
 from landbridge.dtypes import dtype
 from landbridge.ir.scalars import ScalarBuilder, Value, is_float
+from landbridge.ops.accuracy import EXACT, ROUNDED, Accuracy, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.registry import Handler, operator
 
 
 def _binary(op_type: str, kind: str) -> None:
     @operator(op_type)
+    @accuracy(ROUNDED)
     def handler(c: OpContext, a: Operand, b: Operand) -> Operand:
         return c.elementwise(kind, [a, b], lambda s, x, y: s.binary(kind, x, y))
 
@@ -29,6 +31,7 @@ def _safe_divisor(s: ScalarBuilder, y: Value) -> Value:
 
 
 @operator("Div")
+@accuracy(ROUNDED)
 def divide(c: OpContext, a: Operand, b: Operand) -> Operand:
     """``a / b``; integers truncate, and by 0 give the dividend."""
 
@@ -41,8 +44,9 @@ def divide(c: OpContext, a: Operand, b: Operand) -> Operand:
     return c.elementwise("div", [a, b], body)
 
 
-def _variadic(op_type: str, kind: str) -> None:
+def _variadic(op_type: str, kind: str, stated: Accuracy) -> None:
     @operator(op_type)
+    @accuracy(stated)
     def handler(c: OpContext, *operands: Operand) -> Operand:
         def body(s: ScalarBuilder, first: Value, *rest: Value) -> Value:
             for value in rest:
@@ -52,11 +56,13 @@ def _variadic(op_type: str, kind: str) -> None:
         return operands[0] if len(operands) == 1 else c.elementwise(kind, operands, body)
 
 
-for _type, _kind in {"Sum": "add", "Max": "max", "Min": "min"}.items():
-    _variadic(_type, _kind)
+_variadic("Sum", "add", Accuracy(1, sums=True, note="one eps for each addition"))
+_variadic("Max", "max", EXACT)
+_variadic("Min", "min", EXACT)
 
 
 @operator("Mean")
+@accuracy(ulp=1.5, sums=True, note="one eps for each addition, a half for the division")
 def mean(c: OpContext, *operands: Operand) -> Operand:
     """The mean of the inputs."""
 
@@ -68,23 +74,26 @@ def mean(c: OpContext, *operands: Operand) -> Operand:
     return c.elementwise("mean", operands, body)
 
 
-def _unary(op_type: str, function: str) -> None:
+def _unary(op_type: str, function: str, stated: Accuracy) -> None:
     @operator(op_type)
+    @accuracy(stated)
     def handler(c: OpContext, x: Operand) -> Operand:
         if not is_float(c.dtype(x)):
             return x  # rounding an integer changes nothing; the others take floats only
         return c.elementwise(function, [x], lambda s, v: s.math(function, v))
 
 
-for _type, _function in {
-    "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh", "Atan": "atan", "Atanh": "atanh",
-    "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Erf": "erf", "Exp": "exp", "Floor": "floor", "Log": "log",
-    "Round": "round_even", "Sin": "sin", "Sinh": "sinh", "Sqrt": "sqrt", "Tan": "tan", "Tanh": "tanh",
-}.items():  # fmt: skip
-    _unary(_type, _function)
+for _type, _function, _ulp in [
+    ("Acos", "acos", 4), ("Acosh", "acosh", 4), ("Asin", "asin", 4), ("Asinh", "asinh", 4), ("Atan", "atan", 4),
+    ("Atanh", "atanh", 4), ("Ceil", "ceil", 0), ("Cos", "cos", 4), ("Cosh", "cosh", 4), ("Erf", "erf", 4),
+    ("Exp", "exp", 4), ("Floor", "floor", 0), ("Log", "log", 4), ("Round", "round_even", 0), ("Sin", "sin", 4),
+    ("Sinh", "sinh", 4), ("Sqrt", "sqrt", 0.5), ("Tan", "tan", 4), ("Tanh", "tanh", 4),
+]:  # fmt: skip
+    _unary(_type, _function, Accuracy(_ulp))
 
 
 @operator("Abs")
+@accuracy(EXACT)
 def absolute(c: OpContext, x: Operand) -> Operand:
     """``|x|``."""
     dtype = c.dtype(x)
@@ -96,18 +105,21 @@ def absolute(c: OpContext, x: Operand) -> Operand:
 
 
 @operator("Neg")
+@accuracy(EXACT)
 def negative(c: OpContext, x: Operand) -> Operand:
     """``-x``."""
     return c.elementwise("neg", [x], lambda s, v: -v)
 
 
 @operator("Reciprocal")
+@accuracy(ROUNDED)
 def reciprocal(c: OpContext, x: Operand) -> Operand:
     """``1 / x``."""
     return c.elementwise("reciprocal", [x], lambda s, v: 1.0 / v)
 
 
 @operator("Sign")
+@accuracy(EXACT)
 def sign(c: OpContext, x: Operand) -> Operand:
     """-1, 0 or 1; NaN stays."""
 
@@ -121,12 +133,14 @@ def sign(c: OpContext, x: Operand) -> Operand:
 
 
 @operator("IsNaN")
+@accuracy(EXACT)
 def is_nan(c: OpContext, x: Operand) -> Operand:
     """Whether an element is NaN."""
     return c.elementwise("isnan", [x], lambda s, v: v.ne(v), "bool")
 
 
 @operator("IsInf")
+@accuracy(EXACT)
 def is_inf(c: OpContext, x: Operand) -> Operand:
     """Whether an element is infinite, of the signs asked for."""
     positive, negative = c.attribute("detect_positive", 1), c.attribute("detect_negative", 1)
@@ -142,6 +156,7 @@ def is_inf(c: OpContext, x: Operand) -> Operand:
 
 
 @operator("Pow")
+@accuracy(ulp=4)
 def power(c: OpContext, base: Operand, exponent: Operand) -> Operand:
     """``base ** exponent`` in the base's dtype; squares and roots by multiplication."""
     dtype = c.dtype(base)
@@ -170,6 +185,7 @@ def _simple_power(c: OpContext, base: Operand, exponent: Operand) -> Operand | N
 
 
 @operator("Mod")
+@accuracy(ulp=4)
 def modulo(c: OpContext, a: Operand, b: Operand) -> Operand:
     """The remainder: with the divisor's sign, or the dividend's when ``fmod`` is set."""
     fmod = c.attribute("fmod", 0)
@@ -189,6 +205,7 @@ def modulo(c: OpContext, a: Operand, b: Operand) -> Operand:
 
 
 @operator("BitShift")
+@accuracy(EXACT)
 def bit_shift(c: OpContext, a: Operand, b: Operand) -> Operand:
     """``a`` shifted by ``b`` bits in ``direction``."""
     kind = "shl" if c.attribute("direction") == "LEFT" else "shr"
@@ -206,12 +223,14 @@ def bit_shift(c: OpContext, a: Operand, b: Operand) -> Operand:
 
 
 @operator("BitwiseNot")
+@accuracy(EXACT)
 def bitwise_not(c: OpContext, x: Operand) -> Operand:
     """``~x``."""
     return c.elementwise("not", [x], lambda s, v: v ^ -1)
 
 
 def _bitwise(kind: str) -> Handler:
+    @accuracy(EXACT)
     def handler(c: OpContext, a: Operand, b: Operand) -> Operand:
         return c.elementwise(kind, [a, b], lambda s, x, y: s.binary(kind, x, y))
 
@@ -224,6 +243,7 @@ for _type, _kind in {"And": "and", "Or": "or", "Xor": "xor"}.items():
 
 
 @operator("Not")
+@accuracy(EXACT)
 def logical_not(c: OpContext, x: Operand) -> Operand:
     """``not x``."""
     return c.elementwise("not", [x], lambda s, v: s.logical_not(v))

@@ -10,6 +10,7 @@ import numpy as np
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value, float_limits
+from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.context import Buffer, OpContext, Operand
 from landbridge.ops.registry import operator
 from landbridge.ops.slicing import part
@@ -23,6 +24,7 @@ def as_index(s: ScalarBuilder, v: Value, extent: int) -> Value:
 
 
 @operator("Gather")
+@accuracy(EXACT)
 def gather(c: OpContext, x: Operand, indices: Operand) -> Operand:
     """Slices of ``x`` along ``axis``; a view or an affine read when the indices are constant and regular."""
     shape = c.shape(x)
@@ -61,6 +63,7 @@ def _regular(c: OpContext, indices: np.ndarray[Any, Any], extent: int) -> tuple[
 
 
 @operator("GatherElements")
+@accuracy(EXACT)
 def gather_elements(c: OpContext, x: Operand, indices: Operand) -> Operand:
     """``x`` with the index along ``axis`` replaced by ``indices``."""
     shape = c.shape(x)
@@ -75,6 +78,7 @@ def gather_elements(c: OpContext, x: Operand, indices: Operand) -> Operand:
 
 
 @operator("GatherND")
+@accuracy(EXACT)
 def gather_nd(c: OpContext, x: Operand, indices: Operand) -> Operand:
     """``x`` at index tuples, after ``batch_dims`` shared axes."""
     shape, (*outer, depth) = c.shape(x), c.shape(indices)

@@ -10,6 +10,7 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import Number, ScalarBuilder, Value
+from landbridge.ops.accuracy import EXACT, ROUNDED, accuracy
 from landbridge.ops.context import Array, Buffer, OpContext, Operand
 from landbridge.ops.gather import as_index
 from landbridge.ops.reduce import reduced_access
@@ -17,6 +18,7 @@ from landbridge.ops.registry import operator
 
 
 @operator("Trilu")
+@accuracy(EXACT)
 def trilu(c: OpContext, x: Operand, k: Operand | None = None) -> Operand:
     """The triangle on one side of diagonal ``k``; 0 elsewhere."""
     upper = bool(c.attribute("upper", 1))
@@ -31,6 +33,7 @@ def trilu(c: OpContext, x: Operand, k: Operand | None = None) -> Operand:
 
 
 @operator("EyeLike")
+@accuracy(EXACT)
 def eye_like(c: OpContext, x: Operand) -> Array:
     """Ones on diagonal ``k``, zeros elsewhere."""
     rows, columns = c.shape(x)
@@ -39,6 +42,7 @@ def eye_like(c: OpContext, x: Operand) -> Array:
 
 
 @operator("ConstantOfShape")
+@accuracy(EXACT)
 def constant_of_shape(c: OpContext, shape: Operand) -> Array:
     """A tensor of one value."""
     value = c.attribute("value")
@@ -47,6 +51,7 @@ def constant_of_shape(c: OpContext, shape: Operand) -> Array:
 
 
 @operator("Range")
+@accuracy(ROUNDED)
 def range_values(c: OpContext, start: Operand, limit: Operand, delta: Operand) -> Array:
     """``start``, ``start + delta``, ... before ``limit``."""
     ends = [c.constant(v, n).reshape(-1)[0] for v, n in ((start, "start"), (limit, "limit"), (delta, "delta"))]
@@ -54,6 +59,7 @@ def range_values(c: OpContext, start: Operand, limit: Operand, delta: Operand) -
 
 
 @operator("OneHot")
+@accuracy(EXACT)
 def one_hot(c: OpContext, indices: Operand, depth: Operand, values: Operand) -> Operand:
     """The on value where the position along ``axis`` equals the index, else the off value."""
     shape = c.shape(indices)
@@ -108,6 +114,7 @@ def cumulative_product(c: OpContext, x: Operand, axis: Operand) -> Operand:
 
 
 @operator("ReverseSequence")
+@accuracy(EXACT)
 def reverse_sequence(c: OpContext, x: Operand, lengths: Operand) -> Operand:
     """The first ``lengths[b]`` elements along the time axis turned around, for each batch."""
     batch, time = c.attribute("batch_axis", 1), c.attribute("time_axis", 0)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from landbridge.ir.scalars import ScalarBuilder, Value, is_float
+from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.comparison import saturate
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.conv import convolve
@@ -40,6 +41,7 @@ def quantize(c: OpContext, x: Operand, scale: Operand, zero: Operand | None, dty
 
 
 @operator("QuantizeLinear")
+@accuracy(EXACT)
 def quantize_linear(c: OpContext, x: Operand, scale: Operand, zero: Operand | None = None) -> Operand:
     """Per tensor, per axis or per block."""
     axis, block = c.axis(c.attribute("axis", 1), max(c.rank(x), 2)), c.attribute("block_size", 0)
@@ -51,6 +53,7 @@ def quantize_linear(c: OpContext, x: Operand, scale: Operand, zero: Operand | No
 
 
 @operator("DequantizeLinear")
+@accuracy(ulp=1)
 def dequantize_linear(c: OpContext, x: Operand, scale: Operand, zero: Operand | None = None) -> Operand:
     """``(x - zero) * scale``."""
     axis, block = c.axis(c.attribute("axis", 1), max(c.rank(x), 2)), c.attribute("block_size", 0)
@@ -76,6 +79,7 @@ def _centered(c: OpContext, x: Operand, zero: Operand | None, column: Sequence[i
 
 
 @operator("MatMulInteger")
+@accuracy(EXACT)
 def matmul_integer(
     c: OpContext, a: Operand, b: Operand, a_zero: Operand | None = None, b_zero: Operand | None = None
 ) -> Operand:
@@ -121,6 +125,7 @@ def _requantize(c: OpContext, total: Operand, a: Operand, b: Operand, y: Operand
 
 
 @operator("ConvInteger")
+@accuracy(EXACT)
 def conv_integer(
     c: OpContext, x: Operand, w: Operand, x_zero: Operand | None = None, w_zero: Operand | None = None
 ) -> Operand:

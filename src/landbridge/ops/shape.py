@@ -9,11 +9,13 @@ import numpy as np
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError
 from landbridge.ir.types import element_count
+from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.context import Array, OpContext, Operand
 from landbridge.ops.registry import operator
 
 
 @operator("Constant")
+@accuracy(EXACT)
 def constant(c: OpContext) -> Array:
     """The value of whichever attribute is given."""
     if c.attribute("value") is not None:
@@ -26,24 +28,28 @@ def constant(c: OpContext) -> Array:
 
 
 @operator("Shape")
+@accuracy(EXACT)
 def shape_of_value(c: OpContext, x: Operand) -> Array:
     """The shape, which is static, from ``start`` to ``end``."""
     return np.asarray(c.shape(x)[c.attribute("start", 0) : c.attribute("end")], np.int64)
 
 
 @operator("Size")
+@accuracy(EXACT)
 def size(c: OpContext, x: Operand) -> Array:
     """The number of elements."""
     return np.asarray(element_count(c.shape(x)), np.int64)
 
 
 @operator("Identity")
+@accuracy(EXACT)
 def identity(c: OpContext, x: Operand) -> Operand:
     """The same value."""
     return x
 
 
 @operator("Dropout")
+@accuracy(EXACT)
 def dropout(
     c: OpContext, x: Operand, ratio: Operand | None = None, training: Operand | None = None
 ) -> Sequence[Operand]:
@@ -55,6 +61,7 @@ def dropout(
 
 
 @operator("Reshape")
+@accuracy(EXACT)
 def reshape(c: OpContext, x: Operand, shape: Operand) -> Operand:
     """Another shape; 0 keeps an extent (unless ``allowzero``), one -1 takes the rest."""
     old, new = c.shape(x), c.ints("shape", shape) or []
@@ -69,6 +76,7 @@ def reshape(c: OpContext, x: Operand, shape: Operand) -> Operand:
 
 
 @operator("Flatten")
+@accuracy(EXACT)
 def flatten(c: OpContext, x: Operand) -> Operand:
     """A matrix: the axes before ``axis``, and the others."""
     shape = c.shape(x)
@@ -78,6 +86,7 @@ def flatten(c: OpContext, x: Operand) -> Operand:
 
 
 @operator("Squeeze")
+@accuracy(EXACT)
 def squeeze(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
     """Without the axes given, or all axes of extent 1."""
     shape = c.shape(x)
@@ -90,6 +99,7 @@ def squeeze(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
 
 
 @operator("Unsqueeze")
+@accuracy(EXACT)
 def unsqueeze(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
     """With axes of extent 1 put in."""
     given = c.ints("axes", axes) or []
@@ -100,12 +110,14 @@ def unsqueeze(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
 
 
 @operator("Transpose")
+@accuracy(EXACT)
 def transpose(c: OpContext, x: Operand) -> Operand:
     """Axes in the order ``perm``, reversed by default."""
     return c.transpose(x, c.ints("perm") or list(reversed(range(c.rank(x)))))
 
 
 @operator("Expand")
+@accuracy(EXACT)
 def expand(c: OpContext, x: Operand, shape: Operand) -> Operand:
     """Broadcast with ``shape``, both ways."""
     wanted = c.ints("shape", shape) or []
@@ -128,6 +140,7 @@ def broadcast(c: OpContext, x: Operand, shape: Sequence[int]) -> Operand:
 
 
 @operator("Tile")
+@accuracy(EXACT)
 def tile(c: OpContext, x: Operand, repeats: Operand) -> Operand:
     """The tensor repeated along each axis."""
     counts, shape = c.ints("repeats", repeats) or [], c.shape(x)
@@ -143,6 +156,7 @@ def tile(c: OpContext, x: Operand, repeats: Operand) -> Operand:
 
 
 @operator("DepthToSpace")
+@accuracy(EXACT)
 def depth_to_space(c: OpContext, x: Operand) -> Operand:
     """Blocks of channels become blocks of pixels."""
     b = c.attribute("blocksize")
@@ -156,6 +170,7 @@ def depth_to_space(c: OpContext, x: Operand) -> Operand:
 
 
 @operator("SpaceToDepth")
+@accuracy(EXACT)
 def space_to_depth(c: OpContext, x: Operand) -> Operand:
     """Blocks of pixels become blocks of channels."""
     b = c.attribute("blocksize")

@@ -13,6 +13,7 @@ from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import element_count
+from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.context import Buffer, OpContext, Operand
 from landbridge.ops.registry import operator
 
@@ -41,6 +42,7 @@ def _at(index: Any, start: int, step: int, extent: int) -> Any:
 
 
 @operator("Slice")
+@accuracy(EXACT)
 def slice_value(
     c: OpContext,
     x: Operand,
@@ -65,6 +67,7 @@ def slice_value(
 
 
 @operator("Split")
+@accuracy(EXACT)
 def split(c: OpContext, x: Operand, sizes: Operand | None = None) -> Sequence[Operand]:
     """Consecutive parts along ``axis``: of given sizes, or as equal as ``num_outputs`` allows."""
     shape = list(c.shape(x))
@@ -86,6 +89,7 @@ def split(c: OpContext, x: Operand, sizes: Operand | None = None) -> Sequence[Op
 
 
 @operator("Concat")
+@accuracy(EXACT)
 def concat(c: OpContext, *operands: Operand) -> Operand:
     """The operands one after another along ``axis``; empty ones count for nothing."""
     rank = c.rank(operands[0])
@@ -102,6 +106,7 @@ def concat(c: OpContext, *operands: Operand) -> Operand:
 
 
 @operator("Pad")
+@accuracy(EXACT)
 def pad(
     c: OpContext,
     x: Operand,

@@ -1,0 +1,131 @@
+"""How far an operator's results may lie from the true ones: stated beside its handler, read by tests and docs.
+
+A bound is in units of the last place (ulp) of the result, against the same function of the same inputs in real
+numbers. It is stated for f32; f64 keeps it too unless it says otherwise. 16-bit floats are computed in f32 and rounded
+once: to them half a place of their own is added. Integers, bools and moves are exact. Results that are too large or
+too small for the dtype become infinite or 0 as IEEE 754 rounds them; NaN is where the true result is no number.
+
+::
+
+    @operator("Exp")
+    @accuracy(ulp=2)
+    def exp(c: OpContext, x: Operand) -> Operand: ...
+
+    @operator("MatMul")
+    @accuracy(ulp=4, sums=True)   # in eps times the sum of the terms' magnitudes
+    def matmul(c: OpContext, a: Operand, b: Operand) -> Operand: ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from landbridge.errors import CompileError
+from landbridge.ops.registry import Handler, handler_for
+
+Array = np.ndarray[Any, Any]
+
+_NARROW = ("float16", "bfloat16")
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """A bound on errors. ``ulp`` 0 is bit for bit (any NaN is as good as another), 0.5 is correctly rounded."""
+
+    ulp: float
+    #: The bound where results are sums of terms that cancel: ``ulp`` times eps times the sum of their magnitudes.
+    sums: bool = False
+    #: What f64 keeps to, where that is another bound.
+    float64: float | None = None
+    #: Bounds of target kinds whose devices may be less exact, by kind.
+    targets: Mapping[str, float] = field(default_factory=dict)
+    #: Where the bound holds, or what else is to be known.
+    note: str = ""
+
+    def bound(self, dtype: str, kind: str = "llvm") -> float:
+        """The bound in ulp of f32, or of f64 for ``float64``; 0 for integers and bools."""
+        if not dtype.startswith(("float", "bfloat")):
+            return 0.0
+        if dtype == "float64" and self.float64 is not None:
+            return self.float64
+        return self.targets.get(kind, self.ulp)
+
+    def tolerance(self, want: Array, dtype: str, kind: str = "llvm", condition: Array | None = None) -> Array:
+        """How far a result of ``dtype`` may lie from ``want``, which is in more precision; float64, of want's shape.
+
+        ``condition`` is the sum of the magnitudes of each result's terms, in the shape of ``want``: needed where the
+        bound is of ``sums``. 0 where ``want`` is infinite or NaN.
+        """
+        bound = self.bound(dtype, kind)
+        if self.sums and condition is None:
+            raise CompileError("a bound of sums is relative to a condition; give the sum of the terms' magnitudes")
+        if not bound:
+            return np.zeros(want.shape)
+        computed = "float32" if dtype in _NARROW else dtype
+        if self.sums:
+            allowed = bound * float(np.finfo(computed).eps) * np.asarray(condition, np.float64)
+        else:
+            allowed = bound * spacing(want, computed)
+        if dtype in _NARROW:
+            allowed = allowed + 0.5 * spacing(want, dtype)
+        return np.where(np.isfinite(want), allowed, 0.0)
+
+
+#: Binary digits, and the exponents (as frexp gives them) of the smallest and the largest normal number.
+_FORMATS = {
+    "float16": (11, -13, 16),
+    "bfloat16": (8, -125, 128),
+    "float32": (24, -125, 128),
+    "float64": (53, -1021, 1024),
+}
+
+
+def spacing(want: Array, dtype: str) -> Array:
+    """The unit of the last place of a float ``dtype`` at each of ``want``: float64 of its shape, never 0.
+
+    Between two powers of 2 it is the distance of neighbours; beyond the largest number, that below it.
+    """
+    digits, lowest, highest = _FORMATS[dtype]
+    _, exponent = np.frexp(np.where(np.isfinite(want), want, 1.0))
+    exponent = np.clip(np.where(want == 0, lowest, exponent), lowest, highest)
+    return np.asarray(np.ldexp(1.0, exponent - digits), np.float64)
+
+
+_STATED: dict[Handler, Accuracy] = {}
+
+#: Bit for bit: moves, shapes, comparisons, integers.
+EXACT = Accuracy(0.0)
+#: As IEEE 754 rounds one operation.
+ROUNDED = Accuracy(0.5)
+
+
+def accuracy(
+    stated: Accuracy | None = None,
+    /,
+    *,
+    ulp: float = 0.0,
+    sums: bool = False,
+    float64: float | None = None,
+    targets: Mapping[str, float] | None = None,
+    note: str = "",
+) -> Callable[[Handler], Handler]:
+    """State the Accuracy of a handler: one that is given, or of these fields. Directly above its ``def``."""
+    found = stated or Accuracy(ulp, sums, float64, dict(targets or {}), note)
+
+    def state(handler: Handler) -> Handler:
+        _STATED[handler] = found
+        return handler
+
+    return state
+
+
+def accuracy_of(op_type: str, opset: int, domain: str = "") -> Accuracy | None:
+    """What the handler of an operator states; None when it states nothing. Raises CompileError without a handler."""
+    handler = handler_for(domain, op_type, opset)
+    if handler is None:
+        raise CompileError(f"no handler for {op_type} of opset {opset}; legal: what operators() lists")
+    return _STATED.get(handler)
