@@ -83,7 +83,8 @@ _BINARY: dict[str, Callable[[Array, Array], Array]] = {
 _UNARY: dict[str, Callable[[Array], Array]] = {
     "arith.negf": np.negative, "math.absf": np.abs, "math.acos": np.arccos, "math.acosh": np.arccosh,
     "math.asin": np.arcsin, "math.asinh": np.arcsinh, "math.atan": np.arctan, "math.atanh": np.arctanh,
-    "math.ceil": np.ceil, "math.cos": np.cos, "math.cosh": np.cosh, "math.exp": np.exp, "math.floor": np.floor,
+    "math.ceil": np.ceil, "math.cos": np.cos, "math.cosh": np.cosh, "math.exp": np.exp, "math.expm1": np.expm1,
+    "math.floor": np.floor,
     "math.erf": np.vectorize(erf, otypes=[np.float64]), "math.log": np.log, "math.log1p": np.log1p,
     "math.roundeven": np.rint, "math.rsqrt": lambda a: 1 / np.sqrt(a), "math.sin": np.sin,
     "math.sinh": np.sinh, "math.sqrt": np.sqrt, "math.tan": np.tan, "math.tanh": np.tanh,

@@ -128,10 +128,10 @@ _INT_BINARY: dict[str, tuple[Callable[..., Operation], Callable[..., Operation]]
 _MATH: dict[str, Callable[..., Operation]] = {
     "abs": math.AbsFOp, "acos": math.AcosOp, "acosh": math.AcoshOp, "asin": math.AsinOp,
     "asinh": math.AsinhOp, "atan": math.AtanOp, "atanh": math.AtanhOp, "ceil": math.CeilOp,
-    "cos": math.CosOp, "cosh": math.CoshOp, "erf": math.ErfOp, "exp": math.ExpOp, "floor": math.FloorOp,
-    "log": math.LogOp, "log1p": math.Log1pOp, "round_even": math.RoundEvenOp, "rsqrt": math.RsqrtOp,
-    "sin": math.SinOp, "sinh": math.SinhOp, "sqrt": math.SqrtOp, "tan": math.TanOp, "tanh": math.TanhOp,
-    "trunc": math.TruncOp,
+    "cos": math.CosOp, "cosh": math.CoshOp, "erf": math.ErfOp, "exp": math.ExpOp, "expm1": math.ExpM1Op,
+    "floor": math.FloorOp, "log": math.LogOp, "log1p": math.Log1pOp, "round_even": math.RoundEvenOp,
+    "rsqrt": math.RsqrtOp, "sin": math.SinOp, "sinh": math.SinhOp, "sqrt": math.SqrtOp, "tan": math.TanOp,
+    "tanh": math.TanhOp, "trunc": math.TruncOp,
 }  # fmt: skip
 
 
@@ -241,8 +241,9 @@ class ScalarBuilder:
         return self._add(math.PowFOp(a.ssa, self.value(b, a.dtype).ssa), a.dtype)
 
     def sigmoid(self, a: Value) -> Value:
-        """``1 / (1 + exp(-a))``."""
-        return 1.0 / (self.exp(-a) + 1.0)
+        """``1 / (1 + exp(-a))``, in the form that keeps the smallest results too."""
+        e = self.exp(self.minimum(a, saturation(a.dtype)))
+        return e / (e + 1.0)
 
     def index(self, dim: int) -> Value:
         """The iteration index of loop ``dim``."""
@@ -292,6 +293,12 @@ def _cast_op(src: str, dst: str) -> Callable[..., Operation] | None:
     if _bits(src) > _bits(dst):
         return arith.TruncIOp
     return arith.ExtUIOp if unsigned else arith.ExtSIOp
+
+
+def saturation(dtype: str) -> float:
+    """An x from which ``1 + exp(-x)`` is 1 in ``dtype``, while ``exp(2 * x)`` is finite; a 16-bit float is taken to
+    be computed in f32, which ``exp(2 * x)`` needs."""
+    return {"float64": 40.0, "float16": 11.0}.get(dtype, 20.0)
 
 
 def float_limits(dtype: str) -> tuple[float, float]:

@@ -43,6 +43,8 @@ class Accuracy:
     float64: float | None = None
     #: Bounds of target kinds whose devices may be less exact, by kind.
     targets: Mapping[str, float] = field(default_factory=dict)
+    #: What is allowed besides, in units of the smallest number of the dtype that is computed in.
+    least: float = 0.0
     #: Where the bound holds, or what else is to be known.
     note: str = ""
 
@@ -70,6 +72,8 @@ class Accuracy:
             allowed = bound * float(np.finfo(computed).eps) * np.asarray(condition, np.float64)
         else:
             allowed = bound * spacing(want, computed)
+        if self.least:
+            allowed = allowed + self.least * spacing(np.zeros(()), computed)
         if dtype in _NARROW:
             allowed = allowed + 0.5 * spacing(want, dtype)
         return np.where(np.isfinite(want), allowed, 0.0)
@@ -111,10 +115,11 @@ def accuracy(
     sums: bool = False,
     float64: float | None = None,
     targets: Mapping[str, float] | None = None,
+    least: float = 0.0,
     note: str = "",
 ) -> Callable[[Handler], Handler]:
     """State the Accuracy of a handler: one that is given, or of these fields. Directly above its ``def``."""
-    found = stated or Accuracy(ulp, sums, float64, dict(targets or {}), note)
+    found = stated or Accuracy(ulp, sums, float64, dict(targets or {}), least, note)
 
     def state(handler: Handler) -> Handler:
         _STATED[handler] = found

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from landbridge.ir.prim_builder import PrimBuilder
-from landbridge.ir.scalars import Number, ScalarBuilder, Value, float_limits, is_float
+from landbridge.ir.scalars import Number, ScalarBuilder, Value, float_limits, is_float, saturation
 from landbridge.ops.accuracy import EXACT, ROUNDED, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.registry import operator
@@ -21,10 +21,10 @@ def relu(c: OpContext, x: Operand) -> Operand:
 
 
 @operator("Sigmoid")
-@accuracy(ulp=4)
+@accuracy(ulp=3)
 def sigmoid(c: OpContext, x: Operand) -> Operand:
     """``1 / (1 + exp(-x))``."""
-    return c.elementwise("sigmoid", [x], lambda s, v: s.sigmoid(v))
+    return c.function("sigmoid", [x], lambda s, v: s.sigmoid(v))
 
 
 @operator("LeakyRelu")
@@ -32,7 +32,7 @@ def sigmoid(c: OpContext, x: Operand) -> Operand:
 def leaky_relu(c: OpContext, x: Operand) -> Operand:
     """``x``, times ``alpha`` below 0."""
     alpha = c.attribute("alpha", 0.01)
-    return c.elementwise("leaky_relu", [x], lambda s, v: s.select(v < 0, v * alpha, v))
+    return c.function("leaky_relu", [x], lambda s, v: s.select(v < 0, v * alpha, v))
 
 
 @operator("PRelu")
@@ -47,63 +47,55 @@ def prelu(c: OpContext, x: Operand, slope: Operand) -> Operand:
 def thresholded_relu(c: OpContext, x: Operand) -> Operand:
     """``x`` above ``alpha``, else 0."""
     alpha = c.attribute("alpha", 1.0)
-    return c.elementwise("thresholded_relu", [x], lambda s, v: s.select(v > alpha, v, 0))
-
-
-def _expm1(s: ScalarBuilder, v: Value) -> Value:
-    return s.exp(v) - 1.0
+    return c.function("thresholded_relu", [x], lambda s, v: s.select(v > alpha, v, 0))
 
 
 @operator("Elu")
-@accuracy(ulp=4)
+@accuracy(ulp=3)
 def elu(c: OpContext, x: Operand) -> Operand:
     """``alpha * (exp(x) - 1)`` below 0."""
     alpha = c.attribute("alpha", 1.0)
-    return c.elementwise("elu", [x], lambda s, v: s.select(v < 0, _expm1(s, v) * alpha, v))
+    return c.function("elu", [x], lambda s, v: s.select(v < 0, s.math("expm1", v) * alpha, v))
 
 
 @operator("Selu")
-@accuracy(ulp=4)
+@accuracy(ulp=3)
 def selu(c: OpContext, x: Operand) -> Operand:
     """Scaled Elu."""
     alpha = c.attribute("alpha", 1.67326319217681884765625)
     gamma = c.attribute("gamma", 1.05070102214813232421875)
-    return c.elementwise("selu", [x], lambda s, v: s.select(v > 0, v, _expm1(s, v) * alpha) * gamma)
+    return c.function("selu", [x], lambda s, v: s.select(v < 0, s.math("expm1", v) * (alpha * gamma), v * gamma))
 
 
 @operator("Celu")
-@accuracy(ulp=4)
+@accuracy(ulp=3)
 def celu(c: OpContext, x: Operand) -> Operand:
     """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``."""
     alpha = c.attribute("alpha", 1.0)
-    return c.elementwise(
-        "celu",
-        [x],
-        lambda s, v: s.maximum(v, 0.0) + s.minimum(_expm1(s, v * (1 / alpha)) * alpha, 0.0),
-    )
+    return c.function("celu", [x], lambda s, v: s.select(v < 0, s.math("expm1", v / alpha) * alpha, v))
 
 
 @operator("HardSigmoid")
-@accuracy(ulp=4)
+@accuracy(ulp=1, sums=True, note="of ``|alpha x| + |beta|``")
 def hard_sigmoid(c: OpContext, x: Operand) -> Operand:
     """``alpha * x + beta`` within 0 and 1."""
     alpha, beta = c.attribute("alpha", 0.2), c.attribute("beta", 0.5)
-    return c.elementwise("hard_sigmoid", [x], lambda s, v: s.minimum(s.maximum(v * alpha + beta, 0.0), 1.0))
+    return c.function("hard_sigmoid", [x], lambda s, v: s.minimum(s.maximum(v * alpha + beta, 0.0), 1.0))
 
 
 @operator("HardSwish")
-@accuracy(ulp=4)
+@accuracy(ulp=2, sums=True, note="of ``|x| (|x| / 6 + 1/2)``")
 def hard_swish(c: OpContext, x: Operand) -> Operand:
     """``x * min(max(x / 6 + 1/2, 0), 1)``."""
-    return c.elementwise("hard_swish", [x], lambda s, v: v * s.minimum(s.maximum(v * (1 / 6) + 0.5, 0.0), 1.0))
+    return c.function("hard_swish", [x], lambda s, v: v * s.minimum(s.maximum(v * (1 / 6) + 0.5, 0.0), 1.0))
 
 
 @operator("Swish")
-@accuracy(ulp=4)
+@accuracy(ulp=4, least=64)
 def swish(c: OpContext, x: Operand) -> Operand:
     """``x * sigmoid(alpha * x)``."""
     alpha = c.attribute("alpha", 1.0)
-    return c.elementwise("swish", [x], lambda s, v: v * s.sigmoid(v * alpha))
+    return c.function("swish", [x], lambda s, v: v * s.sigmoid(v * alpha))
 
 
 def softplus_of(s: ScalarBuilder, v: Value) -> Value:
@@ -112,34 +104,40 @@ def softplus_of(s: ScalarBuilder, v: Value) -> Value:
 
 
 @operator("Softplus")
-@accuracy(ulp=4)
+@accuracy(ulp=2)
 def softplus(c: OpContext, x: Operand) -> Operand:
     """``log(1 + exp(x))``."""
-    return c.elementwise("softplus", [x], softplus_of)
+    return c.function("softplus", [x], softplus_of)
 
 
 @operator("Mish")
-@accuracy(ulp=4)
+@accuracy(ulp=4, least=64)
 def mish(c: OpContext, x: Operand) -> Operand:
-    """``x * tanh(softplus(x))``."""
-    return c.elementwise("mish", [x], lambda s, v: v * s.math("tanh", softplus_of(s, v)))
+    """``x * tanh(softplus(x))``, as ``x n / (n + 2)`` with ``n = exp(2 x) + 2 exp(x)``."""
+
+    def body(s: ScalarBuilder, v: Value) -> Value:
+        e = s.exp(s.minimum(v, saturation(v.dtype)))
+        n = e * (e + 2.0)
+        return v * (n / (n + 2.0))
+
+    return c.function("mish", [x], body)
 
 
 @operator("Softsign")
-@accuracy(ulp=4)
+@accuracy(ulp=1.5)
 def softsign(c: OpContext, x: Operand) -> Operand:
     """``x / (1 + |x|)``."""
-    return c.elementwise("softsign", [x], lambda s, v: v / (s.math("abs", v) + 1.0))
+    return c.function("softsign", [x], lambda s, v: v / (s.math("abs", v) + 1.0))
 
 
 @operator("Gelu")
-@accuracy(ulp=4)
+@accuracy(ulp=2, sums=True, note="of ``|x|``")
 def gelu(c: OpContext, x: Operand) -> Operand:
     """``x`` times the normal distribution's integral, or its tanh approximation."""
     if c.attribute("approximate", "none") == "tanh":
         k = math.sqrt(2 / math.pi)
-        return c.elementwise("gelu", [x], lambda s, v: v * 0.5 * (s.math("tanh", (v + v * v * v * 0.044715) * k) + 1.0))
-    return c.elementwise("gelu", [x], lambda s, v: v * 0.5 * (s.math("erf", v * math.sqrt(0.5)) + 1.0))
+        return c.function("gelu", [x], lambda s, v: v * 0.5 * (s.math("tanh", (v + v * v * v * 0.044715) * k) + 1.0))
+    return c.function("gelu", [x], lambda s, v: v * 0.5 * (s.math("erf", v * math.sqrt(0.5)) + 1.0))
 
 
 @operator("Shrink")
@@ -147,13 +145,12 @@ def gelu(c: OpContext, x: Operand) -> Operand:
 def shrink(c: OpContext, x: Operand) -> Operand:
     """``x + bias`` below ``-lambd``, ``x - bias`` above ``lambd``, else 0."""
     bias, lambd = c.attribute("bias", 0.0), c.attribute("lambd", 0.5)
-    dtype = c.dtype(x)
 
     def body(s: ScalarBuilder, v: Value) -> Value:
-        w = v if is_float(dtype) else s.cast(v, "float32")
-        return s.cast(s.select(w < -lambd, w + bias, s.select(w > lambd, w - bias, 0.0)), dtype)
+        w = v if is_float(v.dtype) else s.cast(v, "float32")
+        return s.cast(s.select(w < -lambd, w + bias, s.select(w > lambd, w - bias, 0.0)), v.dtype)
 
-    return c.elementwise("shrink", [x], body)
+    return c.function("shrink", [x], body)
 
 
 @operator("Clip")

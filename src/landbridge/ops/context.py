@@ -76,8 +76,8 @@ class OpContext:
     # What attributes are.
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """An attribute: int, float, str, list of those, or ndarray."""
-        return self.attributes.get(name, default)
+        """An attribute: int, float, str, list of those, or ndarray. A float is an f32, as models keep them."""
+        return self.attributes.get(name, float(np.float32(default)) if isinstance(default, float) else default)
 
     def ints(self, name: str, operand: Operand | None = None) -> list[int] | None:
         """Integers given by an input in newer opsets and by an attribute in older ones."""
@@ -121,6 +121,20 @@ class OpContext:
             )
 
         return self.g.reshape(self.g.elementwise(name, inputs, baked, dtype or dtypes[0]), shape)
+
+    def function(self, name: str, operands: Sequence[Operand], body: Body) -> Operand:
+        """``elementwise`` of operands of one dtype by several operations: 16-bit floats are computed in f32 and
+        rounded once."""
+        dtype = self.dtype(operands[0])
+        if dtype not in ("float16", "bfloat16"):
+            return self.elementwise(name, operands, body)
+
+        def in_single(s: ScalarBuilder, *values: Value) -> Value:
+            result = body(s, *(s.cast(v, "float32") for v in values))
+            assert isinstance(result, Value)
+            return s.cast(result, dtype)
+
+        return self.elementwise(name, operands, in_single)
 
     def gather(
         self,
