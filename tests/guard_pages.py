@@ -94,7 +94,10 @@ class GuardedRun(NativeRun):
         for _, beside, members in copies:
             assert (beside == POISON).all(), f"{i.function} wrote beside operand {[i.args.index(m) for m in members]}"
         for number, array in plain.items():
-            array[:] = self.registers[number]
+            if array.flags.writeable:
+                array[:] = self.registers[number]
+            else:
+                assert np.array_equal(array, self.registers[number]), f"{i.function} wrote a constant"
             self.registers[number] = array
 
 

@@ -66,6 +66,10 @@ class Access:
         """Whether the address depends on loop ``dim``."""
         return self.index.uses(dim)
 
+    def varies(self, dim: int) -> bool:
+        """Whether what is read or written depends on loop ``dim``: the address, or whether it is padding."""
+        return self.uses(dim) or any(g.index.uses(dim) for g in self.guards)
+
 
 def _dims(e: AffineExpr) -> set[int]:
     if isinstance(e, AffineDimExpr):

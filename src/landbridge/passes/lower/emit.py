@@ -24,8 +24,8 @@ class NestEmitter:
     ) -> None:
         self.code, self.nest, self.sched, self.env = code, nest, sched, dict(env)
         padding = Padding(nest, sched)
-        self.operands = Operands(code, sched, padding, buffers, self.env)
-        self._reduction = Reduction(code, nest, sched, self.operands) if nest.reduction is not None else None
+        self.operands = Operands(code, sched, buffers, self.env)
+        self._reduction = Reduction(code, nest, sched, padding, self.operands) if nest.reduction is not None else None
         self.row_tiles = padding.row_tiles()
 
     def rows_for(self, runs: list[tuple[Run, bool]], column: Index, columns: Run) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
-from landbridge.passes.lower.access import Access, Linear
+from landbridge.passes.lower.access import Access, Guard, Linear
 from landbridge.passes.lower.code import Code, Index, Where
-from landbridge.passes.lower.padding import Padding
 from landbridge.passes.lower.rows import in_rows, split
 from landbridge.passes.lower.schedule import Schedule
 
@@ -37,11 +36,10 @@ class Operands:
         self,
         code: Code,
         sched: Schedule,
-        padding: Padding,
         buffers: Mapping[SSAValue, SSAValue],
         env: dict[int, Index],
     ) -> None:
-        self.code, self.sched, self.padding, self.buffers, self.env = code, sched, padding, buffers, env
+        self.code, self.sched, self.buffers, self.env = code, sched, buffers, env
         self.lanes = sched.lanes if sched.lane is not None else 1
         self._loads: dict[tuple[object, ...], SSAValue] = {}
 
@@ -99,31 +97,37 @@ class Operands:
         return 0
 
     def read(
-        self, a: Access, t: Tile, m: int, n: int, shift: tuple[int, int] | None = None, in_loop: bool = False
+        self,
+        a: Access,
+        t: Tile,
+        m: int,
+        n: int,
+        shift: tuple[int, int] | None = None,
+        settled: Collection[Guard] = (),
     ) -> SSAValue:
+        """What ``a`` reads at (m, n) of the tile. Guards are tested, but for those that the code around has
+        ``settled``."""
         sched = self.sched
         key = (
             id(a),
-            m if sched.rows is not None and (a.uses(sched.rows) or self._guards_use(a, sched.rows)) else 0,
-            n if sched.columns is not None and a.uses(sched.columns) else 0,
-            shift[1] if shift and a.uses(shift[0]) else 0,
+            m if sched.rows is not None and a.varies(sched.rows) else 0,
+            n if sched.columns is not None and a.varies(sched.columns) else 0,
+            shift[1] if shift and a.varies(shift[0]) else 0,
         )
         if (found := self._loads.get(key)) is None:
-            found = self._loads[key] = self._load(a, t, m, n, shift, in_loop)
+            found = self._loads[key] = self._load(a, t, m, n, shift, settled)
         return found
 
-    @staticmethod
-    def _guards_use(a: Access, d: int | None) -> bool:
-        return d is not None and any(g.index.uses(d) for g in a.guards)
-
-    def _load(self, a: Access, t: Tile, m: int, n: int, shift: tuple[int, int] | None, in_loop: bool) -> SSAValue:
+    def _load(
+        self, a: Access, t: Tile, m: int, n: int, shift: tuple[int, int] | None, settled: Collection[Guard]
+    ) -> SSAValue:
         def plain() -> SSAValue:
             where = self.where(a, t, m, n, shift)
             if self.sched.lane is not None and a.index.coeff(self.sched.lane):
                 return self.code.load_vector(self.buffers[a.buffer], where, a.element, self.lanes, self._kept(t, m, n))
             return self.code.load(self.buffers[a.buffer], where, a.element)
 
-        checks = [g for g in a.guards if not (in_loop and self.padding.settled(g))]
+        checks = [g for g in a.guards if g not in settled]
         if not checks:
             return plain()
         inside: SSAValue | None = None

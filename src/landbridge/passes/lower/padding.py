@@ -17,7 +17,7 @@ MAX_EDGE_TILES = 6
 
 
 class Padding:
-    """What is known of the padded reads of a scheduled nest.
+    """What is known of the padded reads of a scheduled nest, before any of it is emitted.
 
     ``skips``: leaving out padded iterations of the reduction changes nothing, so loops are clipped to the buffer.
     ``rows``: the rows whose every read is inside, when row tiles at the edge are decided one by one; else None.
@@ -55,12 +55,18 @@ class Padding:
         rows, main = self._sched.rows, self._nest.reduction
         if rows is None or main is None or not self.skips or rows == self._sched.lane:
             return []
+        tiled = {b.inner for b in self._nest.bounds}
         found = []
         for r in main.reads:
             for g in r.guards if isinstance(r, Access) else ():
                 if g.index.coeff(rows):
                     others = [d for d in g.index.coeffs if d != rows]
-                    if len(others) != 1 or g.index.rest or not self._nest.dims[others[0]].reduction:
+                    if (
+                        len(others) != 1
+                        or g.index.rest
+                        or others[0] in tiled
+                        or not self._nest.dims[others[0]].reduction
+                    ):
                         return []
                     found.append((g, others[0]))
         return found
@@ -102,14 +108,13 @@ class Padding:
         """Whether edge tiles decide reduction loop ``d`` turn by turn."""
         return any(r == d for _, r in self.row_guards)
 
-    def settled(self, g: Guard) -> bool:
-        """Whether loop bounds or edge tiles already keep this guard true."""
-        if not self.skips:
-            return False
-        rows = self._sched.rows
-        if rows is not None and g.index.uses(rows):
-            return any(g is x for x, _ in self.row_guards) and self.rows is not None
-        return any(self._nest.dims[d].reduction and c > 0 for d, c in g.index.coeffs.items()) and not g.index.rest
+    def settled_by_tile(self, edge: bool) -> list[Guard]:
+        """Guards that hold at every read of a tile because of the rows it has; of edge tiles none."""
+        return [] if edge or self.rows is None else [g for g, _ in self.row_guards]
+
+    def settled_by_turn(self, d: int) -> list[Guard]:
+        """Guards that hold at a row of an edge tile where ``row_inside`` says so of the turn of loop ``d``."""
+        return [g for g, r in self.row_guards if r == d]
 
 
 def identity(combine: str, element: Any) -> Attribute:

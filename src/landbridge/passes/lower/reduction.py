@@ -12,12 +12,12 @@ from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
 from xdsl.ir import Attribute, SSAValue
 
 from landbridge.errors import CodegenError
-from landbridge.passes.lower.access import Access
+from landbridge.passes.lower.access import Access, Guard
 from landbridge.passes.lower.body import REASSOCIATE, emit_body
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.nest import Nest, Stage
 from landbridge.passes.lower.operands import Operands, Tile
-from landbridge.passes.lower.padding import identity
+from landbridge.passes.lower.padding import Padding, identity
 from landbridge.passes.lower.schedule import Schedule, combiner
 
 #: Row, column and partial-sum copy of an accumulator, and the output it belongs to.
@@ -41,20 +41,27 @@ _COMBINING = {
 
 
 class Reduction:
-    """Emits the reduction stage of a nest for one tile."""
+    """Emits the reduction stage of a nest for one tile.
 
-    def __init__(self, code: Code, nest: Nest, sched: Schedule, operands: Operands) -> None:
+    A guard of a padded read is settled when what was emitted around the read keeps it true: the choice of the tile's
+    rows, or the bounds of a loop. Whoever emits such code says so, in ``_settled``; all other guards are tested where
+    they are read.
+    """
+
+    def __init__(self, code: Code, nest: Nest, sched: Schedule, padding: Padding, operands: Operands) -> None:
         main = nest.reduction
         if main is None:
             raise CodegenError("a nest without a reduction has nothing to reduce")
         self.code, self.nest, self.sched, self.operands, self.main = code, nest, sched, operands, main
-        self.padding, self.env, self._lanes = operands.padding, operands.env, operands.lanes
+        self.padding, self.env, self._lanes = padding, operands.env, operands.lanes
+        self._settled: list[Guard] = []
 
     def emit(self, t: Tile) -> Slots:
         """The reduced values of every row and column of ``t``."""
         main = self.main
         sched = self.sched
         horizontal, copies = sched.horizontal, self._copies(t)
+        self._settled = self.padding.settled_by_tile(t.edge)
         combine = combiner(main)
         slots: Slots = {}
         for m in range(t.rows):
@@ -131,8 +138,9 @@ class Reduction:
         if extent % self._lanes == 0:
             return sums
         scalar = replace(self.sched, lane=None, horizontal=False)
-        operands = Operands(self.code, scalar, self.padding, self.operands.buffers, self.env)
-        tail = Reduction(self.code, self.nest, scalar, operands)
+        operands = Operands(self.code, scalar, self.operands.buffers, self.env)
+        tail = Reduction(self.code, self.nest, scalar, self.padding, operands)
+        tail._settled = self.padding.settled_by_tile(t.edge)
         return tail._loops(main, t, list(self.sched.inner), sums, 1, {lane: extent - extent % self._lanes})
 
     def _loops(
@@ -150,17 +158,51 @@ class Reduction:
         d, rest = dims[0], dims[1:]
         if self.sched.horizontal and d == self.sched.lane and rest:
             return self._loops(main, t, [*rest, d], slots, copies, lows)
-        low, high = self._range(d, t, lows or {})
+        before = self._settled
         if t.edge and self.padding.at_edges(d):
-            assert isinstance(low, int) and isinstance(high, int) and isinstance(t.row, int)
-            for i in range(low, high):
-                self.env[d] = i
-                active = {m for m in range(t.rows) if self.padding.row_inside(t.row + m, d, i)}
-                part = {k: v for k, v in slots.items() if k[0] in active}
-                if part:
-                    slots = {**slots, **self._loops(main, t, rest, part, copies, lows)}
-            del self.env[d]
-            return slots
+            self._settled = [*before, *self.padding.settled_by_turn(d)]
+            slots = self._turns(main, t, d, rest, slots, copies, lows)
+        else:
+            low, high, clipped = self._clip(d, *self._range(d, lows or {}))
+            self._settled = [*before, *clipped]
+            slots = self._runs(main, t, d, rest, slots, copies, lows, low, high)
+        self._settled = before
+        return slots
+
+    def _turns(
+        self,
+        main: Stage,
+        t: Tile,
+        d: int,
+        rest: list[int],
+        slots: Slots,
+        copies: int,
+        lows: Mapping[int, int] | None,
+    ) -> Slots:
+        """Loop ``d`` of an edge tile, written out: each turn for the rows that read inside."""
+        assert isinstance(t.row, int)
+        for i in range((lows or {}).get(d, 0), self.nest.dims[d].extent):
+            self.env[d] = i
+            active = {m for m in range(t.rows) if self.padding.row_inside(t.row + m, d, i)}
+            part = {k: v for k, v in slots.items() if k[0] in active}
+            if part:
+                slots = {**slots, **self._loops(main, t, rest, part, copies, lows)}
+        self.env.pop(d, None)
+        return slots
+
+    def _runs(
+        self,
+        main: Stage,
+        t: Tile,
+        d: int,
+        rest: list[int],
+        slots: Slots,
+        copies: int,
+        lows: Mapping[int, int] | None,
+        low: Index,
+        high: Index,
+    ) -> Slots:
+        """Loop ``d`` from ``low`` to ``high``: by lanes and partial sums as far as these go, then what is left."""
         lane_step = self._lane_step(d)
         step = lane_step * (copies if not rest else 1)
         keys = list(slots)
@@ -202,10 +244,9 @@ class Reduction:
         del self.env[d]
         return results
 
-    def _range(self, d: int, t: Tile, lows: Mapping[int, int]) -> tuple[Index, Index]:
-        """The bounds of reduction loop ``d``: clipped by padded tiles and, outside register rows, by padding."""
+    def _range(self, d: int, lows: Mapping[int, int]) -> tuple[Index, Index]:
+        """The bounds of reduction loop ``d``; a padded tile ends where its data does."""
         code = self.code
-        low: Index = lows.get(d, 0)
         high: Index = self.nest.dims[d].extent
         for b in self.nest.bounds:
             if b.inner == d and b.extent % b.tile:
@@ -213,25 +254,27 @@ class Reduction:
                 if outer is not None:
                     left = code.add(b.extent, code.mul(outer, -b.tile))
                     high = code.minimum(high, left)
+        return lows.get(d, 0), high
+
+    def _clip(self, d: int, low: Index, high: Index) -> tuple[Index, Index, list[Guard]]:
+        """The bounds of reduction loop ``d`` without its padded turns, and the guards that this settles."""
+        clipped: list[Guard] = []
         if not self.padding.skips:
-            return low, high
-        rows = self.sched.rows
-        for r in self.main.reads:
-            for g in r.guards if isinstance(r, Access) else ():
-                c = g.index.coeff(d)
-                if c <= 0 or (rows is not None and g.index.uses(rows)):
-                    continue
-                others = [x for x in g.index.coeffs if x != d]
-                if any(x not in self.env for x in others):
-                    continue
-                base: Index = g.index.const
-                for x in others:
-                    base = code.add(base, code.mul(self.env[x], g.index.coeff(x)))
-                # first i with base + c*i >= 0, first i with base + c*i >= extent
-                low = code.maximum(low, code.floordiv(code.add(code.mul(base, -1), c - 1), c))
-                last = code.add(code.mul(base, -1), g.extent - 1 + c)
-                high = code.minimum(high, code.floordiv(last, c))
-        return low, high
+            return low, high, clipped
+        code = self.code
+        for g in (g for r in self.main.reads if isinstance(r, Access) for g in r.guards):
+            c, others = g.index.coeff(d), [x for x in g.index.coeffs if x != d]
+            if c <= 0 or g.index.rest or g in self._settled or g in clipped or any(x not in self.env for x in others):
+                continue
+            base: Index = g.index.const
+            for x in others:
+                base = code.add(base, code.mul(self.env[x], g.index.coeff(x)))
+            # first i with base + c*i >= 0, first i with base + c*i >= extent
+            low = code.maximum(low, code.floordiv(code.add(code.mul(base, -1), c - 1), c))
+            last = code.add(code.mul(base, -1), g.extent - 1 + c)
+            high = code.minimum(high, code.floordiv(last, c))
+            clipped.append(g)
+        return low, high, clipped
 
     def _step(self, main: Stage, t: Tile, slots: Slots, copies: int) -> Slots:
         """One turn of the innermost loop."""
@@ -244,7 +287,7 @@ class Reduction:
                 continue
             shift = (last, u * self._lane_step(last)) if last is not None and u else None
             reads = [
-                self.operands.read(r, t, m, n, shift, in_loop=True) if isinstance(r, Access) else None
+                self.operands.read(r, t, m, n, shift, self._settled) if isinstance(r, Access) else None
                 for r in main.reads
             ]
             accumulators = [slots[(m, n, u, x)] for x in range(outputs)]
