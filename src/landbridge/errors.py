@@ -8,6 +8,7 @@ and the way out::
     |   +-- ImportModelError         the file is no model, or not a valid one
     |   +-- UnsupportedOperatorError operators or dimensions we cannot compile, all of them listed
     |   +-- ShapeError               shapes that contradict each other
+    |   +-- NodeError                an attribute, a dtype or a number of operands that an operator does not take
     |   +-- PlacementError           a scope, capacity or alignment a target cannot give
     |   +-- VerifyError              IR that breaks an invariant; names the pass after which it did
     |   +-- ParseError               IR text that does not parse
@@ -66,6 +67,10 @@ class UnsupportedOperatorError(CompileError):
 
 class ShapeError(CompileError):
     """Shapes that contradict each other."""
+
+
+class NodeError(CompileError):
+    """An attribute, a dtype or a number of operands that the node's operator does not take."""
 
 
 class PlacementError(CompileError):

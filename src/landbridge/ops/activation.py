@@ -10,9 +10,12 @@ from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import Number, ScalarBuilder, Value, float_limits, is_float, saturation
 from landbridge.ops.accuracy import EXACT, ROUNDED, accuracy
 from landbridge.ops.context import OpContext, Operand
+from landbridge.ops.legal import axis_of, holds, one_of
 from landbridge.ops.registry import operator
+from landbridge.ops.rules import rules
 
 
+@rules("X: ...")
 @operator("Relu")
 @accuracy(EXACT)
 def relu(c: OpContext, x: Operand) -> Operand:
@@ -20,6 +23,7 @@ def relu(c: OpContext, x: Operand) -> Operand:
     return c.elementwise("relu", [x], lambda s, v: s.maximum(v, 0))
 
 
+@rules("X: ...")
 @operator("Sigmoid")
 @accuracy(ulp=3)
 def sigmoid(c: OpContext, x: Operand) -> Operand:
@@ -27,6 +31,7 @@ def sigmoid(c: OpContext, x: Operand) -> Operand:
     return c.function("sigmoid", [x], lambda s, v: s.sigmoid(v))
 
 
+@rules("X: ...")
 @operator("LeakyRelu")
 @accuracy(ROUNDED)
 def leaky_relu(c: OpContext, x: Operand) -> Operand:
@@ -35,6 +40,7 @@ def leaky_relu(c: OpContext, x: Operand) -> Operand:
     return c.function("leaky_relu", [x], lambda s, v: s.select(v < 0, v * alpha, v))
 
 
+@rules("X: *S", "slope: <S")
 @operator("PRelu")
 @accuracy(ROUNDED)
 def prelu(c: OpContext, x: Operand, slope: Operand) -> Operand:
@@ -42,6 +48,7 @@ def prelu(c: OpContext, x: Operand, slope: Operand) -> Operand:
     return c.elementwise("prelu", [x, slope], lambda s, v, a: s.select(v < 0, v * a, v))
 
 
+@rules("X: ...")
 @operator("ThresholdedRelu")
 @accuracy(EXACT)
 def thresholded_relu(c: OpContext, x: Operand) -> Operand:
@@ -50,6 +57,7 @@ def thresholded_relu(c: OpContext, x: Operand) -> Operand:
     return c.function("thresholded_relu", [x], lambda s, v: s.select(v > alpha, v, 0))
 
 
+@rules("X: ...")
 @operator("Elu")
 @accuracy(ulp=3)
 def elu(c: OpContext, x: Operand) -> Operand:
@@ -58,6 +66,7 @@ def elu(c: OpContext, x: Operand) -> Operand:
     return c.function("elu", [x], lambda s, v: s.select(v < 0, s.math("expm1", v) * alpha, v))
 
 
+@rules("X: ...")
 @operator("Selu")
 @accuracy(ulp=3)
 def selu(c: OpContext, x: Operand) -> Operand:
@@ -67,6 +76,7 @@ def selu(c: OpContext, x: Operand) -> Operand:
     return c.function("selu", [x], lambda s, v: s.select(v < 0, s.math("expm1", v) * (alpha * gamma), v * gamma))
 
 
+@rules("X: ...", attributes={"alpha": holds("it != 0")})
 @operator("Celu")
 @accuracy(ulp=3)
 def celu(c: OpContext, x: Operand) -> Operand:
@@ -75,6 +85,7 @@ def celu(c: OpContext, x: Operand) -> Operand:
     return c.function("celu", [x], lambda s, v: s.select(v < 0, s.math("expm1", v / alpha) * alpha, v))
 
 
+@rules("X: ...")
 @operator("HardSigmoid")
 @accuracy(ulp=1, sums=True, note="of ``|alpha x| + |beta|``")
 def hard_sigmoid(c: OpContext, x: Operand) -> Operand:
@@ -83,6 +94,7 @@ def hard_sigmoid(c: OpContext, x: Operand) -> Operand:
     return c.function("hard_sigmoid", [x], lambda s, v: s.minimum(s.maximum(v * alpha + beta, 0.0), 1.0))
 
 
+@rules("X: ...")
 @operator("HardSwish")
 @accuracy(ulp=2, sums=True, note="of ``|x| (|x| / 6 + 1/2)``")
 def hard_swish(c: OpContext, x: Operand) -> Operand:
@@ -90,6 +102,7 @@ def hard_swish(c: OpContext, x: Operand) -> Operand:
     return c.function("hard_swish", [x], lambda s, v: v * s.minimum(s.maximum(v * (1 / 6) + 0.5, 0.0), 1.0))
 
 
+@rules("X: ...")
 @operator("Swish")
 @accuracy(ulp=4, least=64)
 def swish(c: OpContext, x: Operand) -> Operand:
@@ -103,6 +116,7 @@ def softplus_of(s: ScalarBuilder, v: Value) -> Value:
     return s.maximum(v, 0.0) + s.math("log1p", s.exp(-s.math("abs", v)))
 
 
+@rules("X: ...")
 @operator("Softplus")
 @accuracy(ulp=2)
 def softplus(c: OpContext, x: Operand) -> Operand:
@@ -110,6 +124,7 @@ def softplus(c: OpContext, x: Operand) -> Operand:
     return c.function("softplus", [x], softplus_of)
 
 
+@rules("X: ...")
 @operator("Mish")
 @accuracy(ulp=4, least=64)
 def mish(c: OpContext, x: Operand) -> Operand:
@@ -123,6 +138,7 @@ def mish(c: OpContext, x: Operand) -> Operand:
     return c.function("mish", [x], body)
 
 
+@rules("X: ...")
 @operator("Softsign")
 @accuracy(ulp=1.5)
 def softsign(c: OpContext, x: Operand) -> Operand:
@@ -130,6 +146,7 @@ def softsign(c: OpContext, x: Operand) -> Operand:
     return c.function("softsign", [x], lambda s, v: v / (s.math("abs", v) + 1.0))
 
 
+@rules("X: ...", attributes={"approximate": one_of("none", "tanh")})
 @operator("Gelu")
 @accuracy(ulp=2, sums=True, note="of ``|x|``")
 def gelu(c: OpContext, x: Operand) -> Operand:
@@ -140,6 +157,7 @@ def gelu(c: OpContext, x: Operand) -> Operand:
     return c.function("gelu", [x], lambda s, v: v * 0.5 * (s.math("erf", v * math.sqrt(0.5)) + 1.0))
 
 
+@rules("X: ...")
 @operator("Shrink")
 @accuracy(ROUNDED)
 def shrink(c: OpContext, x: Operand) -> Operand:
@@ -153,6 +171,7 @@ def shrink(c: OpContext, x: Operand) -> Operand:
     return c.function("shrink", [x], body)
 
 
+@rules("input: ...", "min?: () | 1", "max?: () | 1")
 @operator("Clip")
 @accuracy(EXACT)
 def clip(c: OpContext, x: Operand, low: Operand | None = None, high: Operand | None = None) -> Operand:
@@ -176,6 +195,7 @@ def clip(c: OpContext, x: Operand, low: Operand | None = None, high: Operand | N
     return x if len(operands) == 1 else c.elementwise("clip", operands, body)
 
 
+@rules("input: _ ...", attributes={"axis": axis_of("len(input)")})
 @operator("Hardmax", since=13)
 @accuracy(EXACT)
 def hardmax(c: OpContext, x: Operand) -> Operand:

@@ -6,9 +6,11 @@ from landbridge.ir.scalars import ScalarBuilder, Value, float_limits, is_float
 from landbridge.ops.accuracy import EXACT, ROUNDED, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.registry import operator
+from landbridge.ops.rules import rules
 
 
 def _comparison(op_type: str, kind: str) -> None:
+    @rules("A: &S", "B: &S")
     @operator(op_type)
     @accuracy(EXACT)
     def handler(c: OpContext, a: Operand, b: Operand) -> Operand:
@@ -21,6 +23,7 @@ for _type, _kind in {
     _comparison(_type, _kind)
 
 
+@rules("condition: &S", "X: &S", "Y: &S")
 @operator("Where")
 @accuracy(EXACT)
 def where(c: OpContext, condition: Operand, a: Operand, b: Operand) -> Operand:
@@ -28,6 +31,7 @@ def where(c: OpContext, condition: Operand, a: Operand, b: Operand) -> Operand:
     return c.elementwise("where", [condition, a, b], lambda s, q, x, y: s.select(q, x, y), c.dtype(a))
 
 
+@rules("input: ...")
 @operator("Cast")
 @accuracy(ROUNDED)
 def cast(c: OpContext, x: Operand) -> Operand:
@@ -35,6 +39,7 @@ def cast(c: OpContext, x: Operand) -> Operand:
     return c.cast(x, c.attribute("to"))
 
 
+@rules("input: ...", "target_type: ...")
 @operator("CastLike")
 @accuracy(ROUNDED)
 def cast_like(c: OpContext, x: Operand, like: Operand) -> Operand:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -173,7 +174,11 @@ class OpContext:
         return self.g.call(name, [self.value(x) for x in operands], [(shape, dtype)], build)[0]
 
     def reshape(self, x: Operand, shape: Sequence[int]) -> Operand:
-        """The operand with another shape of as many elements."""
+        """The operand with another shape of as many elements; raises ShapeError when it has not as many."""
+        if math.prod(shape) != math.prod(self.shape(x)):
+            raise ShapeError(
+                f"{self.op_type} node {self.g.node!r}: {self.shape(x)} is no {tuple(shape)}; the number of elements must stay"
+            )
         return x.reshape(shape) if isinstance(x, np.ndarray) else self.g.reshape(x, shape)
 
     def transpose(self, x: Operand, order: Sequence[int]) -> Operand:

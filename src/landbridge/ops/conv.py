@@ -5,28 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ops.context import OpContext, Operand
+from landbridge.ops.legal import at_least
 from landbridge.ops.registry import operator
-from landbridge.ops.windows import Windows, windows
+from landbridge.ops.rules import rules
+from landbridge.ops.windows import WINDOWS, Windows, windows
+
+#: Rules of convolutions of ``N C *D`` with weights ``M K *k``.
+CONVOLUTION = {"group": at_least(1, default=1), **WINDOWS}
+FITTING = (
+    "len(D) > 0 and len(D) == len(k)",
+    "C == K * group",
+    "M % group == 0",
+    "min(k) > 0",
+    "tuple(kernel_shape) == k",
+)
 
 
+@rules(
+    "X: N C *D",
+    "W: M K *k",
+    "B?: M",
+    attributes=CONVOLUTION,
+    where=FITTING,
+)
 @operator("Conv")
 def conv(c: OpContext, x: Operand, w: Operand, bias: Operand | None = None) -> Operand:
     """1-, 2- or 3-D convolution with groups, dilations, strides and padding."""
     x_shape, w_shape = c.shape(x), c.shape(w)
     group = c.attribute("group", 1)
-    if len(x_shape) < 3 or len(w_shape) != len(x_shape):
-        raise ShapeError(f"{c.g.node}: Conv of input {x_shape} and weights {w_shape}; both need rank 3 or more")
-    if x_shape[1] != w_shape[1] * group or w_shape[0] % group:
-        raise ShapeError(
-            f"{c.g.node}: Conv of {x_shape[1]} channels with weights {w_shape} in {group} groups; weights must be "
-            "[outputs, channels / groups, ...] and outputs a multiple of groups"
-        )
-    shape = windows(c, x_shape[2:], c.ints("kernel_shape") or w_shape[2:])
-    if shape.kernel != w_shape[2:]:
-        raise ShapeError(f"{c.g.node}: kernel_shape {shape.kernel} contradicts weights {w_shape}")
+    shape = windows(c, x_shape[2:], w_shape[2:])
     return add_bias(c, convolve(c, x, w, shape, group), bias)
 
 

@@ -7,23 +7,39 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.context import Buffer, OpContext, Operand
-from landbridge.ops.conv import add_bias, convolve
+from landbridge.ops.conv import CONVOLUTION, add_bias, convolve
+from landbridge.ops.legal import at_least
 from landbridge.ops.registry import operator
+from landbridge.ops.rules import rules
 from landbridge.ops.slicing import part
 from landbridge.ops.windows import Windows
 
 
+@rules(
+    "X: N C *D",
+    "W: C P *k",
+    "B?: _",
+    attributes={
+        **CONVOLUTION,
+        "output_padding": at_least(0, count="len(D)"),
+        "output_shape": at_least(1, count="len(D)"),
+    },
+    where=(
+        "len(D) > 0 and len(D) == len(k)",
+        "C % group == 0",
+        "min(k) > 0 and min(D) > 0",
+        "tuple(kernel_shape) == k",
+        "B == (P * group,)",
+    ),
+)
 @operator("ConvTranspose")
 def conv_transpose(c: OpContext, x: Operand, w: Operand, bias: Operand | None = None) -> Operand:
     """Disjoint windows are written in place; otherwise a convolution over the input with zeros between elements."""
-    (_, channels, *spatial), (w_in, _, *kernel) = c.shape(x), c.shape(w)
+    spatial, kernel = c.shape(x)[2:], list(c.shape(w)[2:])
     group, rank = c.attribute("group", 1), len(spatial)
-    if w_in != channels or channels % group:
-        raise ShapeError(f"{c.g.node}: ConvTranspose of {channels} channels with weights {c.shape(w)}")
     stride = c.ints("strides") or [1] * rank
     dilation = c.ints("dilations") or [1] * rank
     low, output = _extents(c, spatial, kernel, stride, dilation)

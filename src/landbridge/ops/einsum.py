@@ -7,8 +7,10 @@ from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.registry import operator
+from landbridge.ops.rules import rules
 
 
+@rules("*Inputs: ...")
 @operator("Einsum")
 def einsum(c: OpContext, *operands: Operand) -> Operand:
     """The sum over labels that the result lacks of the product of the operands."""

@@ -10,10 +10,13 @@ from landbridge.dtypes import dtype
 from landbridge.ir.scalars import ScalarBuilder, Value, is_float
 from landbridge.ops.accuracy import EXACT, ROUNDED, Accuracy, accuracy
 from landbridge.ops.context import OpContext, Operand
+from landbridge.ops.legal import one_of
 from landbridge.ops.registry import Handler, operator
+from landbridge.ops.rules import rules
 
 
 def _binary(op_type: str, kind: str) -> None:
+    @rules("A: &S", "B: &S")
     @operator(op_type)
     @accuracy(ROUNDED)
     def handler(c: OpContext, a: Operand, b: Operand) -> Operand:
@@ -30,6 +33,7 @@ def _safe_divisor(s: ScalarBuilder, y: Value) -> Value:
     return s.select(traps, s.const(1, y.dtype), y)
 
 
+@rules("A: &S", "B: &S")
 @operator("Div")
 @accuracy(ROUNDED)
 def divide(c: OpContext, a: Operand, b: Operand) -> Operand:
@@ -45,6 +49,7 @@ def divide(c: OpContext, a: Operand, b: Operand) -> Operand:
 
 
 def _variadic(op_type: str, kind: str, stated: Accuracy) -> None:
+    @rules("*data: &S")
     @operator(op_type)
     @accuracy(stated)
     def handler(c: OpContext, *operands: Operand) -> Operand:
@@ -61,6 +66,7 @@ _variadic("Max", "max", EXACT)
 _variadic("Min", "min", EXACT)
 
 
+@rules("*data: &S")
 @operator("Mean")
 @accuracy(ulp=1.5, sums=True, note="one eps for each addition, a half for the division")
 def mean(c: OpContext, *operands: Operand) -> Operand:
@@ -75,6 +81,7 @@ def mean(c: OpContext, *operands: Operand) -> Operand:
 
 
 def _unary(op_type: str, function: str, stated: Accuracy) -> None:
+    @rules("X: ...")
     @operator(op_type)
     @accuracy(stated)
     def handler(c: OpContext, x: Operand) -> Operand:
@@ -92,6 +99,7 @@ for _type, _function, _ulp in [
     _unary(_type, _function, Accuracy(_ulp))
 
 
+@rules("X: ...")
 @operator("Abs")
 @accuracy(EXACT)
 def absolute(c: OpContext, x: Operand) -> Operand:
@@ -104,6 +112,7 @@ def absolute(c: OpContext, x: Operand) -> Operand:
     return c.elementwise("abs", [x], lambda s, v: s.select(v < 0, -v, v))
 
 
+@rules("X: ...")
 @operator("Neg")
 @accuracy(EXACT)
 def negative(c: OpContext, x: Operand) -> Operand:
@@ -111,6 +120,7 @@ def negative(c: OpContext, x: Operand) -> Operand:
     return c.elementwise("neg", [x], lambda s, v: -v)
 
 
+@rules("X: ...")
 @operator("Reciprocal")
 @accuracy(ROUNDED)
 def reciprocal(c: OpContext, x: Operand) -> Operand:
@@ -118,6 +128,7 @@ def reciprocal(c: OpContext, x: Operand) -> Operand:
     return c.elementwise("reciprocal", [x], lambda s, v: 1.0 / v)
 
 
+@rules("X: ...")
 @operator("Sign")
 @accuracy(EXACT)
 def sign(c: OpContext, x: Operand) -> Operand:
@@ -132,6 +143,7 @@ def sign(c: OpContext, x: Operand) -> Operand:
     return c.elementwise("sign", [x], body)
 
 
+@rules("X: ...")
 @operator("IsNaN")
 @accuracy(EXACT)
 def is_nan(c: OpContext, x: Operand) -> Operand:
@@ -139,6 +151,7 @@ def is_nan(c: OpContext, x: Operand) -> Operand:
     return c.elementwise("isnan", [x], lambda s, v: v.ne(v), "bool")
 
 
+@rules("X: ...")
 @operator("IsInf")
 @accuracy(EXACT)
 def is_inf(c: OpContext, x: Operand) -> Operand:
@@ -155,6 +168,7 @@ def is_inf(c: OpContext, x: Operand) -> Operand:
     return c.elementwise("isinf", [x], body, "bool")
 
 
+@rules("A: &S", "B: &S")
 @operator("Pow")
 @accuracy(ulp=4)
 def power(c: OpContext, base: Operand, exponent: Operand) -> Operand:
@@ -184,6 +198,7 @@ def _simple_power(c: OpContext, base: Operand, exponent: Operand) -> Operand | N
     return None
 
 
+@rules("A: &S", "B: &S")
 @operator("Mod")
 @accuracy(ulp=4)
 def modulo(c: OpContext, a: Operand, b: Operand) -> Operand:
@@ -204,6 +219,7 @@ def modulo(c: OpContext, a: Operand, b: Operand) -> Operand:
     return c.elementwise("mod", [a, b], body)
 
 
+@rules("X: &S", "Y: &S", attributes={"direction": one_of("LEFT", "RIGHT")})
 @operator("BitShift")
 @accuracy(EXACT)
 def bit_shift(c: OpContext, a: Operand, b: Operand) -> Operand:
@@ -222,6 +238,7 @@ def bit_shift(c: OpContext, a: Operand, b: Operand) -> Operand:
     return c.elementwise(kind, [a, b], shifted)
 
 
+@rules("X: ...")
 @operator("BitwiseNot")
 @accuracy(EXACT)
 def bitwise_not(c: OpContext, x: Operand) -> Operand:
@@ -238,10 +255,10 @@ def _bitwise(kind: str) -> Handler:
 
 
 for _type, _kind in {"And": "and", "Or": "or", "Xor": "xor"}.items():
-    operator(_type)(_bitwise(_kind))
-    operator(f"Bitwise{_type}")(_bitwise(_kind))
+    rules("A: &S", "B: &S")(operator(_type, f"Bitwise{_type}")(_bitwise(_kind)))
 
 
+@rules("X: ...")
 @operator("Not")
 @accuracy(EXACT)
 def logical_not(c: OpContext, x: Operand) -> Operand:

@@ -7,7 +7,9 @@ import numpy as np
 from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ops.context import Array, OpContext, Operand
+from landbridge.ops.legal import at_least, between
 from landbridge.ops.registry import operator
+from landbridge.ops.rules import rules
 
 
 def _matrix(points: int, bins: int, parts: int, inverse: bool, mirrored: int = 0) -> Array:
@@ -26,12 +28,25 @@ def _matrix(points: int, bins: int, parts: int, inverse: bool, mirrored: int = 0
     return result
 
 
+@rules(
+    "input: _ ... parts",
+    "dft_length?: () | 1",
+    "axis?: () | 1",
+    attributes={"axis": between("-len(input)", "len(input) - 2", default=-2), "dft_length": at_least(1, below=1 << 31)},
+    where=("parts in (1, 2)", "axis != -1", "input[axis] > 0"),
+)
 @operator("DFT", since=20)
 def dft(c: OpContext, x: Operand, length: Operand | None = None, axis: Operand | None = None) -> Operand:
     """Along the input ``axis``, -2 by default."""
     return _dft(c, x, length, -2 if axis is None else int(c.constant(axis, "axis").reshape(-1)[0]))
 
 
+@rules(
+    "input: _ ... parts",
+    "dft_length?: () | 1",
+    attributes={"axis": between("-len(input)", "len(input) - 2", default=1), "dft_length": at_least(1, below=1 << 31)},
+    where=("parts in (1, 2)", "axis != -1", "input[axis] > 0"),
+)
 @operator("DFT", since=17)
 def dft_17(c: OpContext, x: Operand, length: Operand | None = None) -> Operand:
     """Along the attribute ``axis``, 1 by default."""
@@ -69,6 +84,14 @@ def _dft(c: OpContext, x: Operand, length: Operand | None, along: int) -> Operan
     return c.g.call("dft", [c.value(x), c.value(constant)], [(result, c.dtype(x))], build)[0]
 
 
+@rules(
+    "signal: B L | B L 1 | B L 2",
+    "frame_step: () | 1",
+    "window?: P",
+    "frame_length?: () | 1",
+    attributes={"frame_step": at_least(1), "frame_length": at_least(1)},
+    where=("P > 0", "P <= L", "frame_length <= L", "frame_length == P"),
+)
 @operator("STFT")
 def stft(
     c: OpContext, x: Operand, step: Operand, window: Operand | None = None, length: Operand | None = None

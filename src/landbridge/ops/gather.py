@@ -12,7 +12,9 @@ from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value, float_limits
 from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.context import Buffer, OpContext, Operand
+from landbridge.ops.legal import axis_of, between, one_of
 from landbridge.ops.registry import operator
+from landbridge.ops.rules import index_of, rules
 from landbridge.ops.slicing import part
 
 
@@ -23,6 +25,12 @@ def as_index(s: ScalarBuilder, v: Value, extent: int) -> Value:
     return s.cast(s.minimum(s.maximum(i, 0), max(extent - 1, 0)), "index")
 
 
+@rules(
+    "data: _ ...",
+    "indices: ...",
+    attributes={"axis": axis_of("len(data)", default=0)},
+    indices={"indices": index_of("data[axis]")},
+)
 @operator("Gather")
 @accuracy(EXACT)
 def gather(c: OpContext, x: Operand, indices: Operand) -> Operand:
@@ -62,6 +70,16 @@ def _regular(c: OpContext, indices: np.ndarray[Any, Any], extent: int) -> tuple[
     return int(flat[0]), int(steps[0]) if steps.size else 1, flat.size
 
 
+@rules(
+    "data: _ ...",
+    "indices: _ ...",
+    attributes={"axis": axis_of("len(data)", default=0)},
+    where=(
+        "len(indices) == len(data)",
+        "all(i <= e for a, (i, e) in enumerate(zip(indices, data)) if a != axis % len(data))",
+    ),
+    indices={"indices": index_of("data[axis]")},
+)
 @operator("GatherElements")
 @accuracy(EXACT)
 def gather_elements(c: OpContext, x: Operand, indices: Operand) -> Operand:
@@ -77,6 +95,13 @@ def gather_elements(c: OpContext, x: Operand, indices: Operand) -> Operand:
     return c.compute("gather_elements", [x, indices], c.shape(indices), body, c.dtype(x))
 
 
+@rules(
+    "data: _ ...",
+    "indices: *Q depth",
+    attributes={"batch_dims": between("0", "min(len(data), len(Q) + 1) - 1", default=0)},
+    where=("1 <= depth <= len(data) - batch_dims", "indices[:batch_dims] == data[:batch_dims]"),
+    indices={"indices": index_of("data[batch_dims : batch_dims + depth]")},
+)
 @operator("GatherND")
 @accuracy(EXACT)
 def gather_nd(c: OpContext, x: Operand, indices: Operand) -> Operand:
@@ -154,6 +179,20 @@ def _scatter(
     return c.g.call("scatter", [c.value(v) for v in (x, indices, updates)], [(shape, dtype)], build)[0]
 
 
+@rules(
+    "data: _ ...",
+    "indices: *I",
+    "updates: *I",
+    attributes={
+        "axis": axis_of("len(data)", default=0),
+        "reduction": one_of("none", "add", "mul", "max", "min"),
+    },
+    where=(
+        "len(I) == len(data)",
+        "all(i <= e for a, (i, e) in enumerate(zip(I, data)) if a != axis % len(data))",
+    ),
+    indices={"indices": index_of("data[axis]")},
+)
 @operator("ScatterElements", "Scatter")
 def scatter_elements(c: OpContext, x: Operand, indices: Operand, updates: Operand) -> Operand:
     """``updates`` put where ``indices`` says along ``axis``."""
@@ -177,6 +216,14 @@ def scatter_elements(c: OpContext, x: Operand, indices: Operand, updates: Operan
     return _scatter(c, x, indices, updates, [extents[axis]], hit)
 
 
+@rules(
+    "data: _ ...",
+    "indices: *Q depth",
+    "updates: ...",
+    attributes={"reduction": one_of("none", "add", "mul", "max", "min")},
+    where=("1 <= depth <= len(data)", "updates == Q + data[depth:]"),
+    indices={"indices": index_of("data[:depth]")},
+)
 @operator("ScatterND")
 def scatter_nd(c: OpContext, x: Operand, indices: Operand, updates: Operand) -> Operand:
     """Slices of ``updates`` put at index tuples."""

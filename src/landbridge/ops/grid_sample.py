@@ -7,12 +7,24 @@ from itertools import product
 
 from landbridge.ir.scalars import Number, ScalarBuilder, Value
 from landbridge.ops.context import Buffer, OpContext, Operand
+from landbridge.ops.legal import one_of
 from landbridge.ops.registry import operator
+from landbridge.ops.rules import rules
 
 #: (whole source index, weight) of the taps along one axis.
 Taps = list[tuple[Value, Number]]
 
 
+@rules(
+    "X: N C *D",
+    "grid: N *O r",
+    attributes={
+        "mode": one_of("nearest", "linear", "bilinear", "cubic", "bicubic"),
+        "padding_mode": one_of("zeros", "border", "reflection"),
+        "align_corners": one_of(0, 1),
+    },
+    where=("len(D) > 0 and r == len(D) and len(O) == len(D)", "min(D) > 0 or prod(O) == 0"),
+)
 @operator("GridSample")
 def grid_sample(c: OpContext, x: Operand, grid: Operand) -> Operand:
     """``x`` [N, C, spatial] at ``grid`` [N, output, rank], coordinates -1 to 1, last axis first."""

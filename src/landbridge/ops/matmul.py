@@ -11,7 +11,9 @@ from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.types import element_count
 from landbridge.ops.context import OpContext, Operand
+from landbridge.ops.legal import holds
 from landbridge.ops.registry import operator
+from landbridge.ops.rules import rules
 
 
 def matrix_product(c: OpContext, a: Operand, b: Operand, trans_a: bool = False, trans_b: bool = False) -> Operand:
@@ -69,6 +71,7 @@ def _batched(c: OpContext, a: Operand, b: Operand, batch: Sequence[int]) -> Oper
     return c.g.call("matmul", [c.value(a), c.value(b)], [((*batch, m, n), c.dtype(a))], build)[0]
 
 
+@rules("A: _ ...", "B: _ ...")
 @operator("MatMul")
 def matmul(c: OpContext, a: Operand, b: Operand) -> Operand:
     """numpy's matmul: vectors are promoted, leading dimensions broadcast."""
@@ -95,6 +98,16 @@ def matmul(c: OpContext, a: Operand, b: Operand) -> Operand:
     return c.reshape(y, (*batch, *shape_a[-2:-1], *(shape_b[-1:] if len(shape_b) > 1 else ())))
 
 
+@rules(
+    "A: _ _",
+    "B: _ _",
+    "C?: ...",
+    attributes={"transA": holds("True", default=0), "transB": holds("True", default=0)},
+    where=(
+        "A[0 if transA else 1] == B[1 if transB else 0]",
+        "broadcasts(C, (A[1 if transA else 0], B[0 if transB else 1]))",
+    ),
+)
 @operator("Gemm")
 def gemm(c: OpContext, a: Operand, b: Operand, bias: Operand | None = None) -> Operand:
     """``alpha * a' @ b' + beta * bias`` with optional transposes."""

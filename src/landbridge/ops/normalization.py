@@ -13,10 +13,21 @@ from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import element_count
 from landbridge.ops.context import OpContext, Operand
+from landbridge.ops.legal import at_least, axis_of, one_of
 from landbridge.ops.reduce import reduce
 from landbridge.ops.registry import operator
+from landbridge.ops.rules import rules
 
 
+@rules(
+    "X: N C *D | N",
+    "scale: C",
+    "B: C",
+    "input_mean: C",
+    "input_var: C",
+    attributes={"spatial": one_of(1)},
+    where=("len(X) > 1 or C == 1",),
+)
 @operator("BatchNormalization")
 def batch_normalization(
     c: OpContext, x: Operand, scale: Operand, bias: Operand, mean: Operand, var: Operand
@@ -106,6 +117,13 @@ def normalize_rows(
     return c.g.call("normalize", inputs, [(shape, dtype), (stats, dtype), (stats, dtype)], build)
 
 
+@rules(
+    "X: _ ...",
+    "Scale: ...",
+    "B?: ...",
+    attributes={"axis": axis_of("len(X)", default=-1)},
+    where=("broadcasts(Scale, X[axis:])", "broadcasts(B, X[axis:])", "prod(X[axis:]) > 0"),
+)
 @operator("LayerNormalization")
 def layer_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand | None = None) -> Sequence[Operand]:
     """Over all axes from ``axis`` on; the other outputs are mean and reciprocal deviation."""
@@ -117,6 +135,12 @@ def layer_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand 
     return [y, c.reshape(mean, stats), c.reshape(inverse, stats)]
 
 
+@rules(
+    "X: _ ...",
+    "scale: ...",
+    attributes={"axis": axis_of("len(X)", default=-1)},
+    where=("broadcasts(scale, X[axis:])", "prod(X[axis:]) > 0"),
+)
 @operator("RMSNormalization")
 def rms_normalization(c: OpContext, x: Operand, scale: Operand) -> Operand:
     """Layer normalization without the mean."""
@@ -138,6 +162,7 @@ def _spread(c: OpContext, v: Operand | None, shape: Sequence[int], axis: int) ->
     return v, range(axis, len(shape))
 
 
+@rules("input: N C *D", "scale: C", "B: C", where=("len(D) > 0 and prod(D) > 0",))
 @operator("InstanceNormalization")
 def instance_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand) -> Operand:
     """Each channel of each image on its own."""
@@ -145,6 +170,13 @@ def instance_normalization(c: OpContext, x: Operand, scale: Operand, bias: Opera
     return normalize_rows(c, x, 2, epsilon, (scale, [1]), (bias, [1]))[0]
 
 
+@rules(
+    "X: N C *D",
+    "scale: C",
+    "bias: C",
+    attributes={"num_groups": at_least(1)},
+    where=("C % num_groups == 0", "C * prod(D) > 0"),
+)
 @operator("GroupNormalization", since=21)
 def group_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand) -> Operand:
     """Groups of channels; scale and bias for each channel."""
@@ -156,6 +188,7 @@ def group_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand)
     return c.reshape(y, (n, channels, *spatial))
 
 
+@rules("input: _ ...", attributes={"axis": axis_of("len(input)"), "p": one_of(1, 2)})
 @operator("LpNormalization")
 def lp_normalization(c: OpContext, x: Operand) -> Operand:
     """``x`` over its ``p``-norm along ``axis``."""
@@ -164,6 +197,11 @@ def lp_normalization(c: OpContext, x: Operand) -> Operand:
     return c.elementwise("divide", [x, norm], lambda s, v, n: s.select(n.eq(0), 0.0, v / n))
 
 
+@rules(
+    "X: _ ...",
+    attributes={"axes": axis_of("len(X)", default=[0, 2, 3])},
+    where=("len(axes) > 0 and max(axes) < len(X)", "len(set(a % len(X) for a in axes)) == len(axes)"),
+)
 @operator("MeanVarianceNormalization")
 def mean_variance_normalization(c: OpContext, x: Operand) -> Operand:
     """``(x - mean) / deviation`` over ``axes``."""
@@ -175,6 +213,7 @@ def mean_variance_normalization(c: OpContext, x: Operand) -> Operand:
     return c.elementwise("divide", [centered, square], lambda s, v, q: v / (s.sqrt(q * (1.0 / count)) + 1e-9))
 
 
+@rules("X: N C ...", attributes={"size": at_least(1)})
 @operator("LRN")
 def local_response_normalization(c: OpContext, x: Operand) -> Operand:
     """``x / (bias + alpha / size * sum of squares of near channels) ** beta``."""

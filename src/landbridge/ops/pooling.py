@@ -12,9 +12,11 @@ from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value, float_limits
 from landbridge.ir.types import element_count
 from landbridge.ops.context import Array, Buffer, OpContext, Operand
+from landbridge.ops.legal import at_least, one_of
 from landbridge.ops.reduce import reduce
 from landbridge.ops.registry import operator
-from landbridge.ops.windows import Windows, windows
+from landbridge.ops.rules import rules
+from landbridge.ops.windows import WINDOWS, Windows, windows
 
 
 def _pool(c: OpContext, name: str, x: Operand, w: Windows, body: Body, identity: float | int) -> Operand:
@@ -47,6 +49,15 @@ def _windows(c: OpContext, x: Operand) -> Windows:
     return windows(c, c.shape(x)[2:], c.ints("kernel_shape") or [], bool(c.attribute("ceil_mode", 0)))
 
 
+@rules(
+    "X: N C *D",
+    attributes={
+        **WINDOWS,
+        "ceil_mode": one_of(0, 1),
+        "storage_order": one_of(0, 1),
+    },
+    where=("len(D) > 0", "all(p < k for p, k in zip(pads, kernel_shape * 2))"),
+)
 @operator("MaxPool")
 def max_pool(c: OpContext, x: Operand) -> Operand | list[Operand]:
     """The largest element of each window, and where in ``x`` it is."""
@@ -102,6 +113,15 @@ def _counts(c: OpContext, x: Operand, w: Windows, include_pad: bool) -> Array:
     return total
 
 
+@rules(
+    "X: N C *D",
+    attributes={
+        **WINDOWS,
+        "ceil_mode": one_of(0, 1),
+        "count_include_pad": one_of(0, 1),
+    },
+    where=("len(D) > 0", "all(p < k for p, k in zip(pads, kernel_shape * 2))"),
+)
 @operator("AveragePool")
 def average_pool(c: OpContext, x: Operand) -> Operand:
     """The mean of each window."""
@@ -114,6 +134,15 @@ def average_pool(c: OpContext, x: Operand) -> Operand:
     return c.elementwise("scale", [total, scale], lambda s, v, k: v * k)
 
 
+@rules(
+    "X: N C *D",
+    attributes={
+        **WINDOWS,
+        "ceil_mode": one_of(0, 1),
+        "p": at_least(1),
+    },
+    where=("len(D) > 0", "all(p < k for p, k in zip(pads, kernel_shape * 2))"),
+)
 @operator("LpPool")
 def lp_pool(c: OpContext, x: Operand) -> Operand:
     """The ``p``-norm of each window."""
@@ -127,18 +156,21 @@ def _global(c: OpContext, x: Operand, kind: str) -> Operand:
     return reduce(c, kind, x, list(range(2, c.rank(x))), keepdims=True)
 
 
+@rules("X: N C *D", where=("len(D) > 0 and prod(D) > 0",))
 @operator("GlobalMaxPool")
 def global_max_pool(c: OpContext, x: Operand) -> Operand:
     """The largest element of each channel."""
     return _global(c, x, "max")
 
 
+@rules("X: N C *D", where=("len(D) > 0 and prod(D) > 0",))
 @operator("GlobalAveragePool")
 def global_average_pool(c: OpContext, x: Operand) -> Operand:
     """The mean of each channel."""
     return _global(c, x, "mean")
 
 
+@rules("X: N C *D", attributes={"p": at_least(1)}, where=("len(D) > 0",))
 @operator("GlobalLpPool")
 def global_lp_pool(c: OpContext, x: Operand) -> Operand:
     """The ``p``-norm of each channel."""

@@ -13,10 +13,13 @@ from landbridge.ir.scalars import Number, ScalarBuilder, Value
 from landbridge.ops.accuracy import EXACT, ROUNDED, accuracy
 from landbridge.ops.context import Array, Buffer, OpContext, Operand
 from landbridge.ops.gather import as_index
+from landbridge.ops.legal import at_least, axis_of, holds, one_of
 from landbridge.ops.reduce import reduced_access
 from landbridge.ops.registry import operator
+from landbridge.ops.rules import Index, rules
 
 
+@rules("input: ... R C", "k?: () | 1")
 @operator("Trilu")
 @accuracy(EXACT)
 def trilu(c: OpContext, x: Operand, k: Operand | None = None) -> Operand:
@@ -32,6 +35,7 @@ def trilu(c: OpContext, x: Operand, k: Operand | None = None) -> Operand:
     return c.compute("trilu", [x], c.shape(x), body, c.dtype(x))
 
 
+@rules("input: R C")
 @operator("EyeLike")
 @accuracy(EXACT)
 def eye_like(c: OpContext, x: Operand) -> Array:
@@ -41,6 +45,7 @@ def eye_like(c: OpContext, x: Operand) -> Array:
     return np.eye(rows, columns, c.attribute("k", 0), numpy_dtype(dtype))
 
 
+@rules("input: _", attributes={"input": at_least(0), "value": holds("it.size == 1", "a tensor of one element")})
 @operator("ConstantOfShape")
 @accuracy(EXACT)
 def constant_of_shape(c: OpContext, shape: Operand) -> Array:
@@ -50,6 +55,17 @@ def constant_of_shape(c: OpContext, shape: Operand) -> Array:
     return np.full(c.ints("shape", shape) or (), fill.reshape(-1)[0], fill.dtype)
 
 
+@rules(
+    "start: () | 1",
+    "limit: () | 1",
+    "delta: () | 1",
+    attributes={
+        "start": holds("it - it == 0"),
+        "limit": holds("it - it == 0"),
+        "delta": holds("it - it == 0 and it != 0"),
+    },
+    where=("(limit - start) / delta < 2**40",),
+)
 @operator("Range")
 @accuracy(ROUNDED)
 def range_values(c: OpContext, start: Operand, limit: Operand, delta: Operand) -> Array:
@@ -58,6 +74,12 @@ def range_values(c: OpContext, start: Operand, limit: Operand, delta: Operand) -
     return np.arange(*ends, dtype=ends[0].dtype)
 
 
+@rules(
+    "indices: ...",
+    "depth: () | 1",
+    "values: 2",
+    attributes={"axis": axis_of("len(indices) + 1", default=-1), "depth": holds("0 <= it < 2**40", "0 or more")},
+)
 @operator("OneHot")
 @accuracy(EXACT)
 def one_hot(c: OpContext, indices: Operand, depth: Operand, values: Operand) -> Operand:
@@ -101,18 +123,27 @@ def _running(c: OpContext, x: Operand, axis: Operand, product: bool) -> Operand:
     return c.g.call(f"running_{kind}", [c.value(x)], [(shape, dtype)], build)[0]
 
 
+@rules("x: _ ...", "axis: () | 1", attributes={"axis": axis_of("len(x)")})
 @operator("CumSum")
 def cumulative_sum(c: OpContext, x: Operand, axis: Operand) -> Operand:
     """The sum of the elements up to each one along ``axis``."""
     return _running(c, x, axis, product=False)
 
 
+@rules("x: _ ...", "axis: () | 1", attributes={"axis": axis_of("len(x)")})
 @operator("CumProd")
 def cumulative_product(c: OpContext, x: Operand, axis: Operand) -> Operand:
     """The product of the elements up to each one along ``axis``."""
     return _running(c, x, axis, product=True)
 
 
+@rules(
+    "input: _ _ ...",
+    "sequence_lens: B",
+    attributes={"batch_axis": one_of(0, 1, default=1), "time_axis": one_of(0, 1, default=0)},
+    where=("batch_axis != time_axis", "input[batch_axis] == B"),
+    indices={"sequence_lens": Index("0", "input[time_axis]")},
+)
 @operator("ReverseSequence")
 @accuracy(EXACT)
 def reverse_sequence(c: OpContext, x: Operand, lengths: Operand) -> Operand:
@@ -130,6 +161,12 @@ def reverse_sequence(c: OpContext, x: Operand, lengths: Operand) -> Operand:
     return c.compute("reverse_sequence", [x, lengths], c.shape(x), body, c.dtype(x))
 
 
+@rules(
+    "X: _ ...",
+    "K?: () | 1",
+    attributes={"axis": axis_of("len(X)", default=-1), "K": at_least(0), "k": at_least(0)},
+    where=("K <= X[axis]", "k <= X[axis]"),
+)
 @operator("TopK")
 def top_k(c: OpContext, x: Operand, k: Operand | None = None) -> Sequence[Operand]:
     """The ``k`` largest (or smallest) elements in order, and their positions; equal ones by position.

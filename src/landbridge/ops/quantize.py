@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -10,10 +10,32 @@ from landbridge.ir.scalars import ScalarBuilder, Value, is_float
 from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.comparison import saturate
 from landbridge.ops.context import OpContext, Operand
-from landbridge.ops.conv import convolve
+from landbridge.ops.conv import CONVOLUTION, FITTING, convolve
+from landbridge.ops.legal import at_least, between
 from landbridge.ops.matmul import matmul
-from landbridge.ops.registry import operator
+from landbridge.ops.registry import Handler, operator
+from landbridge.ops.rules import rules
 from landbridge.ops.windows import windows
+
+
+def _per_axis(of: str) -> Callable[[Handler], Handler]:
+    """Rules of ``x`` with the scale and zero point of ``of``: one, one an element of ``axis``, or one a block."""
+    scale, zero = f"{of}_scale", f"{of}_zero_point"
+    blocks = "tuple(-(-e // block_size) if a == axis % len(S) else e for a, e in enumerate(S))"
+    return rules(
+        "x: *S",
+        f"{scale}: ...",
+        f"{zero}?: ...",
+        attributes={
+            "axis": between("-max(len(S), 2)", "max(len(S), 2) - 1", default=1),
+            "block_size": at_least(0, default=0),
+        },
+        where=(
+            f"{zero} == {scale}",
+            f"block_size or {scale} in ((), (1,)) or len(S) > 0 and {scale} == (S[axis if len(S) > 1 else 0],)",
+            f"block_size == 0 or {scale} in ((), (1,)) or len(S) > 0 and {scale} == {blocks}",
+        ),
+    )
 
 
 def _parameter(c: OpContext, v: Operand, x: Operand, axis: int, block: int) -> Operand:
@@ -40,6 +62,7 @@ def quantize(c: OpContext, x: Operand, scale: Operand, zero: Operand | None, dty
     return c.elementwise("quantize", operands, body, dtype)
 
 
+@_per_axis("y")
 @operator("QuantizeLinear")
 @accuracy(EXACT)
 def quantize_linear(c: OpContext, x: Operand, scale: Operand, zero: Operand | None = None) -> Operand:
@@ -52,6 +75,7 @@ def quantize_linear(c: OpContext, x: Operand, scale: Operand, zero: Operand | No
     return quantize(c, x, _parameter(c, scale, x, axis, block), shaped, dtype)
 
 
+@_per_axis("x")
 @operator("DequantizeLinear")
 @accuracy(ulp=1)
 def dequantize_linear(c: OpContext, x: Operand, scale: Operand, zero: Operand | None = None) -> Operand:
@@ -78,6 +102,16 @@ def _centered(c: OpContext, x: Operand, zero: Operand | None, column: Sequence[i
     return c.elementwise("center", [wide, c.cast(shaped, "int32")], lambda s, v, z: v - z)
 
 
+@rules(
+    "A: _ ...",
+    "B: _ ...",
+    "a_zero_point?: () | 1 | R",
+    "b_zero_point?: () | 1 | K",
+    where=(
+        "len(a_zero_point) == 0 or a_zero_point == (1,) or len(A) > 1 and a_zero_point == A[-2:-1]",
+        "len(b_zero_point) == 0 or b_zero_point == (1,) or len(B) > 1 and b_zero_point == B[-1:]",
+    ),
+)
 @operator("MatMulInteger")
 @accuracy(EXACT)
 def matmul_integer(
@@ -89,6 +123,17 @@ def matmul_integer(
     return matmul(c, _centered(c, a, a_zero, rows), _centered(c, b, b_zero, columns))
 
 
+@rules(
+    "a: _ ...",
+    "a_scale: () | 1",
+    "a_zero_point: () | 1",
+    "b: _ ...",
+    "b_scale: () | 1 | K",
+    "b_zero_point: () | 1 | K",
+    "y_scale: () | 1",
+    "y_zero_point: () | 1",
+    where=("len(b) > 1 and K == b[-1]",),
+)
 @operator("QLinearMatMul")
 def qlinear_matmul(
     c: OpContext,
@@ -124,6 +169,14 @@ def _requantize(c: OpContext, total: Operand, a: Operand, b: Operand, y: Operand
     return quantize(c, scaled, np.ones((), np.float32), shaped(zero), c.dtype(zero))
 
 
+@rules(
+    "x: N C *D",
+    "w: M K *k",
+    "x_zero_point?: () | 1",
+    "w_zero_point?: () | 1 | M",
+    attributes=CONVOLUTION,
+    where=FITTING,
+)
 @operator("ConvInteger")
 @accuracy(EXACT)
 def conv_integer(
@@ -136,6 +189,19 @@ def conv_integer(
     return convolve(c, centered, _centered(c, w, w_zero, column), shape, c.attribute("group", 1))
 
 
+@rules(
+    "x: N C *D",
+    "x_scale: () | 1",
+    "x_zero_point: () | 1",
+    "w: M K *k",
+    "w_scale: () | 1 | M",
+    "w_zero_point: () | 1 | M",
+    "y_scale: () | 1",
+    "y_zero_point: () | 1",
+    "B?: M",
+    attributes=CONVOLUTION,
+    where=FITTING,
+)
 @operator("QLinearConv")
 def qlinear_conv(
     c: OpContext,

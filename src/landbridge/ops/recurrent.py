@@ -5,7 +5,7 @@ Layouts: X [T, N, I], W [D, G*H, I], R [D, G*H, H], B [D, 2*G*H], states [D, N, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +17,51 @@ from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.activation import softplus_of
 from landbridge.ops.context import OpContext, Operand
+from landbridge.ops.legal import Legal, at_least, holds, one_of
 from landbridge.ops.matmul import matrix_product
-from landbridge.ops.registry import operator
+from landbridge.ops.registry import Handler, operator
+from landbridge.ops.rules import rules
 from landbridge.ops.slicing import part
 
 Activation = Callable[[ScalarBuilder, Value], Value]
+
+
+#: Each step is compiled on its own: longer sequences make graphs that nobody wants to wait for.
+_LONGEST = 4096
+
+
+def _rules(
+    gates: int, activations: int, cell: bool = False, attributes: Mapping[str, Legal] | None = None
+) -> Callable[[Handler], Handler]:
+    """The rules of an operator of so many gates and of activations for each direction."""
+    return rules(
+        "X: _ _ I",
+        "W: D GH I",
+        "R: D GH H",
+        "B?: D _",
+        "sequence_lens?: N",
+        "initial_h?: _ _ H",
+        *(("initial_c?: _ _ H", "P?: D _") if cell else ()),
+        attributes={
+            "direction": one_of("forward", "reverse", "bidirectional", default="forward"),
+            "layout": one_of(0, 1, default=0),
+            "hidden_size": at_least(1),
+            "activations": holds(f"len(it) == {activations} * D", f"{activations} for each direction"),
+            "clip": holds("it >= 0", "0 or more"),
+            **(attributes or {}),
+        },
+        where=(
+            "D == (2 if direction == 'bidirectional' else 1)",
+            f"H > 0 and GH == {gates} * H",
+            "hidden_size == H",
+            "B[1] == 2 * GH",
+            "P[1] == 3 * H",
+            "N == X[0 if layout else 1]",
+            f"0 < X[1 if layout else 0] <= {_LONGEST}",
+            "initial_h[:2] == ((X[0], D) if layout else (D, X[1]))",
+            "initial_c[:2] == ((X[0], D) if layout else (D, X[1]))",
+        ),
+    )
 
 
 @dataclass(frozen=True)
@@ -182,6 +222,7 @@ def _summed_bias(c: OpContext, d: _Direction) -> Operand | None:
     return c.elementwise("add", [first, second], lambda s, a, b: a + b)
 
 
+@_rules(1, activations=1)
 @operator("RNN")
 def rnn(
     c: OpContext,
@@ -203,6 +244,7 @@ def rnn(
     return _recur(c, x, w, r, bias, lengths, [state], None, ["Tanh"], step)
 
 
+@_rules(4, activations=3, cell=True, attributes={"input_forget": one_of(0, 1)})
 @operator("LSTM")
 def lstm(
     c: OpContext,
@@ -251,6 +293,7 @@ def _pair(c: OpContext, x: Operand) -> tuple[int, int]:
     return rows, columns
 
 
+@_rules(3, activations=2, attributes={"linear_before_reset": one_of(0, 1)})
 @operator("GRU")
 def gru(
     c: OpContext,

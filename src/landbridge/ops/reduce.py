@@ -10,7 +10,9 @@ from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value, float_limits, is_float
 from landbridge.ops.context import OpContext, Operand
+from landbridge.ops.legal import axis_of
 from landbridge.ops.registry import operator
+from landbridge.ops.rules import rules
 
 Finish = Callable[[ScalarBuilder, Value, float], Value]
 
@@ -113,6 +115,7 @@ def _axes(c: OpContext, x: Operand, operand: Operand | None) -> list[int]:
 
 
 def _register(op_type: str, kind: str) -> None:
+    @rules("data: ...", "axes?: _", attributes={"axes": axis_of("len(data)")})
     @operator(op_type)
     def handler(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
         return reduce(c, kind, x, _axes(c, x, axes), bool(c.attribute("keepdims", 1)))
@@ -125,6 +128,7 @@ for _type, _kind in {
     _register(_type, _kind)
 
 
+@rules("data: ...", "axes?: _", attributes={"axes": axis_of("len(data)")})
 @operator("ReduceLogSumExp")
 def reduce_log_sum_exp(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
     """``log(sum(exp(x)))``, the maximum taken out first."""
@@ -138,6 +142,7 @@ def reduce_log_sum_exp(c: OpContext, x: Operand, axes: Operand | None = None) ->
     return c.reshape(result, [e for a, e in enumerate(c.shape(x)) if a not in over])
 
 
+@rules("data: _ ...", attributes={"axis": axis_of("len(data)", default=0)}, where=("data[axis] > 0",))
 @operator("ArgMax", "ArgMin")
 def arg_extreme(c: OpContext, x: Operand) -> Operand:
     """The position of the largest or smallest element along ``axis``."""

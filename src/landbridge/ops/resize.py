@@ -12,7 +12,11 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value, is_float
 from landbridge.ops.context import Array, Buffer, OpContext, Operand
+from landbridge.ops.legal import at_least, axis_of, holds, one_of
 from landbridge.ops.registry import operator
+from landbridge.ops.rules import rules
+
+_SCALES = holds("len(it) == len(S) and all(0 < v < 2**31 for v in it)", "a number above 0 for each axis")
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,15 @@ class _Axis:
     roi: tuple[float, float]
 
 
+@rules(
+    "X: *S",
+    "scales?: _",
+    attributes={
+        "scales": _SCALES,
+        "mode": one_of("nearest", "linear"),
+    },
+    where=("prod(S) > 0",),
+)
 @operator("Upsample", since=7)
 def upsample(c: OpContext, x: Operand, scales: Operand | None = None) -> Operand:
     """Resize of opsets before 10: asymmetric coordinates, floor."""
@@ -37,12 +50,50 @@ def upsample(c: OpContext, x: Operand, scales: Operand | None = None) -> Operand
     return _resize(c, x, axes, c.attribute("mode", "nearest"), "asymmetric", "floor")
 
 
+@rules(
+    "X: *S",
+    "scales: _",
+    attributes={
+        "scales": _SCALES,
+        "mode": one_of("nearest", "linear"),
+    },
+    where=("prod(S) > 0",),
+)
 @operator("Resize", since=10)
 def resize_10(c: OpContext, x: Operand, scales: Operand) -> Operand:
     """The first Resize: as Upsample, with scales as an input."""
     return upsample(c, x, scales)
 
 
+@rules(
+    "X: *S",
+    "roi?: _",
+    "scales?: _",
+    "sizes?: _",
+    attributes={
+        "axes": axis_of("len(S)"),
+        "scales": holds("all(0 < v < 2**31 for v in it)", "numbers above 0"),
+        "sizes": at_least(1, below=1 << 40),
+        "mode": one_of("nearest", "linear", "cubic"),
+        "coordinate_transformation_mode": one_of(
+            "half_pixel",
+            "half_pixel_symmetric",
+            "pytorch_half_pixel",
+            "align_corners",
+            "asymmetric",
+            "tf_crop_and_resize",
+            "tf_half_pixel_for_nn",
+        ),
+        "nearest_mode": one_of("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"),
+        "keep_aspect_ratio_policy": one_of("stretch", "not_larger", "not_smaller"),
+        "cubic_coeff_a": holds("it - it == 0", "finite"),
+        "roi": holds("all(v - v == 0 for v in it)", "finite"),
+    },
+    where=(
+        "len(set(a % len(S) for a in axes)) == len(axes)",
+        "prod(S) > 0",
+    ),
+)
 @operator("Resize", since=11)
 def resize(
     c: OpContext,

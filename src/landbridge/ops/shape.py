@@ -11,9 +11,12 @@ from landbridge.errors import ShapeError
 from landbridge.ir.types import element_count
 from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.context import Array, OpContext, Operand
+from landbridge.ops.legal import at_least, axis_of, between, holds, one_of
 from landbridge.ops.registry import operator
+from landbridge.ops.rules import rules
 
 
+@rules()
 @operator("Constant")
 @accuracy(EXACT)
 def constant(c: OpContext) -> Array:
@@ -27,6 +30,7 @@ def constant(c: OpContext) -> Array:
     raise c.unsupported("its value is a string or a sparse tensor; numbers and booleans can be compiled")
 
 
+@rules("data: ...")
 @operator("Shape")
 @accuracy(EXACT)
 def shape_of_value(c: OpContext, x: Operand) -> Array:
@@ -34,6 +38,7 @@ def shape_of_value(c: OpContext, x: Operand) -> Array:
     return np.asarray(c.shape(x)[c.attribute("start", 0) : c.attribute("end")], np.int64)
 
 
+@rules("data: ...")
 @operator("Size")
 @accuracy(EXACT)
 def size(c: OpContext, x: Operand) -> Array:
@@ -41,6 +46,7 @@ def size(c: OpContext, x: Operand) -> Array:
     return np.asarray(element_count(c.shape(x)), np.int64)
 
 
+@rules("input: ...")
 @operator("Identity")
 @accuracy(EXACT)
 def identity(c: OpContext, x: Operand) -> Operand:
@@ -48,6 +54,7 @@ def identity(c: OpContext, x: Operand) -> Operand:
     return x
 
 
+@rules("data: ...", "ratio?: () | 1", "training_mode?: () | 1")
 @operator("Dropout")
 @accuracy(EXACT)
 def dropout(
@@ -60,6 +67,7 @@ def dropout(
     return [x, mask]
 
 
+@rules("data: ...", "shape: _", attributes={"shape": at_least(-1)})
 @operator("Reshape")
 @accuracy(EXACT)
 def reshape(c: OpContext, x: Operand, shape: Operand) -> Operand:
@@ -75,6 +83,7 @@ def reshape(c: OpContext, x: Operand, shape: Operand) -> Operand:
     return c.reshape(x, new)
 
 
+@rules("input: ...", attributes={"axis": between("-len(input)", "len(input)", default=1)})
 @operator("Flatten")
 @accuracy(EXACT)
 def flatten(c: OpContext, x: Operand) -> Operand:
@@ -85,6 +94,7 @@ def flatten(c: OpContext, x: Operand) -> Operand:
     return c.reshape(x, (element_count(shape[:axis]), element_count(shape[axis:])))
 
 
+@rules("data: ...", "axes?: _", attributes={"axes": axis_of("len(data)")})
 @operator("Squeeze")
 @accuracy(EXACT)
 def squeeze(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
@@ -98,6 +108,12 @@ def squeeze(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
     return c.reshape(x, [e for a, e in enumerate(shape) if a not in chosen])
 
 
+@rules(
+    "data: ...",
+    "axes?: _",
+    attributes={"axes": between("-(len(data) + len(axes))", "len(data) + len(axes) - 1")},
+    where=("len(set(a % (len(data) + len(axes)) for a in axes)) == len(axes)",),
+)
 @operator("Unsqueeze")
 @accuracy(EXACT)
 def unsqueeze(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
@@ -109,6 +125,7 @@ def unsqueeze(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
     return c.reshape(x, [1 if a in chosen else next(rest) for a in range(rank)])
 
 
+@rules("data: ...", attributes={"perm": holds("sorted(it) == list(range(len(data)))")})
 @operator("Transpose")
 @accuracy(EXACT)
 def transpose(c: OpContext, x: Operand) -> Operand:
@@ -116,6 +133,7 @@ def transpose(c: OpContext, x: Operand) -> Operand:
     return c.transpose(x, c.ints("perm") or list(reversed(range(c.rank(x)))))
 
 
+@rules("input: ...", "shape: _", attributes={"shape": at_least(0)})
 @operator("Expand")
 @accuracy(EXACT)
 def expand(c: OpContext, x: Operand, shape: Operand) -> Operand:
@@ -139,6 +157,7 @@ def broadcast(c: OpContext, x: Operand, shape: Sequence[int]) -> Operand:
     )
 
 
+@rules("input: *S", "repeats: _", attributes={"repeats": at_least(0, count="len(S)")})
 @operator("Tile")
 @accuracy(EXACT)
 def tile(c: OpContext, x: Operand, repeats: Operand) -> Operand:
@@ -155,6 +174,11 @@ def tile(c: OpContext, x: Operand, repeats: Operand) -> Operand:
     )
 
 
+@rules(
+    "input: N C H W",
+    attributes={"blocksize": at_least(1), "mode": one_of("DCR", "CRD")},
+    where=("C % (blocksize * blocksize) == 0",),
+)
 @operator("DepthToSpace")
 @accuracy(EXACT)
 def depth_to_space(c: OpContext, x: Operand) -> Operand:
@@ -169,6 +193,11 @@ def depth_to_space(c: OpContext, x: Operand) -> Operand:
     return c.reshape(split, (n, inner, h * b, w * b))
 
 
+@rules(
+    "input: N C H W",
+    attributes={"blocksize": at_least(1), "mode": one_of("DCR", "CRD")},
+    where=("H % blocksize == 0 and W % blocksize == 0",),
+)
 @operator("SpaceToDepth")
 @accuracy(EXACT)
 def space_to_depth(c: OpContext, x: Operand) -> Operand:

@@ -15,7 +15,9 @@ from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import element_count
 from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.context import Buffer, OpContext, Operand
+from landbridge.ops.legal import at_least, axis_of, holds, one_of
 from landbridge.ops.registry import operator
+from landbridge.ops.rules import rules
 
 
 def part(c: OpContext, x: Operand, start: Sequence[int], step: Sequence[int], shape: Sequence[int]) -> Operand:
@@ -41,6 +43,25 @@ def _at(index: Any, start: int, step: int, extent: int) -> Any:
     return index * step + start if start else index * step if step != 1 else index
 
 
+@rules(
+    "data: *S",
+    "starts?: R",
+    "ends?: R",
+    "axes?: R",
+    "steps?: R",
+    attributes={
+        "starts": holds("True"),
+        "ends": holds("True"),
+        "axes": axis_of("len(S)"),
+        "steps": holds("0 not in it", "other than 0"),
+    },
+    where=(
+        "len(starts) == len(ends)",
+        "len(starts) <= len(S)",
+        "len(axes) == len(starts) and len(set(a % len(S) for a in axes)) == len(axes)",
+        "len(steps) == len(starts)",
+    ),
+)
 @operator("Slice")
 @accuracy(EXACT)
 def slice_value(
@@ -66,6 +87,12 @@ def slice_value(
     return part(c, x, [r.start for r in ranges], [r.step for r in ranges], result)
 
 
+@rules(
+    "input: *S",
+    "split?: _",
+    attributes={"axis": axis_of("len(S)", default=0), "split": at_least(0), "num_outputs": at_least(1)},
+    where=("sum(split) == S[axis]", "num_outputs <= S[axis] or S[axis] == 0"),
+)
 @operator("Split")
 @accuracy(EXACT)
 def split(c: OpContext, x: Operand, sizes: Operand | None = None) -> Sequence[Operand]:
@@ -88,6 +115,7 @@ def split(c: OpContext, x: Operand, sizes: Operand | None = None) -> Sequence[Op
     return parts
 
 
+@rules("*inputs: _ ...", attributes={"axis": axis_of("len(inputs)", default=1)})
 @operator("Concat")
 @accuracy(EXACT)
 def concat(c: OpContext, *operands: Operand) -> Operand:
@@ -105,6 +133,21 @@ def concat(c: OpContext, *operands: Operand) -> Operand:
     return full[0] if len(full) == 1 else c.g.concat([c.value(x) for x in full], axis)
 
 
+@rules(
+    "data: *S",
+    "pads?: _",
+    "constant_value?: () | 1 | 0",
+    "axes?: _",
+    attributes={
+        "pads": at_least(-(1 << 40), below=1 << 40),
+        "axes": axis_of("len(S)"),
+        "mode": one_of("constant", "edge", "reflect", "wrap", default="constant"),
+    },
+    where=(
+        "len(set(a % len(S) for a in axes)) == len(axes)",
+        "len(pads) == 2 * len(axes)",
+    ),
+)
 @operator("Pad")
 @accuracy(EXACT)
 def pad(

@@ -7,8 +7,10 @@ from landbridge.ir.scalars import ScalarBuilder, Value, float_limits
 from landbridge.ir.types import element_count
 from landbridge.ops.activation import first_maximum
 from landbridge.ops.context import OpContext, Operand
+from landbridge.ops.legal import axis_of, between
 from landbridge.ops.reduce import reduced_access
 from landbridge.ops.registry import operator
+from landbridge.ops.rules import rules
 
 
 def softmax_along(c: OpContext, x: Operand, axis: int, log: bool) -> Operand:
@@ -47,6 +49,7 @@ def softmax_along(c: OpContext, x: Operand, axis: int, log: bool) -> Operand:
     return c.g.call(name, [c.value(x)], [(shape, dtype)], build)[0]
 
 
+@rules("input: _ ...", attributes={"axis": axis_of("len(input)")})
 @operator("Softmax", "LogSoftmax", since=13)
 def softmax(c: OpContext, x: Operand) -> Operand:
     """Along ``axis``."""
@@ -54,6 +57,7 @@ def softmax(c: OpContext, x: Operand) -> Operand:
     return softmax_along(c, x, axis, c.op_type == "LogSoftmax")
 
 
+@rules("input: _ ...", attributes={"axis": between("-len(input)", "len(input)", default=1)})
 @operator("Softmax", "LogSoftmax", "Hardmax")
 def softmax_flattened(c: OpContext, x: Operand) -> Operand:
     """Before opset 13: over all elements from ``axis`` on."""

@@ -7,6 +7,16 @@ from dataclasses import dataclass
 
 from landbridge.errors import ShapeError
 from landbridge.ops.context import OpContext
+from landbridge.ops.legal import Legal, at_least, one_of
+
+#: Attributes of windows over the axes ``*D``.
+WINDOWS: dict[str, Legal] = {
+    "kernel_shape": at_least(1, count="len(D)"),
+    "strides": at_least(1, count="len(D)"),
+    "dilations": at_least(1, count="len(D)"),
+    "pads": at_least(0, count="2 * len(D)"),
+    "auto_pad": one_of("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"),
+}
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from landbridge.frontend.onnx.functions import function_body
 from landbridge.frontend.onnx.load import load_model
 from landbridge.frontend.onnx.loops import import_loop, import_scan
 from landbridge.frontend.onnx.parameters import promote_parameters
+from landbridge.frontend.onnx.schema import check_schema
 from landbridge.frontend.onnx.shapes import input_shapes
 from landbridge.input_spec import InputSpec
 from landbridge.ir.graph_builder import GraphBuilder
@@ -35,6 +36,7 @@ from landbridge.ir.module import FRAMES, PARAMETERS, IRModule
 from landbridge.ir.types import tensor_type
 from landbridge.ops.context import Array, OpContext, Operand
 from landbridge.ops.registry import handler_for
+from landbridge.ops.rules import check
 from landbridge.target import Target
 
 if TYPE_CHECKING:
@@ -225,6 +227,15 @@ class Importer:
         if node.op_type in ("Loop", "Scan") and node.domain in ("", "ai.onnx"):
             return (import_loop if node.op_type == "Loop" else import_scan)(self, node, inputs)
         handler = handler_for(node.domain, node.op_type, opset)
+        attributes = attribute_values(node)
+        check_schema(node.domain, node.op_type, opset, self.g.node, attributes, inputs)
+        used = max((i + 1 for i, v in enumerate(node.outputs) if v.name), default=0)
+        arrays = [(v, x) for v, x in zip(node.inputs, inputs, strict=True) if v and isinstance(x, np.ndarray)]
+        names = {id(x): str(v.name) for v, x in arrays}
+        context = OpContext(self.g, node.op_type, opset, attributes, used, names)
+        known = [x for x in inputs if not isinstance(x, Unknown)]
+        if handler is not None and len(known) == len(inputs):
+            check(context, handler, known)
         constants = [x for x in inputs if x is None or isinstance(x, np.ndarray)]
         if len(constants) == len(inputs) and node.op_type != "Constant" and foldable(node):
             folded = evaluate(node, constants, opset)
@@ -240,10 +251,6 @@ class Importer:
             return self._run_function(body, node, inputs)
         if any(isinstance(x, Unknown) for x in inputs):
             return [UNKNOWN] * len(node.outputs)
-        used = max((i + 1 for i, v in enumerate(node.outputs) if v.name), default=0)
-        arrays = [(v, x) for v, x in zip(node.inputs, inputs, strict=True) if v and isinstance(x, np.ndarray)]
-        names = {id(x): str(v.name) for v, x in arrays}
-        context = OpContext(self.g, node.op_type, opset, attribute_values(node), used, names)
         try:
             result = handler(context, *inputs)
         except CompileError as error:

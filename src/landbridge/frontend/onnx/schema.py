@@ -1,0 +1,129 @@
+"""What ONNX itself says of an operator: its attributes, how many operands it takes and of which dtypes.
+
+onnx's checker sees to attributes too, but not in models that come in parts, and to no dtypes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+from xdsl.ir import SSAValue
+
+from landbridge.dtypes import dtype_name
+from landbridge.errors import NodeError
+from landbridge.ir.types import dtype_of
+
+#: Names that ONNX gives element types, for dtypes that have another.
+_NAMES = {"float32": "float", "float64": "double"}
+_DTYPES = {text: name for name, text in _NAMES.items()}
+
+#: The Python type of attributes, and of the elements of lists.
+_ONE: dict[str, type] = {"INT": int, "FLOAT": float, "STRING": str, "TENSOR": np.ndarray}
+_MANY: dict[str, type] = {"INTS": int, "FLOATS": float, "STRINGS": str}
+
+
+@dataclass(frozen=True)
+class _Operand:
+    name: str
+    variable: str
+    allowed: frozenset[str]
+    optional: bool
+    variadic: bool
+    homogeneous: bool
+
+
+@dataclass(frozen=True)
+class _Schema:
+    since: int
+    least: int
+    most: int
+    operands: tuple[_Operand, ...]
+    attributes: dict[str, tuple[str, bool]]
+
+
+@cache
+def _schema(domain: str, op_type: str, opset: int) -> _Schema | None:
+    try:
+        schema: Any = onnx.defs.get_schema(op_type, opset, domain)
+    except onnx.defs.SchemaError:
+        return None
+    allowed = {t.type_param_str: list(t.allowed_type_strs) for t in schema.type_constraints}
+    option = onnx.defs.OpSchema.FormalParameterOption
+    operands = tuple(
+        _Operand(
+            p.name,
+            p.type_str,
+            frozenset(_dtype(t) for t in allowed.get(p.type_str, [p.type_str])),
+            p.option == option.Optional,
+            p.option == option.Variadic,
+            p.is_homogeneous,
+        )
+        for p in schema.inputs
+    )
+    attributes = {name: (a.type.name, bool(a.required)) for name, a in schema.attributes.items()}
+    return _Schema(schema.since_version, schema.min_input, schema.max_input, operands, attributes)
+
+
+def _dtype(text: str) -> str:
+    """The dtype name of ``tensor(float)``; other types keep their text."""
+    inner = text.removeprefix("tensor(").removesuffix(")")
+    return _DTYPES.get(inner, inner)
+
+
+def check_schema(
+    domain: str, op_type: str, opset: int, node: str, attributes: dict[str, Any], inputs: Sequence[Any]
+) -> None:
+    """Raise NodeError where a node is not as ONNX defines the operator; operators it does not define pass.
+
+    ``inputs`` are arrays, values of the graph or None; others, which are not known, pass.
+    """
+    schema = _schema("" if domain == "ai.onnx" else domain, op_type, opset)
+    if schema is None:
+        return
+    what = f"{op_type} node {node!r}"
+    for name, (kind, required) in schema.attributes.items():
+        if name in attributes:
+            _check_attribute(what, name, kind, attributes[name])
+        elif required:
+            raise NodeError(f"{what} lacks attribute {name!r}, which {op_type} requires")
+    if not schema.least <= len(inputs) <= schema.most:
+        raise NodeError(f"{what} has {len(inputs)} operands; {op_type} takes {schema.least} to {schema.most}")
+    bound: dict[str, tuple[str, str]] = {}
+    for number, x in enumerate(inputs):
+        formal = schema.operands[min(number, len(schema.operands) - 1)]
+        if x is None and not formal.optional:
+            raise NodeError(f"{what} lacks operand {formal.name!r}")
+        if isinstance(x, np.ndarray | SSAValue):
+            dtype = dtype_name(x.dtype) if isinstance(x, np.ndarray) else dtype_of(x.type)
+            _check_dtype(what, formal, dtype, bound)
+
+
+def _check_attribute(what: str, name: str, kind: str, value: Any) -> None:
+    if name in ("to", "dtype", "output_dtype") and isinstance(value, str):
+        return  # attribute_values has made a dtype's name of it
+    if kind in _ONE:
+        right = isinstance(value, _ONE[kind])
+    elif kind in _MANY:
+        right = isinstance(value, list | tuple) and all(isinstance(v, _MANY[kind]) for v in value)
+    else:
+        return
+    if not right:
+        raise NodeError(f"{what}: attribute {name!r} is {value!r}; it must be of type {kind}")
+
+
+def _check_dtype(what: str, formal: _Operand, dtype: str, bound: dict[str, tuple[str, str]]) -> None:
+    if dtype not in formal.allowed:
+        legal = ", ".join(sorted(formal.allowed))
+        raise NodeError(f"{what}: operand {formal.name!r} is {dtype}; legal at this opset: {legal}")
+    if formal.variadic and not formal.homogeneous:
+        return
+    other, owner = bound.setdefault(formal.variable, (dtype, formal.name))
+    if other != dtype:
+        raise NodeError(
+            f"{what}: operand {formal.name!r} is {dtype} and {owner!r} is {other}; they must be equal, use Cast"
+        )

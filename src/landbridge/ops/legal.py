@@ -1,0 +1,123 @@
+"""Legal values of attributes, stated as objects that can say what they allow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from types import CodeType
+from typing import Any, TypeAlias
+
+#: What an expression of a rule may speak of: dims, operands' shapes, attributes.
+Names: TypeAlias = Mapping[str, Any]
+
+
+def _many(value: Any) -> list[int]:
+    """One extent, or several, as a list."""
+    return [value] if isinstance(value, int) else list(value)
+
+
+def broadcasts(shape: Sequence[int], wanted: Sequence[int]) -> bool:
+    """Whether ``shape`` broadcasts to ``wanted``."""
+    pairs = zip(reversed(shape), reversed(wanted), strict=False)
+    return len(shape) <= len(wanted) and all(e in (1, w) for e, w in pairs)
+
+
+#: The functions that expressions may call.
+_FUNCTIONS: dict[str, Any] = {
+    "all": all, "broadcasts": broadcasts, "enumerate": enumerate, "len": len, "list": list, "many": _many, "max": max,
+    "min": min, "prod": math.prod, "range": range, "set": set, "sorted": sorted, "sum": sum, "tuple": tuple, "zip": zip,
+}  # fmt: skip
+
+
+@cache
+def _code(expression: str) -> CodeType:
+    return compile(expression, f"<rule {expression}>", "eval")
+
+
+@cache
+def names_in(expression: str) -> frozenset[str]:
+    """The names that an expression speaks of, but for functions."""
+    found: set[str] = set()
+
+    def walk(code: CodeType) -> None:
+        found.update(code.co_names)
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                walk(constant)
+
+    walk(_code(expression))
+    return frozenset(found - _FUNCTIONS.keys())
+
+
+def evaluate(expression: str, names: Names) -> Any:
+    """The value of an expression, which is of the package's own source, never of a model."""
+    return eval(_code(expression), {"__builtins__": {}, **_FUNCTIONS, **names})
+
+
+@dataclass(frozen=True)
+class Legal:
+    """Values of an attribute: ``text`` says which, ``test(value, names)`` whether one is among them.
+
+    ``count``: an expression of how many a list must have. ``default`` is the value of an attribute left out.
+    """
+
+    text: str
+    test: Callable[[Any, Names], bool]
+    default: Any = None
+    count: str = ""
+    needs: frozenset[str] = frozenset()
+
+    def wrong(self, value: Any, names: Names) -> str | None:
+        """None for a legal value, else what would be legal; rules that speak of what a node lacks do not count."""
+        if self.count and names_in(self.count) <= names.keys():
+            wanted = evaluate(self.count, names)
+            if not isinstance(value, list) or len(value) != wanted:
+                return f"{wanted} values ({self.count}), {self.text}"
+        if not self.needs <= names.keys():
+            return None
+        return None if self.test(value, names) else self.text
+
+
+def _ints(value: Any) -> list[int] | None:
+    """One integer or a list of them as a list, else None."""
+    values = value if isinstance(value, list) else [value]
+    return values if all(isinstance(v, int) for v in values) else None
+
+
+def at_least(low: int, default: Any = None, count: str = "", below: int = 1 << 62) -> Legal:
+    """Integers, each ``low`` or more."""
+
+    def test(value: Any, names: Names) -> bool:
+        values = _ints(value)
+        return values is not None and all(low <= v < below for v in values)
+
+    return Legal(f"{'each ' * bool(count)}{low} or more", test, default, count)
+
+
+def one_of(*choices: Any, default: Any = None) -> Legal:
+    """One of a few values."""
+    return Legal(", ".join(map(repr, choices)), lambda value, names: value in choices, default)
+
+
+def between(low: str, high: str, default: Any = None) -> Legal:
+    """Integers from expression ``low`` to expression ``high``."""
+
+    def test(value: Any, names: Names) -> bool:
+        values = _ints(value)
+        return values is not None and all(evaluate(low, names) <= v <= evaluate(high, names) for v in values)
+
+    return Legal(f"{low}..{high}", test, default, needs=names_in(low) | names_in(high))
+
+
+def axis_of(rank: str, default: Any = None) -> Legal:
+    """One axis of ``rank``, negative ones from the end."""
+    return between(f"-({rank})", f"({rank}) - 1", default)
+
+
+def holds(condition: str, text: str = "", default: Any = None) -> Legal:
+    """Values ``it`` for which an expression holds."""
+    needs = names_in(condition) - {"it"}
+    return Legal(text or condition, lambda value, names: bool(evaluate(condition, {**names, "it": value})), default,
+                 needs=needs)  # fmt: skip
