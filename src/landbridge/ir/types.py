@@ -25,7 +25,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from landbridge.dtypes import dtype
-from landbridge.errors import CompileError
+from landbridge.errors import CompileError, ShapeError
 from landbridge.memory_kind import GLOBAL_SCOPE, normalize_scope
 
 AnyTensor: TypeAlias = TensorType[Any]
@@ -110,6 +110,10 @@ def _parse_separators(parser: AttrParser) -> ArrayAttr[IntAttr]:
 
 HOST = VDeviceAttr.of()
 
+#: Bytes of the largest tensor, and of the largest that an operator computes when it is compiled.
+LARGEST = 1 << 40
+LARGEST_CONSTANT = 1 << 32
+
 #: The memory space of memrefs in ordinary memory.
 GLOBAL = StringAttr(GLOBAL_SCOPE)
 
@@ -162,13 +166,26 @@ def is_unsigned(element: Attribute) -> bool:
     return isinstance(element, IntegerType) and element.signedness.data == Signedness.UNSIGNED
 
 
+def check_size(shape: Sequence[int], dtype_name: str, limit: int = LARGEST) -> None:
+    """Raise ShapeError for a tensor of more than ``limit`` bytes, or of a negative extent."""
+    if any(extent < 0 for extent in shape):
+        raise ShapeError(f"a tensor of shape {tuple(shape)} has a negative extent; 0 and more are legal")
+    size = element_count([max(extent, 1) for extent in shape]) * dtype(dtype_name).itemsize
+    if size > limit:
+        raise ShapeError(
+            f"a tensor of shape {tuple(shape)} and dtype {dtype_name} takes {size} bytes; at most {limit} are legal"
+        )
+
+
 def tensor_type(shape: Sequence[int], dtype: str, vdevice: VDeviceAttr = HOST) -> AnyTensor:
     """``tensor<shape x dtype, vdevice>``."""
+    check_size(shape, dtype)
     return TensorType(element_type(dtype), shape, vdevice)
 
 
 def memref_type(shape: Sequence[int], dtype: str, space: Attribute = GLOBAL) -> AnyMemRef:
     """A dense row-major ``memref<shape x dtype, space>``."""
+    check_size(shape, dtype)
     return MemRefType(element_type(dtype), shape, NoneAttr(), space)
 
 

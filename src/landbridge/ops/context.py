@@ -176,9 +176,7 @@ class OpContext:
     def reshape(self, x: Operand, shape: Sequence[int]) -> Operand:
         """The operand with another shape of as many elements; raises ShapeError when it has not as many."""
         if math.prod(shape) != math.prod(self.shape(x)):
-            raise ShapeError(
-                f"{self.op_type} node {self.g.node!r}: {self.shape(x)} is no {tuple(shape)}; the number of elements must stay"
-            )
+            raise ShapeError(f"{self.op_type} node {self.g.node!r}: {self.shape(x)} cannot become {tuple(shape)}")
         return x.reshape(shape) if isinstance(x, np.ndarray) else self.g.reshape(x, shape)
 
     def transpose(self, x: Operand, order: Sequence[int]) -> Operand:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.context import Buffer, OpContext, Operand
@@ -43,6 +44,11 @@ def conv_transpose(c: OpContext, x: Operand, w: Operand, bias: Operand | None = 
     stride = c.ints("strides") or [1] * rank
     dilation = c.ints("dilations") or [1] * rank
     low, output = _extents(c, spatial, kernel, stride, dilation)
+    if min(output) < 1:
+        raise ShapeError(
+            f"{c.g.node}: ConvTranspose of {spatial} has an output of {output}; fewer pads, or a larger output_shape, "
+            "are legal"
+        )
     disjoint = kernel == stride and dilation == [1] * rank and not any(low) and group == 1
     if disjoint and output == [e * s for e, s in zip(spatial, stride, strict=True)]:
         return add_bias(c, _disjoint(c, x, w, stride), bias)

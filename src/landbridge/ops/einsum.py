@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from landbridge.errors import ShapeError
+import re
+
+from landbridge.errors import NodeError, ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.context import OpContext, Operand
@@ -15,11 +17,17 @@ from landbridge.ops.rules import rules
 def einsum(c: OpContext, *operands: Operand) -> Operand:
     """The sum over labels that the result lacks of the product of the operands."""
     equation = c.attribute("equation").replace(" ", "")
+    if not re.fullmatch(r"[A-Za-z,.]*(->[A-Za-z.]*)?", equation) or equation.replace("...", "").count("."):
+        raise NodeError(
+            f"{c.g.node}: equation {equation!r} is not legal; letters, commas, one '...' a term and '->' are"
+        )
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
     if len(terms) != len(operands):
         raise ShapeError(f"{c.g.node}: equation {equation!r} has {len(terms)} terms for {len(operands)} operands")
     ranks = [c.rank(x) - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=True)]
+    if any(r < 0 or t.count("...") > 1 for t, r in zip(terms, ranks, strict=True)):
+        raise ShapeError(f"{c.g.node}: the terms of {equation!r} are of other ranks than the operands")
     dots = [str(i) for i in range(max((r for t, r in zip(terms, ranks, strict=True) if "..." in t), default=0))]
     labels = [_labels(t, dots[len(dots) - r :] if "..." in t else []) for t, r in zip(terms, ranks, strict=True)]
     if arrow:
@@ -27,6 +35,9 @@ def einsum(c: OpContext, *operands: Operand) -> Operand:
     else:
         every = [v for term in labels for v in term if v not in dots]
         kept = dots + sorted(v for v in set(every) if every.count(v) == 1)
+    known = {v for term in labels for v in term}
+    if len(set(kept)) != len(kept) or not known.issuperset(kept):
+        raise ShapeError(f"{c.g.node}: the result of {equation!r} has {kept}; each label of the operands is legal once")
     extents: dict[str, int] = {}
     for term, x in zip(labels, operands, strict=True):
         if len(term) != c.rank(x):

@@ -6,6 +6,7 @@ import numpy as np
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.types import LARGEST_CONSTANT, check_size
 from landbridge.ops.context import Array, OpContext, Operand
 from landbridge.ops.legal import at_least, between
 from landbridge.ops.registry import operator
@@ -17,6 +18,7 @@ def _matrix(points: int, bins: int, parts: int, inverse: bool, mirrored: int = 0
 
     ``mirrored``: the input holds only that many bins of a spectrum whose others are their conjugates.
     """
+    check_size((2, parts, bins, mirrored or points), "float64", LARGEST_CONSTANT)
     k, n = np.arange(bins)[:, None], np.arange(mirrored or points)[None, :]
     angle = 2 * np.pi * k * n / points * (-1 if not inverse else 1)
     cos, sin = np.cos(angle), np.sin(angle)

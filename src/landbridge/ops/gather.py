@@ -19,10 +19,15 @@ from landbridge.ops.slicing import part
 
 
 def as_index(s: ScalarBuilder, v: Value, extent: int) -> Value:
-    """A model's index as a loop index: negative ones count from the end, others are kept in bounds."""
-    i = s.cast(v, "int64")
-    i = s.select(i < 0, i + extent, i)
+    """A model's index as a loop index that is in bounds: what is out of range is moved to the nearest end."""
+    i = wrapped(s, v, extent)
     return s.cast(s.minimum(s.maximum(i, 0), max(extent - 1, 0)), "index")
+
+
+def wrapped(s: ScalarBuilder, v: Value, extent: int) -> Value:
+    """A model's index as an int64: negative ones count from the end, and what is out of range stays so."""
+    i = s.cast(v, "int64")
+    return s.select(i < 0, i + extent, i)
 
 
 @rules(
@@ -137,8 +142,11 @@ def _scatter(
 ) -> Operand:
     """Each element of ``x`` searches the updates that hit it: no two writers meet, so it runs on any target.
 
-    ``hit(s, (indices, updates), element, update)`` gives whether the update lands there, and its value.
+    ``hit(s, (indices, updates), element, update)`` gives whether the update lands there, and its value. An index out
+    of range lands nowhere.
     """
+    if 0 in c.shape(indices):
+        return x
     shape, dtype, rank = c.shape(x), c.dtype(x), c.rank(x)
     reduction = c.attribute("reduction", "none")
     kind, start = _COMBINE.get(reduction, ("", 0))
@@ -210,7 +218,7 @@ def scatter_elements(c: OpContext, x: Operand, indices: Operand, updates: Operan
                 inside = test if inside is None else inside & test
                 where[a] = s.minimum(at[a], extent - 1)
         where[axis] = update[0]
-        lands = as_index(s, buffers[0].load(s, where), shape[axis]).eq(at[axis])
+        lands = wrapped(s, buffers[0].load(s, where), shape[axis]).eq(s.cast(at[axis], "int64"))
         return lands if inside is None else lands & inside, buffers[1].load(s, where)
 
     return _scatter(c, x, indices, updates, [extents[axis]], hit)
@@ -234,7 +242,8 @@ def scatter_nd(c: OpContext, x: Operand, indices: Operand, updates: Operand) -> 
     ) -> tuple[Value, Value]:
         lands = s.const(True, "bool")
         for i in range(depth):
-            lands = lands & as_index(s, buffers[0].load(s, [*update, i]), shape[i]).eq(at[i])
+            index = wrapped(s, buffers[0].load(s, [*update, i]), shape[i])
+            lands = lands & index.eq(s.cast(at[i], "int64"))
         return lands, buffers[1].load(s, [*update, *at[depth:]])
 
     return _scatter(c, x, indices, updates, outer, hit)

@@ -53,7 +53,8 @@ def grid_sample(c: OpContext, x: Operand, grid: Operand) -> Operand:
                     kept = s.minimum(s.maximum(_reflected(s, position, low, high), 0.0), extent - 1.0)
                 test = position.eq(kept)
                 inside = test if inside is None else inside & test
-                index.append(s.cast(s.cast(kept, "int64"), "index"))
+                in_range = s.select(kept >= 0.0, kept, 0.0)  # NaN is not
+                index.append(s.cast(s.cast(in_range, "int64"), "index"))
                 weight = weight * w
             value = s.cast(buffers[0].load(s, [batch, channel, *index]), dtype)
             if padding == "zeros" and inside is not None:

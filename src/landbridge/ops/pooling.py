@@ -10,7 +10,7 @@ import numpy as np
 from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value, float_limits
-from landbridge.ir.types import element_count
+from landbridge.ir.types import LARGEST_CONSTANT, check_size, element_count
 from landbridge.ops.context import Array, Buffer, OpContext, Operand
 from landbridge.ops.legal import at_least, one_of
 from landbridge.ops.reduce import reduce
@@ -104,6 +104,9 @@ def _positions(c: OpContext, x: Operand, w: Windows, largest: Operand) -> Operan
 
 def _counts(c: OpContext, x: Operand, w: Windows, include_pad: bool) -> Array:
     """How many elements each window averages, as an array over output positions."""
+    for output, taps in zip(w.output, w.kernel, strict=True):
+        check_size((output, taps), "int64", LARGEST_CONSTANT)
+    check_size(w.output, "int64", LARGEST_CONSTANT)
     total = np.ones((), np.int64)
     for i, extent in enumerate(c.shape(x)[2:]):
         start = np.arange(w.output[i])[:, None] * w.stride[i] - w.low[i]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from landbridge.dtypes import numpy_dtype
+from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import Number, ScalarBuilder, Value
+from landbridge.ir.types import LARGEST_CONSTANT, check_size
 from landbridge.ops.accuracy import EXACT, ROUNDED, accuracy
 from landbridge.ops.context import Array, Buffer, OpContext, Operand
 from landbridge.ops.gather import as_index
@@ -25,7 +27,9 @@ from landbridge.ops.rules import Index, rules
 def trilu(c: OpContext, x: Operand, k: Operand | None = None) -> Operand:
     """The triangle on one side of diagonal ``k``; 0 elsewhere."""
     upper = bool(c.attribute("upper", 1))
-    diagonal = 0 if k is None else int(c.constant(k, "k").reshape(-1)[0])
+    *_, rows, columns = c.shape(x)
+    given = 0 if k is None else int(c.constant(k, "k").reshape(-1)[0])
+    diagonal = min(max(given, -rows), columns)  # farther ones are the same
 
     def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
         row, column = at[-2] + diagonal, at[-1]
@@ -42,7 +46,8 @@ def eye_like(c: OpContext, x: Operand) -> Array:
     """Ones on diagonal ``k``, zeros elsewhere."""
     rows, columns = c.shape(x)
     dtype = c.attribute("dtype") or c.dtype(x)
-    return np.eye(rows, columns, c.attribute("k", 0), numpy_dtype(dtype))
+    check_size((rows, columns), dtype, LARGEST_CONSTANT)
+    return np.eye(rows, columns, min(max(c.attribute("k", 0), -rows), columns), numpy_dtype(dtype))
 
 
 @rules("input: _", attributes={"input": at_least(0), "value": holds("it.size == 1", "a tensor of one element")})
@@ -52,7 +57,9 @@ def constant_of_shape(c: OpContext, shape: Operand) -> Array:
     """A tensor of one value."""
     value = c.attribute("value")
     fill = np.zeros(1, np.float32) if value is None else np.asarray(value)
-    return np.full(c.ints("shape", shape) or (), fill.reshape(-1)[0], fill.dtype)
+    extents = c.ints("shape", shape) or ()
+    check_size(extents, dtype_name(fill.dtype), LARGEST_CONSTANT)
+    return np.full(extents, fill.reshape(-1)[0], fill.dtype)
 
 
 @rules(
@@ -64,13 +71,14 @@ def constant_of_shape(c: OpContext, shape: Operand) -> Array:
         "limit": holds("it - it == 0"),
         "delta": holds("it - it == 0 and it != 0"),
     },
-    where=("(limit - start) / delta < 2**40",),
 )
 @operator("Range")
 @accuracy(ROUNDED)
 def range_values(c: OpContext, start: Operand, limit: Operand, delta: Operand) -> Array:
     """``start``, ``start + delta``, ... before ``limit``."""
     ends = [c.constant(v, n).reshape(-1)[0] for v, n in ((start, "start"), (limit, "limit"), (delta, "delta"))]
+    first, last, by = (v.item() for v in ends)
+    check_size((max(math.ceil((last - first) / by), 0),), dtype_name(ends[0].dtype), LARGEST_CONSTANT)
     return np.arange(*ends, dtype=ends[0].dtype)
 
 
@@ -151,7 +159,7 @@ def reverse_sequence(c: OpContext, x: Operand, lengths: Operand) -> Operand:
     batch, time = c.attribute("batch_axis", 1), c.attribute("time_axis", 0)
 
     def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
-        length = s.cast(buffers[1].load(s, [at[batch]]), "int64")
+        length = s.minimum(s.cast(buffers[1].load(s, [at[batch]]), "int64"), c.shape(x)[time])
         t = s.cast(at[time], "int64")
         turned = s.select(t < length, length - t - 1, t)
         where = list(at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,8 +29,8 @@ class _Kind:
 
 def _mean(s: ScalarBuilder, total: Value, count: float) -> Value:
     if is_float(total.dtype):
-        return total * (1.0 / count)
-    return total / s.const(int(count), total.dtype)
+        return total * (1.0 / count if count else math.nan)
+    return total / s.const(max(int(count), 1), total.dtype)
 
 
 def _absolute(s: ScalarBuilder, v: Value) -> Value:

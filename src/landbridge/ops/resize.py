@@ -11,6 +11,7 @@ import numpy as np
 from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value, is_float
+from landbridge.ir.types import LARGEST_CONSTANT, check_size
 from landbridge.ops.context import Array, Buffer, OpContext, Operand
 from landbridge.ops.legal import at_least, axis_of, holds, one_of
 from landbridge.ops.registry import operator
@@ -141,6 +142,7 @@ def _keep_aspect(c: OpContext, sizes: Sequence[int] | None, shape: Sequence[int]
 
 def _positions(axis: _Axis, transform: str) -> Array:
     """The source coordinate of every output element."""
+    check_size((axis.new,), "float64", LARGEST_CONSTANT)
     i = np.arange(axis.new, dtype=np.float64)
     match transform:
         case "align_corners":

@@ -73,13 +73,18 @@ def dropout(
 def reshape(c: OpContext, x: Operand, shape: Operand) -> Operand:
     """Another shape; 0 keeps an extent (unless ``allowzero``), one -1 takes the rest."""
     old, new = c.shape(x), c.ints("shape", shape) or []
+    wanted = list(new)
     if not c.attribute("allowzero", 0):
-        new = [old[i] if e == 0 and i < len(old) else e for i, e in enumerate(new)]
+        if any(e == 0 for e in new[len(old) :]):
+            raise ShapeError(f"{c.g.node}: Reshape of {old} to {wanted}; 0 keeps an extent, and there is none")
+        new = [old[i] if e == 0 else e for i, e in enumerate(new)]
     if -1 in new:
         rest = element_count([e for e in new if e != -1])
-        new[new.index(-1)] = element_count(old) // rest if rest else 0
+        new[new.index(-1)] = element_count(old) // rest if rest else -1
     if element_count(new) != element_count(old) or min(new, default=0) < 0:
-        raise ShapeError(f"{c.g.node}: Reshape of {old} to {new}; the number of elements must stay")
+        raise ShapeError(
+            f"{c.g.node}: Reshape of {old} to {wanted}; the number of elements must stay, and give what -1 is"
+        )
     return c.reshape(x, new)
 
 

@@ -91,7 +91,7 @@ def slice_value(
     "input: *S",
     "split?: _",
     attributes={"axis": axis_of("len(S)", default=0), "split": at_least(0), "num_outputs": at_least(1)},
-    where=("sum(split) == S[axis]", "num_outputs <= S[axis] or S[axis] == 0"),
+    where=("sum(split) == S[axis]",),
 )
 @operator("Split")
 @accuracy(EXACT)
@@ -102,10 +102,12 @@ def split(c: OpContext, x: Operand, sizes: Operand | None = None) -> Sequence[Op
     extents = c.ints("split", sizes)
     if extents is None:
         count = c.attribute("num_outputs", c.outputs)
-        chunk = -(-shape[axis] // count)
+        chunk = -(-shape[axis] // max(count, 1))
         extents = [min(chunk, shape[axis] - i * chunk) for i in range(count)]
-    if sum(extents) != shape[axis]:
-        raise ShapeError(f"{c.g.node}: Split of {shape[axis]} elements of axis {axis} into {extents}")
+    if sum(extents) != shape[axis] or min(extents, default=0) < 0 or len(extents) < c.outputs:
+        raise ShapeError(
+            f"{c.g.node}: Split of {shape[axis]} elements of axis {axis} into {extents} for {c.outputs} outputs"
+        )
     parts, at = [], 0
     for extent in extents:
         start = [at if a == axis else 0 for a in range(len(shape))]
@@ -143,10 +145,7 @@ def concat(c: OpContext, *operands: Operand) -> Operand:
         "axes": axis_of("len(S)"),
         "mode": one_of("constant", "edge", "reflect", "wrap", default="constant"),
     },
-    where=(
-        "len(set(a % len(S) for a in axes)) == len(axes)",
-        "len(pads) == 2 * len(axes)",
-    ),
+    where=("len(set(a % len(S) for a in axes)) == len(axes)",),
 )
 @operator("Pad")
 @accuracy(EXACT)
@@ -162,6 +161,8 @@ def pad(
     rank = len(shape)
     amounts = c.ints("pads", pads) or []
     along = [c.axis(a, rank) for a in c.ints("axes", axes) or range(rank)]
+    if len(amounts) != 2 * len(along):
+        raise ShapeError(f"{c.g.node}: Pad has {len(amounts)} pads for {len(along)} axes; two for each are legal")
     low, high = [0] * rank, [0] * rank
     for i, a in enumerate(along):
         low[a], high[a] = amounts[i], amounts[len(along) + i]
@@ -171,6 +172,8 @@ def pad(
     if not any(low) and not any(high):
         return x
     mode = c.attribute("mode", "constant")
+    if mode != "constant" and any(not e and r for e, r in zip(shape, result, strict=True)):
+        raise ShapeError(f"{c.g.node}: Pad with mode {mode!r} of {shape}; an axis without elements has none to repeat")
     given = c.attribute("value", 0.0) if value is None or c.shape(value) == (0,) else value
     fill = None if isinstance(given, SSAValue) else np.asarray(given, numpy_dtype(dtype)).reshape(-1)[0].item()
     if mode == "constant" and fill is not None and min(low + high) >= 0:

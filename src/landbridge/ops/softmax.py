@@ -62,7 +62,8 @@ def softmax(c: OpContext, x: Operand) -> Operand:
 def softmax_flattened(c: OpContext, x: Operand) -> Operand:
     """Before opset 13: over all elements from ``axis`` on."""
     shape = c.shape(x)
-    axis = c.axis(c.attribute("axis", 1), len(shape) + 1)
+    axis = c.attribute("axis", 1)
+    axis += len(shape) if axis < 0 else 0
     flat = c.reshape(x, (element_count(shape[:axis]), element_count(shape[axis:])))
     if c.op_type == "Hardmax":
         return c.reshape(first_maximum(c, flat, 1), shape)

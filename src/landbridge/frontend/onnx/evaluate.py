@@ -17,6 +17,21 @@ _RANDOM = {
 }  # fmt: skip
 
 
+#: Results of more bytes are computed when the model runs, unless an operand is as large.
+_FOLDED = 1 << 28
+#: Operands of so many elements may be shapes, which others' shapes follow from.
+_SMALL = 64
+
+
+def _bytes(inferred: Any) -> int:
+    """Bytes of a result by shape inference; 0 where it does not know."""
+    tensor = inferred.tensor_type
+    size = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).itemsize if tensor.elem_type else 0
+    for dim in tensor.shape.dim:
+        size *= dim.dim_value if dim.HasField("dim_value") else 0
+    return int(size)
+
+
 def foldable(node: ir.Node) -> bool:
     """Whether a node with constant inputs may be replaced by its result."""
     graphs = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
@@ -48,12 +63,18 @@ def evaluate(node: ir.Node, inputs: Sequence[Array | None], opset: int) -> list[
         [onnx.ValueInfoProto(name=n) for n in proto.output if n],
     )
     try:
-        with np.errstate(all="ignore"):
-            results = ReferenceEvaluator(graph, opsets={"": opset}).run(None, feeds)
         schema = onnx.defs.get_schema(node.op_type, opset, "")
         inferred = onnx.shape_inference.infer_node_outputs(
-            schema, proto, types, opset_imports=[onnx.helper.make_opsetid("", opset)]
+            schema,
+            proto,
+            types,
+            {n: onnx.numpy_helper.from_array(a, n) for n, a in feeds.items() if a.size <= _SMALL},
+            opset_imports=[onnx.helper.make_opsetid("", opset)],
         )
+        if any(_bytes(t) > max(_FOLDED, *(a.nbytes for a in feeds.values())) for t in inferred.values()):
+            return None
+        with np.errstate(all="ignore"):
+            results = ReferenceEvaluator(graph, opsets={"": opset}).run(None, feeds)
     except Exception:
         # Whatever the reference cannot do is left to the handler, which states the reason if it cannot either.
         return None

@@ -17,7 +17,14 @@ from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp, StringAttr
 from xdsl.ir import Block, Region, SSAValue
 
 from landbridge.dtypes import numpy_dtype
-from landbridge.errors import CompileError, ImportModelError, InputError, ShapeError, UnsupportedOperatorError
+from landbridge.errors import (
+    CompileError,
+    ImportModelError,
+    InputError,
+    LandbridgeError,
+    NodeError,
+    UnsupportedOperatorError,
+)
 from landbridge.executable.executable import VDevice
 from landbridge.frontend.onnx.attributes import attribute_values, dtype_of_onnx, tensor_array
 from landbridge.frontend.onnx.branches import import_if
@@ -33,7 +40,7 @@ from landbridge.input_spec import InputSpec
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import ViewOp
 from landbridge.ir.module import FRAMES, PARAMETERS, IRModule
-from landbridge.ir.types import tensor_type
+from landbridge.ir.types import shape_of, tensor_type
 from landbridge.ops.context import Array, OpContext, Operand
 from landbridge.ops.registry import handler_for
 from landbridge.ops.rules import check
@@ -209,6 +216,15 @@ class Importer:
         except UnsupportedOperatorError as error:
             self.problems.append(str(error))
             results = [UNKNOWN] * len(node.outputs)
+        except LandbridgeError as error:
+            if name in str(error):
+                raise
+            raise type(error)(f"{node.op_type} node {name!r}: {error}") from error
+        except Exception as error:  # a handler, of a plugin perhaps, that its rules do not keep from such a node
+            shapes = ", ".join(_shape_text(self.values.get(v)) if v else "-" for v in node.inputs)
+            raise NodeError(
+                f"{node.op_type} node {name!r} cannot take operands of shapes {shapes}: {type(error).__name__}: {error}"
+            ) from error
         finally:
             self.g.node = outer
         for value, result in zip(node.outputs, results, strict=False):
@@ -251,17 +267,7 @@ class Importer:
             return self._run_function(body, node, inputs)
         if any(isinstance(x, Unknown) for x in inputs):
             return [UNKNOWN] * len(node.outputs)
-        try:
-            result = handler(context, *inputs)
-        except CompileError as error:
-            if self.g.node in str(error):
-                raise
-            raise type(error)(f"{node.op_type} node {self.g.node!r}: {error}") from error
-        except (ValueError, IndexError) as error:  # handlers take shapes apart; a wrong rank shows there
-            shapes = ", ".join(str(context.shape(x)) if isinstance(x, np.ndarray | SSAValue) else "-" for x in inputs)
-            raise ShapeError(
-                f"{node.op_type} node {self.g.node!r} cannot take operands of shapes {shapes}: {error}"
-            ) from error
+        result = handler(context, *inputs)
         results = [result] if isinstance(result, np.ndarray | SSAValue) else list(result)
         return [_known_if_empty(context, x) for x in results]
 
@@ -297,6 +303,10 @@ def _known_if_empty(c: OpContext, x: Operand) -> Operand:
     if isinstance(x, SSAValue) and 0 in c.shape(x):
         return np.zeros(c.shape(x), numpy_dtype(c.dtype(x)))
     return x
+
+
+def _shape_text(x: Any) -> str:
+    return str(x.shape if isinstance(x, np.ndarray) else shape_of(x.type) if isinstance(x, SSAValue) else "unknown")
 
 
 def _root(value: SSAValue) -> Any:
