@@ -200,7 +200,7 @@ def lp_normalization(c: OpContext, x: Operand) -> Operand:
 @rules(
     "X: _ ...",
     attributes={"axes": axis_of("len(X)", default=[0, 2, 3])},
-    where=("len(axes) > 0 and max(axes) < len(X)", "len(set(a % len(X) for a in axes)) == len(axes)"),
+    where=("prod(X) > 0", "len(axes) > 0 and max(axes) < len(X)", "len(set(a % len(X) for a in axes)) == len(axes)"),
 )
 @operator("MeanVarianceNormalization")
 def mean_variance_normalization(c: OpContext, x: Operand) -> Operand:

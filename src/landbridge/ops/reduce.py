@@ -11,7 +11,7 @@ from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value, float_limits, is_float
 from landbridge.ops.context import OpContext, Operand
-from landbridge.ops.legal import axis_of
+from landbridge.ops.legal import axis_of, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 
@@ -116,7 +116,7 @@ def _axes(c: OpContext, x: Operand, operand: Operand | None) -> list[int]:
 
 
 def _register(op_type: str, kind: str) -> None:
-    @rules("data: ...", "axes?: _", attributes={"axes": axis_of("len(data)")})
+    @rules("data: ...", "axes?: _", attributes={"axes": axis_of("len(data)"), "keepdims": one_of(0, 1)})
     @operator(op_type)
     def handler(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
         return reduce(c, kind, x, _axes(c, x, axes), bool(c.attribute("keepdims", 1)))
@@ -129,21 +129,27 @@ for _type, _kind in {
     _register(_type, _kind)
 
 
-@rules("data: ...", "axes?: _", attributes={"axes": axis_of("len(data)")})
+@rules("data: ...", "axes?: _", attributes={"axes": axis_of("len(data)"), "keepdims": one_of(0, 1)})
 @operator("ReduceLogSumExp")
 def reduce_log_sum_exp(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
     """``log(sum(exp(x)))``, the maximum taken out first."""
-    over = _axes(c, x, axes)
+    over, dtype = _axes(c, x, axes), c.dtype(x)
+    x = x if is_float(dtype) else c.cast(x, "float64")
     top = reduce(c, "max", x, over, keepdims=True)
     shifted = c.elementwise("exp", [x, top], lambda s, v, m: s.exp(v - m))
     total = reduce(c, "sum", shifted, over, keepdims=True)
     result = c.elementwise("log", [total, top], lambda s, v, m: s.math("log", v) + m)
+    result = c.cast(result, dtype)
     if c.attribute("keepdims", 1):
         return result
     return c.reshape(result, [e for a, e in enumerate(c.shape(x)) if a not in over])
 
 
-@rules("data: _ ...", attributes={"axis": axis_of("len(data)", default=0)}, where=("data[axis] > 0",))
+@rules(
+    "data: _ ...",
+    attributes={"axis": axis_of("len(data)", default=0), "keepdims": one_of(0, 1), "select_last_index": one_of(0, 1)},
+    where=("data[axis] > 0",),
+)
 @operator("ArgMax", "ArgMin")
 def arg_extreme(c: OpContext, x: Operand) -> Operand:
     """The position of the largest or smallest element along ``axis``."""
