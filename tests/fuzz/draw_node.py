@@ -85,9 +85,7 @@ class _Node:
         outputs = [f"y{i}" for i in range(max(self.schema.min_output, d.below(count + 1), 1))]
         node = helper.make_node(self.op_type, names, outputs, name="node")
         node.attribute.extend(self._attributes())
-        graph = helper.make_graph(
-            [node], "drawn", inputs, [onnx.ValueInfoProto(name=n) for n in outputs], initializers
-        )
+        graph = helper.make_graph([node], "drawn", inputs, [onnx.ValueInfoProto(name=n) for n in outputs], initializers)
         for value in graph.output:
             value.type.tensor_type.elem_type = 1
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8)
@@ -199,7 +197,17 @@ class _Node:
                 if legal is not None and d.below(16):
                     choices = ast.literal_eval(f"({legal.text},)") if legal.text.startswith("'") else choices
                 if name == "equation":
-                    choices = ("ij,jk->ik", "ij->ji", "ii->i", "...i,...i->...", "ij,jk", "i->", "ij,kj->", "a,b->c", "i1")
+                    choices = (
+                        "ij,jk->ik",
+                        "ij->ji",
+                        "ii->i",
+                        "...i,...i->...",
+                        "ij,jk",
+                        "i->",
+                        "ij,kj->",
+                        "a,b->c",
+                        "i1",
+                    )
                 return d.choice(choices)
             case "STRINGS":
                 return [d.choice(("Tanh", "Sigmoid", "Relu", "Nothing")) for _ in range(many)]

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import onnx
 from draw_node import draw_model
+from tests.guard_pages import SIDES, GuardedRun
 
 import landbridge as lb
 from landbridge.errors import CompileError, InputError
-from tests.guard_pages import SIDES, GuardedRun
 
 INSTRUMENT = ("landbridge",)
 SEEDS = [bytes((7 * i + j * j * 31 + i * j) % 256 for j in range(160)) for i in range(24)]

@@ -19,7 +19,7 @@ from xdsl.rewriter import InsertPoint
 
 from landbridge.ir.graph_ops import int_array
 from landbridge.ir.prim_ops import PadOp
-from landbridge.ir.scalars import ScalarBuilder, Value, arith_type, is_float
+from landbridge.ir.scalars import ScalarBuilder, Value, accumulator, arith_type, is_float, meeting
 from landbridge.ir.types import compute_type, dtype_of, memref_type, shape_of, vdevice_of
 
 #: A memref and how the loops index it: an AffineMap, or a function of the loop dims returning index expressions.
@@ -80,8 +80,18 @@ class PrimBuilder:
 
         ``body(s, *inputs)`` of an all-parallel stage, ``body(s, *accumulators, *inputs)`` of a reduction,
         returns the values of ``outs``. ``init`` fills the outputs of a reduction first.
+
+        A reduction into float16 or bfloat16 accumulates in float32 and rounds once. Where such operands meet float32
+        ones, accumulators among them, the body sees them as float32, and what it returns is rounded.
         """
         reduces = "r" in iterators
+        if reduces and any(accumulator(self._dtypes[b]) != self._dtypes[b] for b, _ in outs):
+            wide = [(self._accumulator_of(b), spec) for b, spec in outs]
+            self.generic(iterators, extents, ins, wide, body, init)
+            for (total, _), (target, _) in zip(wide, outs, strict=True):
+                if total is not target:
+                    self._round(total, target)
+            return
         dims = len(iterators)
         if reduces and init is not None:
             for target, _ in outs:
@@ -103,9 +113,13 @@ class PrimBuilder:
         block = Block(arg_types=types)
         s = ScalarBuilder(Builder(InsertPoint.at_end(block)))
         values = [s.wrap(a, self._dtypes[b]) for a, b in zip(block.args, buffers, strict=True)]
-        xs, accumulators = values[: len(ins)], values[len(sources) :]
+        accumulators = values[len(sources) :]
+        dtypes = {self._dtypes[b] for b, _ in (*ins, *outs)}
+        xs = [s.cast(v, meeting(v.dtype, dtypes)) for v in values[: len(ins)]]
         produced = body(s, *accumulators, *xs) if reduces else body(s, *xs)
         results = [produced] if isinstance(produced, Value) else list(produced)
+        wanted = [self._dtypes[b] for b, _ in outs]
+        results = [s.cast(r, t) if meeting(t, dtypes) == r.dtype else r for r, t in zip(results, wanted, strict=True)]
         block.add_op(linalg.ops.YieldOp(*[r.ssa for r in results]))
         kinds = {"p": IteratorTypeAttr.parallel(), "r": IteratorTypeAttr.reduction()}
         op = linalg.ops.GenericOp(
@@ -117,6 +131,18 @@ class PrimBuilder:
         )
         op.attributes["lb.extents"] = int_array(extents)
         self._builder.insert(op)
+
+    def _accumulator_of(self, target: SSAValue) -> SSAValue:
+        """Where ``target`` is reduced: itself, or a temporary of more precision."""
+        dtype = self._dtypes[target]
+        wide = accumulator(dtype)
+        return target if wide == dtype else self.temp(shape_of(target.type), wide)
+
+    def _round(self, source: SSAValue, target: SSAValue) -> None:
+        """Write ``source`` to ``target``, rounded to its dtype."""
+        shape = shape_of(target.type)
+        whole = AffineMap.identity(len(shape))
+        self.generic("p" * len(shape), shape, [(source, whole)], [(target, whole)], lambda s, v: v)
 
     def pad(self, source: SSAValue, low: Sequence[int], high: Sequence[int], value: float | int) -> SSAValue:
         """A temporary: ``source`` with ``low`` and ``high`` elements of ``value`` around each axis."""

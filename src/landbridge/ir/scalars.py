@@ -7,7 +7,7 @@ A Value is an SSA value with its dtype name (arith is signless, so the sign of a
 from __future__ import annotations
 
 import math as pymath
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from xdsl.builder import Builder
@@ -35,6 +35,20 @@ def arith_type(dtype: str) -> Attribute:
 def is_float(dtype: str) -> bool:
     """Whether ``dtype`` is a floating-point dtype."""
     return dtype.startswith(("float", "bfloat"))
+
+
+def accumulator(dtype: str) -> str:
+    """The dtype that sums and other reductions of ``dtype`` are kept in.
+
+    float32 for float16 and bfloat16, whose own sums stop growing after a few hundred terms; else ``dtype`` itself.
+    """
+    return "float32" if dtype in ("float16", "bfloat16") else dtype
+
+
+def meeting(dtype: str, dtypes: Iterable[str]) -> str:
+    """The dtype that a body sees an operand of ``dtype`` in beside those of ``dtypes``: float16 and bfloat16 that meet
+    float32 are float32."""
+    return accumulator(dtype) if "float32" in dtypes else dtype
 
 
 class Value:

@@ -13,7 +13,7 @@ from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.errors import ShapeError, UnsupportedOperatorError
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.prim_builder import Body, PrimBuilder
-from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ir.scalars import ScalarBuilder, Value, meeting
 from landbridge.ir.types import dtype_of, shape_of
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -105,23 +105,25 @@ class OpContext:
             raise ShapeError(
                 f"{self.g.node}: {self.op_type} of shapes {', '.join(map(str, shapes))} does not broadcast"
             ) from error
-        dtypes = [self.dtype(x) for x in operands]
+        result = dtype or self.dtype(operands[0])
+        given = {result, *map(self.dtype, operands)}
+        dtypes = [meeting(self.dtype(x), given) for x in operands]
         scalar = [isinstance(x, np.ndarray) and x.size == 1 for x in operands]
         if all(scalar):
             scalar[0] = False
         inputs = [self.value(x) for x, s in zip(operands, scalar, strict=True) if not s]
 
         def baked(s: ScalarBuilder, *values: Value) -> Value | Sequence[Value]:
-            given = iter(values)
+            left = iter(values)
             return body(
                 s,
                 *(
-                    s.const(x.reshape(-1)[0].item(), t) if isinstance(x, np.ndarray) and fixed else next(given)
+                    s.const(x.reshape(-1)[0].item(), t) if isinstance(x, np.ndarray) and fixed else next(left)
                     for x, t, fixed in zip(operands, dtypes, scalar, strict=True)
                 ),
             )
 
-        return self.g.reshape(self.g.elementwise(name, inputs, baked, dtype or dtypes[0]), shape)
+        return self.g.reshape(self.g.elementwise(name, inputs, baked, result), shape)
 
     def function(self, name: str, operands: Sequence[Operand], body: Body) -> Operand:
         """``elementwise`` of operands of one dtype by several operations: 16-bit floats are computed in f32 and

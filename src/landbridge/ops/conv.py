@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.scalars import accumulator
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import at_least
 from landbridge.ops.registry import operator
@@ -36,19 +37,19 @@ def conv(c: OpContext, x: Operand, w: Operand, bias: Operand | None = None) -> O
     x_shape, w_shape = c.shape(x), c.shape(w)
     group = c.attribute("group", 1)
     shape = windows(c, x_shape[2:], w_shape[2:])
-    return add_bias(c, convolve(c, x, w, shape, group), bias)
+    return add_bias(c, convolve(c, x, w, shape, group), bias, c.dtype(x))
 
 
-def add_bias(c: OpContext, y: Operand, bias: Operand | None) -> Operand:
-    """``y`` plus a bias for each channel (axis 1)."""
+def add_bias(c: OpContext, y: Operand, bias: Operand | None, dtype: str) -> Operand:
+    """``y`` plus a bias for each channel (axis 1), in ``dtype``."""
     if bias is None:
-        return y
+        return c.cast(y, dtype)
     column = c.reshape(bias, (c.shape(bias)[0],) + (1,) * (c.rank(y) - 2))
-    return c.elementwise("add", [y, column], lambda s, v, b: v + b)
+    return c.elementwise("add", [y, column], lambda s, v, b: v + b, dtype)
 
 
 def convolve(c: OpContext, x: Operand, w: Operand, shape: Windows, group: int) -> Operand:
-    """The convolution alone, accumulated in the dtype of ``x``; 1-D runs as 2-D of height 1."""
+    """The convolution alone, in the accumulator of the dtype of ``x``; 1-D runs as 2-D of height 1."""
     if len(shape.kernel) == 1:
         (n, channels, length), (outputs, inner, taps) = c.shape(x), c.shape(w)
         flat = Windows(*((f, *v) for f, v in zip((1, 1, 1, 0, 0, 0, 1), _fields(shape), strict=True)))
@@ -102,7 +103,9 @@ def convolve(c: OpContext, x: Operand, w: Operand, shape: Windows, group: int) -
             init=0,
         )
 
-    return c.g.call("conv", [c.value(x), c.value(w)], [((n, outputs, *shape.output), c.dtype(x))], build)[0]
+    return c.g.call("conv", [c.value(x), c.value(w)], [((n, outputs, *shape.output), accumulator(c.dtype(x)))], build)[
+        0
+    ]
 
 
 def _fields(shape: Windows) -> tuple[tuple[int, ...], ...]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
-from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ir.scalars import ScalarBuilder, Value, accumulator
 from landbridge.ops.context import Buffer, OpContext, Operand
 from landbridge.ops.conv import CONVOLUTION, add_bias, convolve
 from landbridge.ops.legal import at_least
@@ -51,7 +51,7 @@ def conv_transpose(c: OpContext, x: Operand, w: Operand, bias: Operand | None = 
         )
     disjoint = kernel == stride and dilation == [1] * rank and not any(low) and group == 1
     if disjoint and output == [e * s for e, s in zip(spatial, stride, strict=True)]:
-        return add_bias(c, _disjoint(c, x, w, stride), bias)
+        return add_bias(c, _disjoint(c, x, w, stride), bias, c.dtype(x))
     stuffed = _stuff(c, x, stride)
     flipped = _flipped(c, w, group)
     before = [(k - 1) * d - a for k, d, a in zip(kernel, dilation, low, strict=True)]
@@ -63,7 +63,7 @@ def conv_transpose(c: OpContext, x: Operand, w: Operand, bias: Operand | None = 
     before, after = [max(v, 0) for v in before], [max(v, 0) for v in after]
     ones = (1,) * rank
     windows = Windows(tuple(kernel), ones, tuple(dilation), tuple(before), tuple(after), tuple(after), tuple(output))
-    return add_bias(c, convolve(c, stuffed, flipped, windows, group), bias)
+    return add_bias(c, convolve(c, stuffed, flipped, windows, group), bias, c.dtype(x))
 
 
 def _extents(
@@ -115,7 +115,7 @@ def _disjoint(c: OpContext, x: Operand, w: Operand, stride: Sequence[int]) -> Op
             init=0,
         )
 
-    return c.g.call("conv_transpose", [c.value(x), c.value(w)], [(result, c.dtype(x))], build)[0]
+    return c.g.call("conv_transpose", [c.value(x), c.value(w)], [(result, accumulator(c.dtype(x)))], build)[0]
 
 
 def _stuff(c: OpContext, x: Operand, stride: Sequence[int]) -> Operand:

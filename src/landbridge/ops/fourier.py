@@ -6,6 +6,7 @@ import numpy as np
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.scalars import accumulator
 from landbridge.ir.types import LARGEST_CONSTANT, check_size
 from landbridge.ops.context import Array, OpContext, Operand
 from landbridge.ops.legal import at_least, between
@@ -82,7 +83,7 @@ def _dft(c: OpContext, x: Operand, length: Operand | None, along: int) -> Operan
             init=0,
         )
 
-    constant = table.astype(numpy_dtype(c.dtype(x)))
+    constant = table.astype(numpy_dtype(accumulator(c.dtype(x))))
     return c.g.call("dft", [c.value(x), c.value(constant)], [(result, c.dtype(x))], build)[0]
 
 
@@ -104,7 +105,7 @@ def stft(
     points = c.shape(window)[0] if window is not None else (c.ints("frame_length", length) or [0])[0]
     frames = (extent - points) // hop + 1
     bins = points // 2 + 1 if c.attribute("onesided", 1) else points
-    table: Operand = _matrix(points, bins, parts, False).astype(numpy_dtype(c.dtype(x)))
+    table: Operand = _matrix(points, bins, parts, False).astype(numpy_dtype(accumulator(c.dtype(x))))
     if window is not None:
         if isinstance(window, np.ndarray) and isinstance(table, np.ndarray):
             table = (table * window).astype(table.dtype)

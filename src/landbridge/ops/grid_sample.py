@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import product
 
-from landbridge.ir.scalars import Number, ScalarBuilder, Value
+from landbridge.ir.scalars import Number, ScalarBuilder, Value, accumulator
 from landbridge.ops.context import Buffer, OpContext, Operand
 from landbridge.ops.legal import one_of
 from landbridge.ops.registry import operator
@@ -35,10 +35,10 @@ def grid_sample(c: OpContext, x: Operand, grid: Operand) -> Operand:
 
     def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
         batch, channel, *pixel = at
-        dtype = c.dtype(grid)
+        dtype = "float64" if "float64" in (c.dtype(x), c.dtype(grid)) else accumulator(c.dtype(grid))
         axes: list[Taps] = []
         for a, extent in enumerate(spatial):
-            v = buffers[1].load(s, [batch, *pixel, rank - 1 - a])
+            v = s.cast(buffers[1].load(s, [batch, *pixel, rank - 1 - a]), dtype)
             low, high = (0.0, extent - 1.0) if align else (-0.5, extent - 0.5)
             where = (v + 1.0) * ((high - low) / 2) + low
             axes.append(taps(s, _padded(s, where, low, high, extent, padding)))

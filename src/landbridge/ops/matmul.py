@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.scalars import accumulator
 from landbridge.ir.types import element_count
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import holds
@@ -17,7 +19,7 @@ from landbridge.ops.rules import rules
 
 
 def matrix_product(c: OpContext, a: Operand, b: Operand, trans_a: bool = False, trans_b: bool = False) -> Operand:
-    """``a @ b`` of matrices, [M, K] x [K, N]; a constant that is transposed is turned over here."""
+    """``a @ b`` of matrices, [M, K] x [K, N], in the accumulator's dtype; a transposed constant is turned over here."""
     if trans_a and isinstance(a, np.ndarray):
         a, trans_a = np.ascontiguousarray(a.T), False
     if trans_b and isinstance(b, np.ndarray):
@@ -39,7 +41,7 @@ def matrix_product(c: OpContext, a: Operand, b: Operand, trans_a: bool = False, 
             init=0,
         )
 
-    return c.g.call("matmul", [c.value(a), c.value(b)], [((m, n), c.dtype(a))], build)[0]
+    return c.g.call("matmul", [c.value(a), c.value(b)], [((m, n), accumulator(c.dtype(a)))], build)[0]
 
 
 def _turned(shape: tuple[int, ...], turn: bool) -> tuple[int, ...]:
@@ -47,7 +49,7 @@ def _turned(shape: tuple[int, ...], turn: bool) -> tuple[int, ...]:
 
 
 def _batched(c: OpContext, a: Operand, b: Operand, batch: Sequence[int]) -> Operand:
-    """``a @ b`` over broadcast leading dimensions."""
+    """``a @ b`` over broadcast leading dimensions, in the accumulator's dtype."""
     (*lead_a, m, k), (*lead_b, _, n) = c.shape(a), c.shape(b)
     rank = len(batch)
 
@@ -68,7 +70,7 @@ def _batched(c: OpContext, a: Operand, b: Operand, batch: Sequence[int]) -> Oper
             init=0,
         )
 
-    return c.g.call("matmul", [c.value(a), c.value(b)], [((*batch, m, n), c.dtype(a))], build)[0]
+    return c.g.call("matmul", [c.value(a), c.value(b)], [((*batch, m, n), accumulator(c.dtype(a)))], build)[0]
 
 
 @rules("A: _ ...", "B: _ ...")
@@ -95,6 +97,7 @@ def matmul(c: OpContext, a: Operand, b: Operand) -> Operand:
         y = _batched(c, c.reshape(a, (count, m, k)), c.reshape(b, (count, k, n)), (count,))
     else:
         y = _batched(c, a, b, batch)
+    y = c.cast(y, c.dtype(a))
     return c.reshape(y, (*batch, *shape_a[-2:-1], *(shape_b[-1:] if len(shape_b) > 1 else ())))
 
 
@@ -113,12 +116,14 @@ def gemm(c: OpContext, a: Operand, b: Operand, bias: Operand | None = None) -> O
     """``alpha * a' @ b' + beta * bias`` with optional transposes."""
     y = matrix_product(c, a, b, bool(c.attribute("transA", 0)), bool(c.attribute("transB", 0)))
     alpha, beta = c.attribute("alpha", 1.0), c.attribute("beta", 1.0)
+    dtype = c.dtype(a)
     if isinstance(bias, np.ndarray) and beta != 1.0:
-        bias, beta = (bias * beta).astype(bias.dtype), 1.0
+        bias, beta = (bias.astype(numpy_dtype(accumulator(dtype))) * beta).astype(numpy_dtype(accumulator(dtype))), 1.0
     if bias is None or beta == 0.0:
-        return y if alpha == 1.0 else c.elementwise("scale", [y], lambda s, v: v * alpha)
+        return c.cast(y if alpha == 1.0 else c.elementwise("scale", [y], lambda s, v: v * alpha), dtype)
     return c.elementwise(
         "add",
         [y, bias],
         lambda s, v, z: (v if alpha == 1.0 else v * alpha) + (z if beta == 1.0 else z * beta),
+        dtype,
     )

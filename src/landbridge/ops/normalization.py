@@ -10,11 +10,11 @@ from xdsl.ir import SSAValue
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import PrimBuilder
-from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ir.scalars import ScalarBuilder, Value, accumulator
 from landbridge.ir.types import element_count
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import at_least, axis_of, one_of
-from landbridge.ops.reduce import reduce
+from landbridge.ops.reduce import reduced
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 
@@ -41,10 +41,10 @@ def batch_normalization(
     if all(isinstance(v, np.ndarray) for v in p):
         s, b, m, v = (np.asarray(v, np.float64) for v in p)
         factor = s / np.sqrt(v + epsilon)
-        dtype = numpy_dtype(c.dtype(x))
+        dtype = numpy_dtype(accumulator(c.dtype(x)))
         a, shift = factor.astype(dtype), (b - m * factor).astype(dtype)
         return c.elementwise("batch_norm", [x, a.reshape(column), shift.reshape(column)], lambda s, v, k, t: v * k + t)
-    columns = [c.reshape(v, (c.shape(v)[0], *column[1:])) for v in p]
+    columns = [c.cast(c.reshape(v, (c.shape(v)[0], *column[1:])), accumulator(c.dtype(v))) for v in p]
 
     def body(s: ScalarBuilder, v: Value, k: Value, t: Value, m: Value, w: Value) -> Value:
         return (v - m) / s.sqrt(w + epsilon) * k + t
@@ -64,16 +64,17 @@ def normalize_rows(
     """Normalize each group of trailing dimensions after the first ``rows``.
 
     ``scale`` and ``bias`` come with the loops that index them. ``centered``: subtract the mean (else RMS).
-    Results: the normalized tensor, the mean and the reciprocal deviation of each row.
+    Results: the normalized tensor, and in the accumulator's dtype the mean and the reciprocal deviation of each row.
     """
     shape, dtype = c.shape(x), c.dtype(x)
+    wide = accumulator(dtype)
     rank, count = len(shape), element_count(shape[rows:])
     extra = [e for e in (scale, bias) if e is not None]
     stats = shape[:rows]
 
     def build(p: PrimBuilder) -> None:
         source, (target, mean, inverse) = p.inputs[0], p.outputs
-        total, square = p.temp(stats, dtype), p.temp(stats, dtype)
+        total, square = p.temp(stats, wide), p.temp(stats, wide)
         whole, row = (lambda *d: d), (lambda *d: d[:rows])
         kinds = "p" * rows + "r" * (rank - rows)
 
@@ -82,9 +83,9 @@ def normalize_rows(
 
         if centered:
             run(kinds, shape, [(source, whole)], (total, row), lambda s, acc, v: acc + v, 0)
-            run("p" * rows, stats, [(total, row)], (mean, row), lambda s, v: v * (1.0 / count))
+            run("p" * rows, stats, [(total, row)], (mean, row), lambda s, v: v / count)
         else:
-            run("p" * rows, stats, [], (mean, row), lambda s: s.const(0, dtype))
+            run("p" * rows, stats, [], (mean, row), lambda s: s.const(0, wide))
 
         def deviation(s: ScalarBuilder, acc: Value, v: Value, m: Value) -> Value:
             d = v - m if centered else v
@@ -96,7 +97,7 @@ def normalize_rows(
             stats,
             [(square, row)],
             (inverse, row),
-            lambda s, v: 1.0 / s.sqrt(v * (1.0 / count) + epsilon),
+            lambda s, v: 1.0 / s.sqrt(v / count + epsilon),
         )
 
         def result(s: ScalarBuilder, v: Value, m: Value, i: Value, *parameters: Value) -> Value:
@@ -114,7 +115,7 @@ def normalize_rows(
         run("p" * rank, shape, ins, (target, whole), result)
 
     inputs = [c.value(x), *(c.value(v) for v, _ in extra)]
-    return c.g.call("normalize", inputs, [(shape, dtype), (stats, dtype), (stats, dtype)], build)
+    return c.g.call("normalize", inputs, [(shape, dtype), (stats, wide), (stats, wide)], build)
 
 
 @rules(
@@ -193,8 +194,8 @@ def group_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand)
 def lp_normalization(c: OpContext, x: Operand) -> Operand:
     """``x`` over its ``p``-norm along ``axis``."""
     axis = c.axis(c.attribute("axis", -1), c.rank(x))
-    norm = reduce(c, "l1" if c.attribute("p", 2) == 1 else "l2", x, [axis], keepdims=True)
-    return c.elementwise("divide", [x, norm], lambda s, v, n: s.select(n.eq(0), 0.0, v / n))
+    norm = reduced(c, "l1" if c.attribute("p", 2) == 1 else "l2", x, [axis], keepdims=True)
+    return c.elementwise("divide", [x, norm], lambda s, v, n: s.select(n.eq(0), 0.0, v / n), c.dtype(x))
 
 
 @rules(
@@ -206,11 +207,12 @@ def lp_normalization(c: OpContext, x: Operand) -> Operand:
 def mean_variance_normalization(c: OpContext, x: Operand) -> Operand:
     """``(x - mean) / deviation`` over ``axes``."""
     axes = sorted(c.axis(a, c.rank(x)) for a in c.ints("axes") or [0, 2, 3])
-    mean = reduce(c, "mean", x, axes, keepdims=True)
-    centered = c.elementwise("center", [x, mean], lambda s, v, m: v - m)
-    square = reduce(c, "sum_square", centered, axes, keepdims=True)
+    dtype = c.dtype(x)
+    mean = reduced(c, "mean", x, axes, keepdims=True)
+    centered = c.elementwise("center", [x, mean], lambda s, v, m: v - m, accumulator(dtype))
+    square = reduced(c, "sum_square", centered, axes, keepdims=True)
     count = element_count([c.shape(x)[a] for a in axes])
-    return c.elementwise("divide", [centered, square], lambda s, v, q: v / (s.sqrt(q * (1.0 / count)) + 1e-9))
+    return c.elementwise("divide", [centered, square], lambda s, v, q: v / (s.sqrt(q / count) + 1e-9), dtype)
 
 
 @rules("X: N C ...", attributes={"size": at_least(1)})
@@ -234,5 +236,5 @@ def local_response_normalization(c: OpContext, x: Operand) -> Operand:
             init=0,
         )
 
-    total = c.g.call("square_sum", [c.value(x)], [(shape, dtype)], build)[0]
-    return c.elementwise("lrn", [x, total], lambda s, v, t: v / s.pow(t * (alpha / size) + bias, beta))
+    total = c.g.call("square_sum", [c.value(x)], [(shape, accumulator(dtype))], build)[0]
+    return c.elementwise("lrn", [x, total], lambda s, v, t: v / s.pow(t * (alpha / size) + bias, beta), dtype)

@@ -9,18 +9,18 @@ import numpy as np
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import Body, PrimBuilder
-from landbridge.ir.scalars import ScalarBuilder, Value, float_limits
+from landbridge.ir.scalars import ScalarBuilder, Value, accumulator, float_limits
 from landbridge.ir.types import LARGEST_CONSTANT, check_size, element_count
 from landbridge.ops.context import Array, Buffer, OpContext, Operand
 from landbridge.ops.legal import at_least, one_of
-from landbridge.ops.reduce import reduce
+from landbridge.ops.reduce import reduce, reduced
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.windows import WINDOWS, Windows, windows
 
 
-def _pool(c: OpContext, name: str, x: Operand, w: Windows, body: Body, identity: float | int) -> Operand:
-    """``body`` over each window; the padding holds ``identity``."""
+def _pool(c: OpContext, name: str, x: Operand, w: Windows, body: Body, identity: float | int, dtype: str) -> Operand:
+    """``body`` over each window, in ``dtype``; the padding holds ``identity``."""
     n, channels = c.shape(x)[:2]
     rank = len(w.kernel)
 
@@ -42,7 +42,7 @@ def _pool(c: OpContext, name: str, x: Operand, w: Windows, body: Body, identity:
             init=identity,
         )
 
-    return c.g.call(name, [c.value(x)], [((n, channels, *w.output), c.dtype(x))], build)[0]
+    return c.g.call(name, [c.value(x)], [((n, channels, *w.output), dtype)], build)[0]
 
 
 def _windows(c: OpContext, x: Operand) -> Windows:
@@ -62,7 +62,7 @@ def _windows(c: OpContext, x: Operand) -> Windows:
 def max_pool(c: OpContext, x: Operand) -> Operand | list[Operand]:
     """The largest element of each window, and where in ``x`` it is."""
     low, w = float_limits(c.dtype(x))[0], _windows(c, x)
-    largest = _pool(c, "max_pool", x, w, lambda s, acc, v: s.maximum(acc, v), low)
+    largest = _pool(c, "max_pool", x, w, lambda s, acc, v: s.maximum(acc, v), low, c.dtype(x))
     return [largest, _positions(c, x, w, largest)] if c.outputs > 1 else largest
 
 
@@ -128,13 +128,13 @@ def _counts(c: OpContext, x: Operand, w: Windows, include_pad: bool) -> Array:
 @operator("AveragePool")
 def average_pool(c: OpContext, x: Operand) -> Operand:
     """The mean of each window."""
-    w = _windows(c, x)
-    total = _pool(c, "sum_pool", x, w, lambda s, acc, v: acc + v, 0)
-    counts = _counts(c, x, w, bool(c.attribute("count_include_pad", 0)))
-    scale = (1.0 / counts).astype(numpy_dtype(c.dtype(x)))
+    w, dtype = _windows(c, x), c.dtype(x)
+    wide = accumulator(dtype)
+    total = _pool(c, "sum_pool", x, w, lambda s, acc, v: acc + v, 0, wide)
+    counts = _counts(c, x, w, bool(c.attribute("count_include_pad", 0))).astype(numpy_dtype(wide))
     if (counts == counts.flat[0]).all():
-        scale = scale.reshape(-1)[:1].reshape(())
-    return c.elementwise("scale", [total, scale], lambda s, v, k: v * k)
+        counts = counts.reshape(-1)[:1].reshape(())
+    return c.elementwise("average", [total, counts], lambda s, v, k: v / k, dtype)
 
 
 @rules(
@@ -150,9 +150,25 @@ def average_pool(c: OpContext, x: Operand) -> Operand:
 def lp_pool(c: OpContext, x: Operand) -> Operand:
     """The ``p``-norm of each window."""
     p = float(c.attribute("p", 2))
-    powered = c.elementwise("lp", [x], lambda s, v: v * v if p == 2 else s.pow(s.math("abs", v), p))
-    total = _pool(c, "sum_pool", powered, _windows(c, x), lambda s, acc, v: acc + v, 0)
-    return c.elementwise("root", [total], lambda s, v: s.sqrt(v) if p == 2 else s.pow(v, 1 / p))
+    powered = _powered(c, x, p)
+    total = _pool(c, "sum_pool", powered, _windows(c, x), lambda s, acc, v: acc + v, 0, c.dtype(powered))
+    return _root(c, total, p, c.dtype(x))
+
+
+def _powered(c: OpContext, x: Operand, p: float) -> Operand:
+    """``|x|`` to the ``p``, in the accumulator of its dtype."""
+
+    def body(s: ScalarBuilder, v: Value) -> Value:
+        if p == 2:
+            return v * v
+        return s.math("abs", v) if p == 1 else s.pow(s.math("abs", v), p)
+
+    return c.elementwise("lp", [x], body, accumulator(c.dtype(x)))
+
+
+def _root(c: OpContext, total: Operand, p: float, dtype: str) -> Operand:
+    """The ``p``-th root of ``total``, in ``dtype``."""
+    return c.elementwise("root", [total], lambda s, v: s.sqrt(v) if p == 2 else v if p == 1 else s.pow(v, 1 / p), dtype)
 
 
 def _global(c: OpContext, x: Operand, kind: str) -> Operand:
@@ -178,6 +194,5 @@ def global_average_pool(c: OpContext, x: Operand) -> Operand:
 def global_lp_pool(c: OpContext, x: Operand) -> Operand:
     """The ``p``-norm of each channel."""
     p = float(c.attribute("p", 2))
-    powered = c.elementwise("lp", [x], lambda s, v: v * v if p == 2 else s.pow(s.math("abs", v), p))
-    total = _global(c, powered, "sum")
-    return c.elementwise("root", [total], lambda s, v: s.sqrt(v) if p == 2 else s.pow(v, 1 / p))
+    total = reduced(c, "sum", _powered(c, x, p), list(range(2, c.rank(x))), keepdims=True)
+    return _root(c, total, p, c.dtype(x))

@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import PrimBuilder
-from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ir.scalars import ScalarBuilder, Value, accumulator
 from landbridge.ops.activation import softplus_of
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import Legal, at_least, holds, one_of
@@ -141,7 +141,13 @@ def _recur(
     defaults: Sequence[str],
     step: Callable[[OpContext, _Direction, Operand, list[Operand]], list[Operand]],
 ) -> list[Operand]:
-    """Run ``step(c, direction, W x [N, G*H], states)`` over time: Y [T, D, N, H], then the last states [D, N, H]."""
+    """Run ``step(c, direction, W x [N, G*H], states)`` over time: Y [T, D, N, H], then the last states [D, N, H].
+
+    Everything is computed in the accumulator of the dtype of ``x``.
+    """
+    dtype, wide = c.dtype(x), accumulator(c.dtype(x))
+    x, w, r = c.cast(x, wide), c.cast(w, wide), c.cast(r, wide)
+    bias, peepholes, *states = (None if v is None else c.cast(v, wide) for v in (bias, peepholes, *states))
     if c.attribute("layout", 0):
         x = c.transpose(x, (1, 0, 2))
         states = [None if v is None else c.transpose(v, (1, 0, 2)) for v in states]
@@ -175,8 +181,8 @@ def _recur(
         outputs.append(rows[::-1] if direction.back else rows)
         last.append([c.reshape(v, (1, batch, hidden)) for v in now])
     flat_rows = [outputs[d][t] for t in range(steps) for d in range(directions)]
-    y = c.reshape(_joined(c, flat_rows, 0), (steps, directions, batch, hidden))
-    ends = [_joined(c, [last[d][i] for d in range(directions)], 0) for i in range(len(states))]
+    y = c.cast(c.reshape(_joined(c, flat_rows, 0), (steps, directions, batch, hidden)), dtype)
+    ends = [c.cast(_joined(c, [last[d][i] for d in range(directions)], 0), dtype) for i in range(len(states))]
     if c.attribute("layout", 0):
         return [c.transpose(y, (2, 0, 1, 3)), *(c.transpose(v, (1, 0, 2)) for v in ends)]
     return [y, *ends]

@@ -9,7 +9,7 @@ from typing import Any
 
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import Body, PrimBuilder
-from landbridge.ir.scalars import ScalarBuilder, Value, float_limits, is_float
+from landbridge.ir.scalars import ScalarBuilder, Value, accumulator, float_limits, is_float
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import axis_of, one_of
 from landbridge.ops.registry import operator
@@ -29,7 +29,7 @@ class _Kind:
 
 def _mean(s: ScalarBuilder, total: Value, count: float) -> Value:
     if is_float(total.dtype):
-        return total * (1.0 / count if count else math.nan)
+        return total / count
     return total / s.const(max(int(count), 1), total.dtype)
 
 
@@ -69,8 +69,14 @@ def reduced_access(shape: Sequence[int], axes: Sequence[int]) -> tuple[list[int]
 
 
 def reduce(c: OpContext, kind: str, x: Operand, axes: Sequence[int], keepdims: bool) -> Operand:
-    """Reduce ``x`` over ``axes``; finishing arithmetic (the mean's division, a root) is a call of its own."""
-    shape, dtype = c.shape(x), c.dtype(x)
+    """Reduce ``x`` over ``axes``, in its dtype."""
+    return c.cast(reduced(c, kind, x, axes, keepdims), c.dtype(x))
+
+
+def reduced(c: OpContext, kind: str, x: Operand, axes: Sequence[int], keepdims: bool) -> Operand:
+    """Reduce ``x`` over ``axes``, in the accumulator of its dtype; finishing arithmetic (the mean's division, a root)
+    is a call of its own."""
+    shape, dtype = c.shape(x), accumulator(c.dtype(x))
     k = _KINDS[kind]
     limits = dict(zip(("lowest", "highest"), float_limits(dtype), strict=True))
     identity = limits[k.identity] if isinstance(k.identity, str) else k.identity
@@ -93,11 +99,11 @@ def reduce(c: OpContext, kind: str, x: Operand, axes: Sequence[int], keepdims: b
             init=identity,
         )
 
-    total: Operand = x
+    total: Operand = c.cast(x, dtype) if not axes else x
     if axes:
         total = c.g.call(f"reduce_{kind}", [c.value(x)], [(result, dtype)], build)[0]
     elif kind in ("l1", "sum_square", "l2"):
-        total = c.elementwise(kind, [x], lambda s, v: k.body(s, s.const(0, dtype), v))
+        total = c.elementwise(kind, [total], lambda s, v: k.body(s, s.const(0, dtype), v))
     if k.finish is None:
         return total
     finish, count = k.finish, 1
@@ -129,16 +135,23 @@ for _type, _kind in {
     _register(_type, _kind)
 
 
+def _finite(s: ScalarBuilder, v: Value) -> Value:
+    """``v``, or 0 where it is infinite: what an exponent can be shifted by."""
+    return s.select(s.math("abs", v).eq(math.inf), 0.0, v)
+
+
 @rules("data: ...", "axes?: _", attributes={"axes": axis_of("len(data)"), "keepdims": one_of(0, 1)})
 @operator("ReduceLogSumExp")
 def reduce_log_sum_exp(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
     """``log(sum(exp(x)))``, the maximum taken out first."""
     over, dtype = _axes(c, x, axes), c.dtype(x)
     x = x if is_float(dtype) else c.cast(x, "float64")
-    top = reduce(c, "max", x, over, keepdims=True)
-    shifted = c.elementwise("exp", [x, top], lambda s, v, m: s.exp(v - m))
-    total = reduce(c, "sum", shifted, over, keepdims=True)
-    result = c.elementwise("log", [total, top], lambda s, v, m: s.math("log", v) + m)
+    top = c.elementwise("finite", [reduced(c, "max", x, over, keepdims=True)], _finite)
+    shifted = c.elementwise("exp", [x, top], lambda s, v, m: s.exp(v - m), accumulator(c.dtype(x)))
+    total = reduced(c, "sum", shifted, over, keepdims=True)
+    result = c.elementwise(
+        "log", [total, top], lambda s, v, m: s.math("log", v) + m, dtype if is_float(dtype) else "float64"
+    )
     result = c.cast(result, dtype)
     if c.attribute("keepdims", 1):
         return result

@@ -10,7 +10,7 @@ import numpy as np
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import PrimBuilder
-from landbridge.ir.scalars import ScalarBuilder, Value, is_float
+from landbridge.ir.scalars import ScalarBuilder, Value, accumulator, is_float
 from landbridge.ir.types import LARGEST_CONSTANT, check_size
 from landbridge.ops.context import Array, Buffer, OpContext, Operand
 from landbridge.ops.legal import at_least, axis_of, holds, one_of
@@ -265,7 +265,7 @@ def _weighted(
     shape, dtype = list(c.shape(x)), c.dtype(x)
     shape[axis.axis] = axis.new
     rank, taps = len(shape), source.shape[1]
-    inner = dtype if is_float(dtype) else "float32"
+    inner = accumulator(dtype) if is_float(dtype) else "float32"
     kind: Any = numpy_dtype(inner)
 
     def build(p: PrimBuilder) -> None:

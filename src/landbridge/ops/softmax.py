@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landbridge.ir.prim_builder import PrimBuilder
-from landbridge.ir.scalars import ScalarBuilder, Value, float_limits
+from landbridge.ir.scalars import ScalarBuilder, Value, accumulator, float_limits
 from landbridge.ir.types import element_count
 from landbridge.ops.activation import first_maximum
 from landbridge.ops.context import OpContext, Operand
@@ -20,7 +20,8 @@ def softmax_along(c: OpContext, x: Operand, axis: int, log: bool) -> Operand:
     loops, n = [shape[a] for a in order], len(shape) - 1
 
     def build(p: PrimBuilder) -> None:
-        top, total = p.temp(loops[:n], dtype), p.temp(loops[:n], dtype)
+        wide = accumulator(dtype)
+        top, total = p.temp(loops[:n], wide), p.temp(loops[:n], wide)
 
         def whole(*d: object) -> list[object]:
             return [d[i] for i in loop]
@@ -41,9 +42,10 @@ def softmax_along(c: OpContext, x: Operand, axis: int, log: bool) -> Operand:
             stage("r", [source, (top, row)], (total, row), lambda s, acc, v, m: acc + s.exp(v - m), 0)
             stage("p", [source, (top, row), (total, row)], target, lambda s, v, m, t: v - m - s.math("log", t))
             return
-        stage("p", [source, (top, row)], target, lambda s, v, m: s.exp(v - m))
-        stage("r", [target], (total, row), lambda s, acc, v: acc + v, 0)
-        stage("p", [target, (total, row)], target, lambda s, v, t: v / t)
+        powers = target if wide == dtype else (p.temp(shape, wide), whole)
+        stage("p", [source, (top, row)], powers, lambda s, v, m: s.exp(v - m))
+        stage("r", [powers], (total, row), lambda s, acc, v: acc + v, 0)
+        stage("p", [powers, (total, row)], target, lambda s, v, t: v / t)
 
     name = "log_softmax" if log else "softmax"
     return c.g.call(name, [c.value(x)], [(shape, dtype)], build)[0]

@@ -17,7 +17,7 @@ from xdsl.rewriter import Rewriter
 from landbridge.ir.graph_ops import CallOp, ViewOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.stages import Operand, is_identity, view_generic
-from landbridge.ir.types import SpaceAttr, VDeviceAttr, item_bytes, nbytes_of
+from landbridge.ir.types import SpaceAttr, VDeviceAttr, dtype_of, nbytes_of
 from landbridge.passes.bufferize import VDEVICE
 from landbridge.passes.fold import drop_unused
 from landbridge.passes.lifetimes import Lifetime, lifetimes, root, steps
@@ -66,7 +66,7 @@ def overwritable(function: func.FuncOp, outputs: int) -> list[tuple[int, int]]:
         if not _alone(out, last.extents):
             continue
         for source in last.ins:
-            if not _alone(source, last.extents) or item_bytes(source.buffer.type) != item_bytes(out.buffer.type):
+            if not _alone(source, last.extents) or dtype_of(source.buffer.type) != dtype_of(out.buffer.type):
                 continue
             i, o = _number(source.buffer), _number(out.buffer)
             if i < inputs <= o:
@@ -90,9 +90,9 @@ def _share(op: CallOp, source: SSAValue, target: SSAValue, step: int, lives: dic
     old, new = root(source), root(target)
     if old is new or not isinstance(old.owner, memref.AllocOp):
         return False
-    sizes = {nbytes_of(v.type) for v in (source, target, old, new)}
+    kinds = {(dtype_of(v.type), nbytes_of(v.type)) for v in (source, target, old, new)}  # a view changes neither
     readers = sum(root(v) is old for v in op.inputs)
-    if len(sizes) != 1 or readers != 1 or lives[old].last != step or lives[new].first != step:
+    if len(kinds) != 1 or readers != 1 or lives[old].last != step or lives[new].first != step:
         return False
     if _vdevice(old) != _vdevice(new):
         return False

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 
 from landbridge.passes.lower.access import Access, Guard
 from landbridge.passes.lower.nest import Nest, Stage, scalar_attr
@@ -130,6 +131,11 @@ def identity(combine: str, element: Any) -> Attribute:
     return FloatAttr(value, element)
 
 
+def _widened(value: SSAValue) -> SSAValue:
+    """What a conversion to a wider float, which changes no number, was given; else ``value``."""
+    return value.owner.operands[0] if isinstance(value.owner, arith.ExtFOp) else value
+
+
 def _skips_padding(stage: Stage) -> bool:
     """Whether leaving out padded iterations gives the same result as computing them.
 
@@ -141,20 +147,12 @@ def _skips_padding(stage: Stage) -> bool:
         return combine is not None
     accumulator = stage.body.args[len(stage.reads)]
     op = next(iter(accumulator.uses)).operation
-    other = op.operands[1] if op.operands[0] is accumulator else op.operands[0]
+    other = _widened(op.operands[1] if op.operands[0] is accumulator else op.operands[0])
     arguments = dict(zip(stage.body.args, stage.reads, strict=False))
     if other in arguments:
         factors = [other]
-    elif (
-        combine in ("arith.addf", "arith.addi")
-        and other.owner in stage.body.ops
-        and other.owner.name
-        in (
-            "arith.mulf",
-            "arith.muli",
-        )
-    ):
-        factors = list(other.owner.operands)
+    elif combine in ("arith.addf", "arith.addi") and isinstance(other.owner, arith.MulfOp | arith.MuliOp):
+        factors = [_widened(v) for v in other.owner.operands]
     else:
         return False
     if any(f not in arguments for f in factors):
