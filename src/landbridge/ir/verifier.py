@@ -109,7 +109,10 @@ class _Verifier:
                 self.type(op, result.type)
             check(op)
             for region in op.regions:
-                self.block(self.only_block(op, region), set(defined))
+                inner = self.only_block(op, region)
+                self.block(inner, defined)
+                for hidden in inner.ops:
+                    defined.difference_update(hidden.results)
             defined.update(op.results)
 
     def only_block(self, op: Operation, region: Region) -> Block:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -44,7 +45,7 @@ def fold(module: IRModule) -> None:
     """Compute layouts of constants, merge repeated operations, drop unused operations, PrimFuncs and constants."""
     block = module.main.body.block
     _fold_constants(module, block)
-    _merge_repeated(block, {})
+    _merge_repeated(block, ChainMap())
     _drop_dead(block)
     drop_unused(module)
 
@@ -99,12 +100,11 @@ def _replace(op: Operation, result: SSAValue, symbol: str) -> None:
     Rewriter.erase_op(op)
 
 
-def _merge_repeated(block: Block, outer: dict[Hashable, Operation]) -> None:
+def _merge_repeated(block: Block, seen: ChainMap[Hashable, Operation]) -> None:
     """Equal operations on equal operands are done once. Destinations are no operands here: each call has its own."""
-    seen = dict(outer)
     for op in list(block.ops):
         for region in op.regions:
-            _merge_repeated(region.block, seen)
+            _merge_repeated(region.block, seen.new_child())
         inputs: Sequence[SSAValue]
         if isinstance(op, CallOp):
             inputs = op.inputs

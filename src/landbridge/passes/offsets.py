@@ -13,7 +13,8 @@ from landbridge.memory_kind import GLOBAL_SCOPE
 def may_begin(module: IRModule, value: SSAValue, first: int) -> bool:
     """Whether a tensor may begin at element ``first`` of memory like that of ``value``, where it is used."""
     place = vdevice_of(value.type)
-    alignment = offset_alignment(module, place.index.data, place.scope.data, shared=_crosses(value))
+    shared = any(target.shares for target in module.targets) and _crosses(value)
+    alignment = offset_alignment(module, place.index.data, place.scope.data, shared=shared)
     return first * item_bytes(value.type) % alignment == 0
 
 
@@ -31,10 +32,14 @@ def offset_alignment(module: IRModule, vdevice: int, scope: str, *, shared: bool
 
 def _crosses(value: SSAValue) -> bool:
     """Whether another vdevice uses the bytes of ``value`` in place."""
-    for use in value.uses:
-        op = use.operation
-        if isinstance(op, ToVDeviceOp) and op.view is not None:
-            return True
-        if isinstance(op, ViewOp) and _crosses(op.result):
-            return True
-    return isinstance(value.owner, ToVDeviceOp) and value.owner.view is not None
+    if isinstance(value.owner, ToVDeviceOp) and value.owner.view is not None:
+        return True
+    pending = [value]
+    while pending:
+        for use in pending.pop().uses:
+            op = use.operation
+            if isinstance(op, ToVDeviceOp) and op.view is not None:
+                return True
+            if isinstance(op, ViewOp):
+                pending.append(op.result)
+    return False

@@ -60,7 +60,8 @@ def _prepared(steps: Sequence[_Step], weights: frozenset[SSAValue]) -> list[_Ste
     """Those of ``steps`` that read nothing else than parameters, constants and each other's results."""
     chosen = [step for step in steps if isinstance(step.op, CallOp | memref.CopyOp)]
     while True:
-        others = frozenset[SSAValue]().union(*(step.writes for step in steps if step not in chosen))
+        left = {step.op for step in chosen}
+        others = frozenset[SSAValue]().union(*(step.writes for step in steps if step.op not in left))
         made = frozenset[SSAValue]().union(*(step.writes for step in chosen)) - others
         known, kept = set(weights), []
         for step in chosen:

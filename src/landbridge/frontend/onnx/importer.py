@@ -6,6 +6,7 @@ be compiled makes its outputs unknown and the walk goes on, so one error lists e
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -184,13 +185,13 @@ class Importer:
     def __init__(self, g: GraphBuilder, opsets: Mapping[str, int]) -> None:
         self.g = g
         self.opsets = opsets
-        self.values: dict[ir.Value, Known] = {}
+        self.values: ChainMap[ir.Value, Known] = ChainMap()
         self.problems: list[str] = []
 
     def nested(self, g: GraphBuilder) -> Importer:
         """An importer into a block inside this one's; it sees these values and adds none to them."""
         inner = Importer(g, self.opsets)
-        inner.values = dict(self.values)
+        inner.values = self.values.new_child()
         inner.problems = self.problems
         return inner
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
 from xdsl.dialects import bufferization, func
@@ -174,10 +174,11 @@ class Graph:
             return owner
         return None
 
-    def consumers(self, call: CallOp) -> list[tuple[CallOp, SSAValue]] | None:
+    def consumers(self, call: CallOp, among: Collection[CallOp]) -> list[tuple[CallOp, SSAValue]] | None:
         """The calls that read the result of ``call`` and the value they read, which may be a reshape of it.
 
-        None when something else uses the result: the function's end, a concat, another block.
+        None when anything but ``among`` uses the result: another call, the function's end, a concat, another block.
+        Found out at the first such use, as a value may have thousands.
         """
         found: dict[tuple[CallOp, SSAValue], None] = {}
         pending: list[SSAValue] = [call.res[0]]
@@ -189,7 +190,7 @@ class Graph:
                     return None
                 if isinstance(op, ViewOp) and is_reshape(op):
                     pending.append(op.result)
-                elif isinstance(op, CallOp) and use.index < len(inputs_of(op)):
+                elif isinstance(op, CallOp) and op in among and use.index < len(inputs_of(op)):
                     found[op, value] = None
                 else:
                     return None

@@ -112,7 +112,10 @@ def _overwritten(producer: Generic, reader: Operation) -> bool:
 
 
 def substitute(producer: Generic, consumer: Generic, buffer: SSAValue) -> None:
-    """Rebuild ``consumer`` with the producer's body in place of its reads of ``buffer``, the producer's output."""
+    """Rebuild ``consumer`` with the producer's body in place of its reads of ``buffer``, the producer's output.
+
+    The producer is of no use afterwards: its operations move, where they are needed once.
+    """
     block = consumer.body
     kept = [o for o in consumer.ins if o.buffer is not buffer]
     scalars: dict[tuple[SSAValue, AffineMap], SSAValue] = {}
@@ -127,6 +130,8 @@ def substitute(producer: Generic, consumer: Generic, buffer: SSAValue) -> None:
             accesses.append((operand.buffer, operand.map))
     count = len(accesses) + sum(o.buffer is buffer for o in consumer.ins)
     results: dict[AffineMap, SSAValue] = {}
+    places = {canonical(o.map, consumer.extents) for o in consumer.ins if o.buffer is buffer}
+    take = _move_body if len(places) == 1 else _copy_body
     added: list[tuple[SSAValue, AffineMap]] = []
     start = block.first_op
     assert start is not None  # a body ends in linalg.yield
@@ -143,7 +148,7 @@ def substitute(producer: Generic, consumer: Generic, buffer: SSAValue) -> None:
                     scalars[key] = block.insert_arg(source.scalar.type, count + len(added))
                     added.append((source.buffer, access))
                 mapping[source.scalar] = scalars[key]
-            results[at] = _copy_body(producer, operand.map, mapping, start)
+            results[at] = take(producer, operand.map, mapping, start)
         operand.scalar.replace_all_uses_with(results[at])
         block.erase_arg(operand.scalar)
         count -= 1
@@ -161,6 +166,24 @@ def _copy_body(producer: Generic, at: AffineMap, mapping: dict[SSAValue, SSAValu
             mapping[op.result] = _index(scalar, at.results[op.dim.value.data]).ssa
         else:
             builder.insert(op.clone(mapping) if op.regions else op.clone_without_regions(mapping))
+    raise CompileError("the body of a stage has no linalg.yield")
+
+
+def _move_body(producer: Generic, at: AffineMap, mapping: dict[SSAValue, SSAValue], before: Operation) -> SSAValue:
+    """As ``_copy_body``, and leaves the producer without its body."""
+    for scalar, value in mapping.items():
+        scalar.replace_all_uses_with(value)
+    block = before.parent
+    assert block is not None  # it is the first operation of a body
+    for op in list(producer.body.ops):
+        if isinstance(op, linalg.ops.YieldOp):
+            return op.operands[0]
+        if isinstance(op, linalg.ops.IndexOp):
+            index = _index(ScalarBuilder(Builder(InsertPoint.before(before))), at.results[op.dim.value.data])
+            op.result.replace_all_uses_with(index.ssa)
+        else:
+            producer.body.detach_op(op)
+            block.insert_op_before(op, before)
     raise CompileError("the body of a stage has no linalg.yield")
 
 

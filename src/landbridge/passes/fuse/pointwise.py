@@ -33,7 +33,7 @@ def fuse_pointwise(graph: Graph, block: Block, last: bool = False) -> None:
 
 def only_consumer(graph: Graph, producer: CallOp, call: CallOp, value: SSAValue) -> bool:
     """Whether ``call``, through ``value`` alone, is all that reads ``producer``, and no place says otherwise."""
-    return graph.consumers(producer) == [(call, value)] and may_vanish(producer, call)
+    return graph.consumers(producer, (call,)) == [(call, value)] and may_vanish(producer, call)
 
 
 def reads_by(graph: Graph, call: CallOp, value: SSAValue) -> list[Read] | None:

@@ -23,6 +23,9 @@ from landbridge.passes.fuse.merge import merge
 #: A row, as one stage walks it, stays in the first-level cache with room for its neighbours.
 MAX_ROW_BYTES = 16 * 1024
 
+#: More stages make kernels that LLVM takes long over, and save no more memory traffic.
+MAX_STAGES = 48
+
 #: Shorter rows cost more in loop control than they save in memory traffic, unless there are few of them.
 MIN_ROW_ELEMENTS = 16
 FEW_ROWS = 64
@@ -96,8 +99,8 @@ def _grow(graph: Graph, block: Block, sink: CallOp, rows: dict[CallOp, Rows | No
             producer = graph.producer(value, block)
             if producer is None or producer in group or not may_vanish(producer, sink):
                 continue
-            consumers = graph.consumers(producer)
-            if consumers is None or any(c not in group or v is not producer.res[0] for c, v in consumers):
+            consumers = graph.consumers(producer, group)
+            if consumers is None or any(v is not producer.res[0] for _, v in consumers):
                 continue
             if _fits(graph, {*group, producer}, rows):
                 group.add(producer)
@@ -125,6 +128,8 @@ def _fits(graph: Graph, group: set[CallOp], rows: dict[CallOp, Rows | None]) -> 
     if len({v for c in group for v in inputs_of(c)} - internal) > MAX_OPERANDS:
         return False
     members = list(facts.values())
+    if sum(len(r.loops) for r in members) > MAX_STAGES:
+        return False
     prefix = members[0].prefix
     for r in members[1:]:
         prefix = _common(prefix, r.prefix)

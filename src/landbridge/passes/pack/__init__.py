@@ -8,7 +8,8 @@ Graph inputs and outputs stay plain.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import ChainMap
+from collections.abc import MutableMapping, Sequence
 
 from xdsl.dialects import bufferization
 from xdsl.ir import Block, Operation, SSAValue
@@ -41,7 +42,7 @@ from landbridge.target.grid import grid_limits
 @register_pass("pack")
 def pack(module: IRModule) -> None:
     """Give convolutions and matrix multiplications blocked layouts, and let their neighbours follow."""
-    _Packer(module).block(module.main.body.block, {})
+    _Packer(module).block(module.main.body.block, ChainMap())
 
 
 def _lanes(target: Target) -> int:
@@ -64,13 +65,12 @@ class _Packer:
         self._constants: dict[tuple[str, Layout], str] = {}
         self._views: dict[str, tuple[PrimView, list[AxisClass]]] = {}
 
-    def block(self, block: Block, outer: dict[SSAValue, SSAValue]) -> None:
-        """Rewrite the operations of ``block``; ``outer`` maps plain values to their blocked twins outside it."""
-        blocked = dict(outer)
+    def block(self, block: Block, blocked: ChainMap[SSAValue, SSAValue]) -> None:
+        """Rewrite the operations of ``block``; ``blocked`` maps plain values to their blocked twins."""
         for op in list(block.ops):
             if isinstance(op, IfOp):
-                self.block(op.then_region.block, blocked)
-                self.block(op.else_region.block, blocked)
+                self.block(op.then_region.block, blocked.new_child())
+                self.block(op.else_region.block, blocked.new_child())
             elif isinstance(op, ConcatOp | CallOp):
                 self._tile = self._tiles[vdevice_of(op.results[0].type).index.data]
                 if self._tile < 2:
@@ -85,7 +85,7 @@ class _Packer:
 
     # ---- which classes of a call are cut ----------------------------------------------------------------------
 
-    def _call(self, op: CallOp, blocked: dict[SSAValue, SSAValue]) -> None:
+    def _call(self, op: CallOp, blocked: MutableMapping[SSAValue, SSAValue]) -> None:
         if any(vdevice_of(v.type).axis_separators for v in (*op.inputs, *op.res)):
             return  # the separators were asked for these axes
         name = op.callee.root_reference.data
@@ -129,7 +129,7 @@ class _Packer:
     def _convolution(
         self,
         op: CallOp,
-        blocked: dict[SSAValue, SSAValue],
+        blocked: MutableMapping[SSAValue, SSAValue],
         prim: PrimView,
         classes: list[AxisClass],
         weights: SSAValue,
@@ -164,7 +164,7 @@ class _Packer:
         if cut:
             self._rewrite(op, blocked, prim, cut, lanes)
 
-    def _unshared(self, op: CallOp, blocked: dict[SSAValue, SSAValue]) -> None:
+    def _unshared(self, op: CallOp, blocked: MutableMapping[SSAValue, SSAValue]) -> None:
         """Try again with an argument of its own for each stage."""
         name = op.callee.root_reference.data
         self._module.prim_count += 1
@@ -205,7 +205,7 @@ class _Packer:
     def _follow(
         self,
         op: CallOp,
-        blocked: dict[SSAValue, SSAValue],
+        blocked: MutableMapping[SSAValue, SSAValue],
         prim: PrimView,
         classes: list[AxisClass],
         inputs: Sequence[tuple[SSAValue, SSAValue]],
@@ -232,7 +232,7 @@ class _Packer:
     def _rewrite(
         self,
         op: CallOp,
-        blocked: dict[SSAValue, SSAValue],
+        blocked: MutableMapping[SSAValue, SSAValue],
         prim: PrimView,
         cut: list[AxisClass],
         lanes: AxisClass | None,
@@ -248,7 +248,7 @@ class _Packer:
     def _replace_call(
         self,
         op: CallOp,
-        blocked: dict[SSAValue, SSAValue],
+        blocked: MutableMapping[SSAValue, SSAValue],
         prim: PrimView,
         cut: list[AxisClass],
         layouts: dict[SSAValue, Layout],
@@ -291,7 +291,7 @@ class _Packer:
                 Rewriter.erase_op(d.owner)
 
     def _physical(
-        self, value: SSAValue, layout: Layout, blocked: dict[SSAValue, SSAValue], before: Operation
+        self, value: SSAValue, layout: Layout, blocked: MutableMapping[SSAValue, SSAValue], before: Operation
     ) -> SSAValue:
         """``value`` in ``layout``: its blocked twin, a packed constant, a view where no element moves, or a pack."""
         if layout == _channels(len(shape_of(value.type)), self._tile) and value in blocked:
@@ -343,7 +343,7 @@ class _Packer:
         block.insert_op_before(new, before)
         return new.result
 
-    def _concat(self, op: ConcatOp, blocked: dict[SSAValue, SSAValue]) -> None:
+    def _concat(self, op: ConcatOp, blocked: MutableMapping[SSAValue, SSAValue]) -> None:
         """Channel blocks are concatenated as they are when every part is a whole number of them."""
         if op.axis.value.data != 1 or any(v not in blocked or shape_of(v.type)[1] % self._tile for v in op.inputs):
             return
