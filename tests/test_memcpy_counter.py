@@ -1,12 +1,12 @@
 """Zero copy, counted outside Landbridge: a preloaded library counts memcpy and memmove calls over 4 KiB."""
 
 import os
-import shutil
 import subprocess
 import sys
 
 import pytest
 
+from tests.installed import program
 from tests.vm import programs
 
 COUNTER = r"""
@@ -50,13 +50,13 @@ assert np.array_equal(y, executable.constants["w"] + 1)
 """
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler to build the counter with")
 @pytest.mark.parametrize("threads", [1, 2])
 def test_no_large_copy_in_a_run(tmp_path, threads):
     n = 1 << 16
     source, library, path = tmp_path / "counter.c", tmp_path / "counter.so", tmp_path / "model.lbx"
     source.write_text(COUNTER)
-    subprocess.run(["cc", "-O1", "-fno-builtin", "-shared", "-fPIC", "-o", library, source], check=True)
+    compiler = program("cc", "debian")
+    subprocess.run([compiler, "-O1", "-fno-builtin", "-shared", "-fPIC", "-o", library, source], check=True)
     programs.add_weights(n, tasks=n).save(path)
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(path=str(path), threads=threads, n=n)],

@@ -7,9 +7,10 @@ import pytest
 
 import landbridge as lb
 from landbridge.errors import StorageInUseError
+from tests.installed import package
 
-jax = pytest.importorskip("jax", reason="JAX is absent: pip install jax to exchange tensors with it")
-jnp = pytest.importorskip("jax.numpy")
+jax = package("jax", "peers")
+jnp = package("jax.numpy", "peers")
 
 DTYPES = ["bool", "int8", "int32", "uint8", "uint16", "float16", "float32", "bfloat16"]
 

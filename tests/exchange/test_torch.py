@@ -9,8 +9,9 @@ import pytest
 
 import landbridge as lb
 from landbridge.errors import StorageInUseError, ZeroCopyError
+from tests.installed import package
 
-torch = pytest.importorskip("torch", reason="torch is absent: pip install torch==2.13.0 to exchange tensors with it")
+torch = package("torch", "peers")
 
 DTYPES = ["bool", "int8", "int64", "uint8", "uint16", "float16", "float32", "float64", "bfloat16"]
 FP8 = ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"]

@@ -13,8 +13,9 @@ import tvm_ffi
 from onnx import TensorProto, helper
 
 import landbridge as lb
+from tests.installed import package
 
-torch = pytest.importorskip("torch", reason="torch is absent: pip install torch==2.13.0 to exchange tensors with it")
+torch = package("torch", "peers")
 
 #: Operators as a graph ``y = f(x, w)``, with torch's way to say the same.
 GRAPHS: dict[str, tuple[list[tuple[str, list[str], str]], Callable[..., torch.Tensor]]] = {

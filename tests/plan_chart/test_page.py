@@ -14,6 +14,7 @@ import pytest
 
 from landbridge.plan_chart import arenas_of_executable
 from landbridge.plan_chart.html import render_html
+from tests.installed import missing
 from tests.plan_chart.programs import program
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -53,13 +54,12 @@ setTimeout(() => {
 
 @pytest.fixture(scope="module")
 def used(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    if BROWSER is None:
-        pytest.skip("no Chromium to open the page with; apt-get install chromium")
+    browser = BROWSER or missing("Chromium", "chromium")
     file = Path(tmp_path_factory.mktemp("page")) / "plan.html"
     html = render_html(arenas_of_executable(program()), "program")
     file.write_text(html.replace("</body>", f"<script>{_USE}</script></body>"), encoding="utf-8")
     done = subprocess.run(
-        [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,800",
+        [browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,800",
          f"--user-data-dir={file.parent / 'profile'}", "--virtual-time-budget=3000", "--dump-dom", file.as_uri()],
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip

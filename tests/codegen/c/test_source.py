@@ -18,6 +18,7 @@ from landbridge.ir.types import tensor_type
 from landbridge.passes.lower import lower_prim, machine_of
 from landbridge.target import Target, c_compiler
 from landbridge.vm.code_image import load_image
+from tests.installed import missing
 
 from ..native import call, parse
 
@@ -26,10 +27,7 @@ STRICT = ["-std=c11", "-pedantic-errors", "-Wall", "-Wextra", "-Werror", "-Wno-u
 
 @pytest.fixture(scope="module")
 def compiler() -> str:
-    found = c_compiler.find()
-    if found is None:
-        pytest.skip("no C compiler on this machine")
-    return found
+    return c_compiler.find() or missing("a C compiler", "debian")
 
 
 def matmul(m: int, n: int, k: int) -> ModuleOp:

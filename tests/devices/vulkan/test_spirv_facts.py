@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from contextlib import suppress
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from landbridge.devices.vulkan.spirv_facts import EntryPoint, ModuleFacts, facts_of
 from landbridge.executable.spirv import HEADER_WORDS, Capability, disassemble, words_of
-from tests.devices.vulkan.shaders import SAXPY, assembled
+from tests.devices.vulkan.shaders import SAXPY, assembled, assembled_unchecked
 
 
 def test_an_entry_point() -> None:
@@ -44,14 +43,6 @@ def test_what_is_not_taken(old: str, new: str, message: str) -> None:
     words = words_of(assembled_unchecked(SAXPY.replace(old, new)))
     with pytest.raises(ValueError, match=message):
         facts_of(words)
-
-
-def assembled_unchecked(text: str) -> bytes:
-    """``assembled``, of what spirv-val would refuse."""
-    assembled(SAXPY)  # skips where there is no assembler
-    return subprocess.run(
-        ["spirv-as", "--target-env", "vulkan1.2", "-o", "-", "-"], input=text.encode(), capture_output=True, check=True
-    ).stdout
 
 
 @settings(max_examples=300, deadline=None)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import ctypes
 import inspect
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from landbridge.devices.vulkan import flags, images, structs_device, structs_work
 from landbridge.devices.vulkan.structure import Chained, array, layout
+from tests.installed import missing, program
 
 _HEADER = Path("/usr/include/vulkan/vulkan_core.h")
 
@@ -63,10 +61,13 @@ _ENUMERATORS = {
 }
 
 
+def header() -> str:
+    """The C header."""
+    return _HEADER.read_text() if _HEADER.exists() else missing("vulkan_core.h", "debian")
+
+
 def test_layouts_and_numbers_are_those_of_the_header(tmp_path: Path) -> None:
-    compiler = shutil.which("cc")
-    if compiler is None or not _HEADER.exists():
-        pytest.skip("needs a C compiler and vulkan_core.h (Debian: libvulkan-dev)")
+    compiler, _ = program("cc", "debian"), header()
     structures = {
         name: of
         for module in (structs_device, structs_work)
@@ -92,17 +93,15 @@ def test_layouts_and_numbers_are_those_of_the_header(tmp_path: Path) -> None:
     source.write_text(
         f"#include <stddef.h>\n#include <stdio.h>\n#include <vulkan/vulkan_core.h>\nint main(void) {{\n{body}\n}}\n"
     )
-    program = tmp_path / "layouts"
-    subprocess.run([compiler, "-o", program, source], check=True)
-    printed = subprocess.run([program], check=True, capture_output=True, text=True).stdout
+    measuring = tmp_path / "layouts"
+    subprocess.run([compiler, "-o", measuring, source], check=True)
+    printed = subprocess.run([measuring], check=True, capture_output=True, text=True).stdout
     found = {name: int(number) for name, number in (line.split() for line in printed.splitlines())}
     assert found == wanted
 
 
 def test_formats_are_those_of_the_header() -> None:
-    if not _HEADER.exists():
-        pytest.skip("needs vulkan_core.h (Debian: libvulkan-dev)")
-    numbers = dict(re.findall(r"(VK_FORMAT_\w+) = (\d+),", _HEADER.read_text()))
+    numbers = dict(re.findall(r"(VK_FORMAT_\w+) = (\d+),", header()))
     kinds = {"u": "UINT", "i": "SINT", "f": "SFLOAT"}
     for dtype, formats in images._FORMATS.items():
         bits = dtype.lstrip("uintfloa")
