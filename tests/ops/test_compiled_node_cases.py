@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,6 @@ TARGETS = {"llvm": "llvm", "c": "c -cflags=-O1"}
 _EPSILONS = 8
 
 
-@cache
 def outputs(name: str, target: str) -> tuple[Sequence[Array], ...]:
     """The outputs of a case for each of its data sets, once they agree with the stored ones."""
     found: list[Sequence[Array]] = []
@@ -37,14 +35,9 @@ def outputs(name: str, target: str) -> tuple[Sequence[Array], ...]:
     return tuple(found)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.sample(220)
 @pytest.mark.parametrize("name", NAMES)
-def test_node(name: str, target: str) -> None:
-    outputs(name, target)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_generators_agree_with_each_other(name: str) -> None:
+def test_the_generators_agree_with_the_suite_and_each_other(name: str) -> None:
     for ours, theirs in zip(outputs(name, "llvm"), outputs(name, "c"), strict=True):
         for a, b in zip(ours, theirs, strict=True):
             assert (a.dtype, a.shape) == (b.dtype, b.shape)
