@@ -15,7 +15,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from landbridge.codegen.executable_builder import build_function, scratch_bytes, storage_reports
-from landbridge.codegen.registry import codegen_for
+from landbridge.codegen.registry import check_target, codegen_for
 from landbridge.errors import CompileError, TargetError
 from landbridge.executable.executable import Executable, ModuleImage, VDevice, parameter_constant
 from landbridge.input_spec import InputSpec
@@ -114,6 +114,8 @@ def compile(
     directory = None if dump is None else Path(dump)
     with _timed(seconds, "target"):
         targets, vdevices = _resolve(target)
+        for resolved in targets:
+            check_target(resolved)
     with _timed(seconds, "import"):
         module = _import(model, targets, vdevices, shapes, inputs, extra_outputs, constants, mutable)
         request_places(module, place or {})

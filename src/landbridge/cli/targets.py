@@ -25,21 +25,29 @@ def targets(
     from landbridge.target import known_tags
 
     if json:
-        emit({"kinds": kinds, "broken": broken, "tags": known_tags()})
+        tags = known_tags()
+        emit({"kinds": kinds, "broken": broken, "tags": tags, "not_linked": [t for t in tags if _not_linked(tags[t])]})
     else:
         for kind in kinds:
             rows = [(f"-{o['name']}", o["legal"], o["default"] or "", o["doc"]) for o in kind["options"]]
             title = f"{kind['name']}: {kind['doc']}; runs on {', '.join(kind['device_types'])}"
             table(title, ("option", "legal", "default", "meaning"), rows)
-        table("tags", ("tag", "stands for"), [(tag, _text(form)) for tag, form in known_tags().items()])
+        rows = [(tag, _text(form), _not_linked(form)) for tag, form in known_tags().items()]
+        table("tags", ("tag", "stands for", ""), rows)
     for name, reason in broken.items():
         message(f"{name}: {reason}")
 
 
 def _show(text: str, json: bool) -> None:
+    from landbridge.codegen.registry import check_target
+    from landbridge.errors import CodegenError
     from landbridge.target import Target
 
     resolved = Target(text)
+    try:
+        check_target(resolved)
+    except CodegenError as error:
+        message(str(error))
     if json:
         emit({**resolved.to_dict(), "attrs": dict(resolved.attrs), "text": str(resolved)})
         return
@@ -65,6 +73,15 @@ def _kinds() -> tuple[list[dict[str, Any]], dict[str, str]]:
         ]
         kinds.append({"name": name, "doc": kind.doc, "device_types": list(kind.device_types), "options": options})
     return kinds, broken
+
+
+def _not_linked(form: dict[str, object]) -> str:
+    """Why nothing can be compiled yet for the tag that stands for ``form``; empty if it can."""
+    from landbridge.codegen.link import LINKED
+    from landbridge.target.llvm_cpu import architecture
+
+    isa = architecture(str(form.get("mtriple", LINKED[0])))
+    return "" if isa in LINKED else f"described only: {isa} cannot be linked yet"
 
 
 def _text(form: dict[str, object]) -> str:

@@ -17,6 +17,9 @@ from dataclasses import dataclass, field
 
 from landbridge.errors import CodegenError
 
+#: The instruction sets whose objects can be linked.
+LINKED = ("x86_64",)
+
 _SHT_PROGBITS, _SHT_SYMTAB, _SHT_RELA = 1, 2, 4
 _SHF_WRITE, _SHF_ALLOC, _SHF_EXECINSTR = 1, 2, 4
 _STB_LOCAL = 0
@@ -114,6 +117,14 @@ class _Image:
         at = self.align(8)
         self.code += struct.pack("<Q", value)
         return at
+
+
+def only_linked(target: str) -> str:
+    """The end of an error: what can be linked, and so be compiled for, in the place of ``target``."""
+    return (
+        f"cannot be linked into an image yet, only that for {', '.join(LINKED)}; compile for such a target, as in "
+        f"'llvm -mcpu=x86-64-v3', in the place of {target!r}"
+    )
 
 
 def link_objects(objects: Sequence[bytes]) -> LinkedImage:

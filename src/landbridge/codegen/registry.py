@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -27,6 +27,13 @@ class Codegen(Protocol):
     """Turns lowered functions into the code of one target; raises CodegenError."""
 
     def __call__(self, module: ModuleOp, target: Target, /) -> ModuleImage: ...
+
+
+@runtime_checkable
+class TargetCheck(Protocol):
+    """A generator that knows before it is called which targets it cannot serve; ``check`` raises CodegenError then."""
+
+    def check(self, target: Target, /) -> None: ...
 
 
 # The generators of this package, again: a source tree that is not installed has no entry points.
@@ -76,6 +83,13 @@ def codegen_for(kind: str) -> Codegen:
         ) from error
     with _lock:
         return _registered.setdefault(kind, codegen)
+
+
+def check_target(target: Target) -> None:
+    """Raise CodegenError when no code generator serves ``target``, as far as is known before one is called."""
+    codegen = codegen_for(target.kind)
+    if isinstance(codegen, TargetCheck):
+        codegen.check(target)
 
 
 def codegen_kinds() -> tuple[str, ...]:

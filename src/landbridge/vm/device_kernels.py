@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import weakref
 from collections.abc import Sequence
 
 from landbridge.device.attr import DeviceAttr
 from landbridge.device.device import Device
 from landbridge.device.protocols import DeviceModules
-from landbridge.errors import BindError
+from landbridge.errors import BindError, InputError, TargetError
 from landbridge.executable.device_image import DeviceImage, check_device_image
+from landbridge.target.registry import get_kind
 
 
 class LoadedKernels:
@@ -40,22 +42,17 @@ class ModuleKernels:
 _loaded: weakref.WeakValueDictionary[tuple[int, Device], LoadedKernels] = weakref.WeakValueDictionary()
 
 
-def load_kernels(image: DeviceImage, device: Device) -> LoadedKernels:
-    """``image`` on ``device``; what is loaded there already, if it is.
+def load_kernels(image: DeviceImage, device: Device, target: str) -> LoadedKernels:
+    """``image``, compiled for ``target`` (of its JSON form), on ``device``; what is loaded there already, if it is.
 
-    Raises BindError when the device runs no kernels or lacks an extension they need, KernelBuildError with the
-    driver's log, ExecutableError when the image contradicts itself.
+    Raises BindError when the device runs no kernels, none of this format, or lacks an extension they need,
+    KernelBuildError with the driver's log, ExecutableError when the image contradicts itself.
     """
     known = _loaded.get((id(image), device))
     if known is not None:
         return known
     check_device_image(image)
-    api = device.capability(DeviceModules)
-    if api is None:
-        raise BindError(
-            f"the program has kernels in {image.format}, and {device} runs none; bind a device that does, as in "
-            'Session(exe, device="opencl:0"), or compile for target "llvm"'
-        )
+    api = kernel_api(image, device, target)
     features = device.attr(DeviceAttr.FEATURES)
     missing = [name for name in image.requires if not isinstance(features, tuple) or name not in features]
     if missing:
@@ -64,6 +61,31 @@ def load_kernels(image: DeviceImage, device: Device) -> LoadedKernels:
             "Target.from_device of the device"
         )
     with device.state.submitting(f"a module of {len(image.functions)} functions"):
-        module = api.load_module(device.index, image.code, image.format, image.options)
+        try:
+            module = api.load_module(device.index, image.code, image.format, image.options)
+        except InputError as error:
+            raise BindError(f"{error}; {_way_out(target)}") from error
     made = _loaded[id(image), device] = LoadedKernels(image, device, module)
     return made
+
+
+def kernel_api(image: DeviceImage, device: Device, target: str) -> DeviceModules:
+    """The part of ``device`` that loads kernels; raises BindError when it runs none."""
+    api = device.capability(DeviceModules)
+    if api is None:
+        raise BindError(f"the program has kernels in {image.format}, and {device} runs none; {_way_out(target)}")
+    return api
+
+
+def device_of(target: str) -> str | None:
+    """A device that runs code for ``target`` (its JSON form); None when its kind is not known here."""
+    try:
+        return next(iter(get_kind(str(json.loads(target)["kind"])).device_types), None)
+    except (TargetError, ValueError, LookupError, TypeError):
+        return None
+
+
+def _way_out(target: str) -> str:
+    name = device_of(target)
+    bind = f'bind one that does, as in Session(exe, device="{name}")' if name else "bind one that does"
+    return f'{bind}, or compile for target "llvm"'

@@ -35,7 +35,7 @@ def load_modules(executable: Executable, homes: Sequence[Home]) -> list[LoadedIm
             continue
         places = zip(executable.vdevices, homes, strict=True)
         devices = dict.fromkeys(home.device for place, home in places if place.target == number)
-        loaded.append(ModuleKernels([load_kernels(module.image, device) for device in devices]))
+        loaded.append(ModuleKernels([load_kernels(module.image, device, module.target) for device in devices]))
     return loaded
 
 

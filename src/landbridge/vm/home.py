@@ -13,6 +13,7 @@ from landbridge.device.registry import device as find_device
 from landbridge.device.registry import names as known_devices
 from landbridge.errors import BindError, InputError
 from landbridge.executable import instructions as ins
+from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.executable import Executable, Function
 from landbridge.memory.allocators.base import Allocator
 from landbridge.memory.allocators.default import configured_allocator
@@ -20,6 +21,7 @@ from landbridge.memory.allocators.memory_cfg import MemoryCfg, check_memory_cfg,
 from landbridge.memory.storage import host_device
 from landbridge.memory_kind import MemoryKind
 from landbridge.physical_shape import nd_bytes
+from landbridge.vm.device_kernels import device_of, kernel_api
 
 #: What ``compile(on_mismatch=)`` recorded.
 ON_MISMATCH = "on_mismatch"
@@ -87,12 +89,17 @@ def bind_devices(
         except InputError as error:
             raise BindError(f"{where}: {error}") from error
         home = Home(found, kind, configured_allocator(cfg, found, kind.scope))
+        module = executable.modules[vdevice.target] if 0 <= vdevice.target < len(executable.modules) else None
+        if module is not None and isinstance(module.image, DeviceImage):
+            kernel_api(module.image, found, module.target)
         if executable.metadata.get(ON_MISMATCH) != "copy":
             wrong = "; ".join(_differences(executable, number, home.kind))
             if wrong:
+                other = None if module is None else device_of(module.target)
+                which = f', as in device="{other}"' if other not in (None, found.name) else ""
                 raise BindError(
                     f"{where}: {home} is not what vdevice {vdevice.name!r} was compiled for: {wrong}; bind another "
-                    'device, state its memory in the Target, or compile with on_mismatch="copy"'
+                    f'device{which}, state its memory in the Target, or compile with on_mismatch="copy"'
                 )
         if number == 0 and home.kind.ndim > 1:
             raise BindError(

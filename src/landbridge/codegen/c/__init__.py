@@ -12,15 +12,26 @@ if TYPE_CHECKING:
     from landbridge.target.target import Target
 
 
-def generate(module: ModuleOp, target: Target) -> ModuleImage:
-    """Compile the functions of ``module`` and the runtime into one image for ``target``.
+class CGenerator:
+    """Compiles the functions of a module and the runtime into one image for a target.
 
     Public functions become kernels of ``landbridge.executable.abi`` under their names; private ones are inlined.
     Raises CodegenError for a function that has no C form, and when there is no compiler, or not one for x86-64.
     """
-    from landbridge.codegen.c.image import generate_image
 
-    return ModuleImage(target.to_json(), generate_image(module, target))
+    def __call__(self, module: ModuleOp, target: Target) -> ModuleImage:
+        from landbridge.codegen.c.image import generate_image
+
+        return ModuleImage(target.to_json(), generate_image(module, target))
+
+    def check(self, target: Target) -> None:
+        """Raise CodegenError unless there is a compiler for ``target`` and images can be linked of what it makes."""
+        from landbridge.codegen.c.compile import compiler_for
+
+        compiler_for(target)
+
+
+generate = CGenerator()
 
 
 def print_source(module: ModuleOp) -> str:

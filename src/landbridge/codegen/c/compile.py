@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from landbridge.codegen.link import LINKED, only_linked
 from landbridge.codegen.llvm.isa import FLAGS
 from landbridge.errors import CodegenError
 from landbridge.target import c_compiler
@@ -65,14 +66,15 @@ def compiler_for(target: Target) -> Compiler:
     except ValueError as error:
         raise CodegenError(f"{path} refuses the CPU of target {str(target)!r}: {error}") from error
     isa = c_compiler.isa(macros)
+    if isa not in LINKED:
+        raise CodegenError(f"{path} makes code for {isa}, which {only_linked(str(target))}")
     on = c_compiler.features(macros)
     flags = [*_FLAGS, *machine]
     if "__clang__" not in macros:
         flags += _GCC_FLAGS
-    if isa == "x86_64":
-        flags += _X86_FLAGS
-        if target.vector_bits >= 512:
-            flags.append("-mprefer-vector-width=512")
+    flags += _X86_FLAGS
+    if target.vector_bits >= 512:
+        flags.append("-mprefer-vector-width=512")
     extra = target.options.get("cflags", ())
     flags += extra if isinstance(extra, tuple) else [str(extra)]
     return Compiler(path, tuple(flags), isa, tuple(sorted(FLAGS[name] for name in on if name in FLAGS)))

@@ -12,12 +12,23 @@ if TYPE_CHECKING:
     from landbridge.target.target import Target
 
 
-def generate(module: ModuleOp, target: Target) -> ModuleImage:
-    """Compile the functions of ``module`` and the runtime into one image for ``target``.
+class LlvmGenerator:
+    """Compiles the functions of a module and the runtime into one image for a target.
 
     Public functions become kernels of ``landbridge.executable.abi`` under their names; private ones are inlined
     or called inside. Raises CodegenError for a function that has no LLVM form or a CPU that is not x86-64.
     """
-    from landbridge.codegen.llvm.image import generate_image
 
-    return ModuleImage(target.to_json(), generate_image(module, target))
+    def __call__(self, module: ModuleOp, target: Target) -> ModuleImage:
+        from landbridge.codegen.llvm.image import generate_image
+
+        return ModuleImage(target.to_json(), generate_image(module, target))
+
+    def check(self, target: Target) -> None:
+        """Raise CodegenError unless images can be linked for ``target``."""
+        from landbridge.codegen.llvm.image import machine_of
+
+        machine_of(target)
+
+
+generate = LlvmGenerator()

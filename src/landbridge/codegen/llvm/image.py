@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import ModuleOp
 
 from landbridge.codegen.functions import call_groups
-from landbridge.codegen.link import link_objects
+from landbridge.codegen.link import LINKED, link_objects, only_linked
 from landbridge.codegen.llvm.compile import Machine, compile_ir
 from landbridge.codegen.llvm.isa import isa_of, required_flags
 from landbridge.codegen.llvm.parallel import Job, compile_all
@@ -16,6 +16,7 @@ from landbridge.codegen.llvm.print_ir import print_functions, uses_vectors
 from landbridge.codegen.llvm.runtime_ir import runtime_ir
 from landbridge.errors import CodegenError
 from landbridge.executable.executable import CodeImage
+from landbridge.target.llvm_cpu import architecture
 
 if TYPE_CHECKING:
     from landbridge.target.target import Target
@@ -43,9 +44,9 @@ def generate_image(module: ModuleOp, target: Target) -> CodeImage:
 
 def machine_of(target: Target) -> Machine:
     """What LLVM is told of ``target``; raises CodegenError unless it is x86-64 Linux."""
-    triple = target.mtriple
-    if triple.split("-")[0] not in ("x86_64", "amd64"):
-        raise CodegenError(f"images can be linked for x86_64 only, not for the triple {triple!r} of this target")
+    isa = architecture(target.mtriple)
+    if isa not in LINKED:
+        raise CodegenError(f"code for {isa} {only_linked(str(target))}")
     # The environment part of a triple names no ISA; Linux ELF is what the image format holds.
     return Machine("x86_64-unknown-linux-gnu", target.mcpu, ",".join(target.mattr))
 
