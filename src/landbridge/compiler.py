@@ -20,6 +20,7 @@ from landbridge.errors import CompileError, TargetError
 from landbridge.executable.executable import Executable, ModuleImage, VDevice, parameter_constant
 from landbridge.input_spec import InputSpec
 from landbridge.ir.module import IRModule
+from landbridge.output_file import check_folder, write_text
 from landbridge.passes.assign_targets import target_number
 from landbridge.passes.lower import lower_module
 from landbridge.passes.place import Places, request_places
@@ -112,6 +113,8 @@ def compile(
         raise CompileError(f"on_mismatch={on_mismatch!r}; legal: 'error', 'copy'")
     seconds: dict[str, float] = {}
     directory = None if dump is None else Path(dump)
+    if directory is not None:
+        check_folder(directory)
     with _timed(seconds, "target"):
         targets, vdevices = _resolve(target)
         for resolved in targets:
@@ -120,11 +123,11 @@ def compile(
         module = _import(model, targets, vdevices, shapes, inputs, extra_outputs, constants, mutable)
         request_places(module, place or {})
         request_spill(module, spill or {})
-    module = run_pipeline(module, PIPELINE, directory, seconds)
+    module = run_pipeline(module, PIPELINE, directory, seconds, module.sources)
     with _timed(seconds, "lower"):
         lowered = lower_module(module)
         if directory is not None:
-            (directory / "lowered.mlir").write_text(str(lowered) + "\n", encoding="utf-8")
+            write_text(directory / "lowered.mlir", str(lowered) + "\n", module.sources)
     with _timed(seconds, "emit"):
         main, vdevices = build_function(module, lowered)
         scratch = scratch_bytes(lowered)
@@ -138,6 +141,8 @@ def compile(
         memory=storage_reports(module),
         scratch_bytes=scratch,
         metadata=_metadata(model, on_mismatch, seconds),
+        sources=module.sources,
+        files=module.files,
     )
 
 

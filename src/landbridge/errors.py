@@ -35,6 +35,7 @@ and the way out::
     +-- HostAccessError              an access that conflicts with an open view
     +-- InputError (ValueError)      wrong name, shape, dtype, rank or overlap
     +-- ExecutableError              an .lbx that is corrupt, truncated, of another version or ISA
+    +-- OutputFileError (OSError)    a file that cannot be written where it was asked to be
     +-- BindError                    an Executable and a device that do not fit
     +-- SessionBusyError             a Session used while a run of it is in flight
     +-- RunTimeoutError (TimeoutError)  a run that is not over when the wait for it ends
@@ -178,6 +179,10 @@ class InputError(LandbridgeError, ValueError):
 
 class ExecutableError(LandbridgeError):
     """An ``.lbx`` that is corrupt, truncated, or of another version or instruction set."""
+
+
+class OutputFileError(LandbridgeError, OSError):
+    """A file cannot be written where it was asked to be; what was there is unchanged. Has the system's ``errno``."""
 
 
 class BindError(LandbridgeError):

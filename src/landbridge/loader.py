@@ -5,14 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 
 from landbridge.executable.executable import Executable
-from landbridge.executable.file_format import read_executable
+from landbridge.executable.file_format import Verify, read_executable
 
 
-def load(path: str | Path, *, verify: bool = False) -> Executable:
+def load(path: str | Path, *, verify: Verify = "bind", mapped: bool = True) -> Executable:
     """The Executable in the ``.lbx`` file ``path``; its constants stay in the file, mapped read-only.
 
-    ``verify`` also reads every constant and checks its digest. An ``.lbx`` executes code: load only what you
-    trust. Raises ExecutableError when the file is no ``.lbx``, truncated, corrupt or of another version; OSError
-    when it cannot be opened. Whether this machine can run it is checked by ``Session``.
+    An ``.lbx`` executes code: load only what you trust. Its digest, of all but the constants, is always checked. What
+    of the constants is, ``verify`` says:
+
+    - ``"bind"``: a checksum that is as fast as memory, when the first Session is made; again for another Session if the
+      file was written to since.
+    - ``"all"`` or True: their SHA-256, now, which reads them all.
+    - False: nothing.
+
+    A mapped file that is cut ends the process, and one that is written to changes the constants under running
+    Sessions: replace it by renaming a new one over it, as ``Executable.save`` does. Making a Session finds both; during
+    a run neither can be seen. ``mapped=False`` reads the constants into memory, and the file is free.
+
+    Raises ExecutableError when the file is no ``.lbx``, truncated, corrupt or of another version; OSError when it
+    cannot be opened. Whether this machine can run it is checked by ``Session``.
     """
-    return read_executable(Path(path), verify=verify)
+    return read_executable(Path(path), verify=verify, mapped=mapped)

@@ -12,6 +12,7 @@ from landbridge.executable import instructions as ins
 from landbridge.executable.executable import Executable, TensorSpec
 from landbridge.executable.packed import PREFIX, PackedKernel, with_packed_functions
 from landbridge.executable.shared_library import shared_library
+from landbridge.output_file import check_outputs, open_output
 from landbridge.vm.code_image import load_image
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Module(Mapping[str, "tvm_ffi.Function"]):
         if not 0 <= index < len(executable.modules):
             raise InputError(f"module {index} of an executable that has {len(executable.modules)}; they count from 0")
         self.kernels: Mapping[str, PackedKernel] = MappingProxyType(_kernels(executable, index))
+        self._sources = executable.sources
         self._image = with_packed_functions(executable.modules[index].image, self.kernels)
         self._loaded = load_image(self._image)
         self._functions: dict[str, tvm_ffi.Function] = {}
@@ -59,18 +61,13 @@ class Module(Mapping[str, "tvm_ffi.Function"]):
     def export(self, path: str | Path) -> None:
         """Write the kernels as a shared library that ``tvm_ffi.load_module(path)`` loads, without Landbridge.
 
-        It needs the C library alone, and a CPU with the features of the target. An existing file is replaced
-        only when the new one is complete. Raises ExecutableError for code of another instruction set than x86-64.
+        It needs the C library alone, and a CPU with the features of the target. It is written as ``Executable.save``
+        writes. Raises ExecutableError for code of another instruction set than x86-64.
         """
-        path = Path(path)
+        check_outputs([path], self._sources)
         made = shared_library(self._image, [PREFIX + name for name in self.kernels])
-        partial = path.with_name(f".{path.name}.{id(made):x}")
-        try:
-            partial.write_bytes(made)
-            partial.chmod(0o755)
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        with open_output(path, self._sources, executable=True) as file:
+            file.write(made)
 
 
 def _kernels(executable: Executable, index: int) -> dict[str, PackedKernel]:

@@ -23,12 +23,15 @@ def compile_(
 ) -> None:
     """Compile MODEL for a target and write the .lbx, which loads and runs without the compiler."""
     from landbridge.cli.models import describe_memory, describe_tensor, open_model
+    from landbridge.output_file import check_outputs
     from landbridge.target import Target
 
     if model.suffix == ".lbx":
         raise typer.BadParameter(f"{model} is compiled already", param_hint="MODEL")
+    file = output or model.with_suffix(".lbx")
+    check_outputs([file], [model])
     opened = open_model(model, target, args.parse_shapes(shape))
-    executable, file = opened.executable, output or model.with_suffix(".lbx")
+    executable = opened.executable
     executable.save(file)
     result = {
         "file": str(file),

@@ -47,6 +47,7 @@ def opt(
     Without passes the file is read and printed. IR text names the constants and does not hold them: they get values
     seeded by their names, so that a piece of IR runs the same for everyone.
     """
+    from landbridge.output_file import check_outputs, write_text
     from landbridge.passes import registry
 
     if list_passes:
@@ -58,16 +59,18 @@ def opt(
         return
     if file is None:
         raise typer.BadParameter("name the file to read, or ask for --list", param_hint="FILE.mlir")
+    check_outputs([output, emit_source], [file])
     names = [name.strip() for name in passes.split(",") if name.strip()]
     seconds: dict[str, float] = {}
     module = _read(file, target or "llvm", args.parse_shapes(shape))
+    sources = [str(file), *module.sources]
     with progress(f"running {len(names)} passes"):
-        module = registry.run_pipeline(module, names, dump=dump, seconds=seconds)
+        module = registry.run_pipeline(module, names, dump=dump, seconds=seconds, sources=sources)
         text = module.print()
     if emit_source is not None:
-        emit_source.write_text(_source(module), encoding="utf-8")
+        write_text(emit_source, _source(module), sources)
     if output is not None:
-        output.write_text(text, encoding="utf-8")
+        write_text(output, text, sources)
     if json:
         emit({"passes": names, "seconds": seconds, "ir": text})
     elif output is None:

@@ -67,7 +67,11 @@ def plan(
     A model keeps the plan that it was compiled with, unless --budget asks for another search or --capacity is
     below what it needs.
     """
+    from landbridge.output_file import check_outputs
+
     limits = _limits(capacity)
+    sources: list[str | Path] = [file]
+    check_outputs([svg, html], sources)
     if file.suffix == ".csv":
         if target is not None or shape or place:
             raise typer.BadParameter("a CSV file has buffers, and no --target, --shape or --place", param_hint="FILE")
@@ -77,11 +81,12 @@ def plan(
             file, target, args.parse_shapes(shape), devices=DeviceList.parse(device), places=args.parse_places(place)
         )
         shown = _of_model(file, opened.executable, limits, budget)
+        sources += opened.executable.sources
     else:
         raise typer.BadParameter(
             f"{str(file)!r} ends in {file.suffix or 'nothing'!r}; legal: .csv, .onnx, .lbx", param_hint="FILE"
         )
-    _draw(shown, svg, html)
+    _draw(shown, svg, html, sources)
     if json:
         emit(shown.to_json())
         return
@@ -187,10 +192,11 @@ def _seconds(budget: float | None) -> float:
     return _BUDGET if budget is None else budget
 
 
-def _draw(shown: _Shown, svg: Path | None, html: Path | None) -> None:
+def _draw(shown: _Shown, svg: Path | None, html: Path | None, sources: Sequence[str | Path]) -> None:
     if svg is None and html is None:
         return
     from landbridge.errors import PlanError
+    from landbridge.output_file import write_text
     from landbridge.plan_chart.html import render_html
     from landbridge.plan_chart.svg import render_svg
 
@@ -198,5 +204,5 @@ def _draw(shown: _Shown, svg: Path | None, html: Path | None) -> None:
         raise PlanError(f"{shown.file}: nothing is planned, so there is nothing to draw; leave out --svg and --html")
     for path, render in ((svg, render_svg), (html, render_html)):
         if path is not None:
-            path.write_text(render(shown.arenas, shown.file.name), encoding="utf-8")
+            write_text(path, render(shown.arenas, shown.file.name), sources)
             message(f"wrote {path}")

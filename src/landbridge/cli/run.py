@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -47,9 +48,14 @@ def run(
     from landbridge.cli.models import describe_memory, open_model
     from landbridge.memory.allocators.memory_cfg import parse_memory_cfg
     from landbridge.memory.ledger import ledger
+    from landbridge.output_file import check_folder, check_outputs
     from landbridge.session import Session
 
     files, shapes = args.parse_inputs(input), args.parse_shapes(shape)
+    sources = [model, *files.values()]
+    check_outputs([trace], sources)
+    if output_dir is not None:
+        check_folder(output_dir)
     devices = DeviceList.parse(device)
     opened = open_model(model, target, shapes, devices=devices, places=args.parse_places(place))
     at = devices.of_inputs(opened.executable)
@@ -71,9 +77,9 @@ def run(
         milliseconds = [_timed_run(session) for _ in range(repeat)]
     with ledger() as moves:
         session.run()
-    outputs = _outputs(opened.executable, session, output_dir)
+    outputs = _outputs(opened.executable, session, output_dir, sources)
     if trace is not None:
-        write_trace(opened.executable, at, tensors, threads, trace)
+        write_trace(opened.executable, at, tensors, threads, trace, sources)
     result: dict[str, Any] = {
         "model": str(model),
         "device": device,
@@ -105,24 +111,28 @@ def _describe_move(move: Move) -> dict[str, object]:
     return {"nbytes": move.nbytes, "cause": move.cause, "tensor": move.tensor}
 
 
-def _outputs(executable: Executable, session: Session, directory: Path | None) -> list[dict[str, object]]:
+def _outputs(
+    executable: Executable, session: Session, directory: Path | None, sources: Sequence[Path]
+) -> list[dict[str, object]]:
     import numpy as np
 
     from landbridge.cli.models import describe_tensor
+    from landbridge.output_file import make_folder, open_output
 
     described = []
     stems: set[str] = set()
+    kept: list[str | Path] = [*executable.sources, *sources]
     for number, spec in enumerate(executable.main.outputs):
         entry = describe_tensor(spec)
         if directory is not None:
-            directory.mkdir(parents=True, exist_ok=True)
+            make_folder(directory)
             stem = _file_stem(spec.name)
             if stem in stems:
                 stem = f"{stem}.{number}"
             stems.add(stem)
             file = directory / f"{stem}.npy"
-            with session.get_output(number).host_view("r") as view:
-                np.save(file, view)
+            with session.get_output(number).host_view("r") as view, open_output(file, kept) as content:
+                np.save(content, view)
             entry["file"] = str(file)
         described.append(entry)
     return described

@@ -40,13 +40,15 @@ def trace(
     """
     from landbridge.cli.inputs import make_inputs
     from landbridge.cli.models import open_model
+    from landbridge.output_file import check_outputs
 
     files, shapes = args.parse_inputs(input), args.parse_shapes(shape)
+    file, sources = output or model.with_suffix(".trace.json"), [model, *files.values()]
+    check_outputs([file], sources)
     executable = open_model(model, target, shapes, devices=DeviceList((device,))).executable
     inputs = make_inputs(executable, files, device, seed)
-    file = output or model.with_suffix(".trace.json")
     with progress(f"tracing {model.name}"):
-        events = write_trace(executable, device, inputs, threads, file)
+        events = write_trace(executable, device, inputs, threads, file, sources)
     busy_us = sum(event.duration_us for event in events)
     if json:
         described = [
@@ -68,12 +70,19 @@ def trace(
 
 
 def write_trace(
-    executable: Executable, device: str, inputs: Mapping[str, Tensor], threads: int | None, file: Path
+    executable: Executable,
+    device: str,
+    inputs: Mapping[str, Tensor],
+    threads: int | None,
+    file: Path,
+    sources: Sequence[Path],
 ) -> Sequence[TraceEvent]:
-    """Trace one run on ``inputs``, by reference, into ``file``, and return what happened in it."""
+    """Trace one run on ``inputs``, by reference, into ``file``, which is none of ``sources``; what happened in it."""
+    from landbridge.output_file import write_text
     from landbridge.vm.trace import chrome_trace, trace_run
 
     events = trace_run(executable, device, inputs, threads)
-    file.write_text(chrome_trace(events, process=executable.metadata.get("model", "model")), encoding="utf-8")
+    text = chrome_trace(events, process=executable.metadata.get("model", "model"))
+    write_text(file, text, [*executable.sources, *sources])
     message(f"wrote {file}; open it in chrome://tracing or ui.perfetto.dev")
     return events

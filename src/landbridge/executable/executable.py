@@ -12,6 +12,7 @@ import numpy as np
 
 from landbridge.errors import ExecutableError, PlacementError
 from landbridge.executable.device_image import DeviceImage
+from landbridge.executable.file_watch import FileWatch
 from landbridge.executable.instructions import Instruction
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.shape import check_shape, check_strides, dense_bytes, span
@@ -144,7 +145,8 @@ def parameter_constant(name: str) -> str:
 class Executable:
     """A compiled program. ``constants`` are C-contiguous read-only arrays (mapped from the file after ``load``).
 
-    ``scratch_bytes``: of its stack, that each thread's kernels take for temporaries.
+    ``scratch_bytes``: of its stack, that each thread's kernels take for temporaries. ``sources``: the files that it was
+    compiled from, which ``save`` does not replace. ``files``: those that constants are mapped from.
     """
 
     functions: Mapping[str, Function]
@@ -154,6 +156,19 @@ class Executable:
     memory: tuple[StorageReport, ...] = ()
     scratch_bytes: int = 0
     metadata: Mapping[str, str] = field(default_factory=dict)
+    sources: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    files: tuple[FileWatch, ...] = field(default=(), compare=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"files": ()}  # a copy has constants of its own
+
+    def check_files(self) -> None:
+        """Raise ExecutableError where a file that constants are mapped from was cut or changed since.
+
+        Sessions ask when they are made; see ``landbridge.load`` for what is read.
+        """
+        for file in self.files:
+            file.check()
 
     @property
     def main(self) -> Function:
@@ -167,7 +182,13 @@ class Executable:
             ) from None
 
     def save(self, path: str | Path) -> None:
-        """Write the ``.lbx`` file; an existing file is replaced only when the new one is complete."""
+        """Write the ``.lbx`` file; an existing file is replaced, by a rename, when the new one is complete.
+
+        A symbolic link is followed and stays; mode and owner of a file that is replaced are kept. Raises
+        OutputFileError for what is no regular file or one that this was compiled from, for a folder that takes no
+        files, and when the system cannot write it: what was there is then unchanged. Raises ExecutableError as
+        ``check_files`` does.
+        """
         from landbridge.executable.file_format import write_executable
 
         write_executable(self, Path(path))

@@ -8,8 +8,9 @@ Sections in this order, zero bytes between them::
     code          from a page boundary; each image from a page boundary
     constants     from a page boundary; each tensor from a multiple of 256 bytes
 
-The header's SHA-256 covers every byte before the constants. The constants carry their own in the manifest,
-checked on demand: loading maps them and touches none. An ``.lbx`` executes code: load only what you trust.
+The header's SHA-256 covers every byte before the constants and is always checked. The constants are mapped, and loading
+touches none. Of their two digests in the manifest one is as fast as memory (see ``file_watch``) and checked when a
+program first uses them, the other, their SHA-256, on demand. An ``.lbx`` executes code: load only what you trust.
 """
 
 from __future__ import annotations
@@ -19,19 +20,20 @@ import json
 import math
 import mmap
 import os
-import threading
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 
 from landbridge.dtypes import dtype, dtype_name, numpy_dtype
-from landbridge.errors import ExecutableError
+from landbridge.errors import ExecutableError, InputError
 from landbridge.executable.abi import CONSTANT_ALIGNMENT
 from landbridge.executable.device_image import DeviceImage, check_device_image
 from landbridge.executable.executable import CodeImage, Executable, Function, ModuleImage
+from landbridge.executable.file_watch import FileWatch, quick_checksum
 from landbridge.executable.header import HEADER_BYTES, PAGE, Header, Section, unpack_header
 from landbridge.executable.json_form import from_json, instruction_list, to_json
 from landbridge.executable.manifest import (
@@ -42,16 +44,19 @@ from landbridge.executable.manifest import (
     Manifest,
     check_code_image,
 )
+from landbridge.output_file import check_outputs, open_output
 
 Array = np.ndarray[Any, Any]
 Buffer = bytes | memoryview
 
+#: What ``load`` verifies of the constants: at the first bind, at once with SHA-256 (True too), or nothing.
+Verify = bool | Literal["bind", "all"]
+
 
 def write_executable(executable: Executable, path: Path) -> None:
-    """Write ``executable`` to ``path`` through a temporary file beside it, renamed when complete.
-
-    Raises OSError when it cannot be written; a file already at ``path`` is then untouched.
-    """
+    """Write ``executable`` to ``path``, whole or not at all; raises OutputFileError (see ``open_output``)."""
+    check_outputs([path], executable.sources)
+    executable.check_files()
     constants = {name: _plain_array(array) for name, array in executable.constants.items()}
     images = [module.image.code for module in executable.modules]
     constant_offsets = _offsets([array.nbytes for array in constants.values()], CONSTANT_ALIGNMENT)
@@ -76,6 +81,7 @@ def write_executable(executable: Executable, path: Path) -> None:
             for (name, array), offset in zip(constants.items(), constant_offsets, strict=False)
         ),
         constants_sha256=_sha256(_padded(constants.values(), constant_offsets)),
+        constants_checksum=quick_checksum(zip(constant_offsets, map(_bytes_of, constants.values()), strict=False)),
         memory=tuple(executable.memory),
         scratch_bytes=executable.scratch_bytes,
         metadata=executable.metadata,
@@ -95,27 +101,32 @@ def write_executable(executable: Executable, path: Path) -> None:
     ]
     header = Header((manifest_section, instructions_section, code_section, constants_section))
     header = replace(header, sha256=header.digest(body))
-    with _Replacement(path) as file:
+    with open_output(path, executable.sources) as file:
         for piece in (header.pack(), *body, *_padded(constants.values(), constant_offsets)):
             file.write(piece)
 
 
-def read_executable(path: Path, *, verify: bool = False) -> Executable:
-    """The Executable in the file ``path``; its constants are read-only views of the mapped file.
+def read_executable(path: Path, *, verify: Verify = "bind", mapped: bool = True) -> Executable:
+    """The Executable in the file ``path``; its constants are read-only views of the file, or of a copy of it.
 
-    ``verify`` also reads every constant and checks the digest over them. Raises ExecutableError when the
-    file is no ``.lbx``, of another version, truncated or corrupt; OSError when it cannot be opened.
+    ``verify`` and ``mapped`` are those of ``landbridge.load``. Raises ExecutableError when the file is no ``.lbx``, of
+    another version, truncated or corrupt; OSError when it cannot be opened.
     """
-    with path.open("rb") as file:
+    if verify not in ("bind", "all", True, False):
+        raise InputError(f"verify={verify!r}; legal: 'bind', 'all', True (as 'all'), False")
+    # Not blocking: a pipe would wait for a writer.
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ExecutableError(f"{path}: no regular file, and no .lbx therefore; write it to a file first")
         try:
-            return _read(file, verify)
+            return _read(file, path, verify, mapped)
         except ExecutableError as error:
             raise ExecutableError(f"{path}: {error}") from None
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
             raise ExecutableError(f"{path}: corrupt ({error}); save it again") from error
 
 
-def _read(file: IO[bytes], verify: bool) -> Executable:
+def _read(file: IO[bytes], path: Path, verify: Verify, mapped: bool) -> Executable:
     header = unpack_header(file.read(HEADER_BYTES), os.fstat(file.fileno()).st_size)
     manifest_section, instructions_section, code_section, constants_section = header.sections
     body = memoryview(file.read(constants_section.offset - HEADER_BYTES))
@@ -125,9 +136,19 @@ def _read(file: IO[bytes], verify: bool) -> Executable:
     programs = json.loads(bytes(_cut(body, instructions_section)))
     if type(programs) is not list or len(programs) != len(manifest.functions):
         raise ExecutableError("corrupt: functions and instructions differ in number; save it again")
-    pool = _map_constants(file, constants_section)
-    if verify and _sha256([pool.data]) != manifest.constants_sha256:
+    pool = _map_constants(file, constants_section) if mapped else _read_constants(file, constants_section)
+    watch = FileWatch(
+        file.fileno(),
+        constants_section.end,
+        str(path),
+        pool,
+        manifest.constants_checksum,
+        trusted=verify != "bind",
+    )
+    if verify in ("all", True) and _sha256([pool.data]) != manifest.constants_sha256:
         raise ExecutableError("corrupt constants: their SHA-256 does not match; save it again")
+    if not mapped:
+        watch.check()
     functions = {
         entry.name: Function(entry.name, entry.inputs, entry.outputs, instruction_list(program), entry.parameters)
         for entry, program in zip(manifest.functions, programs, strict=True)
@@ -141,6 +162,7 @@ def _read(file: IO[bytes], verify: bool) -> Executable:
         memory=manifest.memory,
         scratch_bytes=manifest.scratch_bytes,
         metadata=manifest.metadata,
+        files=(watch,) if mapped and pool.nbytes else (),
     )
 
 
@@ -180,6 +202,19 @@ def _map_constants(file: IO[bytes], section: Section) -> Array:
     start = section.offset - lead
     mapped = mmap.mmap(file.fileno(), section.size + lead, access=mmap.ACCESS_READ, offset=start)
     return np.frombuffer(mapped, np.uint8, section.size, lead)
+
+
+def _read_constants(file: IO[bytes], section: Section) -> Array:
+    """The constants section as read-only bytes of this process's own, from a page boundary as in the file."""
+    memory = mmap.mmap(-1, max(section.size, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    pool = np.frombuffer(memory, np.uint8, section.size)
+    file.seek(section.offset)
+    if file.readinto(pool.data) != section.size:  # type: ignore[attr-defined]
+        raise ExecutableError("cut while it was read; save it again")
+    pool.flags.writeable = False
+    return pool
 
 
 def _view_constant(entry: ConstantEntry, pool: Array) -> Array:
@@ -225,8 +260,12 @@ def _offsets(sizes: list[int], alignment: int) -> list[int]:
 def _padded(arrays: Iterable[Array], offsets: list[int]) -> Iterator[Buffer]:
     """The bytes of ``arrays`` at ``offsets``, zeros between them."""
     for array, start, end in zip(arrays, offsets, offsets[1:], strict=False):
-        yield array.reshape(-1).view(np.uint8).data
+        yield _bytes_of(array).data
         yield bytes(end - start - array.nbytes)
+
+
+def _bytes_of(array: Array) -> Array:
+    return array.reshape(-1).view(np.uint8)
 
 
 def _sha256(pieces: Iterable[Buffer]) -> str:
@@ -242,26 +281,3 @@ def _json_bytes(value: Any) -> bytes:
 
 def _round_up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
-
-
-class _Replacement:
-    """A file written beside ``path`` and renamed over it on success, removed on failure."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
-
-    def __enter__(self) -> IO[bytes]:
-        self._file = self._temporary.open("xb")
-        return self._file
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        try:
-            if kind is None:
-                self._file.flush()
-                os.fsync(self._file.fileno())
-            self._file.close()
-            if kind is None:
-                self._temporary.replace(self._path)
-        finally:
-            self._temporary.unlink(missing_ok=True)

@@ -73,6 +73,7 @@ class Manifest:
     device_images: tuple[DeviceImageEntry, ...]
     constants: tuple[ConstantEntry, ...]
     constants_sha256: str
+    constants_checksum: str
     memory: tuple[StorageReport, ...]
     scratch_bytes: int
     metadata: Mapping[str, str]

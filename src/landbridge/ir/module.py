@@ -15,6 +15,7 @@ from xdsl.parser import Parser
 
 from landbridge.errors import CompileError, ParseError
 from landbridge.executable.executable import VDevice
+from landbridge.executable.file_watch import FileWatch
 from landbridge.ir.dialect import context
 from landbridge.ir.graph_ops import ints
 from landbridge.target import Target
@@ -32,7 +33,8 @@ class IRModule:
 
     ``constants`` maps symbols to C-contiguous read-only arrays; text dumps name them and never hold their bytes.
     ``parameters`` are the first values of weights that stay replaceable, by the names of the inputs of ``@main`` that
-    they are. ``vdevices`` are numbered by ``#lb.vdevice``; ``targets`` by ``VDevice.target``.
+    they are. ``sources`` are the files that the program is from, ``files`` those that constants are mapped
+    from. ``vdevices`` are numbered by ``#lb.vdevice``; ``targets`` by ``VDevice.target``.
     """
 
     op: ModuleOp
@@ -41,6 +43,8 @@ class IRModule:
     constants: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     parameters: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     prim_count: int = 0
+    sources: tuple[str, ...] = ()
+    files: tuple[FileWatch, ...] = ()
 
     @property
     def main(self) -> func.FuncOp:

@@ -19,6 +19,7 @@ from typing import TypeAlias
 from landbridge.errors import CompileError
 from landbridge.ir.module import IRModule
 from landbridge.ir.verifier import verify
+from landbridge.output_file import check_folder, make_folder, write_text
 
 PassFunction: TypeAlias = Callable[[IRModule], IRModule | None]
 
@@ -76,30 +77,34 @@ def run_pipeline(
     pipeline: Sequence[str],
     dump: Path | None = None,
     seconds: dict[str, float] | None = None,
+    sources: Sequence[str] = (),
 ) -> IRModule:
     """Run passes in order and verify after each; the last module is the result.
 
     ``dump``: a directory that receives the IR after each pass, ``00-import.mlir`` first. ``seconds`` receives the
-    time of each pass, summed over repeats. Raises CompileError for an unknown name before anything runs, and
-    VerifyError naming the pass that broke the IR.
+    time of each pass, summed over repeats. ``sources``: the files that ``module`` is from, which no dump replaces.
+    Raises CompileError for an unknown name and OutputFileError for a directory that takes no files before anything
+    runs, and VerifyError naming the pass that broke the IR.
     """
     steps = [get(name) for name in pipeline]
+    if dump is not None:
+        check_folder(dump)
     verify(module, "import")
-    _dump(module, dump, 0, "import")
+    _dump(module, dump, 0, "import", sources)
     for number, step in enumerate(steps, 1):
         began = time.perf_counter()
         module = step(module)
         verify(module, step.name)
         if seconds is not None:
             seconds[step.name] = seconds.get(step.name, 0.0) + time.perf_counter() - began
-        _dump(module, dump, number, step.name)
+        _dump(module, dump, number, step.name, sources)
     return module
 
 
-def _dump(module: IRModule, directory: Path | None, number: int, name: str) -> None:
+def _dump(module: IRModule, directory: Path | None, number: int, name: str, sources: Sequence[str]) -> None:
     if directory is not None:
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / f"{number:02d}-{name}.mlir").write_text(module.print(), encoding="utf-8")
+        make_folder(directory)
+        write_text(directory / f"{number:02d}-{name}.mlir", module.print(), sources)
 
 
 def _import_all() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cache
+
+from landbridge.helper_process import environment, find_program
 
 #: Looked for in this order.
 NAMES = ("cc", "gcc", "clang")
@@ -22,7 +23,7 @@ _MACHINES = {"__x86_64__": "x86_64", "__aarch64__": "aarch64", "__riscv": "riscv
 
 def find(name: str = "") -> str | None:
     """The path of compiler ``name``, or of the first of ``NAMES`` there is; None when there is none."""
-    return next((path for known in ((name,) if name else NAMES) if (path := shutil.which(known))), None)
+    return next((path for known in ((name,) if name else NAMES) if (path := find_program(known))), None)
 
 
 def machine_flags(cpu: str, features: Sequence[str]) -> tuple[str, ...]:
@@ -36,7 +37,7 @@ def macros(path: str, flags: tuple[str, ...]) -> Mapping[str, str]:
     """The macros the compiler predefines under ``flags``; raises ValueError with its message if it refuses them."""
     command = [path, *flags, "-dM", "-E", "-x", "c", "/dev/null"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
     except OSError as error:
         raise ValueError(f"{path} does not run: {error}") from error
     if done.returncode != 0:

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 from landbridge.errors import TargetError
+from landbridge.helper_process import environment, has_interpreter, python_command
 from landbridge.target.kind import did_you_mean
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -129,9 +130,13 @@ def _raise_unknown(triple: str, name: str, is_cpu: bool) -> None:
 
 
 def _run_probe(triple: str, cpu: str, features: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", _PROBE, triple, cpu, features], capture_output=True, text=True, check=False
-    )
+    if not has_interpreter():
+        raise TargetError(
+            f"target 'llvm': LLVM must be asked about -mtriple={triple} -mcpu={cpu} by a Python of its own, and "
+            f"sys.executable is {sys.executable!r}; leave both out, or compile where it is Python"
+        )
+    command = python_command(_PROBE, [triple, cpu, features])
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
 
 
 def _cache_bytes(level: int) -> int | None:

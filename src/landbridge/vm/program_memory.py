@@ -31,6 +31,7 @@ class ProgramMemory:
     """
 
     def __init__(self, executable: Executable, homes: Sequence[Home]) -> None:
+        executable.check_files()
         self._executable = executable
         self.homes = list(homes)
         self._leases: list[Lease] = []

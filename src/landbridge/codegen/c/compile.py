@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from landbridge.codegen.link import LINKED, only_linked
 from landbridge.codegen.llvm.isa import FLAGS
 from landbridge.errors import CodegenError
+from landbridge.helper_process import environment
 from landbridge.target import c_compiler
 
 if TYPE_CHECKING:
@@ -82,9 +83,14 @@ def compiler_for(target: Target) -> Compiler:
 
 def compile_all(sources: Sequence[str], compiler: Compiler) -> list[bytes]:
     """The objects of ``sources``, in order, compiled at once; raises CodegenError with the compiler's message."""
-    with TemporaryDirectory(prefix="landbridge-") as name, ThreadPoolExecutor(max(1, len(sources))) as pool:
-        directory = Path(name)
-        return list(pool.map(lambda job: _compile(directory, job[0], job[1], compiler), enumerate(sources)))
+    try:
+        with TemporaryDirectory(prefix="landbridge-") as name, ThreadPoolExecutor(max(1, len(sources))) as pool:
+            directory = Path(name)
+            return list(pool.map(lambda job: _compile(directory, job[0], job[1], compiler), enumerate(sources)))
+    except OSError as error:
+        raise CodegenError(
+            f"the C compiler's files cannot be written: {error}; make room, or name another folder by TMPDIR"
+        ) from error
 
 
 def _compile(directory: Path, number: int, source: str, compiler: Compiler) -> bytes:
@@ -92,7 +98,7 @@ def _compile(directory: Path, number: int, source: str, compiler: Compiler) -> b
     text.write_text(source, encoding="utf-8")
     command = [compiler.path, *compiler.flags, "-c", str(text), "-o", str(made)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
     except OSError as error:
         raise CodegenError(
             f"the C compiler {compiler.path!r} does not run: {error}; name another with -compiler="

@@ -20,10 +20,12 @@ from typing import IO
 
 from landbridge.codegen.llvm.compile import Machine, compile_ir
 from landbridge.errors import CodegenError
+from landbridge.helper_process import environment, has_interpreter, python_command
 
 #: Characters of IR below which a helper, which takes 0.15 s to start, is not worth it: about 0.3 s of LLVM.
 _WORTH_A_HELPER = 250_000
 _MOST_HELPERS = 7
+_SERVE = "from landbridge.codegen.llvm.parallel import serve; serve()"
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ def compile_all(jobs: Sequence[Job], machine: Machine, processes: int | None = N
     # Longest first: the last one to finish decides.
     waiting = deque(sorted(range(len(jobs)), key=lambda i: -len(jobs[i].text)))
     results: list[bytes | CodegenError] = [b""] * len(jobs)
-    helpers = [_Helper(machine) for _ in range(min(processes, len(jobs)) - 1)] if _has_interpreter() else []
+    helpers = [_Helper(machine) for _ in range(min(processes, len(jobs)) - 1)] if has_interpreter() else []
     threads = [threading.Thread(target=helper.work, args=(jobs, waiting, results)) for helper in helpers]
     for thread in threads:
         thread.start()
@@ -62,11 +64,6 @@ def compile_all(jobs: Sequence[Job], machine: Machine, processes: int | None = N
             raise result
         objects.append(result)
     return objects
-
-
-def _has_interpreter() -> bool:
-    """Whether ``sys.executable`` is Python: in a frozen or embedding program it is that program, or nothing."""
-    return bool(sys.executable) and not getattr(sys, "frozen", False)
 
 
 def _take(waiting: deque[int]) -> int | None:
@@ -87,10 +84,8 @@ class _Helper:
     """A process that compiles; it ends when its standard input does."""
 
     def __init__(self, machine: Machine) -> None:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        command = [sys.executable, "-m", "landbridge.codegen.llvm.parallel"]
-        pipe = subprocess.PIPE
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment)
+        command, pipe = python_command(_SERVE), subprocess.PIPE
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment())
         self._machine = machine
 
     def work(self, jobs: Sequence[Job], waiting: deque[int], results: list[bytes | CodegenError]) -> None:
@@ -114,7 +109,8 @@ def _send(stream: IO[bytes], value: object) -> None:
     stream.flush()
 
 
-def _serve() -> None:
+def serve() -> None:
+    """Compile what comes from standard input until it ends: the helper's side."""
     # Ctrl-C goes to the whole group: the parent decides, and closes the pipe.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     source, sink = sys.stdin.buffer, sys.stdout.buffer
@@ -124,7 +120,3 @@ def _serve() -> None:
         except EOFError:
             return
         _send(sink, _compile(job, machine))
-
-
-if __name__ == "__main__":
-    _serve()

@@ -80,7 +80,7 @@ def import_onnx(
     Raises ImportModelError (no valid model), InputError (unknown names), ShapeError (shapes that contradict each
     other) and UnsupportedOperatorError, which lists every operator and dimension that cannot be compiled.
     """
-    loaded = load_model(model)
+    loaded, sources, files = load_model(model)
     graph = loaded.graph
     parameters = promote_parameters(graph, mutable)
     inputs = [v for v in graph.inputs if v.name not in graph.initializers]
@@ -92,7 +92,7 @@ def import_onnx(
     framed = _frames(inputs, frames or {}, known)
     plain = {str(v.name): tensor_type(known.get(str(v.name), ()), _input_dtype(v)) for v in inputs}
     block = Block(arg_types=list((plain | {name: frame.type for name, frame in framed.items()}).values()))
-    module = IRModule(ModuleOp([]), targets, vdevices, parameters=parameters)
+    module = IRModule(ModuleOp([]), targets, vdevices, parameters=parameters, sources=sources, files=files)
     importer = Importer(GraphBuilder(module, block), loaded.opset_imports)
     for value, argument in zip(inputs, block.args, strict=True):
         argument.name_hint = None

@@ -1,9 +1,12 @@
-"""A checked onnx_ir Model from a file, bytes or a ModelProto; functions inlined, external data mapped."""
+"""A checked onnx_ir Model from a file, bytes or a ModelProto; functions inlined, external data read or mapped."""
 
 from __future__ import annotations
 
+import os
+import stat
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import onnx
 import onnx_ir as ir
@@ -11,17 +14,31 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx_ir.passes.common import InlinePass
 
 from landbridge.errors import ImportModelError
+from landbridge.executable.file_watch import FileWatch
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
 OLDEST_OPSET = 7
+#: External data up to this many bytes is read, so that the files may change; more of it is mapped.
+_MOST_READ = 256 << 20
 #: A ModelProto larger than this cannot be serialized, so it is checked by path only.
 _PROTO_LIMIT = 1 << 31
 
 
-def load_model(source: str | Path | bytes | ModelProto) -> ir.Model:
-    """Load, check and inline. Raises ImportModelError when ``source`` is no valid ONNX model of opset 7 or newer."""
+class Loaded(NamedTuple):
+    """A model, the files it is from, and those that its tensors are mapped from."""
+
+    model: ir.Model
+    sources: tuple[str, ...]
+    files: tuple[FileWatch, ...]
+
+
+def load_model(source: str | Path | bytes | ModelProto) -> Loaded:
+    """Load, check and inline.
+
+    Raises ImportModelError when ``source`` is no valid ONNX model of opset 7 or newer.
+    """
     name = f"{source}" if isinstance(source, str | Path) else "the model"
     proto, folder = _proto(source, name)
     if not proto.opset_import or not proto.HasField("graph"):
@@ -32,6 +49,7 @@ def load_model(source: str | Path | bytes | ModelProto) -> ir.Model:
         if folder is not None:
             ir.external_data.set_base_dir(model.graph, folder)
         InlinePass()(model)
+        external, files = _external_data(model)
     except Exception as error:
         raise ImportModelError(f"{name} could not be read: {error}") from error
     opset = model.opset_imports.get("", OLDEST_OPSET)
@@ -40,7 +58,33 @@ def load_model(source: str | Path | bytes | ModelProto) -> ir.Model:
             f"{name} uses opset {opset}; {OLDEST_OPSET} and newer are supported: "
             "convert it with onnx.version_converter.convert_version"
         )
-    return model
+    own = [source] if isinstance(source, str | Path) else []
+    return Loaded(model, tuple(str(Path(file).absolute()) for file in [*own, *external]), files)
+
+
+def _external_data(model: ir.Model) -> tuple[list[str], tuple[FileWatch, ...]]:
+    """The files of external data, and a watch on those that stay mapped."""
+    tensors = list(_external_tensors(model))
+    ends: dict[str, int] = {}
+    for tensor in tensors:
+        path = os.fspath(tensor.path)
+        ends[path] = max(ends.get(path, 0), (tensor.offset or 0) + tensor.nbytes)
+    if sum(tensor.nbytes for tensor in tensors) <= _MOST_READ:
+        ir.external_data.load_to_model(model)
+        tensors = list(_external_tensors(model))
+    watched = []
+    for path in {os.fspath(tensor.path): None for tensor in tensors}:
+        with Path(path).open("rb") as file:
+            watched.append(FileWatch(file.fileno(), ends[path], path))
+            watched[-1].check()
+    return list(ends), tuple(watched)
+
+
+def _external_tensors(model: ir.Model) -> Iterator[ir.ExternalTensor]:
+    for graph in model.graphs():
+        tensors = [value.const_value for value in graph.initializers.values()]
+        tensors += [a.value for node in graph for a in node.attributes.values() if a.type == ir.AttributeType.TENSOR]
+        yield from (tensor for tensor in tensors if isinstance(tensor, ir.ExternalTensor))
 
 
 def _proto(source: str | Path | bytes | ModelProto, name: str) -> tuple[ModelProto, Path | None]:
@@ -50,7 +94,11 @@ def _proto(source: str | Path | bytes | ModelProto, name: str) -> tuple[ModelPro
     try:
         if isinstance(source, bytes):
             return onnx.load_model_from_string(source), None
+        if not stat.S_ISREG(Path(source).stat().st_mode):
+            raise ImportModelError(f"{name} is no regular file; read it and give its bytes")
         return onnx.load(str(source), load_external_data=False), Path(source).parent
+    except ImportModelError:
+        raise
     except DecodeError as error:
         raise ImportModelError(
             f"{name} is no ONNX model, or is truncated: {error}; export or download it again"

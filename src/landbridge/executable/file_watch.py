@@ -1,0 +1,87 @@
+"""Files that constants are mapped from, looked at before a program uses them.
+
+A mapping shows what the file holds at the time. Where the file was cut, the kernel answers an access with SIGBUS, which
+ends the process; where it was written to, the constants are others. Both can be seen before, and never during a run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from landbridge.errors import ExecutableError
+
+Array = np.ndarray[Any, Any]
+
+#: Bytes of a row of words.
+_ROW = 4096
+
+
+class FileWatch:
+    """A file that memory up to byte ``end`` is mapped from; ``descriptor`` stays the caller's.
+
+    ``checksum``: the right `quick_checksum` of the ``memory``; without one any write since now counts as a change.
+    ``trusted``: it is asked for only when the file was written to since now.
+    """
+
+    def __init__(
+        self,
+        descriptor: int,
+        end: int,
+        name: str,
+        memory: Array | None = None,
+        checksum: str | None = None,
+        *,
+        trusted: bool = True,
+    ) -> None:
+        self._file = os.dup(descriptor)
+        weakref.finalize(self, os.close, self._file).atexit = False
+        self._end, self._name = end, name
+        self._memory, self._checksum = memory, checksum
+        self._seen = os.fstat(self._file).st_mtime_ns if trusted else None
+
+    def check(self) -> None:
+        """Raise ExecutableError where the file is too short now, or no longer holds what it did.
+
+        Reads the memory once, and again only when the file was written to.
+        """
+        found = os.fstat(self._file)
+        size, stamp = found.st_size, found.st_mtime_ns
+        if size < self._end:
+            raise ExecutableError(
+                f"{self._name} was cut to {size} bytes while it is in use, its constants end at {self._end}; "
+                "replace files by renaming a new one over them, and load or compile again"
+            )
+        if stamp == self._seen:
+            return
+        if self._memory is None or quick_checksum([(0, self._memory)]) != self._checksum:
+            raise ExecutableError(
+                f"{self._name} holds other constants than it was made with: it is corrupt, or was written to while in "
+                "use; replace files by renaming a new one over them, and save, load or compile again"
+            )
+        self._seen = stamp
+
+
+def quick_checksum(pieces: Iterable[tuple[int, Array]]) -> str:
+    """A checksum of bytes at offsets, multiples of 8, zeros between them; it finds accidents, and no forgery.
+
+    As fast as memory is read: 64-bit words are added up in columns, of rows of ``_ROW`` bytes, and the sums digested.
+    No word can change unseen, nor two unless they are a multiple of ``_ROW`` apart and make up for each other.
+    """
+    sums = np.zeros(_ROW // 8, np.uint64)
+    for offset, memory in pieces:
+        whole = memory.nbytes // 8 * 8
+        words = memory[:whole].view("<u8")
+        column = offset % _ROW // 8
+        head, rows = np.split(words, [-column % sums.size])
+        sums[column : column + head.size] += head
+        rows, rest = np.split(rows, [rows.size // sums.size * sums.size])
+        sums += np.add.reduce(rows.reshape(-1, sums.size), axis=0, dtype=np.uint64)
+        sums[: rest.size] += rest
+        sums[(offset + whole) % _ROW // 8] += np.uint64(int.from_bytes(memory[whole:].tobytes(), "little"))
+    return hashlib.sha256(sums.astype("<u8").tobytes()).hexdigest()

@@ -1,0 +1,81 @@
+"""Helper processes: what they run is found where this process found it, never beside the user's files.
+
+Python puts the current folder, or the script's, first on the path of what it imports; a file ``queue.py`` there would
+be part of a helper. Empty entries of PATH and its like mean the current folder too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import landbridge
+
+#: What the helper does first: this process's path, and the very package that this process has.
+_PRELUDE = """
+import json, sys
+sys.path[:], home = json.loads(sys.argv.pop(1))
+from importlib.util import module_from_spec, spec_from_file_location
+spec = spec_from_file_location("landbridge", home)
+module = sys.modules["landbridge"] = module_from_spec(spec)
+spec.loader.exec_module(module)
+"""
+#: Variables in which an empty or relative entry is looked up in the current folder.
+_PATHS = ("PATH", "CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH", "LD_LIBRARY_PATH")
+
+
+def has_interpreter() -> bool:
+    """Whether ``python_command`` starts Python, and on this package's files.
+
+    In a frozen or embedding program ``sys.executable`` is that program, or nothing; in an archive there are no files.
+    """
+    program = Path(sys.executable or "").name.lower()
+    return program.startswith(("python", "pypy")) and not getattr(sys, "frozen", False) and Path(_home()).is_file()
+
+
+def python_command(code: str, arguments: Sequence[str] = ()) -> list[str]:
+    """The command that runs ``code`` with ``arguments`` (from ``sys.argv[1]`` on) in another Python like this one.
+
+    To be started with ``environment()``.
+    """
+    # -P: nothing is put before the standard library; what PYTHONPATH said is in sys.path, and passed in it.
+    return [sys.executable, "-P", "-c", _PRELUDE + code, json.dumps([_module_path(), _home()]), *arguments]
+
+
+def environment() -> dict[str, str]:
+    """The environment of a helper: this one, without what leads to the current folder."""
+    variables = dict(os.environ)
+    variables.pop("PYTHONPATH", None)
+    for name in _PATHS:
+        if kept := _absolute(variables.pop(name, "")):
+            variables[name] = kept
+    return variables
+
+
+def find_program(name: str) -> str | None:
+    """The path of program ``name``, as the shell finds it, but in no folder relative to the current one; or None.
+
+    A name with a slash is a path already.
+    """
+    found = shutil.which(name, path=_absolute(os.environ.get("PATH", os.defpath)))
+    return found and str(Path(found).absolute())
+
+
+def _absolute(folders: str) -> str:
+    return os.pathsep.join(folder for folder in folders.split(os.pathsep) if folder.startswith(os.sep))
+
+
+def _home() -> str:
+    return str(Path(str(landbridge.__file__)).absolute())
+
+
+def _module_path() -> list[str]:
+    """``sys.path`` with the folders that Python put there for the user's files last, whatever they are called."""
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    doubtful = {os.path.realpath(folder) for folder in (".", Path(script).parent if script else ".")}
+    path = [str(Path(entry).absolute()) for entry in sys.path if isinstance(entry, str) and entry]
+    return sorted(path, key=lambda entry: os.path.realpath(entry) in doubtful)

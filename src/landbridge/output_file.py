@@ -1,0 +1,281 @@
+"""Files that are written: whole or not at all, and never over what must not be replaced.
+
+One rule for every file: a symbolic link is followed and stays; what is no regular file, cannot be written to, or is a
+file that the content was made from is refused before any work; the new file replaces the old one by a rename, with
+its mode and, where permitted, its owner; file and folder are on the disk on return.
+
+Until then the bytes have no name (``O_TMPFILE``). Where the file system has no such files, or at the moment when one
+replaces another, they have a hidden one and a lock: a process that is killed then leaves it, and the next one that
+writes into the folder finds it without its lock and removes it.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from landbridge.errors import LandbridgeError, OutputFileError
+
+_PREFIX, _SUFFIX = ".landbridge-", ".tmp"
+_ACL = "system.posix_acl_access"
+#: What kernels and file systems answer that have no files without a name.
+_NO_TMPFILE = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.ENOSYS)
+#: What they answer that cannot sync a folder, or not for this user.
+_NO_SYNC = (errno.EINVAL, errno.EOPNOTSUPP, errno.EACCES, errno.EPERM, errno.ENOSYS)
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+class _Place(NamedTuple):
+    """Where a file goes, links followed, and the status of what is there."""
+
+    folder: Path
+    name: str
+    found: os.stat_result | None
+
+
+def check_outputs(paths: Iterable[str | Path | None], sources: Iterable[str | Path] = ()) -> None:
+    """Raise OutputFileError unless files can be written to all ``paths`` and none of ``sources`` is there.
+
+    Asked before long work, so that its results have a place. ``sources`` are compared by what they are, not by name;
+    no two paths may lead to one file. None is no path.
+    """
+    sources, seen = list(sources), set()
+    for path in paths:
+        if path is None:
+            continue
+        with _failures(path):
+            place = _place(path, sources)
+        if place[:2] in seen:
+            raise _error(path, "another output goes there; name another file", errno.EEXIST)
+        seen.add(place[:2])
+
+
+def check_folder(path: str | Path) -> None:
+    """Raise OutputFileError unless ``path`` is a folder that files can be written into, or can be made one."""
+    with _failures(path):
+        _check_text(path)
+        folder = Path(os.path.realpath(path))
+        while not os.path.lexists(folder) and folder != folder.parent:
+            folder = folder.parent
+        _check_writable(folder, path)
+
+
+def make_folder(path: str | Path) -> None:
+    """Make the folder ``path``, and those above it, where there is none; raises OutputFileError."""
+    with _failures(path):
+        Path(path).mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def open_output(
+    path: str | Path, sources: Iterable[str | Path] = (), *, executable: bool = False
+) -> Iterator[IO[bytes]]:
+    """A file to write what ``path`` shall hold; it is there when the block ends, and as before when that raises.
+
+    ``executable``: a new file may be executed by those who may read it. Raises OutputFileError, which is an OSError,
+    for a place that ``check_outputs`` refuses and for any failure of the system, a full disk for one.
+    """
+    with _failures(path), ExitStack() as stack:
+        place = _place(path, sources)
+        folder = os.open(place.folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        stack.callback(os.close, folder)
+        _remove_leftovers(folder)
+        # What replaces a private file is private from its first byte on.
+        mode = 0o600 if place.found else 0o777 if executable else 0o666
+        hidden = _PREFIX + secrets.token_hex(8) + _SUFFIX
+        stack.callback(_unlink, hidden, folder)
+        descriptor, is_named = _create(folder, hidden, mode)
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            if place.found is not None:
+                _take_after(descriptor, place, place.found)
+            os.fsync(descriptor)
+            _name(descriptor, is_named, hidden, place, folder)
+        _sync(place.folder)
+
+
+def write_text(path: str | Path, text: str, sources: Iterable[str | Path] = ()) -> None:
+    """Write ``text`` as UTF-8 to ``path``; see ``open_output``."""
+    content = text.encode(errors="backslashreplace")  # names of tensors may hold anything
+    with open_output(path, sources) as file:
+        file.write(content)
+
+
+@contextmanager
+def _failures(path: str | Path) -> Iterator[None]:
+    """Failures of the system become OutputFileErrors that name the file as the user did."""
+    try:
+        yield
+    except LandbridgeError:
+        raise
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise _error(
+            path, f"{reason}; what was there before is unchanged: make room or name another file", error.errno
+        ) from error
+
+
+def _error(path: str | Path, reason: str, number: int | None = None) -> OutputFileError:
+    error = OutputFileError(f"{path} cannot be written: {reason}")
+    error.errno = number
+    return error
+
+
+def _check_text(path: str | Path) -> None:
+    if "\0" in os.fspath(path):
+        raise OutputFileError(f"{str(path)!r} is no path of a file: it has a null character")
+
+
+def _place(path: str | Path, sources: Iterable[str | Path]) -> _Place:
+    _check_text(path)
+    if not os.fspath(path) or os.fspath(path).endswith(os.sep):
+        raise _error(path, "this is the name of a folder; name a file", errno.EISDIR)
+    try:
+        found = Path(path).stat()
+    except FileNotFoundError:
+        found = None  # a link that leads nowhere is followed too
+    real = Path(os.path.realpath(path))
+    folder, name = real.parent, real.name
+    if found is None:
+        _check_writable(folder, path)
+        return _Place(folder, name, None)
+    if not stat.S_ISREG(found.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "no regular file")
+        raise _error(path, f"it is {kind}, which no file replaces; name a file", errno.EINVAL)
+    if not os.path.lexists(real) or not os.path.samestat(found, real.lstat()):
+        raise _error(path, "it is an open file without a name; name a file", errno.EINVAL)
+    for source in sources:
+        if _is_file(source, found):
+            same = "it is" if Path(source) == Path(path) else f"it is the same file as {source},"
+            raise _error(path, f"{same} what this is made from; name another file", errno.EEXIST)
+    if not os.access(real, os.W_OK):
+        raise _error(path, "you may not write to it (see its mode); allow it or name another file", errno.EACCES)
+    _check_writable(folder, path)
+    return _Place(folder, name, found)
+
+
+def _is_file(path: str | Path, found: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(found, Path(path).stat())
+    except OSError:  # it is gone
+        return False
+
+
+def _check_writable(folder: Path, path: str | Path) -> None:
+    """Raise OutputFileError unless files can be made in ``folder``, which is tried."""
+    if not os.path.lexists(folder):
+        raise _error(path, f"the folder {folder} does not exist; make it first", errno.ENOENT)
+    if not folder.is_dir():
+        raise _error(path, f"{folder} is no folder; name another", errno.ENOTDIR)
+    try:
+        os.close(os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        return
+    except OSError as error:
+        if error.errno not in _NO_TMPFILE:
+            reason = f"the folder {folder} takes no file ({error.strerror})"
+            raise _error(path, f"{reason}; allow it or name another", error.errno) from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise _error(path, f"the folder {folder} is not writable; allow it or name another", errno.EACCES)
+
+
+def _create(folder: int, hidden: str, mode: int) -> tuple[int, bool]:
+    """A new locked file, and whether it has the name ``hidden`` or none."""
+    if Path("/proc/self/fd").exists():  # by which such a file gets a name
+        try:
+            descriptor = os.open(".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, mode, dir_fd=folder)
+        except OSError as error:
+            if error.errno not in _NO_TMPFILE:
+                raise
+        else:
+            _lock(descriptor)
+            return descriptor, False
+    while True:
+        descriptor = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, mode, dir_fd=folder)
+        _lock(descriptor)
+        if os.fstat(descriptor).st_nlink:  # not removed by another before it was locked
+            return descriptor, True
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    with suppress(OSError):  # where there are no locks, nothing is removed either
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def _name(descriptor: int, is_named: bool, hidden: str, place: _Place, folder: int) -> None:
+    """Give the complete file its name."""
+    own = f"/proc/self/fd/{descriptor}"
+    if not is_named and place.found is None:
+        with suppress(FileExistsError):  # somebody was faster: replace that
+            os.link(own, place.name, dst_dir_fd=folder)
+            return
+    if not is_named:
+        os.link(own, hidden, dst_dir_fd=folder)
+    os.rename(hidden, place.name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def _take_after(descriptor: int, place: _Place, found: os.stat_result) -> None:
+    """Owner, access list and mode of the file that is replaced, as far as the system permits."""
+    mode = stat.S_IMODE(found.st_mode)
+    try:
+        os.fchown(descriptor, found.st_uid, found.st_gid)
+    except OSError:
+        mode &= ~(stat.S_ISUID | stat.S_ISGID)
+        with suppress(OSError):
+            os.fchown(descriptor, -1, found.st_gid)
+    with suppress(OSError):  # most files, and many file systems, have none
+        os.setxattr(descriptor, _ACL, os.getxattr(place.folder / place.name, _ACL))
+    os.fchmod(descriptor, mode)
+
+
+def _sync(folder: Path) -> None:
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_SYNC:
+            raise
+
+
+def _unlink(name: str, folder: int) -> None:
+    with suppress(OSError):
+        os.unlink(name, dir_fd=folder)
+
+
+def _remove_leftovers(folder: int) -> None:
+    """Remove hidden files of processes that are gone: those that nobody holds the lock of."""
+    try:
+        listing = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:  # a folder that may be written and not read
+        return
+    try:
+        with os.scandir(listing) as entries:
+            names = [e.name for e in entries if e.name.startswith(_PREFIX) and e.name.endswith(_SUFFIX)]
+    finally:
+        os.close(listing)
+    for name in names:
+        with suppress(OSError):
+            file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+            try:
+                if stat.S_ISREG(os.fstat(file).st_mode):
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    os.unlink(name, dir_fd=folder)
+            finally:
+                os.close(file)
