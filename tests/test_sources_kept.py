@@ -76,6 +76,8 @@ def test_every_command_with_an_output(model: Path, monkeypatch: pytest.MonkeyPat
         result = CliRunner().invoke(app, [word.format(path) for word in COMMANDS[command]])
         assert result.exit_code == 1 and reason in result.output, result.output
     assert content(model.parent) == before
+    if command in ("plan --svg", "plan --html"):  # of this model nothing is planned, so nothing is drawn
+        return
     result = CliRunner().invoke(app, [word.format("new") for word in COMMANDS[command]])
     assert result.exit_code == 0 and Path("new").stat().st_size, result.output
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import mmap
 import os
 import re
@@ -84,6 +85,8 @@ class CpuDeviceAPI(DeviceAPI):
         file = os.memfd_create("landbridge", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             os.ftruncate(file, max(nbytes, 1) + align - mmap.PAGESIZE)
+            # Whoever gets it exported cannot cut it under us.
+            fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
             space = self._map(index, file, nbytes, align, scope, mmap.MAP_SHARED)
         except (OSError, OverflowError, OutOfMemoryError) as error:
             os.close(file)

@@ -16,7 +16,7 @@ from weakref import ref
 from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode, HostMemory, MemoryImport
 from landbridge.device.registry import device as find_device
-from landbridge.device.space import ImportSource, Region, Space
+from landbridge.device.space import DmaBuf, ImportSource, Region, Space
 from landbridge.device.stream import current_stream
 from landbridge.errors import (
     HostViewError,
@@ -32,6 +32,7 @@ from landbridge.memory.allocators.default import default_allocator
 from landbridge.memory.allocators.in_flight import let_go
 from landbridge.memory.allocators.out_of_memory import allocate_or_trim
 from landbridge.memory.coherence import Coherence
+from landbridge.memory.lent_file import LentFile
 from landbridge.memory.rows import check_space, lies_in_a_table, span_of
 from landbridge.memory_kind import MemoryKind
 from landbridge.shape import LARGEST_BYTES
@@ -52,6 +53,7 @@ class Storage:
         "_address",
         "_caches",
         "_exports",
+        "_file",
         "_queued",
         "_release",
         "_views",
@@ -83,6 +85,7 @@ class Storage:
         self.coherence = None if kind.coherent or kind.host_access == "none" else Coherence()
         self._release = release
         self._address: int | None = None
+        self._file: LentFile | None = None
         self._exports: set[ref[Any]] | None = None
         self._caches: set[ref[ExportCache]] | None = None
         self._views: tuple[Access, ...] = ()
@@ -105,7 +108,11 @@ class Storage:
 
     @property
     def address(self) -> int:
-        """The host address of the first byte; raises HostViewError for memory the host cannot address."""
+        """The host address of the first byte; raises HostViewError for memory the host cannot address.
+
+        That of a file which others cut meanwhile is such memory.
+        """
+        self.check_file()
         if self._address is None:
             self.check_device()
             region = self.live_region
@@ -125,6 +132,11 @@ class Storage:
         elif self.region is None:
             self.live_region  # noqa: B018  raises
         return self._address
+
+    def check_file(self) -> None:
+        """Raise HostViewError where these are bytes of a file that others cut meanwhile."""
+        if self._file is not None:
+            self._file.check()
 
     def check_device(self) -> None:
         """Raise DeviceLostError when the bytes are gone with their device; those of a host owner stay."""
@@ -302,7 +314,7 @@ def import_memory(device: Device, source: ImportSource, access: AccessMode, owne
             wait_for(uses)
             api.release_import(space)
 
-    return Storage(
+    storage = Storage(
         Region(space),
         device.memory_kind(space.scope),
         source.nbytes,
@@ -310,6 +322,9 @@ def import_memory(device: Device, source: ImportSource, access: AccessMode, owne
         owner=owner,
         release=release,
     )
+    if isinstance(source, DmaBuf) and (file := LentFile(source)).can_shrink:
+        storage._file = file
+    return storage
 
 
 def borrow_host(address: int, nbytes: int, owner: object, *, readonly: bool) -> Storage:

@@ -84,6 +84,10 @@ def _on_device(slot: Slot, home: Home, value: Any) -> tuple[int, object]:
         _check_for_kernels(slot, home, value, way_out)
     if value.readonly and not slot.is_input:
         raise ZeroCopyError(f"{slot}: {value!r} is read-only, the run would write it; pass a new tensor")
+    try:
+        value.storage.check_file()
+    except HostViewError as error:
+        raise ZeroCopyError(f"{slot}: {error}") from error
     return slot.place(value), value
 
 

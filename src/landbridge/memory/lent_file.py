@@ -1,0 +1,41 @@
+"""Files whose memory is used in place, and that others can cut: an access past the end would end the process."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import weakref
+
+from landbridge.device.space import DmaBuf
+from landbridge.errors import HostViewError, ZeroCopyError
+
+
+class LentFile:
+    """The file behind descriptor ``source.fd``, which stays its owner's; asked before each use of its memory."""
+
+    def __init__(self, source: DmaBuf) -> None:
+        """Raises ZeroCopyError where the file ends before the range does."""
+        self._end = source.offset + source.nbytes
+        self._file = os.dup(source.fd)
+        weakref.finalize(self, os.close, self._file).atexit = False
+        try:
+            self.check()
+        except HostViewError as error:
+            raise ZeroCopyError(str(error)) from error
+
+    @property
+    def can_shrink(self) -> bool:
+        """False for a dma-buf, and for a memfd that was sealed against it."""
+        try:
+            return not fcntl.fcntl(self._file, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK
+        except OSError:  # a file of a disk has no seals
+            return True
+
+    def check(self) -> None:
+        """Raise HostViewError where the range is no longer in the file."""
+        size = os.fstat(self._file).st_size
+        if size < self._end:
+            raise HostViewError(
+                f"the file behind this memory has {size} bytes now, and {self._end} were lent: an access would end the "
+                "process; let nobody cut it (F_SEAL_SHRINK), or import what is left of it"
+            )
