@@ -32,8 +32,8 @@ def targets(
             rows = [(f"-{o['name']}", o["legal"], o["default"] or "", o["doc"]) for o in kind["options"]]
             title = f"{kind['name']}: {kind['doc']}; runs on {', '.join(kind['device_types'])}"
             table(title, ("option", "legal", "default", "meaning"), rows)
-        rows = [(tag, _text(form), _not_linked(form)) for tag, form in known_tags().items()]
-        table("tags", ("tag", "stands for", ""), rows)
+        tagged = [(tag, _text(form), _not_linked(form)) for tag, form in known_tags().items()]
+        table("tags", ("tag", "stands for", ""), tagged)
     for name, reason in broken.items():
         message(f"{name}: {reason}")
 
