@@ -195,8 +195,8 @@ class Storage:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the bytes are there and no access is pending, so that nobody has to wait."""
-        return self.region is not None and not self._queued
+        """Whether the bytes are there, whatever others do, and no access is pending, so that nobody has to ask."""
+        return self.region is not None and not self._queued and self._file is None
 
     def queue(self, access: Access, use: Use) -> None:
         """Note an access that is done when ``use`` is."""

@@ -49,6 +49,7 @@ def exported_array(tensor: Tensor) -> np.ndarray[Any, Any]:
     storage = tensor.storage
     storage.live_region  # noqa: B018  raises when freed
     storage.check_device()
+    storage.check_file()
     kind = storage.kind
     if not (kind.host_readable and kind.coherent):
         raise HostViewError(

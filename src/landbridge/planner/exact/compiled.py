@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
+from pathlib import Path
+from typing import Any
 
-from landbridge.planner.exact import kernel
+from landbridge.output_file import write_text
+from landbridge.planner.exact import instance, kernel, state
 from landbridge.planner.exact.instance import Instance
 from landbridge.planner.exact.state import State
 
@@ -17,7 +23,8 @@ def compiled_search() -> Search | None:
     """`kernel.search` compiled, releasing the GIL; None without numba.
 
     Compiled for some seconds once per installation, then read from numba's cache beside the source or, where
-    that is not writable, in the user's cache folder.
+    that is not writable, in the user's cache folder. A cache that is corrupt, or of other sources, is made anew; one
+    that cannot be read or written is done without.
     """
     try:
         from numba import njit
@@ -29,7 +36,65 @@ def compiled_search() -> Search | None:
         if name.startswith("_") and callable(function):
             register_jitable(function)
     try:
-        search: Search = njit(cache=True, nogil=True)(kernel.search)
-    except RuntimeError:  # nowhere to keep the machine code: made anew by each process
-        search = njit(nogil=True)(kernel.search)
+        search = njit(cache=True, nogil=True)(kernel.search)
+    except (RuntimeError, OSError):  # nowhere to keep the machine code: made anew by each process
+        return _uncached()
+    folder = Path(search.stats.cache_path)
+    with suppress(OSError):
+        _remove_unless_sealed(folder)
+    try:
+        search.compile(_signature())
+    except Exception:  # whatever reading damaged pickles raises, and writing to a full disk
+        return search if search.signatures else _uncached()
+    with suppress(OSError):
+        _seal(folder)
+    return search  # type: ignore[no-any-return]
+
+
+def _uncached() -> Search:
+    from numba import njit
+
+    search: Search = njit(nogil=True)(kernel.search)
     return search
+
+
+def _signature() -> tuple[Any, ...]:
+    """The types of what `kernel.search` is called with."""
+    import numpy as np
+    from numba import int64, typeof
+
+    array = np.zeros(1, np.int64)
+    return (typeof(Instance(*[array] * len(Instance._fields))), typeof(State(*[array] * len(State._fields))),
+            int64, int64)  # fmt: skip
+
+
+def _remove_unless_sealed(folder: Path) -> None:
+    """Remove machine code that is not what was made of these sources: numba looks at the kernel's alone."""
+    files = _files(folder)
+    if files and (not _seal_of(folder).is_file() or _seal_of(folder).read_text(errors="replace") != _digest(files)):
+        for file in files:
+            file.unlink(missing_ok=True)
+
+
+def _seal(folder: Path) -> None:
+    """Note what the machine code is that was made."""
+    digest = _digest(_files(folder))
+    if not _seal_of(folder).is_file() or _seal_of(folder).read_text(errors="replace") != digest:
+        write_text(_seal_of(folder), digest)
+
+
+def _files(folder: Path) -> list[Path]:
+    """What numba keeps of the search for this version of Python."""
+    major, minor = sys.version_info[:2]
+    return sorted(folder.glob(f"kernel.search-*.py{major}{minor}*.nb[ic]"))
+
+
+def _seal_of(folder: Path) -> Path:
+    return folder / f"kernel.search.py{sys.version_info[0]}{sys.version_info[1]}.sha256"
+
+
+def _digest(files: list[Path]) -> str:
+    digest = hashlib.sha256()
+    for file in [*(Path(str(module.__file__)) for module in (instance, kernel, state)), *files]:
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()
