@@ -39,7 +39,7 @@ def compiled_search() -> Search | None:
         search = njit(cache=True, nogil=True)(kernel.search)
     except (RuntimeError, OSError):  # nowhere to keep the machine code: made anew by each process
         return _uncached()
-    folder = Path(search.stats.cache_path)
+    folder = Path(str(search.stats.cache_path))
     with suppress(OSError):
         _remove_unless_sealed(folder)
     try:
@@ -48,7 +48,7 @@ def compiled_search() -> Search | None:
         return search if search.signatures else _uncached()
     with suppress(OSError):
         _seal(folder)
-    return search  # type: ignore[no-any-return]
+    return search
 
 
 def _uncached() -> Search:
@@ -64,8 +64,8 @@ def _signature() -> tuple[Any, ...]:
     from numba import int64, typeof
 
     array = np.zeros(1, np.int64)
-    return (typeof(Instance(*[array] * len(Instance._fields))), typeof(State(*[array] * len(State._fields))),
-            int64, int64)  # fmt: skip
+    kinds = [typeof(kind(*[array] * len(kind._fields))) for kind in (Instance, State)]  # type: ignore[no-untyped-call]
+    return (*kinds, int64, int64)
 
 
 def _remove_unless_sealed(folder: Path) -> None:
