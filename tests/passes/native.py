@@ -46,7 +46,7 @@ class NativeRun:
         before = [np.array(a) for a in inputs]
         self.run(main.instructions)
         for old, new in zip(before, inputs, strict=True):
-            np.testing.assert_array_equal(old, new)
+            assert old.tobytes() == new.tobytes(), "a kernel wrote an input"
         return outputs
 
     def run(self, instructions: tuple[Instruction, ...]) -> None:
