@@ -20,8 +20,8 @@ OPSETS = (7, 9, 10, 11, 12, 13, 16, 18, 20, 21, 22)
 EXTENTS = (1, 2, 3, 4, 2, 3, 1, 6, 0, 8, 5, 17)
 #: Operands whose values are better known when the model is compiled.
 CONSTANTS = {
-    "shape", "axes", "axis", "starts", "ends", "steps", "repeats", "split", "pads", "K", "k", "depth", "scales", "sizes",
-    "roi", "start", "limit", "delta", "frame_step", "frame_length", "dft_length", "training_mode", "sequence_lens",
+    "shape", "axes", "axis", "starts", "ends", "steps", "repeats", "split", "pads", "K", "k", "depth", "scales",
+    "sizes", "roi", "start", "limit", "delta", "frame_step", "frame_length", "dft_length", "training_mode", "sequence_lens",
 }  # fmt: skip
 
 
@@ -71,8 +71,8 @@ class _Node:
                 names.append("")
                 continue
             names.append(name)
-            array = self._array(formal.name, _dtype(types.get(formal.type_str, formal.type_str)) or np.dtype(np.float32),
-                                self._shape(formal.name))  # fmt: skip
+            dtype = _dtype(types.get(formal.type_str, formal.type_str)) or np.dtype(np.float32)
+            array = self._array(formal.name, dtype, self._shape(formal.name))
             if d.below(8) < (7 if formal.name in CONSTANTS else 1):
                 initializers.append(numpy_helper.from_array(array, name))
             else:
@@ -212,8 +212,9 @@ class _Node:
             case "STRINGS":
                 return [d.choice(("Tanh", "Sigmoid", "Relu", "Nothing")) for _ in range(many)]
             case "TENSOR":
-                return numpy_helper.from_array(self._array("", d.choice([np.dtype(t) for t in ("f4", "i8", "?", "f8")]),
-                                                           tuple(self._extent() for _ in range(d.below(3)))))  # fmt: skip
+                shape = tuple(self._extent() for _ in range(d.below(3)))
+                dtype = np.dtype(d.choice(("f4", "i8", "?", "f8")))
+                return numpy_helper.from_array(self._array("", dtype, shape))
         return None
 
 
@@ -231,7 +232,8 @@ def _infer(model: onnx.ModelProto) -> None:
     for value in model.graph.output:
         value.ClearField("type")
     try:
-        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+        hostile = model.graph.node[0].op_type == "GatherND"  # negative batch_dims end the process in onnx
+        inferred = model if hostile else onnx.shape_inference.infer_shapes(model, data_prop=True)
     except Exception:
         inferred = model
     for value, found in zip(model.graph.output, inferred.graph.output, strict=True):

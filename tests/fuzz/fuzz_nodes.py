@@ -17,6 +17,9 @@ from landbridge.errors import CompileError, InputError
 INSTRUMENT = ("landbridge",)
 SEEDS = [bytes((7 * i + j * j * 31 + i * j) % 256 for j in range(160)) for i in range(24)]
 
+#: Elements of the largest output that is computed.
+LARGEST = 1 << 20
+
 Array = np.ndarray[Any, Any]
 
 
@@ -37,14 +40,14 @@ def run_guarded(exe: Any, feeds: dict[str, Array]) -> list[Array]:
     with np.errstate(all="ignore"):
         first, second = (GuardedRun(exe, side)(*inputs) for side in SIDES)
     for a, b in zip(first, second, strict=True):
-        np.testing.assert_array_equal(a, b)  # else something is read that is nobody's
+        assert a.tobytes() == b.tobytes()  # else something is read that is nobody's
     return first
 
 
 def check(data: bytes) -> None:
     model, feeds = draw_model(data)
     exe = compiled(model)
-    if exe is not None:
+    if exe is not None and all(np.prod(spec.shape) < LARGEST for spec in exe.main.outputs):
         run_guarded(exe, feeds)
 
 

@@ -19,7 +19,7 @@ from xdsl.rewriter import InsertPoint
 
 from landbridge.ir.graph_ops import int_array
 from landbridge.ir.prim_ops import PadOp
-from landbridge.ir.scalars import ScalarBuilder, Value, accumulator, arith_type, is_float, meeting
+from landbridge.ir.scalars import ScalarBuilder, Value, accumulator, arith_type, in_range, is_float, meeting
 from landbridge.ir.types import compute_type, dtype_of, memref_type, shape_of, vdevice_of
 
 #: A memref and how the loops index it: an AffineMap, or a function of the loop dims returning index expressions.
@@ -154,7 +154,7 @@ class PrimBuilder:
 
     def _attr(self, value: float | int, dtype: str) -> Any:
         ty: Any = arith_type(dtype)
-        return FloatAttr(float(value), ty) if is_float(dtype) else IntegerAttr(int(value), ty)
+        return FloatAttr(in_range(value, dtype), ty) if is_float(dtype) else IntegerAttr(int(value), ty)
 
     def _constant(self, value: float | int, dtype: str) -> SSAValue:
         return self._builder.insert(arith.ConstantOp(self._attr(value, dtype))).result

@@ -10,12 +10,14 @@ import math as pymath
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
 from xdsl.builder import Builder
 from xdsl.dialects import arith, linalg, math, memref
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, IntegerType
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from landbridge.dtypes import numpy_dtype
 from landbridge.errors import CompileError
 from landbridge.ir.types import compute_type, element_type
 
@@ -149,6 +151,13 @@ _MATH: dict[str, Callable[..., Operation]] = {
 }  # fmt: skip
 
 
+def in_range(value: float, dtype: str) -> float:
+    """``value``, or an infinity where a float dtype has no number as large."""
+    with np.errstate(over="ignore"):
+        near = float(np.asarray(value, np.float64).astype(numpy_dtype(dtype)))
+    return near if np.isinf(near) else float(value)
+
+
 class ScalarBuilder:
     """Builds the scalar body of one PrimFunc stage."""
 
@@ -167,7 +176,7 @@ class ScalarBuilder:
         ty = arith_type(dtype)
         if is_float(dtype):
             assert isinstance(ty, AnyFloat)
-            attr: FloatAttr[Any] | IntegerAttr[Any] = FloatAttr(float(value), ty)
+            attr: FloatAttr[Any] | IntegerAttr[Any] = FloatAttr(in_range(value, dtype), ty)
         else:
             assert isinstance(ty, IntegerType | IndexType)
             number = int(value)

@@ -121,8 +121,16 @@ def _axes(c: OpContext, x: Operand, operand: Operand | None) -> list[int]:
     return sorted({c.axis(a, rank) for a in axes})
 
 
+_REDUCED = ("data: ...", "axes?: _")
+_REDUCING = {
+    "axes": axis_of("len(data)"),
+    "keepdims": one_of(0, 1),
+    "noop_with_empty_axes": one_of(0, 1),
+}
+
+
 def _register(op_type: str, kind: str) -> None:
-    @rules("data: ...", "axes?: _", attributes={"axes": axis_of("len(data)"), "keepdims": one_of(0, 1)})
+    @rules(*_REDUCED, attributes=_REDUCING)
     @operator(op_type)
     def handler(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
         return reduce(c, kind, x, _axes(c, x, axes), bool(c.attribute("keepdims", 1)))
@@ -140,7 +148,7 @@ def _finite(s: ScalarBuilder, v: Value) -> Value:
     return s.select(s.math("abs", v).eq(math.inf), 0.0, v)
 
 
-@rules("data: ...", "axes?: _", attributes={"axes": axis_of("len(data)"), "keepdims": one_of(0, 1)})
+@rules(*_REDUCED, attributes=_REDUCING)
 @operator("ReduceLogSumExp")
 def reduce_log_sum_exp(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
     """``log(sum(exp(x)))``, the maximum taken out first."""

@@ -255,7 +255,7 @@ def _check_attributes(c: OpContext, stated: Rules, given: Mapping[str, Operand],
         elif operand is not None:
             del facts.names[name]  # its values are not known
             continue
-        if value == [] and legal.count and operand is None:
+        if isinstance(value, list) and not value and legal.count and operand is None:
             value = None  # exporters write a list without values for one left out
         if value is not None:
             values[name] = value

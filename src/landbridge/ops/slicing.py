@@ -179,7 +179,7 @@ def pad(
     if mode == "constant" and fill is not None and min(low + high) >= 0:
         return _constant_pad(c, x, low, high, fill)
     padded = [a for a in range(rank) if low[a] or high[a]]
-    operands: list[Operand] = [x, *(_source_index(c, mode, shape[a], low[a], result[a]) for a in padded)]
+    operands: list[Operand] = [x, *(_source_index(c, mode, shape[a], low[a], high[a]) for a in padded)]
     if fill is None:
         operands.append(c.reshape(given, ()))
 
@@ -211,9 +211,9 @@ def _constant_pad(c: OpContext, x: Operand, low: Sequence[int], high: Sequence[i
     return c.g.call("pad", [c.value(x)], [(result, dtype)], build)[0]
 
 
-def _source_index(c: OpContext, mode: str, extent: int, low: int, result: int) -> np.ndarray[Any, Any]:
+def _source_index(c: OpContext, mode: str, extent: int, low: int, high: int) -> np.ndarray[Any, Any]:
     """Where each padded element comes from; -1 is outside."""
-    at = np.arange(result) - low
+    at = np.arange(extent + low + high) - low
     if mode == "constant":
         at = np.where((at < 0) | (at >= extent), -1, at)
     elif mode == "edge":
@@ -222,7 +222,8 @@ def _source_index(c: OpContext, mode: str, extent: int, low: int, result: int) -
         period = max(2 * (extent - 1), 1)
         at = np.abs((at + extent - 1) % period - (extent - 1)) if extent > 1 else np.zeros_like(at)
     elif mode == "wrap":
-        at = at % extent
+        first, rest = max(-low, 0), extent - max(-low, 0) - max(-high, 0)  # what negative padding leaves
+        at = first + (at - first) % max(rest, 1)
     else:
         raise c.unsupported(f"mode {mode!r}; constant, edge, reflect and wrap are known")
     return at.astype(np.int64)

@@ -15,7 +15,7 @@ WINDOWS: dict[str, Legal] = {
     "strides": at_least(1, count="len(D)"),
     "dilations": at_least(1, count="len(D)"),
     "pads": at_least(0, count="2 * len(D)"),
-    "auto_pad": one_of("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"),
+    "auto_pad": one_of("NOTSET", "", "VALID", "SAME_UPPER", "SAME_LOWER"),
 }
 
 

@@ -32,6 +32,15 @@ def _bytes(inferred: Any) -> int:
     return int(size)
 
 
+def _contradicts(array: Array, inferred: Any) -> bool:
+    """Whether a result is not of the shape that is inferred: the reference has faults of its own."""
+    tensor = inferred.tensor_type
+    if not tensor.HasField("shape"):
+        return False
+    dims = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
+    return len(dims) != array.ndim or any(d not in (None, e) for d, e in zip(dims, array.shape, strict=True))
+
+
 def foldable(node: ir.Node) -> bool:
     """Whether a node with constant inputs may be replaced by its result."""
     graphs = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
@@ -88,6 +97,8 @@ def evaluate(node: ir.Node, inputs: Sequence[Array | None], opset: int) -> list[
             return None
         array = np.asarray(by_name[name])
         kind = inferred[name].tensor_type.elem_type if name in inferred else 0
+        if name in inferred and _contradicts(array, inferred[name]):
+            return None
         if kind:
             array = array.astype(onnx.helper.tensor_dtype_to_np_dtype(kind), copy=False)
         outputs.append(array)
