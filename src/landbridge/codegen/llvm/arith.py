@@ -73,6 +73,34 @@ def _float_binary(opcode: str) -> Printer:
     return emit
 
 
+def _sum(opcode: str) -> Printer:
+    """Addition or subtraction, of a product in one step where the processor has that.
+
+    Left to LLVM, which product is fused would depend on the code around it, and equal terms not give equal sums.
+    """
+    plain = _float_binary(opcode)
+
+    def emit(e: Emitter, op: Operation) -> None:
+        kind, flags = e.type(op.results[0].type), fast_flags(op)
+        for i, product in enumerate(op.operands):
+            if "contract" not in flags or is_narrow(kind) or not _is_fusible(product):
+                continue
+            a, b = (e.names[v] for v in product.owner.operands)  # type: ignore[union-attr]
+            c = e.names[op.operands[1 - i]]
+            if opcode == "fsub":
+                c, a = (e.emit(f"fneg {kind} {c}"), a) if i == 0 else (c, e.emit(f"fneg {kind} {a}"))
+            e.set(op.results[0], e.intrinsic("fmuladd", kind, [a, b, c], flags))
+            return
+        plain(e, op)
+
+    return emit
+
+
+def _is_fusible(value: SSAValue) -> bool:
+    """Whether ``value`` is a product that nothing else needs and that need not be rounded."""
+    return isinstance(value.owner, arith.MulfOp) and "contract" in fast_flags(value.owner) and value.has_one_use()
+
+
 def _overflowing(opcode: str) -> Printer:
     """Addition, subtraction, multiplication, shift: index arithmetic addresses memory and never wraps."""
 
@@ -285,8 +313,8 @@ PRINTERS: dict[type[Operation], Printer] = {
     arith.CmpiOp: _compare_int,
     arith.CmpfOp: _compare_float,
     arith.SelectOp: _select,
-    arith.AddfOp: _float_binary("fadd"),
-    arith.SubfOp: _float_binary("fsub"),
+    arith.AddfOp: _sum("fadd"),
+    arith.SubfOp: _sum("fsub"),
     arith.MulfOp: _float_binary("fmul"),
     arith.DivfOp: _float_binary("fdiv"),
     arith.NegfOp: _negate,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, linalg, memref
 from xdsl.dialects.builtin import VectorType
-from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import SSAValue
 
 from landbridge.passes.lower.code import Code, Index, Where, vector_type
@@ -17,8 +16,6 @@ from landbridge.passes.lower.rows import PITCH, in_rows, index_strides
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-REASSOCIATE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC, FastMathFlag.NO_SIGNED_ZEROS, FastMathFlag.ALLOW_CONTRACT])
-
 
 def emit_body(
     code: Code,
@@ -27,7 +24,6 @@ def emit_body(
     lanes: int,
     index: Callable[[int], Index],
     buffers: Mapping[SSAValue, SSAValue],
-    reassociate: bool = False,
 ) -> list[SSAValue]:
     """The values that ``stage`` yields for ``inputs`` (its block arguments' values; None for one it does not use).
 
@@ -38,7 +34,7 @@ def emit_body(
     for op in stage.body.ops:
         if isinstance(op, linalg.ops.YieldOp):
             return [env[v] for v in op.operands]
-        env[op.results[0]] = _emit(code, op, env, lanes, index, buffers, reassociate)
+        env[op.results[0]] = _emit(code, op, env, lanes, index, buffers)
     return []
 
 
@@ -49,7 +45,6 @@ def _emit(
     lanes: int,
     index: Callable[[int], Index],
     buffers: Mapping[SSAValue, SSAValue],
-    reassociate: bool,
 ) -> SSAValue:
     if isinstance(op, arith.ConstantOp):
         return code.constant(op.value, op.result.type)
@@ -62,11 +57,8 @@ def _emit(
     if any(isinstance(v.type, VectorType) for v in operands):
         operands = [v if isinstance(v.type, VectorType) else code.broadcast(v, lanes) for v in operands]
         result = vector_type(result, lanes)
-    properties = dict(op.properties)
-    if reassociate and "fastmath" in properties:
-        properties["fastmath"] = REASSOCIATE
     new = type(op).create(
-        operands=operands, result_types=[result], properties=properties, attributes=dict(op.attributes)
+        operands=operands, result_types=[result], properties=dict(op.properties), attributes=dict(op.attributes)
     )
     return code.add_op(new)
 

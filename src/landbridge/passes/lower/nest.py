@@ -97,6 +97,12 @@ class Nest:
         return found
 
 
+def widest_bytes(body: Block) -> int:
+    """The bytes of the widest number that a body computes with."""
+    values: list[SSAValue] = [*body.args, *(r for op in body.ops for r in op.results)]
+    return max((getattr(v.type, "bitwidth", 8) // 8 for v in values), default=4)
+
+
 def loaded_buffers(body: Block) -> list[SSAValue]:
     """What the loads of a body read."""
     return [op.memref for op in body.ops if isinstance(op, memref.LoadOp)]

@@ -1,29 +1,41 @@
-"""The reduction of a register tile: accumulators carried through loops, partial sums, sums across lanes."""
+"""The reduction of a register tile: accumulators carried through loops, partial sums, sums across lanes.
+
+A long sum is added up in blocks: the error of one chain of additions grows with its length, that of a sum of short
+chains hardly does (Higham, "The accuracy of floating point summation", 1993). The order of the additions follows from
+the nest and its schedule alone, never from the tile, so that equal terms give equal sums everywhere in the result.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from xdsl.dialects import vector
+from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import VectorType
+from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
 from xdsl.ir import Attribute, SSAValue
 
 from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import Access, Guard
-from landbridge.passes.lower.body import REASSOCIATE, emit_body
+from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.nest import Nest, Stage
 from landbridge.passes.lower.operands import Operands, Tile
 from landbridge.passes.lower.padding import Padding, identity
 from landbridge.passes.lower.schedule import Schedule, combiner
 
+#: Terms that are added to one accumulator before it is added to the total.
+BLOCK = 256
+
 #: Row, column and partial-sum copy of an accumulator, and the output it belongs to.
 Slot: TypeAlias = tuple[int, int, int, int]
 Slots: TypeAlias = dict[Slot, SSAValue]
 
+#: Lanes are summed as a tree.
+_TREE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC, FastMathFlag.NO_SIGNED_ZEROS, FastMathFlag.ALLOW_CONTRACT])
 _COMBINING = {
     "arith.addf": CombiningKindFlag.ADD,
     "arith.addi": CombiningKindFlag.ADD,
@@ -38,6 +50,17 @@ _COMBINING = {
     "arith.andi": CombiningKindFlag.AND,
     "arith.ori": CombiningKindFlag.OR,
 }
+
+
+def fold(code: Code, main: Stage, a: SSAValue, b: SSAValue) -> SSAValue:
+    """Two accumulators of ``main``, which has a combiner, as one."""
+    op = next(iter(main.body.args[len(main.reads)].uses)).operation
+    return code.add_op(type(op).create(operands=[a, b], result_types=[a.type], properties=dict(op.properties)))
+
+
+def sums_up(main: Stage) -> bool:
+    """Whether ``main`` is one sum of floats: what long chains of additions make inexact."""
+    return combiner(main) == "arith.addf" and len(main.writes) == 1
 
 
 class Reduction:
@@ -60,7 +83,7 @@ class Reduction:
         """The reduced values of every row and column of ``t``."""
         main = self.main
         sched = self.sched
-        horizontal, copies = sched.horizontal, self._copies(t)
+        horizontal, copies = sched.horizontal, sched.copies
         self._settled = self.padding.settled_by_tile(t.edge)
         combine = combiner(main)
         slots: Slots = {}
@@ -88,28 +111,8 @@ class Reduction:
             return self.code.constant(attr, element)
         return self.code.splat(attr, element, self._lanes)
 
-    def _copies(self, t: Tile) -> int:
-        """Partial sums that hide the latency of the combining operation when the tile alone cannot."""
-        main, sched = self.main, self.sched
-        if not sched.inner or combiner(main) is None or len(main.writes) != 1:
-            return 1
-        last = sched.lane if sched.horizontal and sched.lane is not None else sched.inner[-1]
-        if self._guarded(last) or any(last in (b.outer, b.inner) for b in self.nest.bounds):
-            return 1
-        steps = self.nest.dims[last].extent // self._lane_step(last)
-        wanted = 4 if t.rows * t.columns <= 2 else 2 if t.rows * t.columns <= 4 else 1
-        return wanted if steps >= 4 * wanted and self._lanes > 1 else 1
-
     def _lane_step(self, d: int) -> int:
         return self._lanes if self.sched.horizontal and d == self.sched.lane else 1
-
-    def _guarded(self, d: int) -> bool:
-        return any(g.index.uses(d) for r in self.main.reads if isinstance(r, Access) for g in r.guards)
-
-    def _combine(self, main: Stage, a: SSAValue, b: SSAValue) -> SSAValue:
-        op = next(iter(main.body.args[len(main.reads)].uses)).operation
-        properties = dict(op.properties)
-        return self.code.add_op(type(op).create(operands=[a, b], result_types=[a.type], properties=properties))
 
     def _merge_copies(self, main: Stage, slots: Slots, t: Tile, copies: int) -> Slots:
         merged: Slots = {}
@@ -117,7 +120,7 @@ class Reduction:
             for n in range(t.columns):
                 parts = [slots[(m, n, u, 0)] for u in range(copies)]
                 while len(parts) > 1:
-                    parts = [self._combine(main, a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+                    parts = [fold(self.code, main, a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
                 merged[(m, n, 0, 0)] = parts[0]
         return merged
 
@@ -131,9 +134,9 @@ class Reduction:
         sums: Slots = {}
         for key, value in slots.items():
             kind = CombiningKindAttr(_COMBINING[combine])
-            properties = {"kind": kind, "fastmath": REASSOCIATE}
+            properties = {"kind": kind, "fastmath": _TREE}
             total = self.code.emit(vector.ReductionOp, [value], element, **properties)
-            sums[key] = self._combine(main, start, total)
+            sums[key] = fold(self.code, main, start, total)
         extent = self.nest.dims[lane].extent
         if extent % self._lanes == 0:
             return sums
@@ -209,7 +212,7 @@ class Reduction:
         if not rest and (copies > 1 or lane_step > 1):
             assert isinstance(low, int) and isinstance(high, int)
             main_high = low + (high - low) // step * step
-            values = self._loop(main, t, d, rest, low, main_high, step, keys, list(slots.values()), copies, lows)
+            values = self._sum(main, t, d, rest, low, main_high, step, keys, list(slots.values()), copies, lows)
             slots = dict(zip(keys, values, strict=True))
             whole_high = low + (high - low) // lane_step * lane_step
             if copies > 1 and main_high < whole_high:
@@ -218,8 +221,52 @@ class Reduction:
                 values = self._loop(main, t, d, rest, main_high, whole_high, lane_step, first, start, 1, lows)
                 slots.update(zip(first, values, strict=True))
             return slots
-        values = self._loop(main, t, d, rest, low, high, step, keys, list(slots.values()), copies, lows)
+        values = self._sum(main, t, d, rest, low, high, step, keys, list(slots.values()), copies, lows)
         return dict(zip(keys, values, strict=True))
+
+    def _sum(
+        self,
+        main: Stage,
+        t: Tile,
+        d: int,
+        rest: list[int],
+        low: Index,
+        high: Index,
+        step: int,
+        keys: list[Slot],
+        values: list[SSAValue],
+        copies: int,
+        lows: Mapping[int, int] | None,
+    ) -> list[SSAValue]:
+        """Loop ``d``, block by block where it is the loop whose blocks are summed on their own."""
+        blocked, turns = self._block(copies, lows or {})
+        if d != blocked:
+            return self._loop(main, t, d, rest, low, high, step, keys, values, copies, lows)
+        code, length = self.code, turns * step
+        zeros = [self._splat(identity("arith.addf", main.writes[0].element), main.writes[0].element)] * len(keys)
+
+        def block(start: SSAValue, totals: list[SSAValue]) -> list[SSAValue]:
+            stop = code.minimum(code.add(start, length), high)
+            sums = self._loop(main, t, d, rest, start, stop, step, keys, zeros, copies, lows)
+            return [fold(self.code, main, a, b) for a, b in zip(totals, sums, strict=True)]
+
+        return code.loop(low, high, length, values, block)
+
+    def _block(self, copies: int, lows: Mapping[int, int]) -> tuple[int | None, int]:
+        """The loop whose blocks are summed on their own, if the sums are long, and the turns of a block."""
+        if not sums_up(self.main):
+            return None, 0
+        lane = self.sched.lane if self.sched.horizontal else None
+        dims = [*(d for d in self.sched.inner if d != lane), *(d for d in self.sched.inner if d == lane)]
+        turns = {d: self.nest.dims[d].extent - lows.get(d, 0) for d in dims}
+        if dims:
+            turns[dims[-1]] //= self._lane_step(dims[-1]) * copies
+        below = 1
+        for d in reversed(dims):
+            if not self.padding.at_edges(d) and below * turns[d] > BLOCK and math.prod(turns.values()) > 2 * BLOCK:
+                return d, max(1, BLOCK // below)
+            below *= turns[d]
+        return None, 0
 
     def _loop(
         self,
@@ -298,7 +345,6 @@ class Reduction:
                 self._lanes,
                 self._index_of(t, m, n),
                 self.operands.buffers,
-                reassociate=self.sched.lane is None,
             )
             for x, v in enumerate(values):
                 if self.sched.lane is not None and not isinstance(v.type, VectorType):

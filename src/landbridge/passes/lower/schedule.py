@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import linalg, memref
-from xdsl.ir import SSAValue
 
+from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import Access
-from landbridge.passes.lower.nest import Nest, Stage
+from landbridge.passes.lower.nest import Nest, Stage, widest_bytes
 from landbridge.passes.lower.rows import is_past_the_end
 from landbridge.passes.lower.simplify import index_range
 
@@ -49,6 +49,8 @@ class Schedule:
 
     ``rows``/``columns`` are the register-blocked dims (or None) and how they are cut. A ``columns`` dim that is
     the lane counts in vectors. ``outer`` loops surround the block; ``inner`` are the reduction loops, in order.
+    ``copies`` partial sums hide the latency of adding. They are as many in every tile: a sum then is added up in one
+    order, wherever in the result it stands.
     """
 
     lane: int | None
@@ -61,6 +63,7 @@ class Schedule:
     outer: tuple[int, ...]
     inner: tuple[int, ...]
     work: int
+    copies: int = 1
 
 
 def schedule(nest: Nest, machine: Machine, prefix: int = 0) -> Schedule:
@@ -94,7 +97,24 @@ def schedule(nest: Nest, machine: Machine, prefix: int = 0) -> Schedule:
     work = _body_size(nest)
     for d in reductions:
         work *= nest.dims[d].extent
-    return Schedule(lane, lanes, horizontal, rows, row_runs, columns, column_runs, outer, reductions, work)
+    copies = _copies(nest, lane, lanes, horizontal, reductions, row_tile * column_tile)
+    return Schedule(lane, lanes, horizontal, rows, row_runs, columns, column_runs, outer, reductions, work, copies)
+
+
+def _copies(
+    nest: Nest, lane: int | None, lanes: int, horizontal: bool, inner: tuple[int, ...], accumulators: int
+) -> int:
+    """Partial sums that hide the latency of the combining operation when a tile's accumulators cannot."""
+    main = nest.reduction
+    if main is None or not inner or combiner(main) is None or len(main.writes) != 1:
+        return 1
+    last = lane if horizontal and lane is not None else inner[-1]
+    guards = [g for r in main.reads if isinstance(r, Access) for g in r.guards]
+    if any(g.index.uses(last) for g in guards) or any(last in (b.outer, b.inner) for b in nest.bounds):
+        return 1
+    steps = nest.dims[last].extent // (lanes if horizontal else 1)
+    wanted = 4 if accumulators <= 2 else 2 if accumulators <= 4 else 1
+    return wanted if steps >= 4 * wanted else 1
 
 
 def narrow_last_column(nest: Nest, sched: Schedule, machine: Machine) -> list[Schedule]:
@@ -122,9 +142,7 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: Machine) -> list[Sc
 
 def _element_bytes(nest: Nest) -> int:
     """The widest element of the nest: lanes are counted in it."""
-    values: list[SSAValue] = [v for s in nest.stages for v in s.body.args]
-    values += [r for s in nest.stages for o in s.body.ops for r in o.results]
-    return max((getattr(v.type, "bitwidth", 8) // 8 for v in values), default=4)
+    return max(widest_bytes(s.body) for s in nest.stages)
 
 
 #: Operations that trap on the zeros of masked lanes.
@@ -252,16 +270,26 @@ def _column_mask(nest: Nest, columns: int | None, lane: int | None, lanes: int) 
     """
     if columns is None or lane is None:
         return 0
-    if columns == lane:
-        return nest.dims[lane].extent % lanes
     for b in nest.bounds:
-        if (b.outer, b.inner) == (columns, lane):
-            for s in nest.stages:
-                for w, kept in zip(s.writes, s.stored, strict=True):
-                    span = index_range(w.index, nest.dims)
-                    if kept and (span is None or is_past_the_end(span[1], w.buffer.type)):
-                        return b.extent % b.tile
-    return 0
+        if b.inner == lane and b.extent % b.tile and not _has_room(nest):
+            if b.outer == columns:
+                return b.extent % b.tile
+            raise CodegenError(
+                f"a panel of {b.tile} columns is cut into vectors of {lanes}, and the last of {b.extent} columns is in "
+                "the midst of one; legal: panels of one vector, or a result with room for whole panels"
+            )
+    return nest.dims[lane].extent % lanes if columns == lane else 0
+
+
+def _has_room(nest: Nest) -> bool:
+    """Whether results past the logical extent have places of their own."""
+    spans = [
+        (index_range(w.index, nest.dims), w.buffer.type)
+        for s in nest.stages
+        for w, kept in zip(s.writes, s.stored, strict=True)
+        if kept
+    ]
+    return all(span is not None and not is_past_the_end(span[1], ty) for span, ty in spans)
 
 
 def _unroll(nest: Nest, tiles: int) -> int:

@@ -31,6 +31,7 @@ from landbridge.ir.stages import PrimView, view_prim
 from landbridge.ir.types import dtype_of, shape_of, tensor_type, vdevice_of
 from landbridge.passes.copies import CopyPrims
 from landbridge.passes.fold import pack_array
+from landbridge.passes.lower.nest import widest_bytes
 from landbridge.passes.pack.classes import AxisClass, axis_classes, class_of
 from landbridge.passes.pack.split import Layout, layout_of, split_prim
 from landbridge.passes.pack.unshare import unshare
@@ -196,7 +197,9 @@ class _Packer:
     def _matrix(self, op: CallOp, prim: PrimView, classes: list[AxisClass], weights: SSAValue) -> None:
         """Pack the weights of a matrix multiplication in column panels; everything else stays plain."""
         columns = next((c for c in classes if not c.fixed and not c.reduces and c.axis_of(weights) is not None), None)
-        if columns is None or columns.extent < self._tile:
+        # A panel is one vector of the widest element computed with: a plain result has no room past its last column.
+        self._tile = self._tile * 4 // max(4, *(widest_bytes(g.body) for g in prim.generics()))
+        if columns is None or columns.extent < self._tile or self._tile < 2:
             return
         layout = layout_of(weights, [columns], self._tile, first=columns)
         assert layout is not None

@@ -24,6 +24,8 @@ from landbridge.passes.lower.grid.launch import Item, Launcher, barrier, local_m
 from landbridge.passes.lower.grid.points import ONE, serial
 from landbridge.passes.lower.grid.tiles import Contraction, Tiles, finest
 from landbridge.passes.lower.nest import Nest
+from landbridge.passes.lower.padding import identity
+from landbridge.passes.lower.reduction import BLOCK, fold, sums_up
 
 
 def contraction_launch(
@@ -107,8 +109,19 @@ class _Tile:
             barrier(code)
             return sums
 
-        sums = code.loop(0, self._depth, t.depth, [init] * (t.row_block * t.column_block), chunk)
-        self._finish(sums)
+        count, main = t.row_block * t.column_block, self._main
+        if not sums_up(main) or self._depth <= 2 * BLOCK:
+            self._finish(code.loop(0, self._depth, t.depth, [init] * count, chunk))
+            return
+        element = main.writes[0].element
+        zeros = [code.constant(identity("arith.addf", element), element)] * count
+
+        def block(k: SSAValue, totals: list[SSAValue]) -> Sequence[SSAValue]:
+            stop = code.minimum(code.add(k, BLOCK), self._depth)
+            sums = code.loop(k, stop, t.depth, zeros, chunk)
+            return [fold(code, main, a, b) for a, b in zip(totals, sums, strict=True)]
+
+        self._finish(code.loop(0, self._depth, BLOCK, [init] * count, block))
 
     def _stage(self, number: int, dims: tuple[int, ...], start: Index, width: int) -> _Staged:
         """Divide the copying of an operand: neighbours copy what lies side by side. Everything is a power of two."""
@@ -174,7 +187,7 @@ class _Tile:
                     staged[r] if r in staged else others[r][at] if r in others else None
                     for r in range(len(self._main.reads))
                 ]
-                results += emit_body(code, self._main, [*reads, sums[at]], 1, _no_index, {}, reassociate=True)
+                results += emit_body(code, self._main, [*reads, sums[at]], 1, _no_index, {})
         return results
 
     def _others(self) -> dict[int, list[SSAValue]]:

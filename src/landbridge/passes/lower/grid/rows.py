@@ -22,6 +22,7 @@ from landbridge.passes.lower.grid.points import ONE, serial
 from landbridge.passes.lower.nest import Nest, Stage
 from landbridge.passes.lower.padding import identity
 from landbridge.passes.lower.prefix import shrink
+from landbridge.passes.lower.reduction import BLOCK, fold, sums_up
 from landbridge.passes.lower.schedule import Schedule, combiner
 from landbridge.passes.lower.simplify import simplify
 
@@ -176,7 +177,7 @@ class _Row:
             step //= 2
 
         def last() -> None:
-            value = self._combined(main, start, code.load(shared, 0, element))
+            value = fold(code, main, start, code.load(shared, 0, element))
             self._emitter.operands.forget()
             self._emitter.point(ONE, 0, 0, {(0, 0, 0, 0): value})
 
@@ -200,20 +201,23 @@ class _Row:
             def index(d: int) -> Index:
                 return operands.index(main.dims[d], ONE, 0, 0)
 
-            values = emit_body(code, main, [*reads, *carried], 1, index, operands.buffers, reassociate=True)
+            values = emit_body(code, main, [*reads, *carried], 1, index, operands.buffers)
             operands.forget()
             return values
 
-        (value,) = code.loop(self._thread, row.length, self._size, [start], turn)
+        if not sums_up(main) or row.length <= 2 * BLOCK * self._size:
+            (value,) = code.loop(self._thread, row.length, self._size, [start], turn)
+            return value
+
+        def block(k: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
+            stop = code.minimum(code.add(k, BLOCK * self._size), row.length)
+            return [fold(code, main, carried[0], code.loop(k, stop, self._size, [start], turn)[0])]
+
+        (value,) = code.loop(self._thread, row.length, BLOCK * self._size, [start], block)
         return value
 
     def _fold(self, main: Stage, shared: SSAValue, step: int) -> None:
         code, element = self._code, main.writes[0].element
         mine = code.load(shared, self._thread, element)
         other = code.load(shared, code.add(self._thread, step), element)
-        code.store(self._combined(main, mine, other), shared, self._thread)
-
-    def _combined(self, main: Stage, a: SSAValue, b: SSAValue) -> SSAValue:
-        op = next(iter(main.body.args[len(main.reads)].uses)).operation
-        new = type(op).create(operands=[a, b], result_types=[a.type], properties=dict(op.properties))
-        return self._code.add_op(new)
+        code.store(fold(code, main, mine, other), shared, self._thread)

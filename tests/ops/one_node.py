@@ -1,0 +1,58 @@
+"""Models of one node, compiled and run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from onnx import ModelProto, TensorProto, helper
+
+import landbridge as lb
+
+Array = np.ndarray[Any, Any]
+FLOATS = {
+    "float16": np.dtype(np.float16),
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+    "float32": np.dtype(np.float32),
+    "float64": np.dtype(np.float64),
+}
+
+
+def one_node(
+    op: str,
+    arrays: Sequence[Array | None],
+    constants: Collection[int] = (),
+    outputs: int = 1,
+    opset: int = 21,
+    **attributes: Any,
+) -> ModelProto:
+    """A model of one node whose inputs are like ``arrays``; those numbered in ``constants`` are initializers."""
+    names = ["" if a is None else f"x{i}" for i, a in enumerate(arrays)]
+    given = [(i, names[i], a, helper.np_dtype_to_tensor_dtype(a.dtype)) for i, a in enumerate(arrays) if a is not None]
+    results = [f"y{i}" for i in range(outputs)]
+    graph = helper.make_graph(
+        [helper.make_node(op, names, results, **attributes)],
+        op,
+        [helper.make_tensor_value_info(n, kind, a.shape) for i, n, a, kind in given if i not in constants],
+        [helper.make_tensor_value_info(y, TensorProto.FLOAT, ()) for y in results],  # what they are is not looked at
+        [helper.make_tensor(n, kind, a.shape, a.tobytes(), raw=True) for i, n, a, kind in given if i in constants],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+
+
+def run_node(
+    op: str,
+    arrays: Sequence[Array | None],
+    constants: Collection[int] = (),
+    outputs: int = 1,
+    target: str = "llvm",
+    opset: int = 21,
+    threads: int = 1,
+    **attributes: Any,
+) -> list[Array]:
+    """The outputs of a node of ``arrays``; inputs numbered in ``constants`` are part of the model."""
+    model = one_node(op, arrays, constants, outputs, opset, **attributes)
+    session = lb.Session(lb.compile(model, target), num_threads=threads)
+    return [np.array(y) for y in session(*(a for i, a in enumerate(arrays) if a is not None and i not in constants))]
