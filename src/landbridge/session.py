@@ -6,6 +6,7 @@ and outputs bound by reference are used in place and kept alive while bound.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -16,18 +17,20 @@ from landbridge.device.device import Device
 from landbridge.errors import InputError
 from landbridge.executable.executable import Executable, TensorSpec
 from landbridge.memory import ledger
-from landbridge.memory.accesses import any_view_open, queued_accesses
+from landbridge.memory.accesses import open_views, queued_accesses
 from landbridge.memory.allocators.memory_cfg import MemoryCfg
 from landbridge.memory.host_array import address_of_known
 from landbridge.tensor import Tensor
 from landbridge.vm.background import AsyncRun, Worker
 from landbridge.vm.bound_program import BoundProgram, read_only, session_name, slot_tensor
 from landbridge.vm.entry import Entry
+from landbridge.vm.executors import Execute
 from landbridge.vm.home import bind_devices
 from landbridge.vm.planned_memory import PlannedMemory, planned_memory
 from landbridge.vm.slot import Slot
 from landbridge.vm.slot_names import by_name_and_index, find_slot, unknown_slot
 from landbridge.vm.thread_pool import default_threads
+from landbridge.vm.turn import Turn
 
 _ndarray = np.ndarray
 
@@ -55,10 +58,9 @@ class Session:
         if type(threads) is not int or threads < 1:
             raise InputError(f"num_threads is {num_threads!r}; legal: None, or a number from 1")
         self._entry = entry = Entry()
-        self._acquire, self._release, self._refuse = entry.lock.acquire, entry.lock.release, entry.refuse
         self._executable = executable
         homes = bind_devices(executable, device, devices, memory_cfg)
-        self._program = program = BoundProgram(executable, homes, threads, entry.lock)
+        self._program = program = BoundProgram(executable, homes, threads, entry)
         self._inputs = by_name_and_index(program.inputs)
         self._outputs = by_name_and_index(program.outputs)
         self._parameters = {slot.spec.name: slot for slot in program.parameters}
@@ -106,13 +108,12 @@ class Session:
         ``value`` is an array of any strides, a Tensor, a DLPack producer, a number or a nested list, of the
         input's shape and dtype; else InputError. The ledger shows the copy, cause ``set_input``.
         """
-        if not self._acquire(False):
-            self._refuse()
+        turn = self._entry.enter()
         try:
             slot = find_slot("input", name, self._inputs)
             self._program.copy_in(slot, value, "set_input")
         finally:
-            self._release()
+            self._entry.give_back(turn)
 
     def set_input_zero_copy(self, name: str | int, value: Any) -> None:
         """Bind input ``name`` (or index) to the memory of ``value``: the next run reads what is there then.
@@ -122,8 +123,11 @@ class Session:
         does not fit or overlaps an output, ZeroCopyError when its memory cannot be used in place; what was bound then
         stays bound.
         """
-        if not self._acquire(False):
-            self._refuse()
+        entry = self._entry
+        try:
+            turn = entry.take()
+        except IndexError:
+            entry.refuse()
         try:
             try:
                 slot = self._inputs[name]
@@ -153,7 +157,7 @@ class Session:
                 words[word] = address + offset
             slot.address, slot.end, slot.owner, slot.storage, slot.lease = address, end, owner, None, None
         finally:
-            self._release()
+            entry.give_back(turn)
 
     def register_buffers(self, name: str | int, values: Sequence[Any]) -> None:
         """Prepare ``values`` to be bound to input or output ``name`` again and again, as the frames of a camera are.
@@ -162,26 +166,24 @@ class Session:
         kept alive with the Session, or until other ones are registered for ``name``. Conditions and errors are those
         of ``set_input_zero_copy`` and ``set_output_zero_copy``; when one does not fit, none is registered.
         """
-        if not self._acquire(False):
-            self._refuse()
+        turn = self._entry.enter()
         try:
             slots = self._outputs if name in self._outputs and name not in self._inputs else self._inputs
             self._program.buffers.register(find_slot("input or output", name, slots), values)
         finally:
-            self._release()
+            self._entry.give_back(turn)
 
     def get_input(self, name: str | int) -> Tensor:
         """The memory bound to input ``name`` (or index); writable through its host view unless lent read-only.
 
         An input with nothing bound gets memory of the Session, zeroed.
         """
-        if not self._acquire(False):
-            self._refuse()
+        turn = self._entry.enter()
         try:
             slot = find_slot("input", name, self._inputs)
             return self._program.bind_own(slot) if slot.owner is None else slot_tensor(slot)
         finally:
-            self._release()
+            self._entry.give_back(turn)
 
     def set_params(self, values: Mapping[str, Any]) -> None:
         """Give weights new values, by the names they have in the model; the next run uses them.
@@ -190,33 +192,30 @@ class Session:
         its own. Values are copied, as by ``set_input``, the ledger's cause is ``set_params``. Raises InputError when
         one does not fit, and then changes none.
         """
-        if not self._acquire(False):
-            self._refuse()
+        turn = self._entry.enter()
         try:
             found = [(find_slot("parameter", name, self._parameters), value) for name, value in values.items()]
             self._program.set_parameters(found)
         finally:
-            self._release()
+            self._entry.give_back(turn)
 
     def get_params(self) -> dict[str, Tensor]:
         """The weights that ``set_params`` may replace, as read-only Tensors over their memory, by name.
 
         They show later values too, once ``set_params`` has given the Session memory of its own.
         """
-        if not self._acquire(False):
-            self._refuse()
+        turn = self._entry.enter()
         try:
             return {name: read_only(slot_tensor(slot)) for name, slot in self._parameters.items()}
         finally:
-            self._release()
+            self._entry.give_back(turn)
 
     def set_output_zero_copy(self, index: int | str, out: Any) -> None:
         """Bind output ``index`` (or name) to the memory of ``out``: the next runs write their results there.
 
         Conditions and errors as for ``set_input_zero_copy``; ``out`` must be writable and overlap nothing bound.
         """
-        if not self._acquire(False):
-            self._refuse()
+        turn = self._entry.enter()
         try:
             slot = find_slot("output", index, self._outputs)
             address, owner = self._program.borrow(slot, out)
@@ -227,7 +226,7 @@ class Session:
                     slot.check_no_overlap(address, other, other.address)
             slot.bind(self._words, address, owner)
         finally:
-            self._release()
+            self._entry.give_back(turn)
 
     def get_output(self, index: int | str, out: Any = None) -> Any:
         """Output ``index`` (or name) of the last ``run`` as a Tensor over its own memory, valid until the next run.
@@ -235,8 +234,7 @@ class Session:
         With ``out``, an array or Tensor of the output's shape and dtype, the result is copied there and ``out``
         is returned; the ledger shows the copy, cause ``get_output``.
         """
-        if not self._acquire(False):
-            self._refuse()
+        turn = self._entry.enter()
         try:
             slot = find_slot("output", index, self._outputs)
             # a state's last value lies where the next run reads it
@@ -248,31 +246,37 @@ class Session:
                 self._program.copy_out(slot, result, out)
             return result if out is None else out
         finally:
-            self._release()
+            self._entry.give_back(turn)
 
     def run(self) -> None:
         """Run on what is bound. Outputs with nothing bound get memory of the Session at the first run.
 
         Raises InputError naming the inputs that nothing is bound to.
         """
-        if not self._acquire(False):
-            self._refuse()
+        entry = self._entry
+        try:
+            turn = entry.take()
+        except IndexError:
+            entry.refuse()
         try:
             if not self._complete:
                 self._program.complete()
                 self._complete = True
-            if any_view_open():
-                self._check_views()
             if queued_accesses[0]:
                 self._wait_queued()
+            execute = self._execute
             if self._listed is not None and ledger.is_active():
-                self._listed[0]()
+                execute = self._listed[0]
+            if entry.shares:
+                entry.in_order(self._program.orders(), partial(self._execute_shared, execute))
             else:
-                self._execute()
+                if open_views:
+                    self._check_views()
+                execute()
             if self._has_states:
                 self._program.swap_states()
         finally:
-            self._release()
+            entry.give_back(turn)
 
     def run_async(self) -> AsyncRun:
         """Start a run on what is bound and return at once; ``wait(timeout)`` of the result ends it.
@@ -281,41 +285,80 @@ class Session:
         every other method of this Session raises SessionBusyError. Raises as ``run`` does, before it starts; what
         the run itself raises comes from ``wait``.
         """
-        if not self._acquire(False):
-            self._refuse()
+        entry = self._entry
+        pending = AsyncRun()
+        turn = entry.enter()
+        tickets = [turn]  # who pops it has the run, whatever interrupts the other
         try:
             if not self._complete:
                 self._program.complete()
                 self._complete = True
-            if any_view_open():
-                self._check_views()
             self._wait_queued()
+            if open_views:
+                self._check_views()
             self._worker = worker = self._worker or Worker(f"{self!r} run_async")
-            self._entry.pending = pending = AsyncRun()
-            self._program.queue_accesses(pending)
-            worker.submit(partial(self._finish, pending))
-        except BaseException:
-            self._release()
+            entry.pending = pending
+            started = threading.Event() if entry.shares else None
+            if started is None:
+                self._program.queue_accesses(pending)
+            worker.submit(partial(self._finish, pending, tickets, started))
+            if started is not None:
+                started.wait()
+        except BaseException as error:
+            self._take_back(pending, tickets, error)
             raise
         return pending
 
-    def _finish(self, pending: AsyncRun) -> None:
-        """In the worker: execute with the lock that ``run_async`` took, and give it back."""
-        error: BaseException | None = None
-        pending.begin()
+    def _take_back(self, pending: AsyncRun, tickets: list[Turn], error: BaseException) -> None:
+        """Give up a run that the worker has not begun."""
         try:
-            if self._listed is not None and ledger.is_active():
-                self._listed[0]()
+            turn = tickets.pop()
+        except IndexError:
+            return
+        self._entry.pending = None
+        self._entry.give_back(turn)
+        pending.complete(error)
+
+    def _finish(self, pending: AsyncRun, tickets: list[Turn], started: threading.Event | None) -> None:
+        """In the worker: execute with the turn that ``run_async`` took, and give it back."""
+        try:
+            turn = tickets.pop()
+        except IndexError:
+            return
+        error: BaseException | None = None
+        execute = self._execute
+        if self._listed is not None and ledger.is_active():
+            execute = self._listed[0]
+        try:
+            if started is not None:
+                begin = partial(self._begin_shared, pending, started, execute)
+                self._entry.in_order(self._program.orders(), begin)
             else:
-                self._execute()
+                pending.begin()
+                execute()
             if self._has_states:
                 self._program.swap_states()
         except BaseException as raised:
             error = raised
         finally:
             self._entry.pending = None
-            self._release()
+            self._entry.give_back(turn)
             pending.complete(error)
+            if started is not None:
+                started.set()
+
+    def _execute_shared(self, execute: Execute) -> None:
+        """Execute when no other Session does that shares what is bound."""
+        if open_views:
+            self._check_views()
+        execute()
+
+    def _begin_shared(self, pending: AsyncRun, started: threading.Event, execute: Execute) -> None:
+        # Not before: who is in a run now could wait for this one, which waits for that.
+        self._program.queue_accesses(pending)
+        pending.begin()
+        started.set()
+        self._execute_shared(execute)
 
     def _wait_queued(self) -> None:
         """Wait for copies of devices, and runs of other Sessions, that a run must come after."""
@@ -323,7 +366,18 @@ class Session:
             if slot.storage is not None and slot.storage.has_queued:
                 slot.wait(slot.owner)
 
+    def _check_call_views(self, arrays: Sequence[Any], results: Sequence[Any]) -> None:
+        self._entry.let_watchers_go()
+        call = self._program.call
+        self._program.check_views((*call.inputs, *call.outputs), (*arrays, *results))
+
+    def _call_shared(self, execute: Execute, arrays: Sequence[Any], results: Sequence[Any]) -> None:
+        if open_views:
+            self._check_call_views(arrays, results)
+        execute()
+
     def _check_views(self) -> None:
+        self._entry.let_watchers_go()
         slots = (*self._program.inputs, *self._program.outputs)
         self._program.check_views(slots, [slot.owner for slot in slots])
 
@@ -334,8 +388,11 @@ class Session:
         returned are never overwritten by later runs; what ``run`` has bound stays bound. Conditions and errors
         are those of ``set_input_zero_copy`` and ``set_output_zero_copy``.
         """
-        if not self._acquire(False):
-            self._refuse()
+        entry = self._entry
+        try:
+            turn = entry.take()
+        except IndexError:
+            entry.refuse()
         try:
             program = self._program
             call = program.call
@@ -347,18 +404,21 @@ class Session:
                 keep = (*keep, *call.bind_outputs(results))
             if self._has_states:
                 program.check_call_states()
-            if any_view_open():
-                program.check_views((*call.inputs, *call.outputs), (*arrays, *results))
+            execute = self._execute_call
             if self._listed is not None and ledger.is_active():
-                self._listed[1]()
+                execute = self._listed[1]
+            if entry.shares:
+                entry.in_order(program.call_orders(), partial(self._call_shared, execute, arrays, results))
             else:
-                self._execute_call()
+                if open_views:
+                    self._check_call_views(arrays, results)
+                execute()
             if self._has_states:
                 program.swap_states()
             del keep  # alive until here
             return results
         finally:
-            self._release()
+            entry.give_back(turn)
 
     def bind_state(self, output: str | int, input: str | int) -> None:
         """Make ``output`` of each run the ``input`` of the next: two buffers that swap, no copy.
@@ -366,8 +426,7 @@ class Session:
         The state starts with the input's value if it has one, else with zeros; ``set_input`` sets it,
         ``get_output`` reads it. Raises InputError when shapes or dtypes differ or one of them is a state already.
         """
-        if not self._acquire(False):
-            self._refuse()
+        turn = self._entry.enter()
         try:
             source = find_slot("output", output, self._outputs)
             target = find_slot("input", input, self._inputs)
@@ -383,4 +442,4 @@ class Session:
             self._has_states = True
             self._written = (*self._written, target)
         finally:
-            self._release()
+            self._entry.give_back(turn)

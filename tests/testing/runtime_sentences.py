@@ -348,8 +348,8 @@ SENTENCES = (
         f"{_SESSION}test_fork_leaves_the_parents_session_and_allows_a_new_one",
         "The child uses the parent's Session.",
         "vm/entry.py",
-        "        self._forked = True\n        self.lock.acquire(blocking=False)",
-        "        pass",
+        "        self.take, self.give_back = self._refuse_child, _drop\n",
+        "",
     ),
     _s(
         "Workers are joined by an atexit hook before any code or device goes away.",
@@ -371,9 +371,9 @@ SENTENCES = (
         "One Session is used by one thread at a time; a second raises.",
         "tests/test_session_async.py::test_everything_else_is_refused_until_it_is_over",
         "Everybody is let in.",
-        "session.py",
-        "entry.lock.acquire, entry.lock.release, entry.refuse",
-        "(lambda *_: True), (lambda: None), entry.refuse",
+        "vm/turn.py",
+        "        self.take: Callable[[], Turn] = self.free.pop\n",
+        "        self.take: Callable[[], Turn] = lambda: Turn(weakref.ref(self.free))\n",
     ),
     # Executable and Session
     _s(

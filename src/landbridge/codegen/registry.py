@@ -8,7 +8,6 @@ is the target kind; one is imported when its kind is first asked for.
 
 from __future__ import annotations
 
-import threading
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -16,6 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from landbridge.errors import CodegenError
 from landbridge.executable.executable import ModuleImage
+from landbridge.locks import new_lock
 
 if TYPE_CHECKING:
     from landbridge.target.target import Target
@@ -45,7 +45,7 @@ _BUILT_IN = (
 )
 
 _registered: dict[str, Codegen] = {}
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 def register_codegen(kind: str, codegen: Codegen) -> None:

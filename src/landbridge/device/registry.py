@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from threading import RLock
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from landbridge.device.api import DEVICE_API_VERSION, DeviceAPI
@@ -22,6 +21,7 @@ from landbridge.errors import (
     DeviceVersionError,
     UnknownDeviceError,
 )
+from landbridge.locks import new_lock
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -67,7 +67,7 @@ class DeviceWrapper(Protocol):
     def wrap(self, inner: Device) -> DeviceAPI: ...
 
 
-_lock = RLock()
+_lock = new_lock()
 _apis: dict[str, DeviceAPI] = {}
 _types: dict[int, str] = {}
 _devices: dict[str, Device] = {}

@@ -1,22 +1,25 @@
-"""Accesses of a Storage's bytes: open host views, and work that is queued. Both may be asked about from any thread.
+"""Accesses of a Storage's bytes: open host views, queued work, and the programs that the bytes are bound to.
 
-The lists of a Storage are replaced, never changed, and only while ``changing`` is held; no device is called meanwhile,
-as a device may free other Storages when asked whether it is done.
+All may be asked about from any thread. The lists of a Storage are replaced, never changed, and only while ``changing``
+is held; no device is called meanwhile, as a device may free other Storages when asked whether it is done.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from dataclasses import dataclass
-from threading import Lock
+from typing import Protocol
 
 from landbridge.errors import HostAccessError
+from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import Use
 
-#: Held while the views or the queued work of any Storage are replaced.
-changing = Lock()
+#: Held while what is known of the accesses of any Storage is replaced.
+changing = new_lock()
 
-#: How many views are open in the process; a list so that readers need no attribute of a module that changes.
-open_views = [0]
+#: What is open in the process, and of what: the Access of each view of its Storage. Runs look further only when there
+#: is something. Entered and left by one call of a dict, which no interrupt can split.
+open_views: dict[object, object] = {}
 
 #: Accesses queued so far in the process: while it is 0 no run need look for any.
 queued_accesses = [0]
@@ -24,7 +27,7 @@ queued_accesses = [0]
 
 def any_view_open() -> bool:
     """Whether any host view is open inside a ``with``; while none is, no access can conflict with one."""
-    return open_views[0] > 0
+    return bool(open_views)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,3 +58,35 @@ class Queued:
 
     access: Access
     use: Use
+
+
+class Tenant(Protocol):
+    """A use of bytes by a program that they are bound to; it happens in whichever thread runs the program."""
+
+    @property
+    def may_write(self) -> bool:
+        """Whether the program ever writes them."""
+
+    @property
+    def program(self) -> Program:
+        """Whose use it is."""
+
+    def conflicts(self, start: int, stop: int, writes: bool) -> bool:
+        """Whether an access of that range may not happen during a run."""
+
+
+class Program(Protocol):
+    """What the Storages of bound memory know of a Session."""
+
+    shares: bool
+    """Set when one of them is bound to another program, too, and one of the two writes it."""
+
+    @property
+    def free(self) -> Sized:
+        """Empty while the program is in use."""
+
+    def is_used_elsewhere(self) -> bool:
+        """Whether a run may be under way in another thread."""
+
+    def wait_for_use(self) -> None:
+        """Return once that run is over."""

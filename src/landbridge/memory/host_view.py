@@ -54,15 +54,17 @@ class HostView:
         tensor = self._live
         if self._entered:
             raise HostAccessError("this host view is open already; ask the tensor for another one")
-        self._storage.open_view(self._access)
+        if not self._storage.is_ready:  # so that who copies in a run is waited for, too, and not refused
+            self._storage.wait(self._start, self._stop, writes=self.mode != "r")
         try:
+            self._storage.open_view(self._access)
             self._begin(self.mode)
             array = self._array(tensor)
+            self._entered = True
+            return array
         except BaseException:
             self._storage.close_view(self._access)
             raise
-        self._entered = True
-        return array
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -71,6 +73,11 @@ class HostView:
             self._end(self.mode)
         finally:
             self._entered = False
+            self._storage.close_view(self._access)
+
+    def __del__(self) -> None:
+        # An interrupt may come before the first statement of __exit__. The storage is not there after a refusal.
+        if getattr(self, "_entered", False):
             self._storage.close_view(self._access)
 
     @property

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import mmap
 import weakref
-from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from landbridge.device.protocols import AccessMode, MemoryImport
 from landbridge.device.space import HostPointer, Region, Space
 from landbridge.device.state import DeviceState
 from landbridge.errors import ZeroCopyError
+from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import round_up
 from landbridge.memory.host_array import byte_bounds
 from landbridge.memory.storage import Storage, host_device
@@ -73,7 +73,7 @@ class _Import:
 
 
 _imports: dict[_Key, _Import] = {}
-_lock = RLock()
+_lock = new_lock()
 
 
 def import_tensor(tensor: Tensor, device: Device) -> Tensor:

@@ -10,12 +10,12 @@ import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any, Literal
 
 import numpy as np
 
 from landbridge.errors import CopyForbiddenError, InputError
+from landbridge.locks import new_lock
 from landbridge.memory.host_array import byte_bounds
 
 #: Cause of a compiled kernel that only moves data; its bytes are counted apart.
@@ -61,7 +61,7 @@ class Ledger:
         return len(self.entries)
 
 
-_lock = Lock()
+_lock = new_lock()
 _open: tuple[Ledger, ...] = ()
 _forbidding = 0
 _watched = False

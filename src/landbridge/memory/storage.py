@@ -6,10 +6,11 @@ now, or says who holds on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import replace
 from functools import cache, partial
 from sys import is_finalizing
+from threading import RLock
 from typing import Any, Protocol
 from weakref import ref
 
@@ -26,7 +27,8 @@ from landbridge.errors import (
     UseAfterFreeError,
     ZeroCopyError,
 )
-from landbridge.memory.accesses import Access, Queued, changing, open_views, queued_accesses
+from landbridge.locks import new_lock
+from landbridge.memory.accesses import Access, Program, Queued, Tenant, changing, open_views, queued_accesses
 from landbridge.memory.allocators.base import Allocator, NdSize, Queue, Size, Use, bytes_of, wait_for
 from landbridge.memory.allocators.default import default_allocator
 from landbridge.memory.allocators.in_flight import let_go
@@ -56,10 +58,12 @@ class Storage:
         "_file",
         "_queued",
         "_release",
-        "_views",
+        "_tenants",
+        "_turns",
         "coherence",
         "kind",
         "nbytes",
+        "order",
         "owner",
         "readonly",
         "region",
@@ -88,7 +92,10 @@ class Storage:
         self._file: LentFile | None = None
         self._exports: set[ref[Any]] | None = None
         self._caches: set[ref[ExportCache]] | None = None
-        self._views: tuple[Access, ...] = ()
+        self._tenants: tuple[ref[Tenant], ...] = ()
+        self._turns: tuple[Sized, ...] = ()
+        #: Held by runs on bytes that several programs have bound and one of them writes.
+        self.order: RLock | None = None
         self._queued: tuple[Queued, ...] = ()
         if uses:  # of the bytes' last owner: all but their own queue come after them
             everything = Access(0, nbytes, True, "work on what these bytes were before")
@@ -148,7 +155,7 @@ class Storage:
         """Who uses the bytes besides Tensors, by name: exports, open views, programs they are bound to."""
         exports = [export() for export in list(self._exports or ())]
         return sorted(
-            [*(str(export) for export in exports if export is not None), *(view.holder for view in self._views)]
+            [*(str(export) for export in exports if export is not None), *(view.holder for view in self._views())]
         )
 
     def free(self) -> None:
@@ -158,15 +165,20 @@ class Storage:
         for known in [known() for known in self._caches or ()]:
             if known is not None:
                 known.let_go()
-        if users := self.users:
+        with changing:  # whoever becomes a user from here on finds that they are gone
+            users, region = self.users, self.region
+            if not users:
+                self.region = None
+        if users:
             raise StorageInUseError(
                 f"{self.nbytes} bytes on {self.device} are still in use by {', '.join(users)}; "
                 "drop those first, or let the storage go out of scope instead of freeing it"
             )
-        self._free()
+        if region is not None:
+            self._free(region.space.device)
 
-    def _free(self) -> None:
-        uses = tuple(queued.use for queued in self._queued if not self.device.is_lost)
+    def _free(self, device: Device) -> None:
+        uses = tuple(queued.use for queued in self._queued if not device.is_lost)
         release, self._release = self._release, None
         self._queued, self.region = (), None
         if release is not None:
@@ -178,14 +190,37 @@ class Storage:
     def __del__(self, is_finalizing: Callable[[], bool] = is_finalizing) -> None:
         # While the interpreter exits the device may be gone already, as this module's names may be, and the system
         # takes the memory back.
-        if getattr(self, "region", None) is not None and (self._release or self._queued) and not is_finalizing():
-            self._free()
+        region = getattr(self, "region", None)
+        if region is not None and (self._release or self._queued) and not is_finalizing():
+            self._free(region.space.device)
 
     def add_export(self, holder: object) -> None:
-        """Count ``holder``, whose ``str`` names it, as a user of the bytes for as long as it lives."""
-        if self._exports is None:
-            self._exports = set()
-        self._exports.add(ref(holder, self._exports.discard))
+        """Count ``holder``, whose ``str`` names it, as a user of the bytes for as long as it lives.
+
+        Whoever does looks afterwards whether they are still there.
+        """
+        with changing:
+            if self._exports is None:
+                self._exports = set()
+            self._exports.add(ref(holder, self._exports.discard))
+
+    def add_tenant(self, tenant: Tenant) -> None:
+        """Have accesses wait for the runs of ``tenant``, for as long as that lives.
+
+        Runs of several programs that share the bytes, and do not only read them, happen one after another.
+        """
+        with changing:
+            tenants = (*self._live_tenants(), tenant)
+            programs = {known.program for known in tenants}
+            if len(programs) > 1 and any(known.may_write for known in tenants):
+                self.order = self.order or new_lock()
+                for program in programs:
+                    program.shares = True
+            self._tenants = tuple(map(ref, tenants))
+            self._turns = tuple([program.free for program in programs])
+
+    def _live_tenants(self) -> list[Tenant]:
+        return [tenant for known in self._tenants if (tenant := known()) is not None]
 
     def add_cache(self, cache: ExportCache) -> None:
         """Have ``cache`` let go of what it keeps for later before a ``free()`` asks who uses the bytes."""
@@ -195,8 +230,8 @@ class Storage:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the bytes are there, whatever others do, and no access is pending, so that nobody has to ask."""
-        return self.region is not None and not self._queued and self._file is None
+        """Whether the bytes are there, whatever others do, no access is pending and no run under way: nobody waits."""
+        return self.region is not None and not self._queued and self._file is None and all(self._turns)
 
     def queue(self, access: Access, use: Use) -> None:
         """Note an access that is done when ``use`` is."""
@@ -210,10 +245,13 @@ class Storage:
         """Whether accesses may be pending, so that ``wait`` is worth its call."""
         return bool(self._queued)
 
-    def wait(self, start: int, stop: int, *, writes: bool, queue: Queue | None = None) -> None:
-        """Wait for the queued accesses that an access of ``start <= b < stop`` must come after.
+    def wait(
+        self, start: int, stop: int, *, writes: bool, queue: Queue | None = None, program: Program | None = None
+    ) -> None:
+        """Wait for the queued accesses, and runs of other threads, that an access of ``start <= b < stop`` must follow.
 
-        ``queue``: where that access will be submitted, which needs no wait for what is there already.
+        ``queue``: where that access will be submitted, which needs no wait for what is there already. ``program``:
+        whose turn this thread has.
         """
         if self._queued:
             self.device.state.check()
@@ -222,6 +260,11 @@ class Storage:
                     queued.use.wait()
             self._forget_done()
             let_go((self.device,))
+        if not all(self._turns):
+            for tenant in self._live_tenants():
+                other = tenant.program
+                if other is not program and tenant.conflicts(start, stop, writes) and other.is_used_elsewhere():
+                    other.wait_for_use()
 
     def _forget_done(self) -> None:
         """Let go of queued accesses that are over, and of what they kept alive."""
@@ -232,21 +275,21 @@ class Storage:
 
     def check_access(self, start: int, stop: int, *, writes: bool, what: str) -> None:
         """Raise HostAccessError when an open view conflicts with ``what``, which uses ``start <= b < stop``."""
-        for view in self._views:
+        for view in self._views():
             view.refuse(start, stop, writes, what)
+
+    def _views(self) -> list[Access]:
+        return [view for view, of in list(open_views.items()) if of is self and isinstance(view, Access)]
 
     def open_view(self, access: Access) -> None:
         """Enter a host view; raises HostAccessError when it conflicts with one that is open."""
         with changing:
             self.check_access(access.start, access.stop, writes=access.writes, what=access.holder)
-            self._views = (*self._views, access)
-            open_views[0] += 1
+            open_views[access] = self
 
     def close_view(self, access: Access) -> None:
-        """Leave a host view."""
-        with changing:
-            self._views = tuple(view for view in self._views if view is not access)
-            open_views[0] -= 1
+        """Leave a host view, if it was entered."""
+        open_views.pop(access, None)
 
 
 def allocate(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 from importlib.metadata import EntryPoint, entry_points
-from threading import Lock
 
 from landbridge.errors import TargetError
+from landbridge.locks import new_lock
 from landbridge.target.kind import TargetKind, did_you_mean
 
 GROUP = "landbridge.targets"
@@ -24,7 +24,7 @@ _BUILT_IN = {
 }
 
 _kinds: dict[str, TargetKind] = {}
-_lock = Lock()
+_lock = new_lock()
 
 
 def register(kind: TargetKind) -> TargetKind:

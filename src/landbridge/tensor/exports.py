@@ -38,13 +38,13 @@ def host_array(tensor: Tensor, dtype: Any, copy: bool | None) -> np.ndarray[Any,
     return out
 
 
-def exported_array(tensor: Tensor) -> np.ndarray[Any, Any]:
+def exported_array(tensor: Tensor, *, waits: bool = True) -> np.ndarray[Any, Any]:
     """An array over host-readable coherent memory, kept by ``tensor`` for the next time where it is the host's own.
 
-    Give others a view of it. Raises HostViewError for other memory.
+    ``waits``: for the writers of the bytes. Give others a view of it. Raises HostViewError for other memory.
     """
     array, storage = tensor._array, tensor._storage
-    if array is not None and (storage is None or storage.is_ready):
+    if array is not None and (storage is None or storage.is_ready or (not waits and storage.region is not None)):
         return array
     storage = tensor.storage
     storage.live_region  # noqa: B018  raises when freed
@@ -56,7 +56,7 @@ def exported_array(tensor: Tensor) -> np.ndarray[Any, Any]:
             f"{tensor!r} is not host-readable coherent memory; use `with t.host_view('r') as a`, or copy it with "
             "t.to_device('cpu')"
         )
-    if storage.has_queued:
+    if waits and not storage.is_ready:
         storage.wait(*tensor.byte_range, writes=False)
     if array is not None:
         return array

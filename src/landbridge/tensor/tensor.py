@@ -318,7 +318,7 @@ class Tensor:
         an open host view conflicts.
         """
         packed, storage = self._packed, self._storage
-        if packed is not None and storage is not None and storage.is_ready and not open_views[0]:
+        if packed is not None and storage is not None and storage.is_ready and not open_views:
             return packed
         from landbridge.tensor.exports import packed_argument
 

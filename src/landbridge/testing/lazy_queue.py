@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable
 from random import Random
-from threading import Condition, RLock
+from threading import Condition
 from typing import Any
 
 from landbridge.errors import DeviceLostError
+from landbridge.locks import new_lock
 
 #: Longest sleep of a wait, in seconds, so that Ctrl-C is answered.
 _SLICE = 0.05
@@ -60,7 +61,7 @@ class LazyQueue:
 
     def __init__(self, rng: Random) -> None:
         self._rng = rng
-        self._changed = Condition(RLock())
+        self._changed = Condition(new_lock())
         self._pending: list[Task] = []
         self._last: dict[Hashable, Task] = {}
         self._clock_ms = 0.0

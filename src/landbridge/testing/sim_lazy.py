@@ -8,7 +8,6 @@ stays in ``violations``. The seed is ``LANDBRIDGE_SIM_SEED`` or 0 and is part of
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, ClassVar
@@ -28,6 +27,7 @@ from landbridge.errors import (
     OutOfMemoryError,
     UseAfterFreeError,
 )
+from landbridge.locks import new_lock
 from landbridge.memory_kind import MemoryKind, normalize_scope
 from landbridge.testing.lazy_instance import POISON, Block
 from landbridge.testing.lazy_queue import Task
@@ -46,7 +46,7 @@ class SimLazyDeviceAPI(LazyStreams):
 
     def __init__(self, seed: int | None = None) -> None:
         super().__init__(seed)
-        self._lock = threading.RLock()
+        self._lock = new_lock()
         #: What the runtime did against the contract, in words.
         self.violations: list[str] = []
         common = {

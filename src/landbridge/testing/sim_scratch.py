@@ -8,7 +8,6 @@ every row; a write outside of them is found when the block is freed, or by ``che
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, ClassVar
@@ -28,6 +27,7 @@ from landbridge.errors import (
     OutOfMemoryError,
     UseAfterFreeError,
 )
+from landbridge.locks import new_lock
 from landbridge.memory_kind import MemoryKind, normalize_scope
 from landbridge.physical_shape import nd_bytes, row_bytes
 from landbridge.testing.sim_scratch_memory import Guarded, Handle, flat, pitched, table
@@ -82,7 +82,7 @@ class SimScratchDeviceAPI(DeviceAPI):
 
     def __init__(self, seed: int = 0) -> None:
         self._random = Random(seed)
-        self._lock = threading.RLock()
+        self._lock = new_lock()
         self._used = dict.fromkeys(_KINDS, 0)
         self._live: set[Handle] = set()
         #: What was done against the contract, in words.

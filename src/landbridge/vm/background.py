@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
 
-from landbridge.errors import InputError, RunTimeoutError
+from landbridge.errors import ForkedDeviceError, InputError, RunTimeoutError
 
 #: Seconds that exit waits for one idle worker to end; one that is in a run is left to the system.
 _EXIT_PATIENCE = 0.2
@@ -52,6 +52,11 @@ class AsyncRun:
         self._error, self._thread = error, None
         self._completed.set()
 
+    def leave_behind(self) -> None:
+        """Say, in a child process, that the run is the parent's. For the Session."""
+        self._completed = threading.Event()  # whose lock the parent's threads may have had
+        self.complete(ForkedDeviceError("this run is of the parent process; make a new Session in the child"))
+
     def query(self) -> bool:
         """``done()``, as the Event that the bytes in use are queued with."""
         return self._completed.is_set()
@@ -73,9 +78,9 @@ class Worker:
         tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._tasks = tasks
         self._thread = threading.Thread(target=_work, args=(tasks,), name=name, daemon=True)
-        self._thread.start()
         weakref.finalize(self, tasks.put, None).atexit = False
         _workers.add(self)
+        self._thread.start()
 
     def submit(self, task: Callable[[], None]) -> None:
         """Run ``task``, which must not raise, after those before it."""
@@ -84,7 +89,8 @@ class Worker:
     def close(self, timeout: float | None = None) -> None:
         """End the thread after the tasks it has, and wait for that at most ``timeout`` seconds."""
         self._tasks.put(None)
-        self._thread.join(timeout)
+        if self._thread.ident is not None:  # else an interrupt came before its start
+            self._thread.join(timeout)
 
 
 def _work(tasks: SimpleQueue[Callable[[], None] | None]) -> None:

@@ -7,7 +7,8 @@ for that call alone. Nothing here locks: a Session lets one thread in at a time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from threading import Lock
+from functools import partial
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -17,19 +18,21 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.errors import InputError
 from landbridge.executable.executable import Executable, Function
 from landbridge.memory import ledger
-from landbridge.memory.accesses import Access
+from landbridge.memory.accesses import Access, open_views
 from landbridge.memory.allocators.base import Use
-from landbridge.memory.storage import host_device
+from landbridge.memory.storage import Storage, host_device
 from landbridge.memory.transfer import copy_tensor
 from landbridge.tensor import Tensor, empty
+from landbridge.tensor.exports import exported_array
 from landbridge.vm.argument import as_array, as_tensor
 from landbridge.vm.call_arguments import CallArguments
 from landbridge.vm.code_image import LoadedImage
+from landbridge.vm.entry import Entry
 from landbridge.vm.executors import Execute, bind_program, executors, load_modules, preparer
 from landbridge.vm.home import Home
 from landbridge.vm.program_memory import ProgramMemory
 from landbridge.vm.registered_buffers import RegisteredBuffers
-from landbridge.vm.slot import Lease, Slot
+from landbridge.vm.slot import Slot, Tenancy
 from landbridge.vm.staging import Staging
 from landbridge.vm.thread_pool import pool_address, runtime_address, stop_at_exit
 
@@ -40,10 +43,10 @@ _SMALL_BYTES = 1 << 16
 class BoundProgram:
     """The main function of ``executable`` in ``homes`` (one for each vdevice) and on ``threads`` threads.
 
-    ``lock`` is the one held during every execution. Raises BindError or ExecutableError when it cannot be bound.
+    Whoever executes it has the turn of ``entry``. Raises BindError or ExecutableError when it cannot be bound.
     """
 
-    def __init__(self, executable: Executable, homes: Sequence[Home], threads: int, lock: Lock) -> None:
+    def __init__(self, executable: Executable, homes: Sequence[Home], threads: int, entry: Entry) -> None:
         function = executable.main
         self.memory = memory = ProgramMemory(executable, homes)
         images = load_modules(executable, homes)
@@ -55,8 +58,8 @@ class BoundProgram:
             runtime = runtime_address(native[0])
             pool = pool_address(native[0], self.threads)
         self._images = images
-        self.lock = lock
-        self._leases: list[Lease] = []
+        self.entry = entry
+        self._leases: list[Tenancy] = []
         self.buffers = RegisteredBuffers()
         stop_at_exit(self)
         self._bound = program
@@ -64,9 +67,9 @@ class BoundProgram:
         self.words, call_words = program.instantiate(), program.instantiate()
         places = iter(program.places)
         name = session_name(function)
-        self.inputs = tuple(Slot(spec, "input", next(places), name) for spec in function.inputs)
-        self.outputs = tuple(Slot(spec, "output", next(places), name) for spec in function.outputs)
-        self.parameters = tuple(Slot(spec, "parameter", next(places), name) for spec in function.parameters)
+        self.inputs = tuple(Slot(spec, "input", next(places), name, entry) for spec in function.inputs)
+        self.outputs = tuple(Slot(spec, "output", next(places), name, entry) for spec in function.outputs)
+        self.parameters = tuple(Slot(spec, "parameter", next(places), name, entry) for spec in function.parameters)
         slots = (*self.inputs, *self.outputs)
         for slot in slots:
             slot.is_small = memory.home(0).is_host and slot.nbytes <= _SMALL_BYTES
@@ -102,8 +105,11 @@ class BoundProgram:
             self.call.point_at(slot)
         self._prepare = preparer(program, self.words, runtime, pool, lambda register: registers[register].owner)
         if program.preparation:
-            with lock:
+            turn = entry.take()
+            try:
                 self._prepare()
+            finally:
+                entry.give_back(turn)
         self.states: tuple[tuple[Slot, Slot], ...] = ()
 
     def bind_own(self, slot: Slot) -> Tensor:
@@ -128,6 +134,16 @@ class BoundProgram:
 
     def copy_in(self, slot: Slot, value: Any, cause: str) -> None:
         """Copy ``value``, which ``as_array`` or ``as_tensor`` takes, to memory of the program's own and bind that."""
+        before, slot.writes = slot.writes, True
+        try:
+            if self.entry.shares and slot.own is not None:
+                self.entry.in_order(_orders([slot.own.storage]), partial(self._copy_in, slot, value, cause))
+            else:
+                self._copy_in(slot, value, cause)
+        finally:
+            slot.writes = before
+
+    def _copy_in(self, slot: Slot, value: Any, cause: str) -> None:
         if slot.home is not None or Staging.needs(value):
             tensor = as_tensor(slot, value)
             own = slot.own = slot.own or self._own_tensor(slot)
@@ -142,11 +158,13 @@ class BoundProgram:
         if slot.own is None:
             slot.own = self._own_tensor(slot)
         slot.wait(slot.own)
+        if open_views:
+            slot.own.storage.check_access(*slot.own.byte_range, writes=True, what=cause)
         for other in self.outputs:  # it may have been lent meanwhile
             if other.owner is not None:
                 slot.check_no_overlap(slot.place(slot.own), other, other.address)
         ledger.copy_array(
-            np.asarray(slot.own),
+            exported_array(slot.own, waits=False),
             source,
             cause=cause,
             tensor=slot.spec.name,
@@ -162,7 +180,7 @@ class BoundProgram:
             tensor = empty(slot.shape, dtype=slot.spec.dtype, device=host_device())
         else:
             tensor = self.memory.own(slot.spec)
-        self._leases.append(Lease(tensor.storage, f"{slot} of {slot.holder}"))
+        self._leases.append(Tenancy(slot, tensor, own=True))
         return tensor
 
     def set_parameters(self, values: Sequence[tuple[Slot, Any]]) -> None:
@@ -233,6 +251,7 @@ class BoundProgram:
         self.bind_own(target)
         self.bind_own(source)
         source.partner, target.partner = target, source
+        target.writes = True
         self.states = (*self.states, (source, target))
         self.call.point_at(source, target)
         self.call.leave_out(source, target)
@@ -252,13 +271,28 @@ class BoundProgram:
                 start, stop = owner.byte_range
                 owner.storage.check_access(start, stop, writes=not slot.is_input, what=f"the run, as {slot},")
 
+    def orders(self) -> list[RLock]:
+        """What a run holds so that no other program's is under way on memory that the two share."""
+        slots = (*self.inputs, *self.outputs, *self.parameters)
+        return _orders(slot.storage for slot in slots)
+
+    def call_orders(self) -> list[RLock]:
+        """``orders``, for a call on what is bound now."""
+        slots = (*self.inputs, *self.outputs, *self.parameters)
+        owners = [slot.call_owner for slot in slots]
+        return _orders(owner._storage for owner in owners if isinstance(owner, Tensor))
+
     def queue_accesses(self, event: Event) -> None:
         """Note in the storages of bound Tensors that an execution uses them until ``event``."""
         for slot in (*self.inputs, *self.outputs, *self.parameters):
             if isinstance(slot.owner, Tensor):
-                writes = not slot.is_input or slot.partner is not None
-                access = Access(*slot.owner.byte_range, writes, f"the run, as {slot},")
+                access = Access(*slot.owner.byte_range, slot.writes, f"the run, as {slot},")
                 slot.owner.storage.queue(access, Use(event))
+
+
+def _orders(storages: Iterable[Storage | None]) -> list[RLock]:
+    found = {id(storage.order): storage.order for storage in storages if storage is not None and storage.order}
+    return [found[known] for known in sorted(found)]
 
 
 def session_name(function: Function) -> str:

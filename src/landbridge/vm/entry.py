@@ -3,45 +3,116 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import weakref
+from collections.abc import Callable, Sequence
+from threading import RLock
 from typing import NoReturn
 
 from landbridge.errors import ForkedDeviceError, SessionBusyError
+from landbridge.memory.accesses import open_views
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.thread_pool import is_exiting
+from landbridge.vm.turn import Turn, Turns
+
+_FIRST_NAP, _LONGEST_NAP = 20e-6, 1e-3
 
 
-class Entry:
-    """The ``lock`` that every use of a Session takes, without waiting, and why it cannot be taken.
+class Entry(Turns):
+    """The turn that every use of a Session takes, without waiting, and why it cannot be taken.
 
-    ``pending`` is the run in the background that holds it, if one does.
+    ``pending`` is the run in the background that has it, if one does; ``shares`` whether memory may be bound that other
+    Sessions use, too; ``waits``: who has the turn waits for other Sessions, and touches no memory meanwhile.
     """
 
-    __slots__ = ("__weakref__", "_forked", "lock", "pending")
+    __slots__ = ("pending", "shares", "waits")
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        super().__init__()
         self.pending: AsyncRun | None = None
-        self._forked = False
+        self.shares = self.waits = False
         _entries.add(self)
 
+    def enter(self) -> Turn:
+        """Take the turn, or say why not. Where each 100 ns counts, callers do the same themselves."""
+        try:
+            return self.take()
+        except IndexError:
+            self.refuse()
+
     def refuse(self) -> NoReturn:
-        """Raise what says why the lock is taken."""
-        if self._forked:
-            raise ForkedDeviceError("this Session is of the parent process; make a new one in the child")
+        """Raise what says why the turn is taken."""
         if is_exiting():
             if threading.current_thread().daemon:
                 threading.Event().wait()  # as Python itself stops its daemon threads
-            raise SessionBusyError("the process is exiting and its threads are joined; run before that")
+            raise SessionBusyError("the process is exiting and its threads are joined; run before that") from None
         if self.pending is not None:
-            raise SessionBusyError("a run_async of this Session is in flight; call wait() of its handle first")
-        raise SessionBusyError("this Session is used by another thread; give each thread a Session of its own")
+            raise SessionBusyError(
+                "a run_async of this Session is in flight; call wait() of its handle first"
+            ) from None
+        raise SessionBusyError(
+            "this Session is used by another thread; give each thread a Session of its own"
+        ) from None
+
+    def is_used_elsewhere(self) -> bool:
+        """Whether another thread has the turn and may touch memory."""
+        return not self.free and not self.waits and not self._is_mine()
+
+    def _is_mine(self) -> bool:
+        """Whether this thread has the turn: then its own stack refers to it, and no interrupt can make that wrong."""
+        frame = sys._getframe(1)
+        while frame is not None:
+            if "turn" in frame.f_code.co_varnames:
+                turn = frame.f_locals.get("turn")
+                if isinstance(turn, Turn) and turn.of() is self.free:
+                    return True
+            frame = frame.f_back  # type: ignore[assignment]
+        return False
+
+    def wait_for_use(self) -> None:
+        """Return once the use that is under way in another thread is over, or the next one says so."""
+        over = threading.Event()
+        nap = _FIRST_NAP
+        try:
+            open_views[over] = self  # as runs look there
+            while self.is_used_elsewhere() and not over.wait(nap):
+                nap = min(nap * 1.25, _LONGEST_NAP)
+        finally:
+            open_views.pop(over, None)
+
+    def in_order(self, locks: Sequence[RLock], action: Callable[[], object]) -> None:
+        """Do ``action`` while ``locks`` are held, which are in an order that all Sessions keep to."""
+        if not locks:
+            action()
+            return
+        self.waits = True
+        try:
+            with locks[0]:
+                self.waits = False
+                self.in_order(locks[1:], action)
+        finally:
+            self.waits = False
+
+    def let_watchers_go(self) -> None:
+        """Say, at the beginning of a use, that the one before is over."""
+        for over, of in list(open_views.items()):
+            if of is self and isinstance(over, threading.Event):
+                over.set()
 
     def close(self) -> None:
-        """Let nobody in any more, in a child process."""
-        self._forked = True
-        self.lock.acquire(blocking=False)  # who holds it instead is not in this process
+        """Let nobody in any more, in a child process, not even who had the turn when the parent forked."""
+        self.take, self.give_back = self._refuse_child, _drop
+        self.waits = True  # for nobody: no run of this process uses its memory
+        if self.pending is not None:
+            self.pending.leave_behind()
+
+    def _refuse_child(self) -> NoReturn:
+        raise ForkedDeviceError("this Session is of the parent process; make a new one in the child")
+
+
+def _drop(turn: Turn) -> None:
+    pass
 
 
 _entries: weakref.WeakSet[Entry] = weakref.WeakSet()

@@ -13,6 +13,7 @@ from landbridge.executable.executable import TensorSpec
 from landbridge.memory.storage import Storage
 from landbridge.shape import same_layout
 from landbridge.tensor import Tensor
+from landbridge.vm.entry import Entry
 from landbridge.vm.home import Home
 
 Role = Literal["input", "output", "parameter"]
@@ -31,12 +32,31 @@ class Lease:
         return self._what
 
 
+class Tenancy(Lease):
+    """A Lease of ``tensor``, which runs of ``program`` use as what is bound to ``slot``; ``own``: its own memory."""
+
+    __slots__ = ("_slot", "_tensor", "may_write", "program")
+
+    def __init__(self, slot: Slot, tensor: Tensor, *, own: bool = False) -> None:
+        super().__init__(tensor.storage, f"{slot} of {slot.holder}")
+        self.program = slot.program
+        self.may_write = own or slot.writes
+        self._slot, self._tensor = slot, tensor
+        tensor.storage.add_tenant(self)
+        tensor.storage.live_region  # noqa: B018  raises when freed meanwhile
+
+    def conflicts(self, start: int, stop: int, writes: bool) -> bool:
+        """Whether an access of that range of the Storage may not happen during a run."""
+        low, high = self._tensor.byte_range
+        return (writes or self._slot.writes) and start < high and low < stop
+
+
 class Slot:
     """One input, output or parameter (its ``role``): what fits there, and what is bound.
 
     ``places`` are the (word, byte offset) of a program's words that depend on its address; ``owner`` keeps the
     bound memory alive and is None while nothing is bound, ``storage`` is that of a bound Tensor; ``partner`` is the
-    other half of a recurrent state. ``holder`` names the program, for whoever frees what is bound to it.
+    other half of a recurrent state. ``holder`` names the ``program``, for whoever frees what is bound to it.
     """
 
     __slots__ = (
@@ -58,17 +78,24 @@ class Slot:
         "owner",
         "partner",
         "places",
+        "program",
         "role",
         "shape",
         "spec",
         "storage",
         "strides",
+        "writes",
     )
 
-    def __init__(self, spec: TensorSpec, role: Role, places: tuple[tuple[int, int], ...], holder: str) -> None:
+    def __init__(
+        self, spec: TensorSpec, role: Role, places: tuple[tuple[int, int], ...], holder: str, program: Entry
+    ) -> None:
         self.spec = spec
         self.holder = holder
+        self.program = program
         self.role = role
+        #: Whether runs write what is bound, or a copy does right now.
+        self.writes = role == "output"
         self.is_input = role != "output"
         self.places = places
         self.shape = spec.shape
@@ -111,11 +138,15 @@ class Slot:
         self.lease = None if owner is self.own else self.lend(owner)
 
     def lend(self, owner: object) -> Lease | None:
-        """While the result lives, the bytes of a Tensor ``owner`` are not freed; waits for what is queued on them."""
+        """While the result lives, the bytes of a Tensor ``owner`` are not freed, and others wait for runs on them.
+
+        Waits for what is queued on them, and for runs of others.
+        """
         if not isinstance(owner, Tensor):
             return None
+        tenancy = Tenancy(self, owner)  # first, as others look for it before they begin
         self.wait(owner)
-        return Lease(owner.storage, f"{self} of {self.holder}")
+        return tenancy
 
     def place(self, tensor: Tensor) -> int:
         """The address of ``tensor``; for memory of a device, a number that is one within its Storage."""
@@ -137,8 +168,13 @@ class Slot:
     def wait(self, owner: Tensor) -> None:
         """Wait for queued accesses, copies of devices or runs in the background, that an execution must come after."""
         storage = owner.storage
-        if storage.has_queued:
-            storage.wait(*owner.byte_range, writes=not self.is_input or self.partner is not None)
+        if not storage.has_queued and not self.program.shares:
+            return
+        self.program.waits = True  # so that two that wait for each other both go on
+        try:
+            storage.wait(*owner.byte_range, writes=self.writes, program=self.program)
+        finally:
+            self.program.waits = False
 
     def check_no_overlap(self, address: int, other: Slot, start: int) -> None:
         """Raise InputError when the bytes from ``address`` share some with those of ``other`` from ``start``."""

@@ -9,15 +9,17 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
-import threading
 import time
 import weakref
 from dataclasses import dataclass, field
+from threading import RLock
 from typing import Any, Protocol
 
 from landbridge.errors import BindError, OutOfMemoryError
 from landbridge.executable.abi import POOL_CREATE_SYMBOL, POOL_DESTROY_SYMBOL, RUN_SYMBOL
+from landbridge.locks import new_lock
 from landbridge.vm.code_image import LoadedImage
+from landbridge.vm.turn import Turns
 
 #: Seconds that exit waits for runs of other threads; the code, memory and pool of a longer one are left to the system.
 _EXIT_PATIENCE = 1.0
@@ -27,8 +29,8 @@ class Runner(Protocol):
     """What executes code and keeps that code and its memory. It may be collected at any time."""
 
     @property
-    def lock(self) -> threading.Lock:
-        """Held during every execution."""
+    def entry(self) -> Turns:
+        """Whose turn everybody has who executes it."""
 
 
 @dataclass
@@ -38,7 +40,7 @@ class _Process:
     image: LoadedImage | None = None
     pools: dict[int, int] = field(default_factory=dict)
     runners: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: RLock = field(default_factory=new_lock)
     exiting: bool = False
 
 
@@ -74,15 +76,17 @@ def pool_address(image: LoadedImage, threads: int) -> int:
         address = _process.pools.get(threads, 0)
         if not address:
             create = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)(_symbol(POOL_CREATE_SYMBOL))
-            address = create(threads) or 0
+            # Made and noted by one call, for exit to join it whatever interrupts this thread.
+            _process.pools.update(zip((threads,), map(create, (threads,)), strict=True))
+            address = _process.pools[threads] or 0
             if not address:
+                del _process.pools[threads]
                 raise OutOfMemoryError(f"the system gave no pool of {threads} threads; ask for fewer (num_threads=)")
-            _process.pools[threads] = address
     return address
 
 
 def stop_at_exit(runner: Runner) -> None:
-    """At exit, take the lock of ``runner`` for good before any code goes away; one that is in a run then is kept."""
+    """At exit, take the turn of ``runner`` for good before any code goes away; one that is in a run then is kept."""
     with _process.lock:
         _process.runners.add(runner)
 
@@ -102,7 +106,7 @@ def _stop() -> None:
     """At exit: let no run in, and join every worker unless another thread is still in a run."""
     _process.exiting = True
     deadline = time.monotonic() + _EXIT_PATIENCE
-    still = [r for r in list(_process.runners) if not r.lock.acquire(timeout=max(0.0, deadline - time.monotonic()))]
+    still = [r for r in list(_process.runners) if not r.entry.take_for_good(max(0.0, deadline - time.monotonic()))]
     for kept in (*still, *([_process.image] if still else [])):
         # Its code and memory must stay until the process ends.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
@@ -116,7 +120,6 @@ def _drop_after_fork() -> None:
     """In a child: the workers are the parent's, so the pools are no more than its memory."""
     _process.pools.clear()
     _process.runners = weakref.WeakSet()
-    _process.lock = threading.Lock()
 
 
 atexit.register(_stop)

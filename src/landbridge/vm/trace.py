@@ -14,7 +14,6 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from threading import Lock
 from typing import Any
 
 from landbridge.device.device import Device
@@ -35,6 +34,7 @@ from landbridge.vm.planned_memory import storages_of
 from landbridge.vm.program import BranchStep, CopyStep, HostStep, MoveStep, NativeStep, Program, Step
 from landbridge.vm.program_memory import ProgramMemory
 from landbridge.vm.thread_pool import default_threads, pool_address, runtime_address, stop_at_exit
+from landbridge.vm.turn import Turns
 
 _WORD = 8  # bytes
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
@@ -77,16 +77,19 @@ def trace_run(
     for tensor, places in zip(tensors, program.places, strict=True):
         for word, offset in places:
             words[word] = tensor.data_address + offset
-    runner = _Runner(native, memory, Lock())
+    runner = _Runner(native, memory, Turns())
     stop_at_exit(runner)
     run_native = _native(native, num_threads or default_threads())
     in_use = zip(_calls(function.instructions), _memory_in_use(executable, memory), strict=True)
     calls = [(call, used) for call, used in in_use if isinstance(images[call.module], LoadedImage)]
     tracer = _Tracer(program, words, tensors, run_native, calls)
-    with runner.lock:
+    turn = runner.entry.take()
+    try:
         run_steps(program.preparation, words, run_native, tensors.__getitem__)
         tracer.run()
         return tracer.run()
+    finally:
+        runner.entry.give_back(turn)
 
 
 def _memory_in_use(executable: Executable, memory: ProgramMemory) -> list[dict[str, tuple[int, int]]]:
@@ -143,7 +146,7 @@ class _Runner:
 
     images: Sequence[LoadedImage]
     memory: ProgramMemory
-    lock: Lock
+    entry: Turns
 
 
 def _native(images: Sequence[LoadedImage], threads: int) -> RunNative:

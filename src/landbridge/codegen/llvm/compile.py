@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -10,9 +9,10 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from landbridge.errors import CodegenError
+from landbridge.locks import new_lock
 
 # llvmlite lets one thread into LLVM at a time; this also keeps a context to one thread.
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 @dataclass(frozen=True)

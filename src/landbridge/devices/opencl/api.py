@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -24,6 +23,7 @@ from landbridge.devices.opencl.modules import OpenCLModule, launch, load
 from landbridge.devices.opencl.properties import attribute
 from landbridge.devices.opencl.recording import Recorder, Recording
 from landbridge.errors import DeviceError, DeviceIndexError, InputError, UseAfterFreeError
+from landbridge.locks import new_lock
 from landbridge.memory_kind import MemoryKind, normalize_scope
 
 
@@ -38,7 +38,7 @@ class OpenCLDeviceAPI(DeviceAPI):
     api_version: ClassVar[int] = DEVICE_API_VERSION
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = new_lock()
         self._found: list[Found] | None = None
         self._report: list[str] = []
         self._instances: dict[int, Instance] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from landbridge.devices.opencl.discovery import Found
 from landbridge.devices.opencl.driver import driver_call
 from landbridge.devices.opencl.events import QueueEvent
 from landbridge.devices.opencl.properties import target_options
+from landbridge.locks import new_lock
 from landbridge.memory_kind import MemoryKind
 from landbridge.target import Target
 
@@ -38,7 +38,7 @@ class Queue:
         self.alive = True
         self.recorder: Any = None
         self._in_flight: list[QueueEvent] = []
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def submitted(self, event: cl.Event, blocks: tuple[BufferBlock | ImageBlock, ...], keep: object) -> QueueEvent:
         """Note a command just queued: the ``blocks`` it uses, and what must live until it is done."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from landbridge.devices.opencl.events import QueueEvent
 from landbridge.devices.opencl.instance import Instance, Queue
 from landbridge.devices.opencl.mapping import end_all
 from landbridge.errors import DeviceError, InputError, KernelBuildError, OutOfMemoryError
+from landbridge.locks import new_lock
 
 #: What ``load_module`` takes.
 FORMATS = ("opencl-c", "spirv")
@@ -38,7 +38,7 @@ class KernelFunction:
 
     def __init__(self, kernel: cl.Kernel) -> None:
         self.kernel = kernel
-        self.lock = threading.Lock()
+        self.lock = new_lock()
         self.count: int = kernel.num_args
         #: The dtype of each scalar parameter where the driver says, None for pointers and what it does not say.
         self.scalars = tuple(_scalar_type(kernel, i) for i in range(self.count))

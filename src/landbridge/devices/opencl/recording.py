@@ -7,7 +7,6 @@ again that a rebound region is given to.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +22,7 @@ from landbridge.devices.opencl.events import QueueEvent
 from landbridge.devices.opencl.instance import Queue
 from landbridge.devices.opencl.mapping import end_all
 from landbridge.errors import InputError
+from landbridge.locks import new_lock
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Recording:
         self.instance = recorder.queue.instance
         self.regions = list(recorder.positions)
         self.commands = tuple(recorder.commands)
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._values: list[Any] = [self._value(region) for region in self.regions]
         self._users: dict[int, list[tuple[RecordedLaunch, int]]] = {}
         for command in self.commands:

@@ -6,7 +6,6 @@ import ctypes
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from threading import RLock
 from typing import Protocol
 
 from landbridge.devices.vulkan import calls, flags, structs_device, structs_work
@@ -31,6 +30,7 @@ from landbridge.devices.vulkan.structure import Chained, array, handles, texts
 from landbridge.devices.vulkan.timeline import Clock, Point, Timeline
 from landbridge.devices.vulkan.used import Place, Used
 from landbridge.errors import DeviceLostError
+from landbridge.locks import new_lock
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.target.vulkan import TEXTURE_SCOPE
 
@@ -89,7 +89,7 @@ class LogicalDevice:
         )
         self.kinds = memory_kinds(self.scopes, physical.memory_limits, DL_VULKAN, index)
         self.kinds[TEXTURE_SCOPE] = texture_kind(self.kinds[GLOBAL_SCOPE])
-        self._lock = RLock()
+        self._lock = new_lock()
         self._owned: dict[tuple[str, int], int] = {}
         self._deferred: deque[Callable[[], None]] = deque()
         self._in_flight: list[tuple[Point, Callable[[], None]]] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from threading import Lock
 from typing import Any
 
 from landbridge.devices.vulkan import flags, structs_work
@@ -15,6 +14,7 @@ from landbridge.devices.vulkan.spirv_facts import EntryPoint, ModuleFacts, facts
 from landbridge.devices.vulkan.structure import array, handles
 from landbridge.errors import DeviceError, KernelBuildError
 from landbridge.executable.spirv import Capability, disassemble, words_of
+from landbridge.locks import new_lock
 
 _FEATURE_OF = {
     Capability.Shader: None,
@@ -61,7 +61,7 @@ class VulkanModule:
         except DeviceError as error:
             raise self.refusal(str(error)) from error
         self._kernels: dict[str, Kernel] = {}
-        self._lock = Lock()
+        self._lock = new_lock()
 
     def kernel(self, name: str) -> Kernel:
         """The kernel called ``name``; raises DeviceError naming those there are."""
@@ -139,7 +139,7 @@ class Kernel:
         self.pipeline = self._make_pipeline(module)
         self._pools: list[int] = []
         self._spare: list[int] = []
-        self._lock = Lock()
+        self._lock = new_lock()
 
     def take_set(self) -> int:
         """A descriptor set of this kernel that nothing uses."""

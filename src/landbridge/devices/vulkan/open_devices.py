@@ -6,7 +6,6 @@ import atexit
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from threading import RLock
 from weakref import ref
 
 from landbridge.devices.vulkan.instance import Instance
@@ -14,6 +13,7 @@ from landbridge.devices.vulkan.logical_device import LogicalDevice
 from landbridge.devices.vulkan.physical_device import PhysicalDevice
 from landbridge.devices.vulkan.probe import probe
 from landbridge.errors import DeviceError, DeviceIndexError, DeviceLostError, InputError
+from landbridge.locks import new_lock
 
 _OPTIONS = ("coherent", "unified")
 
@@ -26,7 +26,7 @@ class OpenDevices:
 
     def __init__(self, **defaults: bool) -> None:
         self._defaults = defaults
-        self._lock = RLock()
+        self._lock = new_lock()
         self._instance: Instance | None = None
         self._failure = ""
         self._opened: dict[int, LogicalDevice] = {}

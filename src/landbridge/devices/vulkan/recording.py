@@ -11,12 +11,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from landbridge.devices.vulkan import flags
 from landbridge.devices.vulkan.used import Place, Used
 from landbridge.errors import InputError, UseAfterFreeError
+from landbridge.locks import new_lock
 
 if TYPE_CHECKING:
     from landbridge.devices.vulkan.logical_device import LogicalDevice, Step
@@ -60,7 +60,7 @@ class Recording:
         self._steps = tuple(recorder.steps)
         self._positions = [[recorder.places[place] for place in step.places] for step in self._steps]
         self._recorded: OrderedDict[tuple[Place, ...], _Recorded] = OrderedDict()
-        self._lock = Lock()
+        self._lock = new_lock()
 
     def replay(self, stream: Timeline, args: Mapping[int, Place]) -> Point:
         """Queue all of it on ``stream``, ``args`` in their positions from now on."""

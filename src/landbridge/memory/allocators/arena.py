@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from threading import RLock
 
 from landbridge.device.device import Device
 from landbridge.device.space import Region
 from landbridge.errors import InputError, OutOfMemoryError
+from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use, flat_bytes, round_up, wait_for
 
 _ALIGNMENT = 4096  # of the arena; requests beyond it cannot be served
@@ -28,7 +28,7 @@ class ArenaAllocator:
         self._top = 0
         self._live: dict[int, Block] = {}  # by id: the entry keeps the block, so the id stays its own
         self._uses: list[Use] = []
-        self._lock = RLock()  # blocks come back in finalizers too, also while this thread is in allocate
+        self._lock = new_lock()  # blocks come back in finalizers too, also while this thread is in allocate
 
     @property
     def device(self) -> Device:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from threading import Lock
 
 from landbridge.device.device import Device
 from landbridge.device.state import DeviceState
 from landbridge.errors import InputError
+from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import Allocator
 from landbridge.memory.allocators.memory_cfg import MemoryCfg, check_memory_cfg, choice
 from landbridge.memory.allocators.naive import NaiveAllocator
@@ -19,13 +19,11 @@ _named: dict[tuple[DeviceState, str, bool, str], Allocator] = {}
 _chosen: dict[tuple[DeviceState, str], Allocator] = {}
 _cfg: MemoryCfg = {}
 _in_use: dict[tuple[DeviceState, str, bool], Allocator] = {}  # what default_allocator found
-_lock = Lock()
+_lock = new_lock()
 
 
 def _start_anew() -> None:
     """In a child process: pools are made again, because the pages of the old ones are shared with the parent."""
-    global _lock
-    _lock = Lock()
     _named.clear()
     _chosen.clear()
     _in_use.clear()

@@ -6,10 +6,10 @@ import os
 from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass
-from threading import RLock
 
 from landbridge.device.device import Device
 from landbridge.device.protocols import Event
+from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import Queue, Use, device_of
 
 
@@ -23,13 +23,11 @@ class _Held:
 _ASK_EVERY = 16  # uses of a queue, as asking a device takes time
 
 _held: dict[Queue, deque[_Held]] = {}  # in the order of each queue
-_lock = RLock()
+_lock = new_lock()
 
 
 def _start_anew() -> None:
     """In a child process: the work is the parent's."""
-    global _lock
-    _lock = RLock()
     _held.clear()
 
 

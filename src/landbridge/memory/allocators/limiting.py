@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from threading import RLock
 
 from landbridge.errors import InputError, OutOfMemoryError
+from landbridge.locks import new_lock
 from landbridge.memory.allocators.adaptor import Adaptor
 from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use, bytes_of
 
@@ -19,7 +19,7 @@ class LimitingAllocator(Adaptor):
             raise InputError(f"a limit of {limit} bytes is not legal; give at least 0")
         self.limit = limit
         self._used = 0
-        self._lock = RLock()  # blocks come back in finalizers too, also while this thread is in allocate
+        self._lock = new_lock()  # blocks come back in finalizers too, also while this thread is in allocate
 
     @property
     def used_bytes(self) -> int:

@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from threading import RLock
 
 from landbridge.device.device import Device
 from landbridge.device.space import Region
 from landbridge.errors import InputError, OutOfMemoryError
+from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use, flat_bytes, round_up
 from landbridge.memory.allocators.chunks import Chunk, Chunks
 from landbridge.memory.allocators.keepers import register_keeper
@@ -79,7 +79,7 @@ class PooledAllocator:
         self._waiting: dict[tuple[int, int], list[_Cut]] = {}
         self._parked: deque[tuple[_Cut, tuple[Use, ...]]] = deque()
         self._small, self._large = Chunks(), Chunks()
-        self._lock = RLock()  # upstream may call whoever makes room, and that one trim()
+        self._lock = new_lock()  # upstream may call whoever makes room, and that one trim()
         register_keeper(self)
 
     @property

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from threading import Lock
 
 from landbridge.errors import InputError
+from landbridge.locks import new_lock
 from landbridge.memory.allocators.adaptor import Adaptor
 from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use
 
@@ -69,7 +69,7 @@ class StatisticsAllocator(Adaptor):
     def __init__(self, upstream: Allocator) -> None:
         super().__init__(upstream)
         self._stack = [_Tally()]
-        self._lock = Lock()
+        self._lock = new_lock()
         # Blocks come back in finalizers too, also while this thread holds the lock: they are counted later.
         self._returned: deque[int] = deque()
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from threading import Lock
 
 from landbridge.device.device import Device
 from landbridge.errors import InputError
+from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import Allocator, Block, NdSize, Queue, Size, Use, wait_for
 from landbridge.memory.allocators.keepers import register_keeper
 
@@ -22,7 +22,7 @@ class WholeObjectAllocator:
         self.upstream = upstream
         self._kept: dict[_Key, list[tuple[Block, tuple[Use, ...]]]] = {}
         self._lent: dict[Block, _Key] = {}
-        self._lock = Lock()
+        self._lock = new_lock()
         # Blocks come back in finalizers too, also while this thread holds the lock: they are sorted in later.
         self._returned: deque[tuple[_Key, Block, tuple[Use, ...]]] = deque()
         register_keeper(self)

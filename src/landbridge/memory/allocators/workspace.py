@@ -12,6 +12,7 @@ from landbridge.device.protocols import WorkspaceMemory
 from landbridge.device.space import Region
 from landbridge.device.stream import Stream, current_stream
 from landbridge.errors import InputError
+from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use, flat_bytes, round_up, wait_for
 from landbridge.memory.allocators.default import default_allocator
 from landbridge.memory.allocators.keepers import register_keeper
@@ -44,7 +45,7 @@ class StackAllocator:
     def __init__(self, upstream: Allocator) -> None:
         self._upstream = upstream
         self._chunks: list[_Chunk] = []
-        self._lock = threading.RLock()  # another thread that runs out of memory trims
+        self._lock = new_lock()  # another thread that runs out of memory trims
         register_keeper(self)
 
     @property
