@@ -260,3 +260,90 @@ def normalizations(n: int) -> ModelProto:
         nodes.append(helper.make_node("BatchNormalization", [f"x{i}", *names], [f"n{i}"]))
         nodes.append(helper.make_node("Softmax", [f"n{i}"], [f"x{i + 1}"]))
     return _model(nodes, _values(["x0"], [2, 8]), _values([f"x{steps}"], [2, 8]), parameters)
+
+
+@family
+def readers(n: int) -> ModelProto:
+    """One value that as many elementwise kernels read, whose results become one."""
+    parts = [f"r{i}" for i in range(n)]
+    nodes = [helper.make_node("Softmax", ["x"], ["s"])]
+    nodes += [helper.make_node("Mul", ["s", f"k{i}"], [part]) for i, part in enumerate(parts)]
+    nodes.append(helper.make_node("Concat", parts, ["y"], axis=0))
+    scales = [_tensor(f"k{i}", [i]) for i in range(n)]
+    return _model(nodes, _values(["x"], [1, 16]), _values(["y"], [n, 16]), scales)
+
+
+@family
+def slices(n: int) -> ModelProto:
+    """A chain of slices, each a view of the one before, and a kernel that reads a part of each."""
+    third = n // 3
+    nodes, outputs = [], []
+    for i in range(third):
+        nodes.append(helper.make_node("Slice", [f"v{i}", "one", "end", "zero"], [f"v{i + 1}"]))
+        nodes.append(helper.make_node("Slice", [f"v{i + 1}", "zero", "one", "zero"], [f"h{i}"]))
+        nodes.append(helper.make_node("Softmax", [f"h{i}"], [f"y{i}"]))
+        outputs.append(f"y{i}")
+    tensors = [_tensor("one", [1], np.int64), _tensor("end", [1 << 40], np.int64), _tensor("zero", [0], np.int64)]
+    return _model(nodes, _values(["v0"], [third + 1, 16]), _values(outputs, [1, 16]), tensors)
+
+
+@family
+def concats(n: int) -> ModelProto:
+    """A chain of concatenations, each a part of the next."""
+    half = n // 2
+    nodes = [helper.make_node("Softmax", ["x"], ["v0"])]
+    for i in range(half):
+        nodes.append(helper.make_node("Softmax", ["x"], [f"s{i}"], axis=i % 2))
+        nodes.append(helper.make_node("Concat", [f"v{i}", f"s{i}"], [f"v{i + 1}"], axis=0))
+    return _model(nodes, _values(["x"], [1, 16]), _values([f"v{half}"], [half + 1, 16]))
+
+
+@family
+def maxima(n: int) -> ModelProto:
+    """One Max of as many elementwise kernels."""
+    parts = [f"r{i}" for i in range(n)]
+    nodes = [helper.make_node("Mul", ["x", f"k{i}"], [part]) for i, part in enumerate(parts)]
+    nodes.append(helper.make_node("Max", parts, ["y"]))
+    return _model(nodes, _values(["x"], [64]), _values(["y"], [64]), [_tensor(f"k{i}", [i]) for i in range(n)])
+
+
+@family
+def gathers(n: int) -> ModelProto:
+    """A table of as many indices, one node."""
+    node = helper.make_node("Gather", ["x", "i"], ["y"])
+    return _model([node], _values(["x"], [16, 4]), _values(["y"], [n, 4]), [_tensor("i", np.arange(n) % 16, np.int64)])
+
+
+@family
+def names(n: int) -> ModelProto:
+    """Nodes whose names are long: as many characters in all times a hundred."""
+    nodes = []
+    for i in range(n // 10):
+        name = f"{'scope/' * 150}{i}"
+        nodes.append(helper.make_node("Softmax", [f"v{i}"], [f"s{i}{name}"], name=name))
+        nodes.append(helper.make_node("Identity", [f"s{i}{name}"], [f"v{i + 1}"], name=f"{name}_"))
+    return _model(nodes, _values(["v0"], [4, 4]), _values([f"v{n // 10}"], [4, 4]))
+
+
+@family
+def deep_functions(n: int) -> ModelProto:
+    """Local functions that call each other, as deep as there are nodes."""
+    opset = [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]
+    functions = [
+        helper.make_function(
+            "local",
+            f"f{i}",
+            ["a"],
+            ["b"],
+            [
+                helper.make_node(f"f{i - 1}", ["a"], ["c"], domain="local")
+                if i
+                else helper.make_node("Neg", ["a"], ["c"]),
+                helper.make_node("Softmax", ["c"], ["b"]),
+            ],
+            opset,
+        )
+        for i in range(n)
+    ]
+    node = helper.make_node(f"f{n - 1}", ["x"], ["y"], domain="local")
+    return _model([node], _values(["x"], [4, 4]), _values(["y"], [4, 4]), functions=functions)

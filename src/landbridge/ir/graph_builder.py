@@ -97,6 +97,8 @@ class GraphBuilder:
             return source
         if offset + element_count(shape) > element_count(old):
             raise ShapeError(f"{self.node}: no view of {old} as {tuple(shape)} at element {offset}")
+        if isinstance(source.owner, ViewOp):  # a view of a view is one: models hold chains of thousands
+            return self.reshape(source.owner.source, shape, offset + source.owner.offset.value.data)
         ty = tensor_type(shape, dtype_of(source.type), self.vdevice)
         return self._builder.insert(ViewOp(source, ty, offset)).result
 

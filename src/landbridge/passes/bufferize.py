@@ -107,25 +107,30 @@ class _Bufferizer:
 
     def place(self, value: OpResult) -> SSAValue:
         """The memref that ``value`` is produced in."""
-        if value not in self.places:
-            ty = buffer_type(cast(AnyTensor, value.type))
-            claim = self.claims.of(value)
+        at: SSAValue = value
+        parts: list[tuple[OpResult, Claim]] = []  # a part of a part of ..., the innermost first
+        while isinstance(at, OpResult) and at not in self.places:
+            claim = self.claims.of(at)
             if claim is None:
-                alloc = memref.AllocOp([], [], ty)
-                alloc.attributes[VDEVICE] = self.homes.get(value, vdevice_of(value.type))
-                alloc.attributes["node"] = StringAttr(_node(value.owner))
+                alloc = memref.AllocOp([], [], buffer_type(cast(AnyTensor, at.type)))
+                alloc.attributes[VDEVICE] = self.homes.get(at, vdevice_of(at.type))
+                alloc.attributes["node"] = StringAttr(_node(at.owner))
                 self.head.append(alloc)
-                self.places[value] = alloc.memref
+                self.places[at] = alloc.memref
             else:
-                whole = claim.whole
-                if isinstance(whole, OpResult):
-                    whole = self.place(whole)
-                self.places[value] = self.view(whole, ty, claim.first, self.head)
-        return self.places[value]
+                parts.append((at, claim))
+                at = claim.whole
+        whole = self.places.get(at, at)
+        for part, claim in reversed(parts):
+            ty = buffer_type(cast(AnyTensor, part.type))
+            whole = self.places[part] = self.view(whole, ty, claim.first, self.head)
+        return whole
 
     def view(self, source: SSAValue, ty: AnyMemRef, first: int, ops: list[Operation]) -> SSAValue:
         if source.type == ty and first == 0:
             return source
+        if isinstance(source.owner, ViewOp):  # so that what is under a view is one step away
+            return self.view(source.owner.source, ty, first + source.owner.offset.value.data, ops)
         op = ViewOp(source, ty, first)
         ops.append(op)
         return op.result
