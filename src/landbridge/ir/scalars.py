@@ -236,6 +236,10 @@ class ScalarBuilder:
         sign = "" if kind in ("eq", "ne") else "u" if dtype.startswith("uint") or dtype == "bool" else "s"
         return self._add(arith.CmpiOp(x.ssa, y.ssa, sign + kind), "bool")
 
+    def matches(self, a: Value, b: Value) -> Value:
+        """Whether ``a`` is the extreme ``b`` of a reduction it took part in: equal, or NaN, which wins every one."""
+        return a.eq(b) | a.ne(a) if is_float(a.dtype) else a.eq(b)
+
     def logical_not(self, a: Value) -> Value:
         """``not a`` of a bool."""
         return self.binary("xor", a, True)

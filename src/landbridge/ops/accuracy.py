@@ -105,6 +105,11 @@ _STATED: dict[Handler, Accuracy] = {}
 EXACT = Accuracy(0.0)
 #: As IEEE 754 rounds one operation.
 ROUNDED = Accuracy(0.5)
+#: Sums of up to 16384 terms, products among them: no chain of additions is longer than 512, and blocks of 256 are
+#: added up. It holds for any terms; those of random signs or sizes come within a few eps.
+SUMS = Accuracy(300, sums=True, note="up to 16384 terms")
+#: Results that follow from a sum of terms of one sign by a few operations.
+OF_SUMS = Accuracy(400, note="up to 16384 terms")
 
 
 def accuracy(

@@ -198,6 +198,7 @@ def clip(c: OpContext, x: Operand, low: Operand | None = None, high: Operand | N
 @rules("input: _ ...", attributes={"axis": axis_of("len(input)")})
 @operator("Hardmax", since=13)
 @accuracy(EXACT)
+@accuracy(EXACT)
 def hardmax(c: OpContext, x: Operand) -> Operand:
     """1 at the first maximum along ``axis``, else 0."""
     axis = c.axis(c.attribute("axis", -1), c.rank(x))
@@ -229,7 +230,7 @@ def first_maximum(c: OpContext, x: Operand, axis: int) -> Operand:
             [(p.inputs[0], lambda *d: [d[i] for i in place]), (best, lambda *d: d[:n])],
             [(where, lambda *d: d[:n])],
             lambda s, acc, v, m: s.minimum(
-                acc, s.select(v.eq(m), s.cast(s.index(n), "int64"), s.const(shape[axis], "int64"))
+                acc, s.select(s.matches(v, m), s.cast(s.index(n), "int64"), s.const(shape[axis], "int64"))
             ),
             init=shape[axis],
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import accumulator
+from landbridge.ops.accuracy import SUMS, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import at_least
 from landbridge.ops.registry import operator
@@ -32,6 +33,7 @@ FITTING = (
     where=FITTING,
 )
 @operator("Conv")
+@accuracy(SUMS)
 def conv(c: OpContext, x: Operand, w: Operand, bias: Operand | None = None) -> Operand:
     """1-, 2- or 3-D convolution with groups, dilations, strides and padding."""
     x_shape, w_shape = c.shape(x), c.shape(w)

@@ -10,6 +10,7 @@ import numpy as np
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value, accumulator
+from landbridge.ops.accuracy import SUMS, accuracy
 from landbridge.ops.context import Buffer, OpContext, Operand
 from landbridge.ops.conv import CONVOLUTION, add_bias, convolve
 from landbridge.ops.legal import at_least
@@ -37,6 +38,7 @@ from landbridge.ops.windows import Windows
     ),
 )
 @operator("ConvTranspose")
+@accuracy(SUMS)
 def conv_transpose(c: OpContext, x: Operand, w: Operand, bias: Operand | None = None) -> Operand:
     """Disjoint windows are written in place; otherwise a convolution over the input with zeros between elements."""
     spatial, kernel = c.shape(x)[2:], list(c.shape(w)[2:])

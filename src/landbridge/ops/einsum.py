@@ -7,6 +7,7 @@ import re
 from landbridge.errors import NodeError, ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ops.accuracy import SUMS, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
@@ -14,6 +15,7 @@ from landbridge.ops.rules import rules
 
 @rules("*Inputs: ...")
 @operator("Einsum")
+@accuracy(SUMS)
 def einsum(c: OpContext, *operands: Operand) -> Operand:
     """The sum over labels that the result lacks of the product of the operands."""
     equation = c.attribute("equation").replace(" ", "")

@@ -8,6 +8,7 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import accumulator
 from landbridge.ir.types import LARGEST_CONSTANT, check_size
+from landbridge.ops.accuracy import SUMS, accuracy
 from landbridge.ops.context import Array, OpContext, Operand
 from landbridge.ops.legal import at_least, between
 from landbridge.ops.registry import operator
@@ -39,6 +40,7 @@ def _matrix(points: int, bins: int, parts: int, inverse: bool, mirrored: int = 0
     where=("parts in (1, 2)", "axis != -1", "input[axis] > 0"),
 )
 @operator("DFT", since=20)
+@accuracy(SUMS)
 def dft(c: OpContext, x: Operand, length: Operand | None = None, axis: Operand | None = None) -> Operand:
     """Along the input ``axis``, -2 by default."""
     return _dft(c, x, length, -2 if axis is None else int(c.constant(axis, "axis").reshape(-1)[0]))
@@ -51,6 +53,7 @@ def dft(c: OpContext, x: Operand, length: Operand | None = None, axis: Operand |
     where=("parts in (1, 2)", "axis != -1", "input[axis] > 0"),
 )
 @operator("DFT", since=17)
+@accuracy(SUMS)
 def dft_17(c: OpContext, x: Operand, length: Operand | None = None) -> Operand:
     """Along the attribute ``axis``, 1 by default."""
     return _dft(c, x, length, c.attribute("axis", 1))
@@ -96,6 +99,7 @@ def _dft(c: OpContext, x: Operand, length: Operand | None, along: int) -> Operan
     where=("P > 0", "P <= L", "frame_length <= L", "frame_length == P"),
 )
 @operator("STFT")
+@accuracy(SUMS)
 def stft(
     c: OpContext, x: Operand, step: Operand, window: Operand | None = None, length: Operand | None = None
 ) -> Operand:

@@ -9,8 +9,8 @@ import numpy as np
 
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
-from landbridge.ir.scalars import ScalarBuilder, Value, float_limits
-from landbridge.ops.accuracy import EXACT, accuracy
+from landbridge.ir.scalars import ScalarBuilder, Value, accumulator, float_limits
+from landbridge.ops.accuracy import EXACT, Accuracy, accuracy
 from landbridge.ops.context import Buffer, OpContext, Operand
 from landbridge.ops.legal import axis_of, between, one_of
 from landbridge.ops.registry import operator
@@ -132,6 +132,10 @@ _COMBINE: dict[str, tuple[str, float | str]] = {
 }
 
 
+#: Exact without a reduction, and for max and min.
+SCATTERED = Accuracy(500, sums=True, note="of add and mul, up to 1000 updates of an element, in order; else exact")
+
+
 def _scatter(
     c: OpContext,
     x: Operand,
@@ -159,7 +163,7 @@ def _scatter(
     def build(p: PrimBuilder) -> None:
         source, target = p.inputs[0], p.outputs[0]
         buffers = [Buffer(b, p.dtype(b)) for b in p.inputs[1:]]
-        total = p.temp(shape, dtype)
+        total = p.temp(shape, accumulator(dtype))
 
         def found(s: ScalarBuilder) -> tuple[Value, Value]:
             at = [s.index(i) for i in range(rank)]
@@ -167,11 +171,11 @@ def _scatter(
 
         def latest(s: ScalarBuilder, value: Value, seen: Value) -> list[Value]:
             lands, update = found(s)
-            return [s.select(lands, update, value), seen | lands]
+            return [s.select(lands, s.cast(update, value.dtype), value), seen | lands]
 
         def combined(s: ScalarBuilder, value: Value) -> Value:
             lands, update = found(s)
-            return s.select(lands, s.binary(kind, value, update), value)
+            return s.select(lands, s.binary(kind, value, s.cast(update, value.dtype)), value)
 
         if not kind:
             seen = p.temp(shape, "bool")
@@ -202,6 +206,7 @@ def _scatter(
     indices={"indices": index_of("data[axis]")},
 )
 @operator("ScatterElements", "Scatter")
+@accuracy(SCATTERED)
 def scatter_elements(c: OpContext, x: Operand, indices: Operand, updates: Operand) -> Operand:
     """``updates`` put where ``indices`` says along ``axis``."""
     shape, extents = c.shape(x), c.shape(indices)
@@ -233,6 +238,7 @@ def scatter_elements(c: OpContext, x: Operand, indices: Operand, updates: Operan
     indices={"indices": index_of("data[:depth]")},
 )
 @operator("ScatterND")
+@accuracy(SCATTERED)
 def scatter_nd(c: OpContext, x: Operand, indices: Operand, updates: Operand) -> Operand:
     """Slices of ``updates`` put at index tuples."""
     shape, (*outer, depth) = c.shape(x), c.shape(indices)

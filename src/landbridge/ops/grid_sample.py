@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import product
 
 from landbridge.ir.scalars import Number, ScalarBuilder, Value, accumulator
+from landbridge.ops.accuracy import accuracy
 from landbridge.ops.context import Buffer, OpContext, Operand
 from landbridge.ops.legal import one_of
 from landbridge.ops.registry import operator
@@ -26,6 +27,7 @@ Taps = list[tuple[Value, Number]]
     where=("len(D) > 0 and r == len(D) and len(O) == len(D)", "min(D) > 0 or prod(O) == 0"),
 )
 @operator("GridSample")
+@accuracy(ulp=8, sums=True, note="the condition is the extent of an axis times the magnitudes of the taps")
 def grid_sample(c: OpContext, x: Operand, grid: Operand) -> Operand:
     """``x`` [N, C, spatial] at ``grid`` [N, output, rank], coordinates -1 to 1, last axis first."""
     (n, channels, *spatial), rank = c.shape(x), c.rank(x) - 2

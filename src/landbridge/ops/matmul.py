@@ -12,6 +12,7 @@ from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import accumulator
 from landbridge.ir.types import element_count
+from landbridge.ops.accuracy import SUMS, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import holds
 from landbridge.ops.registry import operator
@@ -75,6 +76,7 @@ def _batched(c: OpContext, a: Operand, b: Operand, batch: Sequence[int]) -> Oper
 
 @rules("A: _ ...", "B: _ ...")
 @operator("MatMul")
+@accuracy(SUMS)
 def matmul(c: OpContext, a: Operand, b: Operand) -> Operand:
     """numpy's matmul: vectors are promoted, leading dimensions broadcast."""
     shape_a, shape_b = c.shape(a), c.shape(b)
@@ -112,6 +114,7 @@ def matmul(c: OpContext, a: Operand, b: Operand) -> Operand:
     ),
 )
 @operator("Gemm")
+@accuracy(SUMS)
 def gemm(c: OpContext, a: Operand, b: Operand, bias: Operand | None = None) -> Operand:
     """``alpha * a' @ b' + beta * bias`` with optional transposes."""
     y = matrix_product(c, a, b, bool(c.attribute("transA", 0)), bool(c.attribute("transB", 0)))

@@ -12,11 +12,17 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value, accumulator
 from landbridge.ir.types import element_count
+from landbridge.ops.accuracy import OF_SUMS, Accuracy, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import at_least, axis_of, one_of
 from landbridge.ops.reduce import reduced
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
+
+#: Two passes: no digits of the deviation are lost to the mean.
+NORMALIZED = Accuracy(
+    400, sums=True, note="the condition is (|x| + the mean of |x|) / deviation * |scale| + |bias|; up to 16384 terms"
+)
 
 
 @rules(
@@ -29,6 +35,7 @@ from landbridge.ops.rules import rules
     where=("len(X) > 1 or C == 1",),
 )
 @operator("BatchNormalization")
+@accuracy(ulp=4, sums=True, note="the condition is |x * a| + |b| of x * a + b")
 def batch_normalization(
     c: OpContext, x: Operand, scale: Operand, bias: Operand, mean: Operand, var: Operand
 ) -> Operand:
@@ -126,6 +133,7 @@ def normalize_rows(
     where=("broadcasts(Scale, X[axis:])", "broadcasts(B, X[axis:])", "prod(X[axis:]) > 0"),
 )
 @operator("LayerNormalization")
+@accuracy(NORMALIZED)
 def layer_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand | None = None) -> Sequence[Operand]:
     """Over all axes from ``axis`` on; the other outputs are mean and reciprocal deviation."""
     shape = c.shape(x)
@@ -143,6 +151,7 @@ def layer_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand 
     where=("broadcasts(scale, X[axis:])", "prod(X[axis:]) > 0"),
 )
 @operator("RMSNormalization")
+@accuracy(NORMALIZED)
 def rms_normalization(c: OpContext, x: Operand, scale: Operand) -> Operand:
     """Layer normalization without the mean."""
     shape = c.shape(x)
@@ -165,6 +174,7 @@ def _spread(c: OpContext, v: Operand | None, shape: Sequence[int], axis: int) ->
 
 @rules("input: N C *D", "scale: C", "B: C", where=("len(D) > 0 and prod(D) > 0",))
 @operator("InstanceNormalization")
+@accuracy(NORMALIZED)
 def instance_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand) -> Operand:
     """Each channel of each image on its own."""
     epsilon = c.attribute("epsilon", 1e-5)
@@ -179,6 +189,7 @@ def instance_normalization(c: OpContext, x: Operand, scale: Operand, bias: Opera
     where=("C % num_groups == 0", "C * prod(D) > 0"),
 )
 @operator("GroupNormalization", since=21)
+@accuracy(NORMALIZED)
 def group_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand) -> Operand:
     """Groups of channels; scale and bias for each channel."""
     groups = c.attribute("num_groups")
@@ -191,6 +202,7 @@ def group_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand)
 
 @rules("input: _ ...", attributes={"axis": axis_of("len(input)"), "p": one_of(1, 2)})
 @operator("LpNormalization")
+@accuracy(OF_SUMS)
 def lp_normalization(c: OpContext, x: Operand) -> Operand:
     """``x`` over its ``p``-norm along ``axis``."""
     axis = c.axis(c.attribute("axis", -1), c.rank(x))
@@ -204,6 +216,7 @@ def lp_normalization(c: OpContext, x: Operand) -> Operand:
     where=("prod(X) > 0", "len(axes) > 0 and max(axes) < len(X)", "len(set(a % len(X) for a in axes)) == len(axes)"),
 )
 @operator("MeanVarianceNormalization")
+@accuracy(NORMALIZED)
 def mean_variance_normalization(c: OpContext, x: Operand) -> Operand:
     """``(x - mean) / deviation`` over ``axes``."""
     axes = sorted(c.axis(a, c.rank(x)) for a in c.ints("axes") or [0, 2, 3])
@@ -217,6 +230,7 @@ def mean_variance_normalization(c: OpContext, x: Operand) -> Operand:
 
 @rules("X: N C ...", attributes={"size": at_least(1)})
 @operator("LRN")
+@accuracy(ulp=24)
 def local_response_normalization(c: OpContext, x: Operand) -> Operand:
     """``x / (bias + alpha / size * sum of squares of near channels) ** beta``."""
     size, shape = c.attribute("size"), c.shape(x)

@@ -11,6 +11,7 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value, accumulator, float_limits
 from landbridge.ir.types import LARGEST_CONSTANT, check_size, element_count
+from landbridge.ops.accuracy import EXACT, OF_SUMS, SUMS, accuracy
 from landbridge.ops.context import Array, Buffer, OpContext, Operand
 from landbridge.ops.legal import at_least, one_of
 from landbridge.ops.reduce import reduce, reduced
@@ -59,8 +60,9 @@ def _windows(c: OpContext, x: Operand) -> Windows:
     where=("len(D) > 0", "all(p < k for p, k in zip(pads, kernel_shape * 2))"),
 )
 @operator("MaxPool")
+@accuracy(EXACT)
 def max_pool(c: OpContext, x: Operand) -> Operand | list[Operand]:
-    """The largest element of each window, and where in ``x`` it is."""
+    """The largest element of each window, NaN if one is, and where in ``x`` the first such is."""
     low, w = float_limits(c.dtype(x))[0], _windows(c, x)
     largest = _pool(c, "max_pool", x, w, lambda s, acc, v: s.maximum(acc, v), low, c.dtype(x))
     return [largest, _positions(c, x, w, largest)] if c.outputs > 1 else largest
@@ -86,7 +88,7 @@ def _positions(c: OpContext, x: Operand, w: Windows, largest: Operand) -> Operan
                 inside = inside & (at >= 0) & (at < spatial[a])
                 where.append(s.minimum(s.maximum(at, 0), spatial[a] - 1))
                 flat = flat + at * strides[a]
-            hit = inside & source.load(s, where).eq(top)
+            hit = inside & s.matches(source.load(s, where), top)
             return s.minimum(acc, s.select(hit, s.cast(flat, "int64"), s.const(last, "int64")))
 
         p.generic(
@@ -126,6 +128,7 @@ def _counts(c: OpContext, x: Operand, w: Windows, include_pad: bool) -> Array:
     where=("len(D) > 0", "all(p < k for p, k in zip(pads, kernel_shape * 2))"),
 )
 @operator("AveragePool")
+@accuracy(SUMS)
 def average_pool(c: OpContext, x: Operand) -> Operand:
     """The mean of each window."""
     w, dtype = _windows(c, x), c.dtype(x)
@@ -147,6 +150,7 @@ def average_pool(c: OpContext, x: Operand) -> Operand:
     where=("len(D) > 0", "all(p < k for p, k in zip(pads, kernel_shape * 2))"),
 )
 @operator("LpPool")
+@accuracy(OF_SUMS)
 def lp_pool(c: OpContext, x: Operand) -> Operand:
     """The ``p``-norm of each window."""
     p = float(c.attribute("p", 2))
@@ -177,6 +181,7 @@ def _global(c: OpContext, x: Operand, kind: str) -> Operand:
 
 @rules("X: N C *D", where=("len(D) > 0 and prod(D) > 0",))
 @operator("GlobalMaxPool")
+@accuracy(EXACT)
 def global_max_pool(c: OpContext, x: Operand) -> Operand:
     """The largest element of each channel."""
     return _global(c, x, "max")
@@ -184,6 +189,7 @@ def global_max_pool(c: OpContext, x: Operand) -> Operand:
 
 @rules("X: N C *D", where=("len(D) > 0 and prod(D) > 0",))
 @operator("GlobalAveragePool")
+@accuracy(SUMS)
 def global_average_pool(c: OpContext, x: Operand) -> Operand:
     """The mean of each channel."""
     return _global(c, x, "mean")
@@ -191,6 +197,7 @@ def global_average_pool(c: OpContext, x: Operand) -> Operand:
 
 @rules("X: N C *D", attributes={"p": at_least(1)}, where=("len(D) > 0",))
 @operator("GlobalLpPool")
+@accuracy(OF_SUMS)
 def global_lp_pool(c: OpContext, x: Operand) -> Operand:
     """The ``p``-norm of each channel."""
     p = float(c.attribute("p", 2))

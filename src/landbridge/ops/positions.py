@@ -10,7 +10,7 @@ import numpy as np
 from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
-from landbridge.ir.scalars import Number, ScalarBuilder, Value
+from landbridge.ir.scalars import Number, ScalarBuilder, Value, is_float
 from landbridge.ir.types import LARGEST_CONSTANT, check_size
 from landbridge.ops.accuracy import EXACT, ROUNDED, accuracy
 from landbridge.ops.context import Array, Buffer, OpContext, Operand
@@ -133,6 +133,7 @@ def _running(c: OpContext, x: Operand, axis: Operand, product: bool) -> Operand:
 
 @rules("x: _ ...", "axis: () | 1", attributes={"axis": axis_of("len(x)")})
 @operator("CumSum")
+@accuracy(ulp=500, sums=True, note="up to 1000 terms, added in order")
 def cumulative_sum(c: OpContext, x: Operand, axis: Operand) -> Operand:
     """The sum of the elements up to each one along ``axis``."""
     return _running(c, x, axis, product=False)
@@ -140,6 +141,7 @@ def cumulative_sum(c: OpContext, x: Operand, axis: Operand) -> Operand:
 
 @rules("x: _ ...", "axis: () | 1", attributes={"axis": axis_of("len(x)")})
 @operator("CumProd")
+@accuracy(ulp=500, note="up to 1000 factors, multiplied in order")
 def cumulative_product(c: OpContext, x: Operand, axis: Operand) -> Operand:
     """The product of the elements up to each one along ``axis``."""
     return _running(c, x, axis, product=True)
@@ -176,8 +178,10 @@ def reverse_sequence(c: OpContext, x: Operand, lengths: Operand) -> Operand:
     where=("K <= X[axis]", "k <= X[axis]"),
 )
 @operator("TopK")
+@accuracy(EXACT)
 def top_k(c: OpContext, x: Operand, k: Operand | None = None) -> Sequence[Operand]:
-    """The ``k`` largest (or smallest) elements in order, and their positions; equal ones by position.
+    """The ``k`` largest (or smallest) elements in order, and their positions; equal ones by position. NaN is the
+    largest of all.
 
     Each element counts those before it, which takes extent squared steps and runs in parallel.
     """
@@ -197,7 +201,12 @@ def top_k(c: OpContext, x: Operand, k: Operand | None = None) -> Sequence[Operan
 
         def rank_of(s: ScalarBuilder, acc: Value, v: Value, other: Value) -> Value:
             earlier = s.index(n + 1) < s.index(n)
-            before = (other > v if largest else other < v) | (other.eq(v) & earlier)
+            more, less = (other, v) if largest else (v, other)
+            beyond, equal = more > less, other.eq(v)
+            if is_float(dtype):
+                beyond = beyond | (more.ne(more) & less.eq(less))
+                equal = equal | (other.ne(other) & v.ne(v))
+            before = beyond | (equal & earlier)
             return acc + s.cast(before, "int64")
 
         p.generic(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from landbridge.ir.scalars import ScalarBuilder, Value, is_float
-from landbridge.ops.accuracy import EXACT, accuracy
+from landbridge.ops.accuracy import EXACT, Accuracy, accuracy
 from landbridge.ops.comparison import saturate
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.conv import CONVOLUTION, FITTING, convolve
@@ -120,7 +120,8 @@ def matmul_integer(
     """The int32 product of centered integers."""
     rows = [*c.shape(a_zero), 1] if a_zero is not None else []
     columns = list(c.shape(b_zero)) if b_zero is not None else []
-    return matmul(c, _centered(c, a, a_zero, rows), _centered(c, b, b_zero, columns))
+    product: Operand = matmul(c, _centered(c, a, a_zero, rows), _centered(c, b, b_zero, columns))
+    return product
 
 
 @rules(
@@ -135,6 +136,7 @@ def matmul_integer(
     where=("len(b) > 1 and K == b[-1]",),
 )
 @operator("QLinearMatMul")
+@accuracy(Accuracy(0.0, note="the integer product is; its rescaling in f32 may turn a tie to the neighbour"))
 def qlinear_matmul(
     c: OpContext,
     a: Operand,
@@ -203,6 +205,7 @@ def conv_integer(
     where=FITTING,
 )
 @operator("QLinearConv")
+@accuracy(Accuracy(0.0, note="the integer sum is; its rescaling in f32 may turn a tie to the neighbour"))
 def qlinear_conv(
     c: OpContext,
     x: Operand,

@@ -15,6 +15,7 @@ from xdsl.ir import SSAValue
 from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value, accumulator
+from landbridge.ops.accuracy import Accuracy, accuracy
 from landbridge.ops.activation import softplus_of
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import Legal, at_least, holds, one_of
@@ -62,6 +63,10 @@ def _rules(
             "initial_c[:2] == ((X[0], D) if layout else (D, X[1]))",
         ),
     )
+
+
+#: Of one step from its states as they are.
+STEP = Accuracy(400, sums=True, note="of a step; the condition is 1 + the magnitudes of the terms of its gates")
 
 
 @dataclass(frozen=True)
@@ -230,6 +235,7 @@ def _summed_bias(c: OpContext, d: _Direction) -> Operand | None:
 
 @_rules(1, activations=1)
 @operator("RNN")
+@accuracy(STEP)
 def rnn(
     c: OpContext,
     x: Operand,
@@ -252,6 +258,7 @@ def rnn(
 
 @_rules(4, activations=3, cell=True, attributes={"input_forget": one_of(0, 1)})
 @operator("LSTM")
+@accuracy(STEP)
 def lstm(
     c: OpContext,
     x: Operand,
@@ -301,6 +308,7 @@ def _pair(c: OpContext, x: Operand) -> tuple[int, int]:
 
 @_rules(3, activations=2, attributes={"linear_before_reset": one_of(0, 1)})
 @operator("GRU")
+@accuracy(STEP)
 def gru(
     c: OpContext,
     x: Operand,

@@ -10,6 +10,7 @@ from typing import Any
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value, accumulator, float_limits, is_float
+from landbridge.ops.accuracy import EXACT, OF_SUMS, SUMS, Accuracy, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import axis_of, one_of
 from landbridge.ops.registry import operator
@@ -128,10 +129,20 @@ _REDUCING = {
     "noop_with_empty_axes": one_of(0, 1),
 }
 
+#: What each kind keeps to; the condition of log_sum is 1 + |y|.
+_ACCURACY = {
+    "max": EXACT,
+    "min": EXACT,
+    "prod": Accuracy(500, note="up to 1000 factors"),
+    "l2": OF_SUMS,
+    "log_sum": Accuracy(400, sums=True, note="of terms of one sign; the condition is 1 + |y|"),
+}
+
 
 def _register(op_type: str, kind: str) -> None:
     @rules(*_REDUCED, attributes=_REDUCING)
     @operator(op_type)
+    @accuracy(_ACCURACY.get(kind, SUMS))
     def handler(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
         return reduce(c, kind, x, _axes(c, x, axes), bool(c.attribute("keepdims", 1)))
 
@@ -150,6 +161,7 @@ def _finite(s: ScalarBuilder, v: Value) -> Value:
 
 @rules(*_REDUCED, attributes=_REDUCING)
 @operator("ReduceLogSumExp")
+@accuracy(ulp=400, sums=True, note="the condition is 1 + |y|")
 def reduce_log_sum_exp(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
     """``log(sum(exp(x)))``, the maximum taken out first."""
     over, dtype = _axes(c, x, axes), c.dtype(x)
@@ -157,9 +169,7 @@ def reduce_log_sum_exp(c: OpContext, x: Operand, axes: Operand | None = None) ->
     top = c.elementwise("finite", [reduced(c, "max", x, over, keepdims=True)], _finite)
     shifted = c.elementwise("exp", [x, top], lambda s, v, m: s.exp(v - m), accumulator(c.dtype(x)))
     total = reduced(c, "sum", shifted, over, keepdims=True)
-    result = c.elementwise(
-        "log", [total, top], lambda s, v, m: s.math("log", v) + m, dtype if is_float(dtype) else "float64"
-    )
+    result = c.elementwise("log", [total, top], lambda s, v, m: s.math("log", v) + m)
     result = c.cast(result, dtype)
     if c.attribute("keepdims", 1):
         return result
@@ -172,8 +182,9 @@ def reduce_log_sum_exp(c: OpContext, x: Operand, axes: Operand | None = None) ->
     where=("data[axis] > 0",),
 )
 @operator("ArgMax", "ArgMin")
+@accuracy(EXACT)
 def arg_extreme(c: OpContext, x: Operand) -> Operand:
-    """The position of the largest or smallest element along ``axis``."""
+    """The position of the largest or smallest element along ``axis``; NaN is both, as numpy has it."""
     shape, dtype = c.shape(x), c.dtype(x)
     axis = c.axis(c.attribute("axis", 0), len(shape))
     if not shape[axis]:
@@ -198,7 +209,7 @@ def arg_extreme(c: OpContext, x: Operand) -> Operand:
 
         def position(s: ScalarBuilder, acc: Value, v: Value, m: Value) -> Value:
             here = s.cast(s.index(n), "int64")
-            found = s.select(v.eq(m), here, s.const(-1 if last else shape[axis] - 1, "int64"))
+            found = s.select(s.matches(v, m), here, s.const(-1 if last else shape[axis] - 1, "int64"))
             return s.maximum(acc, found) if last else s.minimum(acc, found)
 
         p.generic(

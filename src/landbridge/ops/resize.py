@@ -12,12 +12,16 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value, accumulator, is_float
 from landbridge.ir.types import LARGEST_CONSTANT, check_size
+from landbridge.ops.accuracy import Accuracy, accuracy
 from landbridge.ops.context import Array, Buffer, OpContext, Operand
 from landbridge.ops.legal import at_least, axis_of, holds, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 
 _SCALES = holds("len(it) == len(S) and all(0 < v < 2**31 for v in it)", "a number above 0 for each axis")
+
+#: nearest is exact; the others are sums of a few taps for each axis.
+WEIGHTED = Accuracy(16, sums=True, note="the condition is the sum of |weight * x|; nearest is exact")
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class _Axis:
     where=("prod(S) > 0",),
 )
 @operator("Upsample", since=7)
+@accuracy(WEIGHTED)
 def upsample(c: OpContext, x: Operand, scales: Operand | None = None) -> Operand:
     """Resize of opsets before 10: asymmetric coordinates, floor."""
     factors = c.attribute("scales") if scales is None else c.constant(scales, "scales").reshape(-1)
@@ -61,9 +66,11 @@ def upsample(c: OpContext, x: Operand, scales: Operand | None = None) -> Operand
     where=("prod(S) > 0",),
 )
 @operator("Resize", since=10)
+@accuracy(WEIGHTED)
 def resize_10(c: OpContext, x: Operand, scales: Operand) -> Operand:
     """The first Resize: as Upsample, with scales as an input."""
-    return upsample(c, x, scales)
+    y: Operand = upsample(c, x, scales)
+    return y
 
 
 @rules(
@@ -96,6 +103,7 @@ def resize_10(c: OpContext, x: Operand, scales: Operand) -> Operand:
     ),
 )
 @operator("Resize", since=11)
+@accuracy(WEIGHTED)
 def resize(
     c: OpContext,
     x: Operand,

@@ -43,6 +43,13 @@ def _at(index: Any, start: int, step: int, extent: int) -> Any:
     return index * step + start if start else index * step if step != 1 else index
 
 
+def _range(start: int, end: int, step: int, extent: int) -> range:
+    """Python's slice of an axis, but that a start before the first element is the first one for negative steps too."""
+    start, end = (v + extent if v < 0 else v for v in (start, end))
+    low, high = (0, extent) if step > 0 else (-1, extent - 1)
+    return range(min(max(start, 0), high), min(max(end, low), high), step) if extent else range(0)
+
+
 @rules(
     "data: *S",
     "starts?: R",
@@ -72,7 +79,7 @@ def slice_value(
     axes: Operand | None = None,
     steps: Operand | None = None,
 ) -> Operand:
-    """Python's slices along ``axes``; attributes before opset 10, inputs since."""
+    """Slices along ``axes``; attributes before opset 10, inputs since."""
     shape = c.shape(x)
     first, last = c.ints("starts", starts) or [], c.ints("ends", ends) or []
     along = c.ints("axes", axes) or list(range(len(first)))
@@ -82,7 +89,7 @@ def slice_value(
         axis = c.axis(axis, len(shape))
         if not s:
             raise ShapeError(f"{c.g.node}: Slice with step 0 along axis {axis}")
-        ranges[axis] = range(shape[axis])[a:b:s]
+        ranges[axis] = _range(a, b, s, shape[axis])
     result = [len(r) for r in ranges]
     return part(c, x, [r.start for r in ranges], [r.step for r in ranges], result)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value, accumulator, float_limits
 from landbridge.ir.types import element_count
+from landbridge.ops.accuracy import accuracy
 from landbridge.ops.activation import first_maximum
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import axis_of, between
@@ -53,6 +54,7 @@ def softmax_along(c: OpContext, x: Operand, axis: int, log: bool) -> Operand:
 
 @rules("input: _ ...", attributes={"axis": axis_of("len(input)")})
 @operator("Softmax", "LogSoftmax", since=13)
+@accuracy(ulp=400, note="of Softmax; LogSoftmax within 400 eps of 1 + |x - max| + |y|")
 def softmax(c: OpContext, x: Operand) -> Operand:
     """Along ``axis``."""
     axis = c.axis(c.attribute("axis", -1), c.rank(x))
@@ -61,6 +63,7 @@ def softmax(c: OpContext, x: Operand) -> Operand:
 
 @rules("input: _ ...", attributes={"axis": between("-len(input)", "len(input)", default=1)})
 @operator("Softmax", "LogSoftmax", "Hardmax")
+@accuracy(ulp=400, note="of Softmax; LogSoftmax within 400 eps of 1 + |x - max| + |y|")
 def softmax_flattened(c: OpContext, x: Operand) -> Operand:
     """Before opset 13: over all elements from ``axis`` on."""
     shape = c.shape(x)
