@@ -16,6 +16,8 @@ class Body(ABC):
     """What writes the instructions. ``fused``: it has a fused multiply-add; else ``Term.fma`` rounds twice."""
 
     fused: bool
+    #: Whether ``exact_fma`` of a Body surely rounds once.
+    exact: bool = False
 
     @abstractmethod
     def element(self, kind: Any) -> str:
@@ -47,7 +49,7 @@ class Body(ABC):
 
     @abstractmethod
     def call(self, stem: str, operands: Sequence[Term]) -> Term:
-        """``fma fabs trunc copysign`` of floats."""
+        """``fma exact_fma fabs trunc copysign`` of floats; ``exact_fma`` where it is ``exact``."""
 
     @abstractmethod
     def convert(self, opcode: str, a: Term, element: str) -> Term:
@@ -106,10 +108,10 @@ class Term:
     def __xor__(self, other: Term | int) -> Term:
         return self._op("xor", other)
 
-    def __lshift__(self, bits: int) -> Term:
+    def __lshift__(self, bits: Term | int) -> Term:
         return self._op("shl", bits)
 
-    def __rshift__(self, bits: int) -> Term:
+    def __rshift__(self, bits: Term | int) -> Term:
         return self._op("ashr", bits)
 
     def less(self, other: Term | float) -> Term:
@@ -153,6 +155,19 @@ class Term:
         if not self.body.fused:
             return self * factor + addend
         return self.body.call("fma", [self, self._other(factor), self._other(addend)])
+
+    def product_error(self, factor: Term | float, product: Term) -> Term:
+        """self * factor - product without error, where ``product`` is f32 and near the true one."""
+        other = self._other(factor)
+        if self.body.exact:
+            return self.body.call("exact_fma", [self, other, -product])
+        (a, b), (c, d) = self._halves(), other._halves()
+        return ((a * c - product) + a * d + b * c) + b * d
+
+    def _halves(self) -> tuple[Term, Term]:
+        """f32 as a sum of two numbers of 12 bits, whose products are exact (Dekker, 1971)."""
+        high = (self.bits() & -0x1000).as_float()
+        return high, self - high
 
     def abs(self) -> Term:
         """Magnitude."""

@@ -1,7 +1,7 @@
 """LLVM IR of the ``math`` dialect.
 
 What the target has instructions for becomes an LLVM intrinsic. The common functions of f32 become helpers of
-straight-line code (math_expand), one per function and vector width in each module; f16 and bf16 compute in
+straight-line code (math_functions), one per function and vector width in each module; f16 and bf16 compute in
 f32. What is left, and every function of f64, calls the C library lane by lane through the image's imports.
 """
 
@@ -15,7 +15,7 @@ from landbridge.codegen.llvm.emitter import Emitter, ModuleState, Printer
 from landbridge.codegen.llvm.math_builder import LlvmBody, Term
 from landbridge.codegen.llvm.narrow_floats import in_float, narrow, widen
 from landbridge.codegen.llvm.types import element_of, is_float, splat, suffix
-from landbridge.codegen.math_expand import EXPANSIONS, LIMITED
+from landbridge.codegen.math_functions import COMMON, LIMITED
 
 
 def _intrinsic(stem: str) -> Printer:
@@ -60,7 +60,7 @@ def _call_helper(module: ModuleState, name: str, kind: str, operands: list[str])
 
 def helper(module: ModuleState, name: str, kind: str, arity: int) -> str:
     """The symbol of the helper that computes ``name`` over lanes of type ``kind``; defined when first asked for."""
-    expansion = EXPANSIONS.get(name) if element_of(kind) == "float" else None
+    expansion = COMMON.get(name) if element_of(kind) == "float" else None
 
     def build(body: LlvmBody, arguments: list[Term]) -> str:
         if expansion is None:

@@ -19,7 +19,7 @@ class LlvmBody(Body):
 
     def __init__(self, kind: str, fused: bool = True) -> None:
         self.kind = kind
-        self.fused = fused
+        self.fused = self.exact = fused
         self.lanes = lanes_of(kind)
         self.lines: list[str] = []
         self.declarations: dict[str, str] = {}
@@ -65,6 +65,7 @@ class LlvmBody(Body):
     def call(self, stem: str, operands: Sequence[Term]) -> Term:
         """``llvm.<stem>`` overloaded on the type of its operands."""
         kind = operands[0].kind
+        stem = stem.removeprefix("exact_")
         symbol = f"llvm.{stem}.{suffix(kind)}"
         self.declarations[symbol] = f"declare {kind} @{symbol}({', '.join([kind] * len(operands))})"
         return self.emit(f"call {kind} @{symbol}({', '.join(f'{kind} {o.name}' for o in operands)})", kind)

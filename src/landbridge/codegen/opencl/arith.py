@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from xdsl.dialects import arith, vector
+from xdsl.dialects import arith, math, vector
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
 from xdsl.ir import Operation
 
@@ -14,6 +14,7 @@ from landbridge.codegen.c.emitter import Emitter, Printer
 from landbridge.codegen.c.scalar import RULES, expression
 from landbridge.codegen.c.types import literal
 from landbridge.codegen.opencl.lanes import helper, whole
+from landbridge.codegen.opencl.terms import function
 from landbridge.codegen.opencl.unit import OpenCLUnit
 from landbridge.codegen.products import fused_product, is_fused
 from landbridge.errors import CodegenError
@@ -23,6 +24,16 @@ def opencl_literal(value: float | int, element: str) -> str:
     """A constant; OpenCL C has no long long."""
     text = literal(value, element)
     return text.replace("ull", "ul").replace("LL", "L") if element in ("i64", "index") else text
+
+
+#: Functions that are written out for f32; 16-bit floats call them by the names that C gives them.
+EXPANDED = {
+    math.AcosOp: "acos", math.AcoshOp: "acosh", math.AsinOp: "asin", math.AsinhOp: "asinh", math.AtanOp: "atan",
+    math.Atan2Op: "atan2", math.AtanhOp: "atanh", math.CbrtOp: "cbrt", math.CosOp: "cos", math.CoshOp: "cosh",
+    math.ErfOp: "erf", math.ExpOp: "exp", math.Exp2Op: "exp2", math.ExpM1Op: "expm1", math.LogOp: "log",
+    math.Log10Op: "log10", math.Log1pOp: "log1p", math.Log2Op: "log2", math.PowFOp: "pow", math.FPowIOp: "pow",
+    math.SinOp: "sin", math.SinhOp: "sinh", math.TanOp: "tan", math.TanhOp: "tanh",
+}  # fmt: skip
 
 
 def _constant(e: Emitter, op: Operation) -> None:
@@ -50,12 +61,20 @@ def _elementwise(e: Emitter, op: Operation) -> None:
         e.set(result, f"lb_mad({a}, {b}, {e.names[other]})")
         return
     texts = [e.names[o] for o in op.operands]
+    unit = cast(OpenCLUnit, e.unit)
+    name = EXPANDED.get(type(op))
+    if name is not None and kind.element != "f64":
+        # What OpenCL promises of its own is up to 16 ulp, and drivers have kept less.
+        by_lanes = kind.is_narrow or isinstance(op, math.FPowIOp)
+        symbol = function(unit, name, 0 if by_lanes else kind.lanes)
+        if not by_lanes:
+            e.set(result, f"{symbol}({', '.join(texts)})")
+            return
     if not kind.lanes:
         e.set(result, expression(op, kinds, kind, texts))
         return
     text = whole(op, kinds, kind, texts)
     if text is None:
-        unit = cast(OpenCLUnit, e.unit)
         text = f"{helper(unit, helper_name(op, kinds, kind), op, kinds, kind)}({', '.join(texts)})"
     e.set(result, text)
 

@@ -39,7 +39,15 @@ typedef LB_UNSIGNED_INDEX lb_unsigned_index;
 #define lb_ceildiv(a, b) ((a) / (b) + ((a) % (b) != 0 && ((a) < 0) == ((b) < 0)))
 #define lb_ceildiv_u(a, b) ((a) / (b) + ((a) % (b) != 0))
 
-/* Functions of OpenCL C take every width: the suffixed names of C are theirs too. */
+/* For polynomials: once rounded where that costs nothing. */
+#ifdef FP_FAST_FMAF
+#define lb_fma(a, b, c) fma(a, b, c)
+#else
+#define lb_fma(a, b, c) ((a) * (b) + (c))
+#endif
+
+/* Functions of OpenCL C take every width: the suffixed names of C are theirs too. Those of f32 that promise too little
+ * are written out where a kernel uses them. */
 #define fabsf fabs
 #define ceilf ceil
 #define copysignf copysign
@@ -51,26 +59,26 @@ typedef LB_UNSIGNED_INDEX lb_unsigned_index;
 #define roundf round
 #define sqrtf sqrt
 #define truncf trunc
-#define powf pow
-#define acosf acos
-#define acoshf acosh
-#define asinf asin
-#define asinhf asinh
-#define atanf atan
-#define atan2f atan2
-#define atanhf atanh
-#define cbrtf cbrt
-#define cosf cos
-#define coshf cosh
-#define erff erf
-#define expf exp
-#define exp2f exp2
-#define expm1f expm1
-#define logf log
-#define log10f log10
-#define log1pf log1p
-#define log2f log2
-#define sinf sin
-#define sinhf sinh
-#define tanf tan
-#define tanhf tanh
+#define acosf lb_acos_float
+#define acoshf lb_acosh_float
+#define asinf lb_asin_float
+#define asinhf lb_asinh_float
+#define atanf lb_atan_float
+#define atan2f lb_atan2_float
+#define atanhf lb_atanh_float
+#define cbrtf lb_cbrt_float
+#define cosf lb_cos_float
+#define coshf lb_cosh_float
+#define erff lb_erf_float
+#define expf lb_exp_float
+#define exp2f lb_exp2_float
+#define expm1f lb_expm1_float
+#define logf lb_log_float
+#define log10f lb_log10_float
+#define log1pf lb_log1p_float
+#define log2f lb_log2_float
+#define powf lb_pow_float
+#define sinf lb_sin_float
+#define sinhf lb_sinh_float
+#define tanf lb_tan_float
+#define tanhf lb_tanh_float

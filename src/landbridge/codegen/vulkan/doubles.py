@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import factorial, inf, log, nan
 
 from landbridge.codegen.math_builder import Term
-from landbridge.codegen.math_expand import power_edges
+from landbridge.codegen.math_power import power_edges
 
 # ln 2 in two parts: the product of the first with an integer below 2**21 is exact.
 _LN2_HIGH = float.fromhex("0x1.62e42fee00000p-1")
@@ -34,6 +34,12 @@ def exp(x: Term) -> Term:
     first = ((half + 1023) << 52).as_float()
     second = ((exponent - half + 1023) << 52).as_float()
     return power * first * second
+
+
+def expm1(x: Term) -> Term:
+    """e ** x - 1, exact near 0."""
+    near = x * x.poly(*(1 / factorial(k + 1) for k in range(15)))
+    return x.abs().less(0.5).where(near, exp(x) - 1.0)
 
 
 def log_(x: Term) -> Term:

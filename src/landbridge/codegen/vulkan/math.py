@@ -1,8 +1,8 @@
 """SPIR-V of the ``math`` dialect.
 
 What every device computes exactly enough is an instruction of GLSL.std.450; its exponentials and logarithms may be
-off by far more than C's (Vulkan 1.3 specification, "Precision and Operation of SPIR-V Instructions"), so those of f32
-are written out. The inverse trigonometric functions are the library's.
+off by far more than C's (Vulkan 1.3 specification, "Precision and Operation of SPIR-V Instructions"), and so may its
+angles and their inverses: all of f32 are written out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from xdsl.dialects import math, vector
 from xdsl.ir import Operation
 
 from landbridge.codegen.math_builder import Term
-from landbridge.codegen.math_expand import EXPANSIONS, LIMITED, cos, exp, expm1, log1p, log_, pow_single, sin
+from landbridge.codegen.math_functions import COMMON, EVERY, FAR, LIMITED
 from landbridge.codegen.vulkan import doubles, glsl
 from landbridge.codegen.vulkan.arith import Rule, apply
 from landbridge.codegen.vulkan.emitter import Emitter, Printer, bits_of
@@ -38,86 +38,37 @@ def _of_single(name: str, rule: Rule) -> Printer:
     return apply(checked)
 
 
-def _inverse(name: str) -> Rule:
-    return lambda e, x, source, result: e.library(glsl.NUMBERS[name], result, *x)
-
-
-def _expansion(name: str, expansion: Callable[..., Term]) -> Printer:
-    return _of_single(name, lambda e, x, source, result: expanded(e, expansion, x, source))
-
-
 def _named(name: str, of_double: Callable[..., Term] | None = None) -> Printer:
-    """An expansion; where that holds for some magnitudes only, the library's function beyond. ``of_double``: of f64."""
+    """An expansion, and what continues it where it holds for some magnitudes only. ``of_double``: of f64."""
 
     def rule(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
         if source == "f64" and of_double is not None:
             return expanded(e, of_double, x, source)
-        found = expanded(e, EXPANSIONS[name], x, source)
-        if name not in LIMITED:
-            return found
-        magnitude = e.library(glsl.NUMBERS["fabs"], source, x[0])
-        near = e.emit(Op.FOrdLessThan, "i1", magnitude, e.constant(LIMITED[name], source))
-        return e.emit(Op.Select, result, near, found, e.library(glsl.NUMBERS[name], result, x[0]))
+        found = expanded(e, EVERY[name], x, source)
+        return _continued(e, name, x[0], found) if name in LIMITED else found
 
     return _of_single(name, rule) if of_double is None else apply(rule)
+
+
+def _continued(e: Emitter, name: str, x: int, found: int) -> int:
+    """``found`` where the magnitude of ``x`` is within the limit of function ``name``, else its continuation: a branch,
+    for that is rare and long."""
+    far, after, result = e.label(), e.label(), e.variable("f32", found)
+    magnitude = e.library(glsl.NUMBERS["fabs"], "f32", x)
+    is_far = e.emit(Op.FUnordGreaterThanEqual, "i1", magnitude, e.constant(LIMITED[name], "f32"))
+    e.statement(Op.SelectionMerge, after, 0)
+    e.statement(Op.BranchConditional, is_far, far, after)
+    e.begin(far)
+    e.statement(Op.Store, result, expanded(e, FAR[name], [x], "f32"))
+    e.statement(Op.Branch, after)
+    e.begin(after)
+    return e.load(result, "f32")
 
 
 def _power(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
     if source == "f64":
         return expanded(e, doubles.pow_, x, source)
-    return expanded(e, EXPANSIONS["pow"] if e.doubles else pow_single, x, source)
-
-
-def _cosh(x: Term) -> Term:
-    half = _half_exp(x.abs())
-    return half + 0.25 / half
-
-
-def _sinh(x: Term) -> Term:
-    a = x.abs()
-    m = expm1(a)
-    near = (m + m / (m + 1.0)) * 0.5
-    return a.less(20.0).where(near, _half_exp(a)).copysign(x)
-
-
-def _half_exp(a: Term) -> Term:
-    """e**a / 2, which overflows no sooner than the result."""
-    root = exp(a * 0.5)
-    return root * 0.5 * root
-
-
-def _tan(x: Term) -> Term:
-    return x.equal(0.0).where(x, sin(x) / cos(x))
-
-
-def _asinh(x: Term) -> Term:
-    a = x.abs()
-    z = a * a
-    near = log1p(a + z / (_root(z + 1.0) + 1.0))
-    return a.less(1e9).where(near, log_(a) + 0.6931471805599453).copysign(x)
-
-
-def _acosh(x: Term) -> Term:
-    t = x - 1.0
-    return x.less(1e9).where(log1p(t + _root(t * (x + 1.0))), log_(x) + 0.6931471805599453)
-
-
-def _atanh(x: Term) -> Term:
-    a = x.abs()
-    return (log1p((a + a) / (1.0 - a)) * 0.5).copysign(x)
-
-
-def _cbrt(x: Term) -> Term:
-    """From the logarithm, then one step of Newton's method on y**3 = x."""
-    a = x.abs()
-    y = exp(log_(a) * (1 / 3))
-    y = y - (y * y * y - a) / (y * y * 3.0)
-    finite = a.less(float("inf")) & a.greater(0.0)
-    return finite.where(y.copysign(x), x)
-
-
-def _root(x: Term) -> Term:
-    return x.body.call("sqrt", [x])
+    return expanded(e, (COMMON if e.doubles else EVERY)["pow"], x, source)
 
 
 def _round(x: Term) -> Term:
@@ -172,7 +123,7 @@ PRINTERS: dict[type[Operation], Printer] = {
     math.FPowIOp: _integer_power,
     math.ExpOp: _named("exp", doubles.exp),
     math.Exp2Op: _named("exp2"),
-    math.ExpM1Op: _named("expm1"),
+    math.ExpM1Op: _named("expm1", doubles.expm1),
     math.LogOp: _named("log", doubles.log_),
     math.Log2Op: _named("log2"),
     math.Log10Op: _named("log10"),
@@ -182,15 +133,15 @@ PRINTERS: dict[type[Operation], Printer] = {
     math.SinOp: _named("sin"),
     math.CosOp: _named("cos"),
     math.PowFOp: apply(_power),
-    math.CoshOp: _expansion("cosh", _cosh),
-    math.SinhOp: _expansion("sinh", _sinh),
-    math.TanOp: _expansion("tan", _tan),
-    math.AsinhOp: _expansion("asinh", _asinh),
-    math.AcoshOp: _expansion("acosh", _acosh),
-    math.AtanhOp: _expansion("atanh", _atanh),
-    math.CbrtOp: _expansion("cbrt", _cbrt),
-    math.AsinOp: _of_single("asin", _inverse("asin")),
-    math.AcosOp: _of_single("acos", _inverse("acos")),
-    math.AtanOp: _of_single("atan", _inverse("atan")),
-    math.Atan2Op: _of_single("atan2", _inverse("atan2")),
+    math.CoshOp: _named("cosh"),
+    math.SinhOp: _named("sinh"),
+    math.TanOp: _named("tan"),
+    math.AsinhOp: _named("asinh"),
+    math.AcoshOp: _named("acosh"),
+    math.AtanhOp: _named("atanh"),
+    math.CbrtOp: _named("cbrt"),
+    math.AsinOp: _named("asin"),
+    math.AcosOp: _named("acos"),
+    math.AtanOp: _named("atan"),
+    math.Atan2Op: _named("atan2"),
 }

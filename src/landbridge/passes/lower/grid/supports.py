@@ -52,6 +52,7 @@ _EVERYWHERE = frozenset(
         "ceil",
         "copysign",
         "exp",
+        "expm1",
         "floor",
         "fma",
         "log",

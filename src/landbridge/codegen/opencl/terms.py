@@ -1,0 +1,128 @@
+"""Straight-line float code as OpenCL C: the terms that math expansions are written in.
+
+Masks are what comparisons give: of scalars 0 or 1, of vectors lanes of 0 or -1 as wide as what is compared (OpenCL C
+3.0 specification, section 6.5.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from landbridge.codegen.c.types import Kind, literal
+from landbridge.codegen.math_builder import Body, Term
+from landbridge.codegen.math_functions import EVERY, FAR, LIMITED
+from landbridge.codegen.opencl.unit import ELEMENTS, OpenCLUnit
+
+_ELEMENTS = {"float": "f32", "i32": "i32"}
+_NAMES = {"f32": "float", "i32": "i32"}
+_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^", "shl": "<<"}
+_COMPARE = {"olt": "{0} < {1}", "ogt": "{0} > {1}", "oeq": "{0} == {1}", "uge": "!({0} < {1})", "uno": "isnan({0})"}
+_COMPARE |= {"one": "islessgreater({0}, {1})", "eq": "{0} == {1}", "ne": "{0} != {1}"}
+_CALLS = {"fma": "lb_fma", "exact_fma": "fma"}
+
+
+class OpenCLBody(Body):
+    """The statements of a function whose arguments have ``lanes`` lanes; kinds are Kinds, names C expressions."""
+
+    fused = True
+    exact = True
+
+    def __init__(self, lanes: int, unit: OpenCLUnit) -> None:
+        self.lanes = lanes
+        self.unit = unit
+        self.lines: list[str] = []
+        self._count = 0
+
+    def _set(self, text: str, kind: Kind) -> Term:
+        self._count += 1
+        name = f"t{self._count}"
+        self.lines.append(f"const {self.unit.use(kind).text} {name} = {text};")
+        return Term(self, name, kind)
+
+    def _mask(self, text: str) -> Term:
+        return self._set(text, Kind("s32", self.lanes))
+
+    def argument(self, name: str) -> Term:
+        """A parameter, of f32."""
+        return Term(self, name, Kind("f32", self.lanes))
+
+    def element(self, kind: Any) -> str:
+        """LLVM's name of an element."""
+        return _NAMES[kind.element]
+
+    def constant(self, value: float | int, element: str) -> Term:
+        """A constant."""
+        return self.literal(value, Kind(_ELEMENTS[element], self.lanes))
+
+    def literal(self, value: float | int, kind: Any) -> Term:
+        """A constant of ``kind``."""
+        text = literal(value, kind.element)
+        return Term(self, f"(({self.unit.use(kind).text}){text})" if self.lanes else text, kind)
+
+    def binary(self, opcode: str, a: Term, b: Term) -> Term:
+        """One operator; integers are unsigned but where they are shifted right."""
+        if opcode == "ashr":
+            return self._set(self._unsigned(f"{self._signed(a)} >> {self._signed(b)}"), a.kind)
+        return self._set(f"{a.name} {_INFIX[opcode]} {b.name}", a.kind)
+
+    def negate(self, a: Term) -> Term:
+        """The other sign."""
+        return self._set(f"-{a.name}", a.kind)
+
+    def compare(self, predicate: str, a: Term, b: Term) -> Term:
+        """A mask."""
+        if predicate in ("slt", "sgt"):
+            return self._mask(f"{self._signed(a)} {'<' if predicate == 'slt' else '>'} {self._signed(b)}")
+        return self._mask(_COMPARE[predicate].format(a.name, b.name))
+
+    def select(self, mask: Term, a: Term, b: Term) -> Term:
+        """Lane by lane."""
+        if self.lanes:
+            return self._set(f"select({b.name}, {a.name}, {mask.name})", a.kind)
+        return self._set(f"{mask.name} ? {a.name} : {b.name}", a.kind)
+
+    def call(self, stem: str, operands: Sequence[Term]) -> Term:
+        """A built-in function."""
+        name = _CALLS.get(stem, stem)
+        return self._set(f"{name}({', '.join(o.name for o in operands)})", operands[0].kind)
+
+    def convert(self, opcode: str, a: Term, element: str) -> Term:
+        """Bits as another type, or signed integers as floats."""
+        kind = a.kind.of(_ELEMENTS[element])
+        name = self._native(kind.element)
+        return self._set(f"as_{name}({a.name})" if opcode == "bitcast" else f"convert_{name}({self._signed(a)})", kind)
+
+    def leave(self, unless: Term, result: Term) -> None:
+        """Return ``result`` here where no lane of a mask is set."""
+        any_lane = f"any({unless.name})" if self.lanes else unless.name
+        self.lines.append(f"if (!{any_lane}) return {result.name};")
+
+    def _native(self, element: str) -> str:
+        return f"{ELEMENTS[element]}{self.lanes or ''}"
+
+    def _signed(self, a: Term) -> str:
+        return f"as_{self._native('s32')}({a.name})"
+
+    def _unsigned(self, text: str) -> str:
+        return f"as_{self._native('i32')}({text})"
+
+
+def function(unit: OpenCLUnit, name: str, lanes: int) -> str:
+    """The name of a function of f32, or of vectors of it, that computes ``name``; defined in ``unit``."""
+    kind = unit.use(Kind("f32", lanes))
+    symbol = f"lb_{name}_{kind.text}"
+
+    def text() -> str:
+        body = OpenCLBody(lanes, unit)
+        parameters = ["a", "b"] if name in ("pow", "atan2") else ["a"]
+        arguments = [body.argument(p) for p in parameters]
+        result = EVERY[name](*arguments)
+        if name in LIMITED:
+            far = arguments[0].abs().not_less(LIMITED[name])
+            body.leave(far, result)
+            result = far.where(FAR[name](*arguments), result)
+        head = f"LB_INLINE {kind.text} {symbol}({', '.join(f'{kind.text} {p}' for p in parameters)}) {{"
+        return "\n".join([head, *(f"  {line}" for line in body.lines), f"  return {result.name};", "}"])
+
+    return unit.define(symbol, text)
