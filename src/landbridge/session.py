@@ -298,9 +298,7 @@ class Session:
                 self._check_views()
             self._worker = worker = self._worker or Worker(f"{self!r} run_async")
             entry.pending = pending
-            started = threading.Event() if entry.shares else None
-            if started is None:
-                self._program.queue_accesses(pending)
+            started = threading.Event() if entry.shares else None  # what is called next comes after it
             worker.submit(partial(self._finish, pending, tickets, started))
             if started is not None:
                 started.wait()
@@ -331,10 +329,8 @@ class Session:
             execute = self._listed[0]
         try:
             if started is not None:
-                begin = partial(self._begin_shared, pending, started, execute)
-                self._entry.in_order(self._program.orders(), begin)
+                self._entry.in_order(self._program.orders(), partial(self._begin_shared, started, execute))
             else:
-                pending.begin()
                 execute()
             if self._has_states:
                 self._program.swap_states()
@@ -353,10 +349,7 @@ class Session:
             self._check_views()
         execute()
 
-    def _begin_shared(self, pending: AsyncRun, started: threading.Event, execute: Execute) -> None:
-        # Not before: who is in a run now could wait for this one, which waits for that.
-        self._program.queue_accesses(pending)
-        pending.begin()
+    def _begin_shared(self, started: threading.Event, execute: Execute) -> None:
         started.set()
         self._execute_shared(execute)
 

@@ -29,7 +29,7 @@ _STREAM, _TARGET = "tests/device/test_stream.py::", "tests/target/test_target.py
 _DLPACK, _TENSOR = "tests/test_dlpack.py::", "tests/test_tensor.py::"
 _COHERENCE, _VIEW = "tests/memory/test_coherence.py::", "tests/memory/test_host_view.py::"
 _SESSION, _DEVICES = "tests/test_session.py::", "tests/test_session_devices.py::"
-_PARAMS = "tests/test_session_params.py::"
+_PARAMS, _THREADS = "tests/test_session_params.py::", "tests/test_session_threads.py::"
 
 SENTENCES = (
     # DeviceAPI
@@ -337,12 +337,85 @@ SENTENCES = (
         "r waits for pending writers, w and rw for readers too: for runs in the background.",
         "tests/test_session_async.py::test_a_view_of_an_output_waits_for_the_run "
         "tests/test_session_async.py::test_writing_an_input_waits_for_the_run_and_reading_it_does_not",
-        "Such a run is not noted.",
-        "vm/bound_program.py",
-        "                slot.owner.storage.queue(access, Use(event))",
-        "                pass",
+        "Nobody is told of it.",
+        "memory/storage.py",
+        "                    other.wait_for_use()",
+        "                    pass",
     ),
     # Processes and threads
+    _s(
+        "A host view or export waits for a run in another thread that uses its bytes.",
+        f"{_THREADS}test_a_reader_of_an_output_waits_for_the_run",
+        "Bytes that are bound say nothing of their runs.",
+        "vm/slot.py",
+        "        return (writes or self._slot.writes) and start < high and low < stop",
+        "        return False",
+    ),
+    _s(
+        "It waits for no run that uses other bytes of the memory.",
+        f"{_THREADS}test_what_no_run_uses_is_waited_for_by_nobody",
+        "The byte after the last counts as used.",
+        "vm/slot.py",
+        "and start < high and low < stop",
+        "and start <= high and low < stop",
+    ),
+    _s(
+        "A writer waits for a run that reads, a reader does not.",
+        f"{_THREADS}test_a_writer_of_an_input_waits_for_the_run_and_a_reader_does_not",
+        "Only what runs write is waited for.",
+        "vm/slot.py",
+        "        return (writes or self._slot.writes) and",
+        "        return self._slot.writes and",
+    ),
+    _s(
+        "A run does not wait for itself.",
+        f"{_THREADS}test_the_run_does_not_wait_for_itself",
+        "Any thread waits, that of the run too.",
+        "vm/entry.py",
+        "not self.free and not self.waits and not self._is_mine()",
+        "not self.free and not self.waits",
+    ),
+    _s(
+        "Exports get through between runs that never pause.",
+        f"{_THREADS}test_exports_get_through_between_runs_that_never_pause",
+        "The next run does not say that the one before is over.",
+        "vm/entry.py",
+        "                over.set()",
+        "                pass",
+    ),
+    _s(
+        "Sessions that share memory which one of them writes run one after another.",
+        f"{_THREADS}test_a_session_that_reads_waits_for_the_one_that_writes "
+        f"{_THREADS}test_a_session_that_writes_waits_for_the_one_that_reads",
+        "They run at once.",
+        "vm/entry.py",
+        "            with locks[0]:",
+        "            if True:",
+    ),
+    _s(
+        "Sessions that only read what they share run at once.",
+        f"{_THREADS}test_sessions_that_only_read_what_they_share_run_at_once",
+        "They wait for each other.",
+        "memory/storage.py",
+        " and any(known.may_write for known in tenants)",
+        "",
+    ),
+    _s(
+        "Two Sessions that bind each other's memory never wait for ever.",
+        f"{_THREADS}test_two_sessions_that_bind_each_others_memory_never_wait_for_ever",
+        "Both hold their turn and wait for the other's.",
+        "vm/slot.py",
+        "        self.program.waits = True  # so",
+        "        pass  # so",
+    ),
+    _s(
+        "set_input overwrites no open view.",
+        f"{_THREADS}test_an_open_view_of_an_input_is_not_overwritten",
+        "It does not look.",
+        "vm/bound_program.py",
+        "            slot.own.storage.check_access(*slot.own.byte_range, writes=True, what=cause)",
+        "            pass",
+    ),
     _s(
         "After fork, the child's Sessions raise ForkedDeviceError.",
         f"{_SESSION}test_fork_leaves_the_parents_session_and_allows_a_new_one",

@@ -24,7 +24,6 @@ class AsyncRun:
     def __init__(self) -> None:
         self._completed = threading.Event()
         self._error: BaseException | None = None
-        self._thread: int | None = None
 
     def done(self) -> bool:
         """Whether the run is over, well or not."""
@@ -43,29 +42,15 @@ class AsyncRun:
         if self._error is not None:
             raise self._error
 
-    def begin(self) -> None:
-        """Say that this thread executes the run. For the Session."""
-        self._thread = threading.get_ident()
-
     def complete(self, error: BaseException | None) -> None:
         """Say that the run is over. For the Session."""
-        self._error, self._thread = error, None
+        self._error = error
         self._completed.set()
 
     def leave_behind(self) -> None:
         """Say, in a child process, that the run is the parent's. For the Session."""
         self._completed = threading.Event()  # whose lock the parent's threads may have had
         self.complete(ForkedDeviceError("this run is of the parent process; make a new Session in the child"))
-
-    def query(self) -> bool:
-        """``done()``, as the Event that the bytes in use are queued with."""
-        return self._completed.is_set()
-
-    def synchronize(self, timeout: float | None = None) -> bool:
-        """Wait, and say whether the run is over; its exception is for ``wait``. The run does not wait for itself."""
-        if self._thread == threading.get_ident():
-            return False
-        return self._completed.wait(timeout)
 
     def __repr__(self) -> str:
         return f"AsyncRun({'done' if self.done() else 'in flight'})"

@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.device.protocols import Event
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import InputError
 from landbridge.executable.executable import Executable, Function
 from landbridge.memory import ledger
-from landbridge.memory.accesses import Access, open_views
-from landbridge.memory.allocators.base import Use
+from landbridge.memory.accesses import open_views
 from landbridge.memory.storage import Storage, host_device
 from landbridge.memory.transfer import copy_tensor
 from landbridge.tensor import Tensor, empty
@@ -281,13 +279,6 @@ class BoundProgram:
         slots = (*self.inputs, *self.outputs, *self.parameters)
         owners = [slot.call_owner for slot in slots]
         return _orders(owner._storage for owner in owners if isinstance(owner, Tensor))
-
-    def queue_accesses(self, event: Event) -> None:
-        """Note in the storages of bound Tensors that an execution uses them until ``event``."""
-        for slot in (*self.inputs, *self.outputs, *self.parameters):
-            if isinstance(slot.owner, Tensor):
-                access = Access(*slot.owner.byte_range, slot.writes, f"the run, as {slot},")
-                slot.owner.storage.queue(access, Use(event))
 
 
 def _orders(storages: Iterable[Storage | None]) -> list[RLock]:
