@@ -75,8 +75,20 @@ def test_bench_without_a_peer(model: Path, compiled: Path, monkeypatch: pytest.M
     (entry,) = json.loads(alone.stdout)["results"]
     assert (set(entry), entry["ratio"]) == ({"threads", "landbridge", "ratio"}, None)
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    done = runner.invoke(app, ["bench", str(model), "--rounds", "1", "--threads", "1"], env=WIDE)
-    assert (done.exit_code, "onnxruntime" in done.stdout, "pip install onnxruntime" in done.stderr) == (0, False, True)
+    line = ["bench", str(model), "--rounds", "1", "--threads", "1"]
+    refused = runner.invoke(app, line, env=WIDE)
+    assert (refused.exit_code, refused.stdout, "pip install onnxruntime" in refused.stderr) == (1, "", True)
+    done = runner.invoke(app, [*line, "--alone"], env=WIDE)
+    assert (done.exit_code, "landbridge" in done.stdout, "onnxruntime" in done.stdout) == (0, True, False)
+
+
+def test_bench_of_what_the_peer_cannot_run(tmp_path: Path) -> None:
+    foreign = add()
+    foreign.graph.node[0].domain = "com.microsoft.none"
+    foreign.opset_import.append(onnx.helper.make_opsetid("com.microsoft.none", 1))
+    onnx.save(foreign, tmp_path / "foreign.onnx")
+    done = runner.invoke(app, ["bench", str(tmp_path / "foreign.onnx")], env=WIDE)
+    assert (done.exit_code, done.stdout) == (1, "")
 
 
 def test_rounds_take_actions_in_turn() -> None:

@@ -1,4 +1,4 @@
-"""``landbridge bench``: how long a run takes, in turns with onnxruntime where it is installed."""
+"""``landbridge bench``: how long a run takes, in turns with onnxruntime."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import typer
 from landbridge.cli import arguments as args
 from landbridge.cli.device_list import DeviceList
 from landbridge.cli.output import emit, message, progress, table
+from landbridge.errors import LandbridgeError
 
 if TYPE_CHECKING:
     from landbridge.tensor import Tensor
@@ -36,18 +37,22 @@ def bench(
         int | None, typer.Option("--threads", min=1, help="Threads to run on; one and all cores if absent.")
     ] = None,
     seed: args.Seed = 0,
+    alone: Annotated[bool, typer.Option("--alone", help="Without onnxruntime; an .lbx is always timed alone.")] = False,
     json: args.Json = False,
 ) -> None:
     """Time runs of MODEL, inputs bound beforehand, in turns with onnxruntime on the same inputs.
 
-    Machines differ and are busy with other things: the ratio of the medians of one call says more than milliseconds.
+    That needs onnxruntime: `pip install onnxruntime`. Machines differ and are busy with other things: the ratio of the
+    medians of one call says more than milliseconds.
     """
     from landbridge.cli.inputs import make_inputs
     from landbridge.cli.models import open_model
+    from landbridge.cli.reference import onnxruntime_for
     from landbridge.session import Session
     from landbridge.vm.thread_pool import default_threads
 
     files, shapes = args.parse_inputs(input), args.parse_shapes(shape)
+    runtime = None if alone or model.suffix == ".lbx" else onnxruntime_for("bench", "--alone times landbridge only")
     devices = DeviceList.parse(device)
     opened = open_model(model, target, shapes, devices=devices, places=args.parse_places(place))
     inputs = make_inputs(opened.executable, files, devices.of_inputs(opened.executable), seed)
@@ -63,9 +68,8 @@ def bench(
         for name, tensor in inputs.items():
             session.set_input_zero_copy(name, tensor)
         actions: dict[str, Callable[[], object]] = {OURS: session.run}
-        peer = _peer(model, inputs, count)
-        if peer is not None:
-            actions[PEER] = peer
+        if runtime is not None:
+            actions[PEER] = _peer(runtime, model, inputs, count)
         with progress(f"timing {model.name} on {count} threads"):
             results.append(_result(count, in_turns(actions, rounds)))
     if json:
@@ -96,20 +100,13 @@ def in_turns(actions: Mapping[str, Callable[[], object]], rounds: int) -> dict[s
     return spent
 
 
-def _peer(model: Path, inputs: Mapping[str, Tensor], threads: int) -> Callable[[], object] | None:
-    """A run of onnxruntime with all its optimizations, inputs and outputs bound; None where there is none."""
-    if model.suffix == ".lbx":
-        return None
-    try:
-        import onnxruntime
-    except ImportError:
-        message("onnxruntime is not installed, so there is nothing to compare with: pip install onnxruntime")
-        return None
-    options = onnxruntime.SessionOptions()
+def _peer(runtime: Any, model: Path, inputs: Mapping[str, Tensor], threads: int) -> Callable[[], object]:
+    """A run of onnxruntime with all its optimizations, inputs and outputs bound."""
+    options = runtime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 3
     try:
-        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         binding = session.io_binding()
         for name, tensor in inputs.items():
             with tensor.host_view("r") as view:
@@ -118,8 +115,7 @@ def _peer(model: Path, inputs: Mapping[str, Tensor], threads: int) -> Callable[[
             binding.bind_output(output.name)
         session.run_with_iobinding(binding)
     except Exception as error:  # onnxruntime raises classes that share no public base
-        message(f"onnxruntime cannot run {model}: {error}")
-        return None
+        raise LandbridgeError(f"onnxruntime cannot run {model}: {error}; --alone times landbridge only") from error
     return lambda: session.run_with_iobinding(binding)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -44,9 +45,14 @@ def make_inputs(executable: Executable, files: Mapping[str, Path], device: str, 
 
 def _read(name: str, file: Path, spec: TensorSpec) -> np.ndarray[Any, Any]:
     try:
-        array: np.ndarray[Any, Any] = np.load(file, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
+        array = np.load(file, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, BadZipFile) as error:
         raise InputError(f"input {name!r}: {file} is not a .npy file of plain values: {error}") from error
+    if not isinstance(array, np.ndarray):
+        raise InputError(
+            f"input {name!r}: {file} is an archive of {', '.join(array.files) or 'nothing'}, as numpy.savez writes it; "
+            "save the array that is meant with numpy.save"
+        )
     found = dtype_name(array.dtype)
     if array.shape != spec.shape or found != spec.dtype:
         raise InputError(

@@ -111,10 +111,15 @@ def _read(file: Path, target: str, shapes: dict[str, tuple[int, ...]]) -> IRModu
         return import_onnx(file, shapes, targets)
     if shapes:
         raise typer.BadParameter("IR text states its shapes; --shape is for .onnx files", param_hint="--shape")
+    from landbridge.errors import ParseError
     from landbridge.ir.constants import fill_missing_constants
     from landbridge.ir.module import IRModule
 
-    module = IRModule.parse(file.read_text(encoding="utf-8"), targets)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ParseError(f"{file} is no IR text: {error}") from error
+    module = IRModule.parse(text, targets)
     filled = fill_missing_constants(module)
     if filled:
         message(f"the text names {len(filled)} constants and holds none: they get values seeded by their names")

@@ -19,7 +19,7 @@ class Reference:
     """The values of one ONNX model for given inputs, computed by onnxruntime without optimizations."""
 
     def __init__(self, path: Path) -> None:
-        self._runtime = _onnxruntime()
+        self._runtime = onnxruntime_for("compare")
         self._path = path
         try:
             self._model = onnx.load(path)
@@ -88,13 +88,14 @@ def _with_outputs(model: onnx.ModelProto, outputs: list[onnx.ValueInfoProto]) ->
     return exposed
 
 
-def _onnxruntime() -> ModuleType:
+def onnxruntime_for(command: str, otherwise: str = "") -> ModuleType:
+    """onnxruntime; raises LandbridgeError saying that ``command`` needs it, and what else there is."""
     try:
         import onnxruntime
     except ImportError as error:
         raise LandbridgeError(
-            f"compare needs onnxruntime for the reference run, which does not import ({error}); "
-            "install it with: pip install onnxruntime"
+            f"{command} needs onnxruntime to compare with, which does not import ({error}); "
+            f"install it with: pip install onnxruntime{otherwise and f'; {otherwise}'}"
         ) from error
     module: ModuleType = onnxruntime
     return module

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from landbridge.errors import ExecutableError
+from landbridge.executable.listing import Table, freeze
 
 #: What ``DeviceImage.code`` may be: UTF-8 source of OpenCL C, or one SPIR-V module with an entry point a kernel.
 FORMATS = ("opencl-c", "spirv")
@@ -31,7 +32,7 @@ class Launch:
     block: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LaunchSequence:
     """What a Call does: ``launches`` over ``operands`` operands and scratch buffers of ``scratch`` bytes each.
 
@@ -42,8 +43,12 @@ class LaunchSequence:
     scratch: tuple[int, ...]
     launches: tuple[Launch, ...]
 
+    def __repr__(self) -> str:
+        buffers = f"{self.operands} operands, {len(self.scratch)} scratch buffers"
+        return f"LaunchSequence({buffers}, {len(self.launches)} launches)"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class DeviceImage:
     """The kernels of one target. ``code`` in ``format`` (one of FORMATS), ``functions`` by PrimFunc name.
 
@@ -56,6 +61,12 @@ class DeviceImage:
     functions: Mapping[str, LaunchSequence]
     options: str = ""
     requires: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        freeze(self, functions=Table(self.functions))
+
+    def __repr__(self) -> str:
+        return f"DeviceImage({self.format}, {len(self.code):,} bytes, {len(self.functions)} functions)"
 
 
 def check_device_image(image: DeviceImage) -> None:

@@ -14,6 +14,7 @@ from landbridge.errors import ExecutableError, PlacementError
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.file_watch import FileWatch
 from landbridge.executable.instructions import Instruction
+from landbridge.executable.listing import Listing, Table, cut, freeze, shown
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.shape import check_shape, check_strides, dense_bytes, span
 
@@ -81,7 +82,7 @@ class VDevice:
 _TEXT = re.compile(r"(?P<name>[^@\[\]]+)(?:@(?P<scope>[^@\[\]]+)(?:\[(?P<axes>\d{1,4}(?:, *\d{1,4})*)\])?)?")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CodeImage:
     """Position-independent machine code of one target.
 
@@ -98,8 +99,14 @@ class CodeImage:
     relocations: tuple[int, ...] = ()
     features: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        freeze(self, symbols=Table(self.symbols), imports=Table(self.imports), relocations=Listing(self.relocations))
 
-@dataclass(frozen=True)
+    def __repr__(self) -> str:
+        return f"CodeImage({self.isa}, {len(self.code):,} bytes, {len(self.symbols)} functions)"
+
+
+@dataclass(frozen=True, repr=False)
 class ModuleImage:
     """The functions of one target, by name. ``target`` is the Target's JSON form.
 
@@ -108,6 +115,9 @@ class ModuleImage:
 
     target: str
     image: CodeImage | DeviceImage
+
+    def __repr__(self) -> str:
+        return f"ModuleImage({cut(self.target, 60)!r}, {self.image!r})"
 
 
 @dataclass(frozen=True)
@@ -121,7 +131,7 @@ class StorageReport:
     proved_optimal: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Function:
     """One entry point: its inputs, outputs and instructions.
 
@@ -135,13 +145,24 @@ class Function:
     instructions: tuple[Instruction, ...]
     parameters: tuple[TensorSpec, ...] = ()
 
+    def __post_init__(self) -> None:
+        freeze(self, instructions=Listing(self.instructions), parameters=Listing(self.parameters))
+
+    def __repr__(self) -> str:
+        sides = (shown(map(_described, specs), len(specs)) for specs in (self.inputs, self.outputs))
+        return f"Function({self.name!r}, ({') -> ('.join(sides)}), {len(self.instructions)} instructions)"
+
+
+def _described(spec: TensorSpec) -> str:
+    return f"{cut(spec.name, 30)}: {spec.dtype}{list(spec.shape)}"
+
 
 def parameter_constant(name: str) -> str:
     """The constant that holds the first value of parameter ``name``; no other constant is called so."""
     return f"parameter:{name}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Executable:
     """A compiled program. ``constants`` are C-contiguous read-only arrays (mapped from the file after ``load``).
 
@@ -169,6 +190,16 @@ class Executable:
         """
         for file in self.files:
             file.check()
+
+    def __post_init__(self) -> None:
+        freeze(self, functions=Table(self.functions), constants=Table(self.constants), metadata=Table(self.metadata))
+
+    def __repr__(self) -> str:
+        weights = sum(array.nbytes for array in self.constants.values())
+        name = cut(self.metadata.get("model", ""), 60)
+        function = repr(self.functions["main"]) if "main" in self.functions else f"{len(self.functions)} functions"
+        images = ", ".join(repr(module.image) for module in self.modules[:4])
+        return f"Executable({name!r}, {function}, {cut(images, 200) or 'no code'}, {weights:,} bytes of constants)"
 
     @property
     def main(self) -> Function:

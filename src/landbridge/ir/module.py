@@ -27,7 +27,7 @@ PARAMETERS = "lb.parameter_names"
 FRAMES = "lb.frames"
 
 
-@dataclass
+@dataclass(repr=False)
 class IRModule:
     """One program. ``op`` holds ``@main`` (the graph) and PrimFuncs, which carry the unit attribute ``lb.prim``.
 
@@ -45,6 +45,9 @@ class IRModule:
     prim_count: int = 0
     sources: tuple[str, ...] = ()
     files: tuple[FileWatch, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"IRModule({len(self.prims())} PrimFuncs, {len(self.constants)} constants, {len(self.targets)} targets)"
 
     @property
     def main(self) -> func.FuncOp:

@@ -38,7 +38,7 @@ class Move:
         return self.cause.startswith("kernel:")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Ledger:
     """The Moves seen while a ``ledger()`` was open, in order."""
 
@@ -59,6 +59,9 @@ class Ledger:
 
     def __len__(self) -> int:
         return len(self.entries)
+
+    def __repr__(self) -> str:
+        return f"Ledger({len(self)} moves, {self.total_bytes:,} bytes copied, {self.kernel_bytes:,} moved by kernels)"
 
 
 _lock = new_lock()

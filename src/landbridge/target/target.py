@@ -28,6 +28,10 @@ class DescribedDevice(Protocol):
     def memory_kinds(self) -> Mapping[str, MemoryKind]: ...
 
 
+#: Characters of a Target's text in its repr.
+_SHOWN = 200
+
+
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Target:
     """A machine to compile for.
@@ -154,7 +158,9 @@ class Target:
         return text.format_options(self.kind, self.options) if self._is_plain else self._json
 
     def __repr__(self) -> str:
-        return f"Target({str(self)!r})"
+        """Its text, without its end where that is long: a native CPU has dozens of features."""
+        whole = str(self)
+        return f"Target({whole if len(whole) <= _SHOWN else f'{whole[:_SHOWN]}...'!r})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Target) and self._json == other._json
