@@ -26,6 +26,7 @@ from landbridge.devices.cpu import CpuDeviceAPI
 from landbridge.devices.mapped_file import MappedFile
 from landbridge.target import Target
 from tests.devices.present import first_instance
+from tests.small_models import add
 from tests.test_session_frames import HEIGHT, PITCH, SHAPE, SPEC, WIDTH, network, seen_of
 
 BYTES = 1 << 14
@@ -244,3 +245,75 @@ def test_other_memory_is_not_exported() -> None:
     for t in (lb.empty(8, dtype="int8", device="cpu"), lb.asarray(np.zeros(8, np.int8))):
         with pytest.raises(lb.ZeroCopyError, match="host_access="):
             lb.export_fd(t)
+
+
+def test_a_file_that_others_cut_is_used_no_more() -> None:
+    """Past the end of a mapped file is SIGBUS: whoever asks for the memory is told instead."""
+    fd = memfd()
+    try:
+        t = lb.from_dma_buf(fd, (BYTES // 4,), "float32", device="cpu")
+        executable = lb.compile(add(BYTES // 4))
+        session = lb.Session(executable, num_threads=1)
+        session.set_input_zero_copy(0, t)
+        np.asarray(t)[:] = 3
+        session.run()
+        os.ftruncate(fd, BYTES // 2)
+        uses: list[Callable[[], Any]] = [
+            lambda: session.set_input_zero_copy(0, t),
+            lambda: session.set_input(0, t),
+            lambda: session(t),
+            lambda: t.data_address,
+            lambda: np.asarray(t),
+            lambda: np.from_dlpack(t),
+            lambda: t.host_view("r").__enter__(),
+            lambda: t.copy(),
+        ]
+        for use in uses:
+            with pytest.raises((lb.HostViewError, lb.ZeroCopyError), match=r"bytes now.*F_SEAL_SHRINK"):
+                use()
+        with pytest.raises(lb.ZeroCopyError):
+            lb.from_dma_buf(fd, (BYTES // 4,), "float32", device="cpu")
+        os.ftruncate(fd, BYTES)
+        assert session(t)[0].shape == (BYTES // 4,)
+    finally:
+        os.close(fd)
+
+
+def test_devices_that_import_a_file_are_spared_too() -> None:
+    device = first_instance("opencl")
+    fd = memfd()
+    try:
+        t = lb.from_dma_buf(fd, (BYTES // 4,), "float32", device="cpu")
+        session = lb.Session(lb.compile(add(BYTES // 4), Target.from_device(device)), device=device)
+        try:
+            session.set_input_zero_copy(0, t)
+        except lb.ZeroCopyError as error:
+            pytest.skip(f"this driver imports no such memory: {error}")
+        os.ftruncate(fd, 0)
+        with pytest.raises(lb.ZeroCopyError, match="bytes now"):
+            session.set_input_zero_copy(0, t)
+    finally:
+        os.close(fd)
+
+
+def test_sealed_files_are_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    fd = memfd()
+    try:
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        t = lb.from_dma_buf(fd, (BYTES,), "uint8", device="cpu")
+        monkeypatch.setattr(os, "fstat", lambda _: pytest.fail("it was asked"))
+        np.asarray(t)[:] = 1
+    finally:
+        monkeypatch.undo()
+        os.close(fd)
+
+
+def test_our_own_memory_cannot_be_cut_by_whom_it_is_exported_to() -> None:
+    shared = lb.empty(4096, dtype="uint8", host_access="rw", alignment=4096)
+    fd, _ = lb.export_fd(shared)
+    try:
+        for size in (0, 100, 1 << 40):
+            with pytest.raises(PermissionError):
+                os.ftruncate(fd, size)
+    finally:
+        os.close(fd)

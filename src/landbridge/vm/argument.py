@@ -105,7 +105,7 @@ def _imported(slot: Slot, home: Home, value: Any) -> Any:
     _check_fit(slot, value.shape, value.dtype)
     try:
         return import_tensor(value, home.device)
-    except ZeroCopyError as error:
+    except (ZeroCopyError, HostViewError) as error:
         raise ZeroCopyError(f"{slot}: {error}") from error
 
 
