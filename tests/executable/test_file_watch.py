@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
@@ -108,6 +108,36 @@ def test_a_file_that_was_corrupt_before_is_seen_too(file: Path) -> None:
     with pytest.raises(ExecutableError, match="other constants"):
         lb.load(file, mapped=False)
     lb.Session(lb.load(file, verify=False))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_no_corruption_reaches_a_run(file: Path, saved: bytes, data: st.DataObject) -> None:
+    """Bytes anywhere in the file, before it is loaded or after: refused by load or by the Session, or harmless."""
+    content = bytearray(saved)
+    places = st.integers(0, len(content) - 1) | st.integers(0, 300) | st.integers(constants_at(saved), len(content) - 1)
+    if data.draw(st.booleans(), label="cut"):
+        del content[data.draw(places) :]
+    else:
+        for _ in range(data.draw(st.integers(1, 3))):
+            at = data.draw(places)
+            size = data.draw(st.integers(1, 5000))
+            content[at : at + size] = data.draw(st.sampled_from([bytes, os.urandom]))(len(content[at : at + size]))
+    mapped, late = data.draw(st.booleans(), label="mapped"), data.draw(st.booleans(), label="late")
+    file.write_bytes(saved)
+    os.utime(file, ns=(1, 1))
+    executable = lb.load(file, mapped=mapped) if late else None
+    with file.open("r+b") as into:
+        into.write(content)
+        into.truncate()
+    try:
+        right(executable or lb.load(file, mapped=mapped))
+    except ExecutableError:
+        assert bytes(content) != saved and not (late and not mapped)
+        return
+    assert late or bytes(content) == saved
+    if late and mapped:  # the code was read when it was loaded
+        assert content[constants_at(saved) :] == saved[constants_at(saved) :]
 
 
 def test_replacing_by_a_rename_and_touching_are_no_change(file: Path, saved: bytes) -> None:

@@ -45,8 +45,8 @@ def make_inputs(executable: Executable, files: Mapping[str, Path], device: str, 
 
 def _read(name: str, file: Path, spec: TensorSpec) -> np.ndarray[Any, Any]:
     try:
-        array = np.load(file, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, BadZipFile) as error:
+        array = np.load(file, allow_pickle=False)  # not mapped: a file may be cut while it is read
+    except (ValueError, EOFError, MemoryError, BadZipFile) as error:
         raise InputError(f"input {name!r}: {file} is not a .npy file of plain values: {error}") from error
     if not isinstance(array, np.ndarray):
         raise InputError(
