@@ -231,9 +231,7 @@ def loop(n: int) -> ModelProto:
             [helper.make_tensor_value_info("on", TensorProto.BOOL, []), *_values(["b"], [4, 4])],
         )
         nodes.append(helper.make_node("Loop", ["trips", "", f"v{i}"], [f"v{i + 1}"], body=body))
-    return _model(
-        nodes, _values(["v0"], [4, 4]), _values([f"v{steps}"], [4, 4]), [_tensor("trips", trips, np.int64)]
-    )
+    return _model(nodes, _values(["v0"], [4, 4]), _values([f"v{steps}"], [4, 4]), [_tensor("trips", trips, np.int64)])
 
 
 @family
@@ -246,8 +244,11 @@ def scan(n: int) -> ModelProto:
         _values(["b", "o"], [8]),
     )
     node = helper.make_node("Scan", ["s", "x"], ["e", "y"], body=body, num_scan_inputs=1)
-    return _model([node], [*_values(["s"], [8]), *_values(["x"], [n // 2, 8])], [
-        *_values(["e"], [8]), *_values(["y"], [n // 2, 8])])
+    return _model(
+        [node],
+        [*_values(["s"], [8]), *_values(["x"], [n // 2, 8])],
+        [*_values(["e"], [8]), *_values(["y"], [n // 2, 8])],
+    )
 
 
 @family

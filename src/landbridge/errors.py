@@ -11,6 +11,7 @@ and the way out::
     |   +-- NodeError                an attribute, a dtype or a number of operands that an operator does not take
     |   +-- PlacementError           a scope, capacity or alignment a target cannot give
     |   +-- VerifyError              IR that breaks an invariant; names the pass after which it did
+    |   |   +-- AccessError          a kernel not proved to stay inside its buffers
     |   +-- ParseError               IR text that does not parse
     |   +-- CodegenError             a code generator or its back end failed
     |   +-- PlanError                a storage plan that is infeasible or wrong
@@ -80,6 +81,10 @@ class PlacementError(CompileError):
 
 class VerifyError(CompileError):
     """IR that breaks an invariant."""
+
+
+class AccessError(VerifyError):
+    """A kernel that is not proved to read and write inside its buffers alone."""
 
 
 class ParseError(CompileError):

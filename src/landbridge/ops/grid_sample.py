@@ -11,6 +11,7 @@ from landbridge.ops.context import Buffer, OpContext, Operand
 from landbridge.ops.legal import one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
+from landbridge.ops.slicing import index_within
 
 #: (whole source index, weight) of the taps along one axis.
 Taps = list[tuple[Value, Number]]
@@ -55,8 +56,7 @@ def grid_sample(c: OpContext, x: Operand, grid: Operand) -> Operand:
                     kept = s.minimum(s.maximum(_reflected(s, position, low, high), 0.0), extent - 1.0)
                 test = position.eq(kept)
                 inside = test if inside is None else inside & test
-                in_range = s.select(kept >= 0.0, kept, 0.0)  # NaN is not
-                index.append(s.cast(s.cast(in_range, "int64"), "index"))
+                index.append(index_within(s, kept, extent))  # NaN has no place
                 weight = weight * w
             value = s.cast(buffers[0].load(s, [batch, channel, *index]), dtype)
             if padding == "zeros" and inside is not None:

@@ -17,6 +17,7 @@ from landbridge.ops.context import Array, Buffer, OpContext, Operand
 from landbridge.ops.legal import at_least, axis_of, holds, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
+from landbridge.ops.slicing import index_within
 
 _SCALES = holds("len(it) == len(S) and all(0 < v < 2**31 for v in it)", "a number above 0 for each axis")
 
@@ -223,8 +224,7 @@ def _nearest(c: OpContext, x: Operand, axes: Sequence[_Axis], tables: Sequence[A
             index = table.load(s, [at[a.axis]])
             if fill is not None:
                 outside = outside | (index < 0)
-                index = s.maximum(index, 0)
-            where[a.axis] = s.cast(index, "index")
+            where[a.axis] = index_within(s, index, a.old)
         value = buffers[0].load(s, where)
         return value if fill is None else s.select(outside, s.const(fill, dtype), value)
 
@@ -282,7 +282,7 @@ def _weighted(
 
         def body(s: ScalarBuilder, acc: Value, weight: Value) -> Value:
             at = [s.index(d) for d in range(rank)]
-            at[axis.axis] = s.cast(index.load(s, [at[axis.axis], s.index(rank)]), "index")
+            at[axis.axis] = index_within(s, index.load(s, [at[axis.axis], s.index(rank)]), axis.old)
             return acc + s.cast(data.load(s, at), inner) * weight
 
         p.generic(

@@ -43,6 +43,11 @@ def _at(index: Any, start: int, step: int, extent: int) -> Any:
     return index * step + start if start else index * step if step != 1 else index
 
 
+def index_within(s: ScalarBuilder, v: Value, extent: int) -> Value:
+    """A number as a loop index that stays inside ``extent``, whatever the memory holds that it comes from."""
+    return s.cast(s.minimum(s.maximum(s.cast(v, "int64"), 0), max(extent - 1, 0)), "index")
+
+
 def _range(start: int, end: int, step: int, extent: int) -> range:
     """Python's slice of an axis, but that a start before the first element is the first one for negative steps too."""
     start, end = (v + extent if v < 0 else v for v in (start, end))
@@ -195,7 +200,7 @@ def pad(
         for table, a in zip(buffers[1:], padded, strict=False):
             index = table.load(s, [at[a]])
             outside = outside | (index < 0)
-            where[a] = s.cast(s.maximum(index, 0), "index")
+            where[a] = index_within(s, index, shape[a])
         loaded = buffers[0].load(s, where)
         if mode != "constant":
             return loaded

@@ -7,6 +7,7 @@ number its attribute ``lb.tasks`` states. For a target with a grid of workgroups
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, UnitAttr, i64
@@ -15,6 +16,7 @@ from xdsl.rewriter import Rewriter
 
 from landbridge.ir.module import IRModule
 from landbridge.ir.stages import view_prim
+from landbridge.ir.verify_accesses import verify_accesses
 from landbridge.passes.assign_targets import target_number
 from landbridge.passes.lower.code import INDEX, Code
 from landbridge.passes.lower.grid import lower_grid
@@ -44,12 +46,19 @@ def lower_module(module: IRModule) -> ModuleOp:
 
 
 def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
-    """What turns a PrimFunc into the form that the code generator of ``target`` prints."""
+    """What turns a PrimFunc into the form that the code generator of ``target`` prints, every access of it proved."""
     limits = grid_limits(target)
     if limits is not None:
-        return lambda function: lower_grid(function, limits)
-    machine = machine_of(target)
-    return lambda function: lower_prim(function, machine)
+        lower_one = partial(lower_grid, limits=limits)
+    else:
+        lower_one = partial(lower_prim, machine=machine_of(target))
+
+    def lowering(function: func.FuncOp) -> func.FuncOp:
+        lowered = lower_one(function)
+        verify_accesses(lowered)
+        return lowered
+
+    return lowering
 
 
 def machine_of(target: Target) -> Machine:

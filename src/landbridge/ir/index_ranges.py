@@ -1,0 +1,371 @@
+"""Ranges of the integers in lowered functions: the largest and smallest value of an index where it is used.
+
+An index is a linear form over atoms: loop counters, numbers of work-items, and what division, minimum, maximum or
+memory give. Of each atom linear bounds over atoms defined before it are known, from its operation and from the
+conditions around. A form's largest value follows by replacing the youngest atom with each of its bounds in turn, until
+only a number is left (Fourier-Motzkin elimination, in the order of definition): the smallest of these numbers holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import floor, inf
+from typing import Any, TypeAlias
+
+from xdsl.dialects import arith, gpu, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
+from xdsl.ir import OpResult, SSAValue
+
+Number: TypeAlias = int | float
+#: Terms by the number of their atom, and a constant.
+Terms: TypeAlias = dict[int, Any]
+#: ``times * atom`` is at most (at least) the form.
+Bound: TypeAlias = tuple[int, "Form"]
+
+
+@dataclass(slots=True)
+class Form:
+    """``const + sum(terms[a] * atom a)``."""
+
+    terms: Terms
+    const: Any = 0
+
+    def plus(self, other: Form, times: Any = 1) -> Form:
+        """``self + times * other``."""
+        terms = dict(self.terms)
+        for a, c in other.terms.items():
+            left = terms.get(a, 0) + c * times
+            if left:
+                terms[a] = left
+            else:
+                terms.pop(a, None)
+        return Form(terms, self.const + other.const * times)
+
+    def scaled(self, times: Any) -> Form:
+        """``times * self``."""
+        return Form({a: c * times for a, c in self.terms.items()} if times else {}, self.const * times)
+
+
+@dataclass
+class _Atom:
+    """A value that is no linear form of others. ``value`` names its operation; ``bounds`` holds those that are known
+    from the start, lower and upper."""
+
+    value: SSAValue | None
+    lower: list[Bound] = field(default_factory=list)
+    upper: list[Bound] = field(default_factory=list)
+
+
+def constant(x: int) -> Form:
+    """The form of a number."""
+    return Form({}, x)
+
+
+class IndexRanges:
+    """What is known of integers at the place that is being walked."""
+
+    def __init__(self) -> None:
+        self._atoms: list[_Atom] = []
+        self._forms: dict[SSAValue, Form] = {}
+        self._assumed: list[tuple[int, bool, Bound]] = []
+        self._bounds: dict[int, tuple[list[Bound], list[Bound]]] = {}
+        self._largest: dict[tuple[tuple[int, Any], ...], Any] = {}
+
+    def define(self, value: SSAValue, lower: list[Form], upper: list[Form]) -> None:
+        """``value`` lies between these forms of older values."""
+        self._atoms.append(_Atom(None, [(1, f) for f in lower], [(1, f) for f in upper]))
+        self._forms[value] = Form({len(self._atoms) - 1: 1})
+
+    def form(self, value: SSAValue) -> Form:
+        """``value`` as a linear form."""
+        if (found := self._forms.get(value)) is None:
+            found = self._forms[value] = self._formed(value)
+        return found
+
+    def range_of(self, form: Form) -> tuple[Number, Number]:
+        """The smallest and largest value that ``form`` may take here; infinite where nothing is known."""
+        return -self.largest(form.scaled(-1)), self.largest(form)
+
+    def largest(self, form: Form) -> Number:
+        """The largest value that ``form`` may take here."""
+        if not form.terms:
+            value: int = floor(form.const)
+            return value
+        key = tuple(sorted(form.terms.items()))
+        if (found := self._largest.get(key)) is None:
+            self._largest[key] = inf  # what is bounded by itself is not bounded
+            found = self._largest[key] = self._eliminate(form.terms)
+        return inf if found == inf else floor(found + form.const)
+
+    def _eliminate(self, terms: Terms) -> Any:
+        atom = max(terms)
+        factor = terms[atom]
+        rest = Form({a: c for a, c in terms.items() if a != atom})
+        best: Any = inf
+        for times, bound in self._bounds_of(atom)[factor > 0]:
+            scale = factor // times if factor % times == 0 else Fraction(factor) / times
+            best = min(best, self._unrounded(rest.plus(bound, scale)))
+        return best
+
+    def _unrounded(self, form: Form) -> Any:
+        """As ``largest``, of a form whose factors may be fractions; its value then is one too."""
+        if not form.terms:
+            return form.const
+        found = self.largest(Form(form.terms))
+        return found if found == inf else found + form.const
+
+    @contextmanager
+    def where(self, condition: SSAValue, holds: bool = True) -> Iterator[None]:
+        """Code that runs only where ``condition`` is true, or false."""
+        found = list(self._conditions(condition, holds))
+        if not found:
+            yield
+            return
+        before = self._bounds, self._largest, len(self._assumed)
+        self._bounds, self._largest = {}, {}
+        self._assumed += found
+        yield
+        self._bounds, self._largest = before[:2]
+        del self._assumed[before[2] :]
+
+    def _conditions(self, condition: SSAValue, holds: bool) -> Iterator[tuple[int, bool, Bound]]:
+        op = condition.owner
+        if (isinstance(op, arith.AndIOp) and holds) or (isinstance(op, arith.OrIOp) and not holds):
+            yield from self._conditions(op.lhs, holds)
+            yield from self._conditions(op.rhs, holds)
+        if not isinstance(op, arith.CmpiOp) or not isinstance(op.lhs.type, IndexType | IntegerType):
+            return
+        name = arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
+        a, b = self.form(op.lhs), self.form(op.rhs)
+        if not holds:
+            name = _NEGATED[name]
+        if name in ("ult", "ule", "ugt", "uge"):
+            if name in ("ugt", "uge"):
+                a, b, name = b, a, {"ugt": "ult", "uge": "ule"}[name]
+            if self.range_of(b)[0] < 0:
+                return
+            yield from self._at_most(a.scaled(-1))  # not negative, or it would be the largest of all
+            name = "s" + name[1:]
+        if name in ("sgt", "sge"):
+            a, b, name = b, a, {"sgt": "slt", "sge": "sle"}[name]
+        if name in ("slt", "sle", "eq"):
+            yield from self._at_most(a.plus(b, -1).plus(constant(int(name == "slt"))))
+        if name == "eq":
+            yield from self._at_most(b.plus(a, -1))
+
+    def _at_most(self, form: Form) -> Iterator[tuple[int, bool, Bound]]:
+        """``form <= 0`` as a bound of its youngest atom."""
+        if form.terms:
+            atom = max(form.terms)
+            factor = form.terms[atom]
+            rest = Form({a: c for a, c in form.terms.items() if a != atom}, form.const)
+            yield atom, factor > 0, (abs(factor), rest.scaled(-1 if factor > 0 else 1))
+
+    def _formed(self, value: SSAValue) -> Form:
+        op: Any = value.owner if isinstance(value, OpResult) else None
+        kind = type(op)
+        if kind is arith.ConstantOp and isinstance(op.value, IntegerAttr):
+            return constant(op.value.value.data)
+        if kind in _LINEAR and isinstance(value.type, IndexType):
+            if kind is arith.IndexCastOp:
+                return self.form(op.operands[0])
+            a, b = (self.form(operand) for operand in op.operands)
+            if kind is arith.AddiOp:
+                return a.plus(b)
+            if kind is arith.SubiOp:
+                return a.plus(b, -1)
+            for x, y in ((a, b), (b, a)):
+                if not y.terms:
+                    return x.scaled(y.const)
+        for operand in op.operands if op is not None else ():
+            if isinstance(operand.type, IndexType | IntegerType):
+                self.form(operand)  # what it is made of is older
+        self._atoms.append(_Atom(value))
+        return Form({len(self._atoms) - 1: 1})
+
+    def _bounds_of(self, atom: int) -> tuple[list[Bound], list[Bound]]:
+        """Lower and upper bounds of an atom, here."""
+        if (found := self._bounds.get(atom)) is None:
+            made = self._atoms[atom]
+            lower, upper = list(made.lower), list(made.upper)
+            for other, is_upper, bound in self._assumed:
+                if other == atom:
+                    (upper if is_upper else lower).append(bound)
+            if made.value is not None:
+                for low, high in self._operation(made.value):
+                    lower += [low] if low is not None else []
+                    upper += [high] if high is not None else []
+            found = self._bounds[atom] = lower, upper
+        return found
+
+    def _operation(self, value: SSAValue) -> Iterator[tuple[Bound | None, Bound | None]]:
+        """Pairs of a lower and an upper bound that follow from what makes ``value``."""
+        ty, op = value.type, value.owner if isinstance(value, OpResult) else None
+        rule = _RULES.get(type(op)) if op is not None else None
+        pairs = list(rule(self, op)) if rule is not None else []
+        if isinstance(ty, IntegerType):
+            limits = _limits(ty.width.data)
+            yield (1, constant(limits[0])), (1, constant(limits[1]))
+            if isinstance(op, _WRAPPING) and not any(self._within(pair, limits) for pair in pairs):
+                return
+        yield from pairs
+
+    def _within(self, pair: tuple[Bound | None, Bound | None], limits: tuple[int, int]) -> bool:
+        """Whether bounds keep a value within its type, so that it cannot have wrapped."""
+        low, high = pair
+        if low is None or high is None:
+            return False
+        return self.range_of(low[1])[0] >= limits[0] * low[0] and self.largest(high[1]) <= limits[1] * high[0]
+
+
+def _limits(width: int) -> tuple[int, int]:
+    return (-1, 1) if width == 1 else (-(1 << (width - 1)), (1 << (width - 1)) - 1)
+
+
+#: Operations that make indices of indices without an atom, where one factor of a product is a number.
+_LINEAR = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.IndexCastOp)
+#: Operations whose result is cut to its type. Indices are taken to be wide enough.
+_WRAPPING = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.TruncIOp, arith.IndexCastOp)
+_NEGATED = {
+    "eq": "ne", "ne": "eq", "slt": "sge", "sge": "slt", "sle": "sgt", "sgt": "sle",
+    "ult": "uge", "uge": "ult", "ule": "ugt", "ugt": "ule",
+}  # fmt: skip
+
+_Pairs: TypeAlias = Iterator[tuple[Bound | None, Bound | None]]
+
+
+def _number(x: Number) -> Bound | None:
+    return None if x in (inf, -inf) else (1, constant(int(x)))
+
+
+def _sum(r: IndexRanges, op: Any) -> _Pairs:
+    exact = r.form(op.lhs).plus(r.form(op.rhs), -1 if isinstance(op, arith.SubiOp) else 1)
+    yield (1, exact), (1, exact)
+
+
+def _product(r: IndexRanges, op: Any) -> _Pairs:
+    a, b = r.form(op.lhs), r.form(op.rhs)
+    for x, y in ((a, b), (b, a)):
+        if not y.terms:
+            yield (1, x.scaled(y.const)), (1, x.scaled(y.const))
+            return
+    ends = [x * y for x in r.range_of(a) for y in r.range_of(b)]
+    if all(-inf < e < inf for e in ends):
+        yield _number(min(ends)), _number(max(ends))
+
+
+def _quotient(r: IndexRanges, op: Any) -> _Pairs:
+    x, y = r.form(op.lhs), r.form(op.rhs)
+    low, high = r.range_of(x)
+    if y.terms or y.const <= 0:
+        return
+    n = y.const
+    if isinstance(op, arith.FloorDivSIOp) or low >= 0:
+        yield (n, x.plus(constant(1 - n))), (n, x)
+        yield _number(low // n if low > -inf else low), _number(high // n if high < inf else high)
+    elif isinstance(op, arith.DivSIOp) and low > -inf and high < inf:
+        yield _number(-(-low // n)), _number(max(high // n, 0))
+
+
+def _remainder(r: IndexRanges, op: Any) -> _Pairs:
+    x, y = r.form(op.lhs), r.form(op.rhs)
+    if y.terms or y.const <= 0:
+        return
+    low, high = r.range_of(x)
+    yield _number(1 - y.const if isinstance(op, arith.RemSIOp) and low < 0 else 0), _number(y.const - 1)
+    if low >= 0:
+        yield (1, constant(0)), (1, x)
+        if high < y.const:
+            yield (1, x), (1, x)
+
+
+def _minimum(r: IndexRanges, op: Any) -> _Pairs:
+    a, b = r.form(op.lhs), r.form(op.rhs)
+    lows = [r.range_of(x)[0] for x in (a, b)]
+    if isinstance(op, arith.MinSIOp) or min(lows) >= 0:
+        yield _number(min(lows)), (1, a)
+        yield _number(min(lows)), (1, b)
+
+
+def _maximum(r: IndexRanges, op: Any) -> _Pairs:
+    a, b = r.form(op.lhs), r.form(op.rhs)
+    if isinstance(op, arith.MaxSIOp) or min(r.range_of(x)[0] for x in (a, b)) >= 0:
+        high = _number(max(r.range_of(x)[1] for x in (a, b)))
+        yield (1, a), high
+        yield (1, b), high
+
+
+def _selected(r: IndexRanges, op: Any) -> _Pairs:
+    with r.where(op.cond):
+        a = r.range_of(r.form(op.lhs))
+    with r.where(op.cond, False):
+        b = r.range_of(r.form(op.rhs))
+    yield _number(min(a[0], b[0])), _number(max(a[1], b[1]))
+
+
+def _same(r: IndexRanges, op: Any) -> _Pairs:
+    """A cast that keeps the number, where it fits."""
+    x, width = r.form(op.operands[0]), getattr(op.operands[0].type, "width", None)
+    low = r.range_of(x)[0]
+    if isinstance(op, arith.ExtUIOp) and low < 0 and width is not None:
+        yield (1, constant(0)), (1, constant((1 << width.data) - 1))
+    else:
+        yield (1, x), (1, x)
+
+
+def _bits(r: IndexRanges, op: Any) -> _Pairs:
+    """``x & y`` of what is not negative is no more than either."""
+    for x in (r.form(op.lhs), r.form(op.rhs)):
+        if r.range_of(x)[0] >= 0:
+            yield (1, constant(0)), (1, x)
+
+
+def _launched(r: IndexRanges, op: Any) -> _Pairs:
+    """The number of a workgroup or of a work-item in it."""
+    launch = op.parent_op()
+    while launch is not None and not isinstance(launch, gpu.LaunchOp):
+        launch = launch.parent_op()
+    if launch is None:
+        return
+    axis = op.dimension.data.value.upper()
+    size = getattr(launch, ("gridSize" if isinstance(op, gpu.BlockIdOp) else "blockSize") + axis)
+    yield (1, constant(0)), (1, r.form(size).plus(constant(-1)))
+
+
+def _chosen(r: IndexRanges, op: Any) -> _Pairs:
+    """The result of an ``scf.if``."""
+    if len(op.results) > 1:
+        return
+    ends = []
+    for region, holds in ((op.true_region, True), (op.false_region, False)):
+        with r.where(op.cond, holds):
+            ends.append(r.range_of(r.form(region.block.last_op.operands[0])))
+    yield _number(min(e[0] for e in ends)), _number(max(e[1] for e in ends))
+
+
+_RULES: dict[type, Callable[[IndexRanges, Any], _Pairs]] = {
+    arith.AddiOp: _sum,
+    arith.SubiOp: _sum,
+    arith.MuliOp: _product,
+    arith.DivUIOp: _quotient,
+    arith.DivSIOp: _quotient,
+    arith.FloorDivSIOp: _quotient,
+    arith.RemUIOp: _remainder,
+    arith.RemSIOp: _remainder,
+    arith.MinSIOp: _minimum,
+    arith.MinUIOp: _minimum,
+    arith.MaxSIOp: _maximum,
+    arith.MaxUIOp: _maximum,
+    arith.SelectOp: _selected,
+    arith.IndexCastOp: _same,
+    arith.ExtSIOp: _same,
+    arith.ExtUIOp: _same,
+    arith.TruncIOp: _same,
+    arith.AndIOp: _bits,
+    gpu.BlockIdOp: _launched,
+    gpu.ThreadIdOp: _launched,
+    scf.IfOp: _chosen,
+}

@@ -1,0 +1,120 @@
+"""Proof that a lowered function reads and writes inside its buffers alone.
+
+Every load and store, of a scalar or a vector, masked or not, must have indices whose range is known from loops, tests
+and clamps to lie inside the memref. What is not proved is an error: a fault of lowering, or of an operator that reads
+at a computed index without clamping it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.dialects import arith, func, gpu, memref, scf, vector
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, IntegerAttr, MemRefType, VectorType
+from xdsl.ir import Block, Operation, SSAValue
+
+from landbridge.errors import AccessError
+from landbridge.ir.index_ranges import Form, IndexRanges, constant
+
+_READS = (memref.LoadOp, vector.LoadOp, vector.MaskedLoadOp)
+_WRITES = (memref.StoreOp, vector.StoreOp, vector.MaskedStoreOp)
+
+
+def verify_accesses(function: func.FuncOp) -> None:
+    """Raise AccessError, naming access, range and extent, unless every access of a lowered function is proved."""
+    ranges = IndexRanges()
+    arguments = [a for a in function.body.block.args if isinstance(a.type, IndexType)]
+    tasks = function.attributes.get("lb.tasks")
+    if len(arguments) == 2 and isinstance(tasks, IntegerAttr):
+        begin, end = arguments  # begin < end, or nothing is done
+        ranges.define(begin, [constant(0)], [constant(tasks.value.data - 1)])
+        ranges.define(end, [ranges.form(begin).plus(constant(1))], [constant(tasks.value.data)])
+    _Walk(function, ranges).block(function.body.block)
+
+
+class _Walk:
+    """One function."""
+
+    def __init__(self, function: func.FuncOp, ranges: IndexRanges) -> None:
+        self._function, self._ranges = function, ranges
+        self._visits: dict[type, Callable[[Any], None]] = {
+            scf.ForOp: self._loop,
+            scf.IfOp: self._branches,
+            gpu.LaunchOp: lambda op: self.block(op.body.block),
+            **dict.fromkeys(_READS + _WRITES, self._access),
+        }
+
+    def block(self, block: Block) -> None:
+        """What ``block`` accesses, and the blocks in it."""
+        for op in block.ops:
+            if (visit := self._visits.get(type(op))) is not None:
+                visit(op)
+
+    def _loop(self, op: scf.ForOp) -> None:
+        ranges = self._ranges
+        low, high, step = (ranges.form(v) for v in (op.lb, op.ub, op.step))
+        if ranges.largest(high.plus(low, -1)) <= 0:
+            return  # never entered
+        last = high.plus(constant(-1))
+        if not low.terms and not high.terms and not step.terms:
+            last = constant(low.const + (high.const - 1 - low.const) // step.const * step.const)
+        ranges.define(op.body.block.args[0], [low], [last])
+        self.block(op.body.block)
+
+    def _branches(self, op: scf.IfOp) -> None:
+        for region, holds in ((op.true_region, True), (op.false_region, False)):
+            if region.blocks:
+                with self._ranges.where(op.cond, holds):
+                    self.block(region.block)
+
+    def _access(self, op: Any) -> None:
+        buffer: SSAValue = op.base if isinstance(op, _VECTORS) else op.memref
+        ty = buffer.type
+        assert isinstance(ty, MemRefType)
+        first, last = _lanes(op)
+        if first > last:
+            return  # every lane is masked
+        *outer, inner = ty.get_shape() or (1,)
+        indices = [self._ranges.form(i) for i in op.indices] or [constant(0)]
+        for axis, (index, extent) in enumerate(zip(indices, [*outer, inner], strict=True)):
+            along = axis == len(outer)
+            self._inside(op, buffer, index, extent, (first, last) if along else (0, 0))
+
+    def _inside(self, op: Operation, buffer: SSAValue, index: Form, extent: int, lanes: tuple[int, int]) -> None:
+        """``index`` plus any of ``lanes`` lies in ``0 .. extent``."""
+        high = self._ranges.largest(index) + lanes[1]
+        low = -self._ranges.largest(index.scaled(-1)) + lanes[0]
+        if (low < 0 or high >= extent) and low <= high:
+            verb = "reads" if isinstance(op, _READS) else "writes"
+            raise AccessError(
+                f"@{self._function.sym_name.data} {verb} {_name(buffer)}, a {buffer.type}, at elements {low} to {high} "
+                f"by {op.name}, as far as can be proved; it has {extent}. This is a fault of the compiler or of the "
+                f"operator's definition: clamp or test the index before the access"
+            )
+
+
+_VECTORS = (vector.LoadOp, vector.StoreOp, vector.MaskedLoadOp, vector.MaskedStoreOp)
+
+
+def _lanes(op: Any) -> tuple[int, int]:
+    """The first and last element, counted from its index, that an access reaches."""
+    if not isinstance(op, _VECTORS):
+        return 0, 0
+    value = op.results[0] if op.results else op.operands[0 if isinstance(op, vector.StoreOp) else -1]
+    assert isinstance(value.type, VectorType)
+    count = value.type.get_shape()[-1]
+    if isinstance(op, vector.MaskedLoadOp | vector.MaskedStoreOp) and isinstance(op.mask.owner, arith.ConstantOp):
+        mask = op.mask.owner.value
+        if isinstance(mask, DenseIntOrFPElementsAttr):
+            kept = [i for i, bit in enumerate(mask.get_values()) if bit]
+            return (kept[0], kept[-1]) if kept else (0, -1)
+    return 0, count - 1
+
+
+def _name(buffer: SSAValue) -> str:
+    """How a message names a buffer."""
+    block = buffer.owner
+    if isinstance(block, Block):
+        return f"operand {list(block.args).index(buffer)}"  # type: ignore[arg-type]
+    return "a temporary"
