@@ -87,6 +87,7 @@ def compile(
     spill: Mapping[str, str] | None = None,
     dump: str | Path | None = None,
     on_mismatch: Literal["error", "copy"] = "error",
+    check_indices: bool = False,
 ) -> Executable:
     """Compile ``model`` for ``target``.
 
@@ -105,6 +106,9 @@ def compile(
     - ``spill``: scopes to the scopes that take what does not fit, ``{"global.vtcm": "global"}``; without it such a
       program is refused.
     - ``dump``: a directory for the IR after each pass.
+    - ``check_indices``: a run that meets an index out of range raises IndexRangeError, which names the node, the
+      operand and what would be legal. The host looks at all indices, and copies them; without it runs follow the
+      policy of docs/operators.md, which costs nothing.
     - ``on_mismatch``: what binding does where a device cannot use memory in place as its target said.
 
     Raises CompileError (see ``landbridge.errors``) and TargetError; the message says what would be legal.
@@ -120,7 +124,7 @@ def compile(
         for resolved in targets:
             check_target(resolved)
     with _timed(seconds, "import"):
-        module = _import(model, targets, vdevices, shapes, inputs, extra_outputs, constants, mutable)
+        module = _import(model, targets, vdevices, shapes, inputs, extra_outputs, constants, mutable, check_indices)
         request_places(module, place or {})
         request_spill(module, spill or {})
     module = run_pipeline(module, PIPELINE, directory, seconds, module.sources)
@@ -173,15 +177,16 @@ def _import(
     extra_outputs: Sequence[str],
     constants: Mapping[str, Any] | None,
     mutable: Sequence[str],
+    check_indices: bool,
 ) -> IRModule:
     if not isinstance(model, IRModule):
         from landbridge.frontend.onnx import import_onnx
 
-        return import_onnx(model, shapes, targets, vdevices, extra_outputs, constants, mutable, inputs)
-    if shapes or inputs or extra_outputs or constants or mutable:
+        return import_onnx(model, shapes, targets, vdevices, extra_outputs, constants, mutable, inputs, check_indices)
+    if shapes or inputs or extra_outputs or constants or mutable or check_indices:
         raise CompileError(
-            "shapes=, inputs=, extra_outputs=, constants= and mutable= are for models that are imported; this one is "
-            "IR already"
+            "shapes=, inputs=, extra_outputs=, constants=, mutable= and check_indices= are for models that are "
+            "imported; this one is IR already"
         )
     if len(model.vdevices) > len(vdevices):
         raise CompileError(

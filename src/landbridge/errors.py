@@ -34,6 +34,7 @@ and the way out::
     +-- CopyForbiddenError           a copy inside no_copies()
     +-- HostViewError (BufferError)  the scope cannot be viewed by the host
     +-- HostAccessError              an access that conflicts with an open view
+    +-- IndexRangeError (IndexError)  an index out of range, in a program compiled to check them
     +-- InputError (ValueError)      wrong name, shape, dtype, rank or overlap
     +-- ExecutableError              an .lbx that is corrupt, truncated, of another version or ISA
     +-- OutputFileError (OSError)    a file that cannot be written where it was asked to be
@@ -180,6 +181,10 @@ class HostAccessError(LandbridgeError):
 
 class InputError(LandbridgeError, ValueError):
     """An argument with the wrong name, shape, dtype, rank or overlap."""
+
+
+class IndexRangeError(LandbridgeError, IndexError):
+    """A run of a program compiled with ``check_indices`` met an index out of range; its outputs are not to be used."""
 
 
 class ExecutableError(LandbridgeError):

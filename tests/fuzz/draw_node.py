@@ -21,7 +21,8 @@ EXTENTS = (1, 2, 3, 4, 2, 3, 1, 6, 0, 8, 5, 17)
 #: Operands whose values are better known when the model is compiled.
 CONSTANTS = {
     "shape", "axes", "axis", "starts", "ends", "steps", "repeats", "split", "pads", "K", "k", "depth", "scales",
-    "sizes", "roi", "start", "limit", "delta", "frame_step", "frame_length", "dft_length", "training_mode", "sequence_lens",
+    "sizes", "roi", "start", "limit", "delta", "frame_step", "frame_length", "dft_length", "training_mode",
+    "sequence_lens",
 }  # fmt: skip
 
 

@@ -52,6 +52,9 @@ MemoryTexts: TypeAlias = Annotated[
         help="The allocator to use, pooled or naive: of all memory, a device or one scope; repeat for others.",
     ),
 ]
+CheckIndices: TypeAlias = Annotated[
+    bool, typer.Option("--check-indices", help="End a run at an index out of range, with an error that names it.")
+]
 Seed: TypeAlias = Annotated[int, typer.Option("--seed", min=0, help="Seed of the inputs that are not given.")]
 Json: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on standard output, messages on standard error.")

@@ -19,6 +19,7 @@ def compile_(
     ] = None,
     target: args.TargetText = None,
     shape: args.Shapes = None,
+    check_indices: args.CheckIndices = False,
     json: args.Json = False,
 ) -> None:
     """Compile MODEL for a target and write the .lbx, which loads and runs without the compiler."""
@@ -30,7 +31,7 @@ def compile_(
         raise typer.BadParameter(f"{model} is compiled already", param_hint="MODEL")
     file = output or model.with_suffix(".lbx")
     check_outputs([file], [model])
-    opened = open_model(model, target, args.parse_shapes(shape))
+    opened = open_model(model, target, args.parse_shapes(shape), check_indices=check_indices)
     executable = opened.executable
     executable.save(file)
     result = {

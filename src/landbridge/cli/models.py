@@ -32,15 +32,17 @@ def open_model(
     extra_outputs: Sequence[str] = (),
     devices: DeviceList | None = None,
     places: Mapping[str, str] | None = None,
+    check_indices: bool = False,
 ) -> Opened:
     """The Executable of ``model``: for ``target``, else for ``devices`` as they describe themselves, else this host.
 
     An ``.lbx`` is what it is: a target, shape or place for it is wrong usage.
     """
     if model.suffix == ".lbx":
-        if target is not None or shapes or places:
+        if target is not None or shapes or places or check_indices:
             raise typer.BadParameter(
-                f"{model} is compiled already; --target, --shape and --place are for the .onnx it came from"
+                f"{model} is compiled already; --target, --shape, --place and --check-indices are for the .onnx it "
+                "came from"
             )
         from landbridge.loader import load
 
@@ -50,7 +52,9 @@ def open_model(
         from landbridge.compiler import compile
 
         stated = target or ("llvm" if devices is None else devices.target())
-        executable = compile(model, stated, shapes=shapes, extra_outputs=extra_outputs, place=places)
+        executable = compile(
+            model, stated, shapes=shapes, extra_outputs=extra_outputs, place=places, check_indices=check_indices
+        )
     return Opened(executable, time.perf_counter() - began)
 
 

@@ -41,6 +41,7 @@ def run(
     ] = None,
     memory: Annotated[bool, typer.Option("--memory", help="Say what memory a run takes, and who holds it.")] = False,
     memory_cfg: args.MemoryTexts = None,
+    check_indices: args.CheckIndices = False,
     json: args.Json = False,
 ) -> None:
     """Run MODEL on a device. Input files are read into the device's memory; latency covers runs alone."""
@@ -57,7 +58,8 @@ def run(
     if output_dir is not None:
         check_folder(output_dir)
     devices = DeviceList.parse(device)
-    opened = open_model(model, target, shapes, devices=devices, places=args.parse_places(place))
+    places = args.parse_places(place)
+    opened = open_model(model, target, shapes, devices=devices, places=places, check_indices=check_indices)
     at = devices.of_inputs(opened.executable)
     cfg = parse_memory_cfg(memory_cfg or ())
     bindings = devices.bindings(opened.executable)

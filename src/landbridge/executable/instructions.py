@@ -87,6 +87,10 @@ class Call:
     vdevice: int = 0
 
 
+#: The host builtin that copies indices and refuses those that are out of range.
+INDEX_CHECK = "landbridge.check_indices"
+
+
 @dataclass(frozen=True)
 class HostCall:
     """Run the host builtin ``builtin`` (see ``landbridge.vm.builtins``) on ``args``."""

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from xdsl.builder import Builder
 from xdsl.dialects import bufferization
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import DictionaryAttr, StringAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 
 from landbridge.dtypes import dtype_name
 from landbridge.errors import ShapeError
-from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, IfOp, ViewOp, YieldOp
+from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, HostCallOp, IfOp, ViewOp, YieldOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.types import HOST, VDeviceAttr, dtype_of, element_count, shape_of, tensor_type
@@ -74,6 +75,21 @@ class GraphBuilder:
         destinations = [self._builder.insert(bufferization.AllocTensorOp(t)).tensor for t in types]
         op = self._builder.insert(CallOp(function.sym_name.data, list(inputs), destinations, types, self.node or name))
         return list(op.res)
+
+    def host_call(self, builtin: str, inputs: Sequence[SSAValue], parameters: dict[str, Attribute]) -> SSAValue:
+        """Run a host builtin on ``inputs``; its result is of the type of the first."""
+        ty = tensor_type(shape_of(inputs[0].type), dtype_of(inputs[0].type), self.vdevice)
+        destination = self._builder.insert(bufferization.AllocTensorOp(ty)).tensor
+        op = HostCallOp.build(
+            operands=[list(inputs), [destination]],
+            result_types=[[ty]],
+            attributes={
+                "builtin": StringAttr(builtin),
+                "parameters": DictionaryAttr(parameters),
+                "node": StringAttr(self.node or builtin),
+            },
+        )
+        return self._builder.insert(op).res[0]
 
     def elementwise(self, name: str, inputs: Sequence[SSAValue], body: Body, dtype: str | None = None) -> SSAValue:
         """``body(s, *values)`` on every element, numpy broadcasting; ``dtype`` of the result (else the first's)."""

@@ -174,7 +174,7 @@ def reverse_sequence(c: OpContext, x: Operand, lengths: Operand) -> Operand:
 @rules(
     "X: _ ...",
     "K?: () | 1",
-    attributes={"axis": axis_of("len(X)", default=-1), "K": at_least(0), "k": at_least(0)},
+    attributes={"axis": axis_of("len(X)", default=-1), "K": at_least(0), "k": at_least(0), "largest": one_of(0, 1)},
     where=("K <= X[axis]", "k <= X[axis]"),
 )
 @operator("TopK")

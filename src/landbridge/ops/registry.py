@@ -62,6 +62,12 @@ def operators() -> list[tuple[str, str]]:
     return sorted(_HANDLERS)
 
 
+def handlers() -> dict[tuple[str, str, int], Handler]:
+    """Every handler, by (domain, type, first opset)."""
+    _load_families()
+    return {(*key, since): handler for key, versions in _HANDLERS.items() for since, handler in versions.items()}
+
+
 @cache
 def _load_families() -> None:
     """Import every file of this package, so that its handlers register."""

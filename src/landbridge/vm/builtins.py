@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from landbridge.errors import BindError
+from landbridge.executable.instructions import INDEX_CHECK
+from landbridge.vm.index_check import check_indices
 
 #: Called with the arguments as arrays over their memory (inputs, then destinations) and the attributes.
 Builtin = Callable[[Sequence[np.ndarray[Any, Any]], Mapping[str, object]], None]
 
-_BUILTINS: dict[str, Builtin] = {}
+_BUILTINS: dict[str, Builtin] = {INDEX_CHECK: check_indices}
 
 
 def register_builtin(name: str, function: Builtin) -> None:

@@ -14,7 +14,10 @@ _RENAMED = {"double": "float64", "float": "float32", "string": "", "undefined": 
 
 def dtype_of_onnx(code: int | ir.DataType) -> str:
     """The dtype name of an ONNX element type; CompileError for one without (strings, complex, ...)."""
-    kind = ir.DataType(int(code))
+    try:
+        kind = ir.DataType(int(code))
+    except ValueError:
+        raise CompileError(f"{code} is no ONNX element type; onnx.TensorProto.DataType lists them") from None
     try:
         name = kind.numpy().name
     except (TypeError, KeyError, ValueError):

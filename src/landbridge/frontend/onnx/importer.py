@@ -32,11 +32,12 @@ from landbridge.frontend.onnx.branches import import_if
 from landbridge.frontend.onnx.evaluate import evaluate, foldable
 from landbridge.frontend.onnx.frames import Frame, frame_layouts, frame_of, read_frame
 from landbridge.frontend.onnx.functions import function_body
+from landbridge.frontend.onnx.index_checks import checked_indices
 from landbridge.frontend.onnx.load import load_model
 from landbridge.frontend.onnx.loops import import_loop, import_scan
 from landbridge.frontend.onnx.parameters import promote_parameters
 from landbridge.frontend.onnx.schema import check_schema
-from landbridge.frontend.onnx.shapes import input_shapes
+from landbridge.frontend.onnx.shapes import check_declared, input_shapes
 from landbridge.input_spec import InputSpec
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import ViewOp
@@ -68,6 +69,7 @@ def import_onnx(
     constants: Mapping[str, Any] | None = None,
     mutable: Sequence[str] = (),
     frames: Mapping[str, InputSpec] | None = None,
+    check_indices: bool = False,
 ) -> IRModule:
     """The IRModule of an ONNX model, with ``func.func @main(inputs) -> outputs`` and their names as attributes.
 
@@ -76,6 +78,7 @@ def import_onnx(
     arrays or numbers by name; such an input is no argument of ``@main`` and what depends on it alone is folded.
     ``mutable``: names of weights that stay replaceable: the last arguments of ``@main``, ``parameters`` of the module.
     ``frames``: what the application has for inputs, by name, where that is not what the model takes.
+    ``check_indices``: indices that are out of range end a run with IndexRangeError.
 
     Raises ImportModelError (no valid model), InputError (unknown names), ShapeError (shapes that contradict each
     other) and UnsupportedOperatorError, which lists every operator and dimension that cannot be compiled.
@@ -93,7 +96,7 @@ def import_onnx(
     plain = {str(v.name): tensor_type(known.get(str(v.name), ()), _input_dtype(v)) for v in inputs}
     block = Block(arg_types=list((plain | {name: frame.type for name, frame in framed.items()}).values()))
     module = IRModule(ModuleOp([]), targets, vdevices, parameters=parameters, sources=sources, files=files)
-    importer = Importer(GraphBuilder(module, block), loaded.opset_imports)
+    importer = Importer(GraphBuilder(module, block), loaded.opset_imports, check_indices)
     for value, argument in zip(inputs, block.args, strict=True):
         argument.name_hint = None
         name = str(value.name)
@@ -107,6 +110,8 @@ def import_onnx(
     if problems:
         listed = "\n".join(f"  - {p}" for p in problems)
         raise UnsupportedOperatorError(f"the model cannot be compiled as it is; {len(problems)} to settle:\n{listed}")
+    for value in graph.outputs:
+        check_declared(value, importer.values[value], "output")
     returned = importer.own_outputs([importer.values[v] for v in wanted])
     block.add_op(func.ReturnOp(*returned))
     types = FunctionType.from_lists([a.type for a in block.args], [v.type for v in returned])
@@ -182,15 +187,16 @@ def _find(importer: Importer, graph: ir.Graph, names: Sequence[str]) -> list[ir.
 class Importer:
     """Walks graphs into ``g``; nested importers share values and problems with the one around them."""
 
-    def __init__(self, g: GraphBuilder, opsets: Mapping[str, int]) -> None:
+    def __init__(self, g: GraphBuilder, opsets: Mapping[str, int], check_indices: bool = False) -> None:
         self.g = g
+        self.check_indices = check_indices
         self.opsets = opsets
         self.values: ChainMap[ir.Value, Known] = ChainMap()
         self.problems: list[str] = []
 
     def nested(self, g: GraphBuilder) -> Importer:
         """An importer into a block inside this one's; it sees these values and adds none to them."""
-        inner = Importer(g, self.opsets)
+        inner = Importer(g, self.opsets, self.check_indices)
         inner.values = self.values.new_child()
         inner.problems = self.problems
         return inner
@@ -201,7 +207,8 @@ class Importer:
             for value in graph.initializers.values():
                 if value.const_value is None:
                     raise ImportModelError(f"initializer {value.name!r} has no data")
-                self.values[value] = tensor_array(value.const_value)
+                array = self.values[value] = tensor_array(value.const_value)
+                check_declared(value, array, "initializer")
         for node in graph:
             self.run_node(node)
         for value in graph.outputs:
@@ -218,9 +225,10 @@ class Importer:
             self.problems.append(str(error))
             results = [UNKNOWN] * len(node.outputs)
         except LandbridgeError as error:
-            if name in str(error):
+            what, text = f"{node.op_type} node {name!r}", str(error)
+            if what in text:
                 raise
-            raise type(error)(f"{node.op_type} node {name!r}: {error}") from error
+            raise type(error)(f"{what}: {text.removeprefix(f'{name}: ')}") from error
         except Exception as error:  # a handler, of a plugin perhaps, that its rules do not keep from such a node
             shapes = ", ".join(_shape_text(self.values.get(v)) if v else "-" for v in node.inputs)
             raise NodeError(
@@ -252,7 +260,9 @@ class Importer:
         context = OpContext(self.g, node.op_type, opset, attributes, used, names)
         known = [x for x in inputs if not isinstance(x, Unknown)]
         if handler is not None and len(known) == len(inputs):
-            check(context, handler, known)
+            checked = check(context, handler, known)
+            if self.check_indices:
+                inputs = list(checked_indices(context, checked, known))
         constants = [x for x in inputs if x is None or isinstance(x, np.ndarray)]
         if len(constants) == len(inputs) and node.op_type != "Constant" and foldable(node):
             folded = evaluate(node, constants, opset)
@@ -274,7 +284,7 @@ class Importer:
 
     def _run_function(self, body: ir.Function, node: ir.Node, inputs: Sequence[Known | None]) -> list[Known]:
         """Import the definition of an operator by other operators."""
-        inner = Importer(self.g, body.opset_imports)
+        inner = Importer(self.g, body.opset_imports, self.check_indices)
         inner.problems = self.problems
         for formal, value in zip(body.inputs, inputs, strict=False):
             if value is not None:

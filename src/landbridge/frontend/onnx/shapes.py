@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import onnx_ir as ir
+from xdsl.ir import SSAValue
 
-from landbridge.errors import InputError, ShapeError
+from landbridge.dtypes import dtype_name
+from landbridge.errors import ImportModelError, InputError, ShapeError
+from landbridge.frontend.onnx.attributes import dtype_of_onnx
+from landbridge.ir.types import dtype_of, shape_of
 
 #: Exporters write these for a dimension they know nothing about: two of them need not be equal.
 _ANONYMOUS = ("", "?", "None")
@@ -61,6 +66,32 @@ def input_shapes(
             f"shapes={{{name!r}: {tuple_text}}} or --shape {name}={'x'.join(map(str, example))} with your extents"
         )
     return known, advice
+
+
+def check_declared(value: ir.Value, found: object, what: str) -> None:
+    """Raise ShapeError, or ImportModelError for a dtype, where the file declares ``value`` other than ``found`` is.
+
+    ``found`` is an array or a value of the graph; others are not known.
+    """
+    if isinstance(found, np.ndarray):
+        shape, dtype = found.shape, dtype_name(found.dtype)
+    elif isinstance(found, SSAValue):
+        shape, dtype = shape_of(found.type), dtype_of(found.type)
+    else:
+        return
+    if isinstance(value.type, ir.TensorType) and value.type.dtype != ir.DataType.UNDEFINED:
+        declared = dtype_of_onnx(value.type.dtype)
+        if declared != dtype:
+            raise ImportModelError(f"{what} {value.name!r} is {dtype}, the file declares {declared}; correct the file")
+    dims = _dims(value)
+    if not dims:  # no axes is also what writers put where they know nothing
+        return
+    if len(dims) != len(shape) or any(isinstance(d, int) and d != e for d, e in zip(dims, shape, strict=True)):
+        shown = f"({', '.join(str(d) if d != '' else '?' for d in dims)})"
+        raise ShapeError(
+            f"{what} {value.name!r} has shape {tuple(shape)}, the file declares {shown}; correct the file, or drop "
+            "what it declares"
+        )
 
 
 def _match(

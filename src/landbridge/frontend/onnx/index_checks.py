@@ -1,0 +1,26 @@
+"""Indices that the host looks at before a kernel uses them, in programs compiled with ``check_indices``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Attribute
+
+from landbridge.executable.instructions import INDEX_CHECK
+from landbridge.ir.graph_ops import int_array
+from landbridge.ops.context import OpContext, Operand
+from landbridge.ops.rules import Checked
+
+
+def checked_indices(c: OpContext, checked: Checked, inputs: Sequence[Operand | None]) -> list[Operand | None]:
+    """The operands, those of indices looked at when the model runs."""
+    seen: dict[int, Operand] = {}
+    for name, (x, low, high) in checked.indices.items():
+        parameters: dict[str, Attribute] = {
+            "what": StringAttr(f"{c.op_type} node {c.g.node!r}: {name}"),
+            "low": int_array(low),
+            "high": int_array(high),
+        }
+        seen[id(x)] = c.g.host_call(INDEX_CHECK, [c.value(x)], parameters)
+    return [x if x is None else seen.get(id(x), x) for x in inputs]
