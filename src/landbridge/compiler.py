@@ -19,6 +19,7 @@ from landbridge.codegen.registry import check_target, codegen_for
 from landbridge.errors import CompileError, TargetError
 from landbridge.executable.executable import Executable, ModuleImage, VDevice, parameter_constant
 from landbridge.input_spec import InputSpec
+from landbridge.ir.budget import MAX_NODES
 from landbridge.ir.module import IRModule
 from landbridge.output_file import check_folder, write_text
 from landbridge.passes.assign_targets import target_number
@@ -87,6 +88,7 @@ def compile(
     spill: Mapping[str, str] | None = None,
     dump: str | Path | None = None,
     on_mismatch: Literal["error", "copy"] = "error",
+    max_nodes: int = MAX_NODES,
     check_indices: bool = False,
 ) -> Executable:
     """Compile ``model`` for ``target``.
@@ -106,6 +108,8 @@ def compile(
     - ``spill``: scopes to the scopes that take what does not fit, ``{"global.vtcm": "global"}``; without it such a
       program is refused.
     - ``dump``: a directory for the IR after each pass.
+    - ``max_nodes``: how many nodes the model may have with its functions, loops and recurrent layers unfolded; more
+      are refused before the work is done.
     - ``check_indices``: a run that meets an index out of range raises IndexRangeError, which names the node, the
       operand and what would be legal. The host looks at all indices, and copies them; without it runs follow the
       policy of docs/operators.md, which costs nothing.
@@ -124,7 +128,9 @@ def compile(
         for resolved in targets:
             check_target(resolved)
     with _timed(seconds, "import"):
-        module = _import(model, targets, vdevices, shapes, inputs, extra_outputs, constants, mutable, check_indices)
+        module = _import(
+            model, targets, vdevices, shapes, inputs, extra_outputs, constants, mutable, max_nodes, check_indices
+        )
         request_places(module, place or {})
         request_spill(module, spill or {})
     module = run_pipeline(module, PIPELINE, directory, seconds, module.sources)
@@ -177,12 +183,15 @@ def _import(
     extra_outputs: Sequence[str],
     constants: Mapping[str, Any] | None,
     mutable: Sequence[str],
+    max_nodes: int,
     check_indices: bool,
 ) -> IRModule:
     if not isinstance(model, IRModule):
         from landbridge.frontend.onnx import import_onnx
 
-        return import_onnx(model, shapes, targets, vdevices, extra_outputs, constants, mutable, inputs, check_indices)
+        return import_onnx(
+            model, shapes, targets, vdevices, extra_outputs, constants, mutable, inputs, max_nodes, check_indices
+        )
     if shapes or inputs or extra_outputs or constants or mutable or check_indices:
         raise CompileError(
             "shapes=, inputs=, extra_outputs=, constants=, mutable= and check_indices= are for models that are "

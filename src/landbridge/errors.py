@@ -7,6 +7,7 @@ and the way out::
     +-- CompileError                 the model or the request cannot be compiled
     |   +-- ImportModelError         the file is no model, or not a valid one
     |   +-- UnsupportedOperatorError operators or dimensions we cannot compile, all of them listed
+    |   +-- BudgetError              functions and loops that unfold into more nodes than were allowed
     |   +-- ShapeError               shapes that contradict each other
     |   +-- NodeError                an attribute, a dtype or a number of operands that an operator does not take
     |   +-- PlacementError           a scope, capacity or alignment a target cannot give
@@ -66,6 +67,10 @@ class ImportModelError(CompileError):
 
 class UnsupportedOperatorError(CompileError):
     """Operators or dimensions that cannot be compiled; the message lists all of them."""
+
+
+class BudgetError(CompileError):
+    """Functions, loops and recurrent layers that unfold into more nodes than ``compile(max_nodes=)`` allows."""
 
 
 class ShapeError(CompileError):

@@ -15,6 +15,7 @@ from xdsl.rewriter import InsertPoint
 
 from landbridge.dtypes import dtype_name
 from landbridge.errors import ShapeError
+from landbridge.ir.budget import Budget
 from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, HostCallOp, IfOp, ViewOp, YieldOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.prim_builder import Body, PrimBuilder
@@ -35,18 +36,24 @@ def broadcast_map(shape: Sequence[int], result: Sequence[int]) -> AffineMap:
 
 
 class GraphBuilder:
-    """Appends to ``block`` of ``module``; new values are placed on ``vdevice``. ``node`` names what is being built."""
+    """Appends to ``block`` of ``module``; new values are placed on ``vdevice``.
 
-    def __init__(self, module: IRModule, block: Block, vdevice: VDeviceAttr = HOST) -> None:
+    ``node`` names what is being built. ``budget`` is what those spend who make many nodes of one.
+    """
+
+    def __init__(
+        self, module: IRModule, block: Block, vdevice: VDeviceAttr = HOST, budget: Budget | None = None
+    ) -> None:
         self.module = module
         self.vdevice = vdevice
+        self.budget = budget or Budget()
         self.node = ""
         self._block = block
         self._builder = Builder(InsertPoint.at_end(block))
 
     def nested(self, block: Block) -> GraphBuilder:
         """A builder for a block of a region of this graph."""
-        return GraphBuilder(self.module, block, self.vdevice)
+        return GraphBuilder(self.module, block, self.vdevice, self.budget)
 
     def made(self, value: SSAValue) -> bool:
         """Whether an operation of this builder's block computes ``value`` (no argument, no value from outside)."""

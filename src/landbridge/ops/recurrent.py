@@ -163,6 +163,7 @@ def _recur(
     outputs: list[list[Operand]] = []
     last: list[list[Operand]] = []
     zeros = np.zeros((batch, hidden), numpy_dtype(c.dtype(x)))
+    c.g.budget.spend(steps * directions, f"{c.op_type} node {c.g.node!r}, of {steps} steps,")
     for d in range(directions):
         gates = c.shape(r)[1]
         both = None if bias is None else c.reshape(_rows(c, bias, d), (2, gates))

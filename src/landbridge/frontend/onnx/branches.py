@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 from xdsl.ir import SSAValue
 
-from landbridge.errors import CompileError, UnsupportedOperatorError
+from landbridge.errors import BudgetError, CompileError, UnsupportedOperatorError
 from landbridge.ir.graph_builder import GraphBuilder
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def import_if(importer: Importer, node: ir.Node, inputs: Sequence[Any]) -> Seque
                 if len(importer.problems) > reported:
                     raise UnsupportedOperatorError(f"{name} has operators that cannot be compiled")
                 return inner.own_outputs(values)
-            except UnsupportedOperatorError:
+            except (UnsupportedOperatorError, BudgetError):
                 raise
             except CompileError as error:
                 raise type(error)(

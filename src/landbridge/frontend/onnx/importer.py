@@ -39,6 +39,7 @@ from landbridge.frontend.onnx.parameters import promote_parameters
 from landbridge.frontend.onnx.schema import check_schema
 from landbridge.frontend.onnx.shapes import check_declared, input_shapes
 from landbridge.input_spec import InputSpec
+from landbridge.ir.budget import MAX_NODES, Budget
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import ViewOp
 from landbridge.ir.module import FRAMES, PARAMETERS, IRModule
@@ -69,6 +70,7 @@ def import_onnx(
     constants: Mapping[str, Any] | None = None,
     mutable: Sequence[str] = (),
     frames: Mapping[str, InputSpec] | None = None,
+    max_nodes: int = MAX_NODES,
     check_indices: bool = False,
 ) -> IRModule:
     """The IRModule of an ONNX model, with ``func.func @main(inputs) -> outputs`` and their names as attributes.
@@ -77,13 +79,15 @@ def import_onnx(
     names of inner values to return after the model's outputs. ``constants``: values of inputs that are fixed now,
     arrays or numbers by name; such an input is no argument of ``@main`` and what depends on it alone is folded.
     ``mutable``: names of weights that stay replaceable: the last arguments of ``@main``, ``parameters`` of the module.
-    ``frames``: what the application has for inputs, by name, where that is not what the model takes.
-    ``check_indices``: indices that are out of range end a run with IndexRangeError.
+    ``frames``: what the application has for inputs, by name, where that is not what the model takes. ``max_nodes``:
+    what functions, loops and recurrent layers may unfold into, with all other nodes. ``check_indices``: indices that
+    are out of range end a run with IndexRangeError.
 
     Raises ImportModelError (no valid model), InputError (unknown names), ShapeError (shapes that contradict each
-    other) and UnsupportedOperatorError, which lists every operator and dimension that cannot be compiled.
+    other), BudgetError (more than ``max_nodes``) and UnsupportedOperatorError, which lists every operator and dimension
+    that cannot be compiled.
     """
-    loaded, sources, files = load_model(model)
+    loaded, sources, files = load_model(model, max_nodes)
     graph = loaded.graph
     parameters = promote_parameters(graph, mutable)
     inputs = [v for v in graph.inputs if v.name not in graph.initializers]
@@ -96,7 +100,7 @@ def import_onnx(
     plain = {str(v.name): tensor_type(known.get(str(v.name), ()), _input_dtype(v)) for v in inputs}
     block = Block(arg_types=list((plain | {name: frame.type for name, frame in framed.items()}).values()))
     module = IRModule(ModuleOp([]), targets, vdevices, parameters=parameters, sources=sources, files=files)
-    importer = Importer(GraphBuilder(module, block), loaded.opset_imports, check_indices)
+    importer = Importer(GraphBuilder(module, block, budget=Budget(max_nodes)), loaded.opset_imports, check_indices)
     for value, argument in zip(inputs, block.args, strict=True):
         argument.name_hint = None
         name = str(value.name)
@@ -219,6 +223,7 @@ class Importer:
         """Import one node; what it cannot do becomes a problem and unknown outputs."""
         name = node.name or next((str(v.name) for v in node.outputs if v.name), node.op_type)
         outer, self.g.node = self.g.node, name
+        self.g.budget.spend(1, f"{node.op_type} node {name!r}")
         try:
             results = self._results(node)
         except UnsupportedOperatorError as error:

@@ -13,8 +13,10 @@ import onnx_ir as ir
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx_ir.passes.common import InlinePass
 
-from landbridge.errors import ImportModelError
+from landbridge.errors import CompileError, ImportModelError
 from landbridge.executable.file_watch import FileWatch
+from landbridge.frontend.onnx.unfolded import unfolded_nodes
+from landbridge.ir.budget import MAX_NODES, Budget
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -34,10 +36,11 @@ class Loaded(NamedTuple):
     files: tuple[FileWatch, ...]
 
 
-def load_model(source: str | Path | bytes | ModelProto) -> Loaded:
+def load_model(source: str | Path | bytes | ModelProto, max_nodes: int = MAX_NODES) -> Loaded:
     """Load, check and inline.
 
-    Raises ImportModelError when ``source`` is no valid ONNX model of opset 7 or newer.
+    Raises ImportModelError when ``source`` is no valid ONNX model of opset 7 or newer, and BudgetError when its
+    functions unfold into more than ``max_nodes`` nodes.
     """
     name = f"{source}" if isinstance(source, str | Path) else "the model"
     proto, folder = _proto(source, name)
@@ -48,8 +51,11 @@ def load_model(source: str | Path | bytes | ModelProto) -> Loaded:
         model = ir.serde.deserialize_model(proto)
         if folder is not None:
             ir.external_data.set_base_dir(model.graph, folder)
+        Budget(max_nodes).foresee(unfolded_nodes(model), name)
         InlinePass()(model)
         external, files = _external_data(model)
+    except CompileError:
+        raise
     except Exception as error:
         raise ImportModelError(f"{name} could not be read: {error}") from error
     opset = model.opset_imports.get("", OLDEST_OPSET)

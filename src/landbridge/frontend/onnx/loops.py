@@ -10,6 +10,7 @@ import onnx_ir as ir
 from xdsl.ir import SSAValue
 
 from landbridge.errors import UnsupportedOperatorError
+from landbridge.frontend.onnx.unfolded import known_trips, nodes_of_trip
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.slicing import part
 
@@ -28,16 +29,21 @@ def import_loop(importer: Importer, node: ir.Node, inputs: Sequence[Any]) -> lis
     collected: list[list[Any]] = [[] for _ in body.outputs[1 + len(state) :]]
     going: Any = np.asarray(True) if condition is None else condition
     limit = None if count is None else _constant(importer, node, count, "trip count")
+    trips = known_trips(node, importer.values)
+    _bound(importer, node, trips - 1)
+    _foresee(importer, node, trips, trips * nodes_of_trip(body, importer.values))
     trip = 0
     while limit is None or trip < int(limit.reshape(-1)[0]):
         if not _constant(importer, node, going, "condition").reshape(-1)[0]:
             break
         _bound(importer, node, trip)
+        spent = importer.g.budget.spent
         results = _run(importer, body, [np.asarray(trip, np.int64), going, *state])
         going, state = results[0], results[1 : 1 + len(state)]
         for rows, value in zip(collected, results[1 + len(state) :], strict=True):
             rows.append(value)
         trip += 1
+        _foresee(importer, node, trips, (trips - trip) * (importer.g.budget.spent - spent))
     if trip == 0 and collected:
         raise UnsupportedOperatorError(
             f"Loop node {importer.g.node!r}: it never runs, so the shape of what it collects is unknown"
@@ -67,6 +73,7 @@ def import_scan(importer: Importer, node: ir.Node, inputs: Sequence[Any]) -> lis
         return [next(v for v in sequences if not isinstance(v, np.ndarray | SSAValue))] * len(node.outputs)
     trips = c.shape(sequences[0])[c.axis(axes[0], c.rank(sequences[0]))]
     _bound(importer, node, trips - 1)
+    _foresee(importer, node, trips, trips * nodes_of_trip(body, importer.values))
     collected: list[list[Any]] = [[] for _ in range(outputs)]
     for trip in range(trips):
         slices = []
@@ -119,6 +126,11 @@ def _constant(importer: Importer, node: ir.Node, value: Any, what: str) -> np.nd
     raise UnsupportedOperatorError(
         f"{node.op_type} node {importer.g.node!r}: its {what} is computed when the model runs; make it a constant"
     )
+
+
+def _foresee(importer: Importer, node: ir.Node, trips: int, count: int) -> None:
+    """Refuse now what would be refused after a long walk: ``count`` nodes that ``trips`` trips have, or have left."""
+    importer.g.budget.foresee(count, f"{node.op_type} node {importer.g.node!r}, of {trips} trips,")
 
 
 def _bound(importer: Importer, node: ir.Node, trip: int) -> None:

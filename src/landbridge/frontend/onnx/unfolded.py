@@ -1,0 +1,134 @@
+"""How many nodes a model has once its functions and loops are unfolded, found out without unfolding them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from landbridge.errors import ImportModelError
+
+#: Domain, name and overload of a local function.
+_Name = tuple[str, str, str]
+
+
+def unfolded_nodes(model: ir.Model) -> int:
+    """The nodes of ``model`` with every call of a local function in it replaced by the function's nodes.
+
+    Raises ImportModelError, naming the cycle, for functions that call themselves.
+    """
+    functions: dict[_Name, ir.Function] = dict(model.functions)
+    sizes: dict[_Name, int] = {}
+    for name in functions:
+        _measure(name, functions, sizes)
+    return _size(model.graph, sizes)
+
+
+def _measure(name: _Name, functions: Mapping[_Name, ir.Function], sizes: dict[_Name, int]) -> None:
+    """Enter the size of function ``name`` and of all that it calls; without recursion, as calls nest deep."""
+    open_calls: dict[_Name, None] = {}
+    pending: list[_Name] = [name]
+    while pending:
+        at = pending[-1]
+        if at in sizes:
+            pending.pop()
+            continue
+        missing = [f for node in _nodes(functions[at]) if (f := node.op_identifier()) in functions and f not in sizes]
+        if not missing:
+            sizes[at] = _size(functions[at], sizes)
+            open_calls.pop(at, None)
+            continue
+        open_calls[at] = None
+        for called in missing:
+            if called in open_calls:
+                path = [*list(open_calls)[list(open_calls).index(called) :], called]
+                raise ImportModelError(
+                    f"local functions call themselves: {' -> '.join('.'.join(filter(None, f)) for f in path)}; ONNX "
+                    "has no recursion: write it as a Loop"
+                )
+        pending.append(missing[0])
+
+
+def _size(graph: ir.Graph | ir.Function, sizes: Mapping[_Name, int]) -> int:
+    return sum(sizes.get(node.op_identifier(), 1) for node in _nodes(graph))
+
+
+def _nodes(graph: Iterable[ir.Node]) -> Iterable[ir.Node]:
+    """The nodes of a graph and of all graphs inside it."""
+    pending: list[Iterable[ir.Node]] = [graph]
+    while pending:
+        for node in pending.pop():
+            yield node
+            pending.extend(_subgraphs(node))
+
+
+def _subgraphs(node: ir.Node) -> list[ir.Graph]:
+    found: list[ir.Graph] = []
+    for attribute in node.attributes.values():
+        if attribute.type == ir.AttributeType.GRAPH:
+            found.append(attribute.as_graph())
+        elif attribute.type == ir.AttributeType.GRAPHS:
+            found.extend(attribute.as_graphs())
+    return found
+
+
+def nodes_of_trip(body: ir.Graph, values: Mapping[ir.Value, Any]) -> int:
+    """At least how many nodes one trip through ``body`` imports; ``values`` are those known outside of it.
+
+    Loops inside count as often as a constant says that they run, unless a condition may end them; of an If, the
+    smaller branch counts.
+    """
+    total = 0
+    for node in body:
+        total += 1
+        inner = _subgraphs(node)
+        if node.op_type == "Loop" and inner:
+            total += known_trips(node, values) * nodes_of_trip(inner[0], values)
+        elif node.op_type == "If":
+            total += min((nodes_of_trip(graph, values) for graph in inner), default=0)
+        else:
+            total += sum(nodes_of_trip(graph, values) for graph in inner)
+    return total
+
+
+def known_trips(node: ir.Node, values: Mapping[ir.Value, Any]) -> int:
+    """How often a ``Loop`` runs at least: its trip count where that is a constant and no condition changes, else 0."""
+    body = node.attributes["body"].as_graph()
+    count = node.inputs[0] if node.inputs else None
+    if count is None or not _goes_on(body, values):
+        return 0
+    if len(node.inputs) > 1 and node.inputs[1] is not None:
+        first = _constant(node.inputs[1], values)
+        if first is None or not first.reshape(-1)[:1].all():
+            return 0
+    limit = _constant(count, values)
+    return 0 if limit is None or limit.size == 0 else max(int(limit.reshape(-1)[0]), 0)
+
+
+def _goes_on(body: ir.Graph, values: Mapping[ir.Value, Any]) -> bool:
+    """Whether the condition that a trip makes is the one it was given, or is true."""
+    value: ir.Value | None = body.outputs[0]
+    while value is not None and (node := value.producer()) is not None and node.op_type == "Identity":
+        value = node.inputs[0]
+    if value is None:
+        return False
+    constant = _constant(value, values)
+    return value is body.inputs[1] or (constant is not None and bool(constant.reshape(-1)[:1].all()))
+
+
+def _constant(value: ir.Value, values: Mapping[ir.Value, Any]) -> np.ndarray[Any, Any] | None:
+    known = values.get(value)
+    if isinstance(known, np.ndarray):
+        return known
+    tensor = value.const_value
+    node = value.producer()
+    if tensor is None and node is not None and node.op_type == "Constant":
+        if "value" in node.attributes:
+            tensor = node.attributes["value"].as_tensor()
+        elif "value_int" in node.attributes:
+            return np.asarray(node.attributes["value_int"].as_int())
+        elif "value_ints" in node.attributes:
+            return np.asarray(node.attributes["value_ints"].as_ints())
+    return None if tensor is None else np.asarray(tensor.numpy())

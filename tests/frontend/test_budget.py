@@ -1,0 +1,136 @@
+"""What unfolds into more nodes than allowed is refused before it is unfolded."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+from onnx import ModelProto, helper
+
+import landbridge as lb
+from landbridge.errors import BudgetError, ImportModelError
+from landbridge.frontend.onnx import import_onnx
+from landbridge.frontend.onnx.unfolded import unfolded_nodes
+from landbridge.target import Target
+from tests.frontend.models import BOOL, INT64, model, value
+
+TARGETS = (Target("llvm"),)
+OPSETS = [helper.make_opsetid("", 18), helper.make_opsetid("local", 1)]
+
+
+def twice(depth: int) -> ModelProto:
+    """A function that calls one twice that calls one twice ..., 2 ** ``depth`` Neg in all."""
+    functions = []
+    for i in range(depth + 1):
+        kind = {"op_type": f"f{i - 1}", "domain": "local"} if i else {"op_type": "Neg"}
+        nodes = [helper.make_node(inputs=["a"], outputs=["b"], **kind)]
+        nodes += [helper.make_node(inputs=["b"], outputs=["c"], **kind)] if i else []
+        functions.append(helper.make_function("local", f"f{i}", ["a"], ["c" if i else "b"], nodes, OPSETS))
+    node = helper.make_node(f"f{depth}", ["x"], ["y"], domain="local")
+    graph = helper.make_graph([node], "g", [value("x", [2])], [value("y", [2])])
+    return helper.make_model(graph, opset_imports=OPSETS, ir_version=9, functions=functions)
+
+
+def loop(trips: int, nodes: list, name: str, result: str = "b") -> object:
+    """A Loop of ``trips`` trips over ``nodes``, which make ``result`` of ``a``."""
+    body = helper.make_graph(
+        [helper.make_node("Identity", [f"go_{name}"], [f"on_{name}"]), *nodes],
+        name,
+        [value(f"i_{name}", [], INT64), value(f"go_{name}", [], BOOL), value(f"a_{name}", [2])],
+        [value(f"on_{name}", [], BOOL), value(result, [2])],
+    )
+    count = helper.make_node("Constant", [], [f"n_{name}"], value_int=trips)
+    return count, body
+
+
+def loops_in_loops(depth: int, trips: int) -> ModelProto:
+    """Loops in loops, ``trips ** depth`` Neg in all."""
+    nodes = [helper.make_node("Neg", [f"a_{depth - 1}"], [f"b_{depth - 1}"])]
+    for level in reversed(range(depth)):
+        count, body = loop(trips, nodes, str(level), f"b_{level}")
+        source = f"a_{level - 1}" if level else "x"
+        target = f"b_{level - 1}" if level else "y"
+        nodes = [count, helper.make_node("Loop", [f"n_{level}", "", source], [target], name=f"loop{level}", body=body)]
+    return model(nodes, [value("x", [2])], [value("y", [2])])
+
+
+@pytest.mark.parametrize("depth", [17, 30, 60])
+def test_functions_that_unfold_into_too_many_nodes(depth):
+    with pytest.raises(BudgetError, match=rf"the model unfolds into {2**depth} nodes.*may have 100000.*max_nodes="):
+        import_onnx(twice(depth), None, TARGETS)
+
+
+def test_functions_within_the_budget():
+    x = np.arange(2, dtype=np.float32) + 1
+    (y,) = lb.Session(lb.compile(twice(3), max_nodes=8))(x)
+    assert (np.asarray(y) == x).all()
+    with pytest.raises(BudgetError, match="8 nodes"):
+        lb.compile(twice(3), max_nodes=7)
+
+
+def test_the_count_is_that_of_the_inlined_model():
+    loaded = ir.serde.deserialize_model(twice(6))
+    counted = unfolded_nodes(loaded)
+    ir.passes.common.InlinePass()(loaded)
+    assert counted == sum(1 for _ in loaded.graph.all_nodes()) == 64
+
+
+def test_functions_that_call_themselves():
+    call = helper.make_node("g", ["a"], ["b"], domain="local")
+    back = helper.make_node("f", ["a"], ["b"], domain="local")
+    functions = [
+        helper.make_function("local", name, ["a"], ["b"], [node], OPSETS) for name, node in (("f", call), ("g", back))
+    ]
+    loaded = ir.serde.deserialize_model(twice(1))
+    for function in functions:
+        made = ir.serde.deserialize_function(function)
+        loaded.functions[made.identifier()] = made
+    with pytest.raises(ImportModelError, match=r"call themselves: local\.f -> local\.g -> local\.f"):
+        unfolded_nodes(loaded)
+
+
+@pytest.mark.parametrize(("depth", "trips"), [(2, 4000), (3, 4000), (8, 64)])
+def test_loops_in_loops_are_refused_before_they_run(depth, trips):
+    with pytest.raises(BudgetError, match=rf"Loop node 'loop0', of {trips} trips, unfolds into \d+ nodes"):
+        import_onnx(loops_in_loops(depth, trips), None, TARGETS)
+
+
+def test_loops_in_loops_within_the_budget():
+    x = np.arange(2, dtype=np.float32) + 1
+    (y,) = lb.Session(lb.compile(loops_in_loops(3, 3)))(x)
+    assert (np.asarray(y) == -x).all()
+
+
+def test_a_loop_that_its_condition_ends_is_not_counted_ahead():
+    """4000 trips of 60 nodes would be too many; the condition ends it after three."""
+    nodes = [helper.make_node("Constant", [], ["three"], value_int=3), helper.make_node("Less", ["i", "three"], ["on"])]
+    nodes += [helper.make_node("Neg", ["a" if i == 0 else f"c{i - 1}"], [f"c{i}"]) for i in range(61)]
+    body = helper.make_graph(
+        nodes,
+        "body",
+        [value("i", [], INT64), value("go", [], BOOL), value("a", [2])],
+        [value("on", [], BOOL), value("c60", [2])],
+    )
+    nodes = [
+        helper.make_node("Constant", [], ["n"], value_int=4000),
+        helper.make_node("Loop", ["n", "", "x"], ["y"], body=body),
+    ]
+    x = np.arange(2, dtype=np.float32)
+    (y,) = lb.Session(lb.compile(model(nodes, [value("x", [2])], [value("y", [2])])))(x)
+    assert (np.asarray(y) == x).all()  # trips 0 to 3, of 61 Neg each
+
+
+def test_a_scan_and_a_recurrent_layer():
+    body = helper.make_graph(
+        [helper.make_node("Add", ["s", "r"], ["t"])], "b", [value("s", [2]), value("r", [2])], [value("t", [2])]
+    )
+    scan = helper.make_node("Scan", ["x", "rows"], ["y"], name="scan", body=body, num_scan_inputs=1)
+    graph = model([scan], [value("x", [2]), value("rows", [4000, 2])], [value("y", [2])])
+    with pytest.raises(BudgetError, match="Scan node 'scan', of 4000 trips, unfolds into 4000 nodes"):
+        import_onnx(graph, None, TARGETS, max_nodes=4000)
+    lstm = helper.make_node("LSTM", ["x", "w", "r"], ["y"], name="lstm", hidden_size=2)
+    weights = {"w": np.zeros((1, 8, 2), np.float32), "r": np.zeros((1, 8, 2), np.float32)}
+    inputs = [value("x", [1_000_000, 1, 2])]
+    layers = model([lstm], inputs, ["y"], weights)
+    with pytest.raises(BudgetError, match="LSTM node 'lstm', of 1000000 steps, unfolds into 1000000 nodes"):
+        import_onnx(layers, None, TARGETS)
