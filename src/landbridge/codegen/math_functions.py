@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from landbridge.codegen import math_angles, math_expand, math_inverse, math_power
+from landbridge.codegen import math_angles, math_expand, math_inverse, math_power, math_remainder
 from landbridge.codegen.math_builder import Term
 
 #: The common ones, which every generator prints but that of C, whose library has them.
@@ -27,9 +27,19 @@ EVERY: dict[str, Callable[..., Term]] = {
     **COMMON,
     **math_inverse.EXPANSIONS,
     "tan": math_angles.tan,
+    "fmod": math_remainder.near_fmod,
     "pow": math_power.pow_single,
 }
 #: Functions whose expansion holds only for magnitudes up to the limit.
 LIMITED: dict[str, float] = dict.fromkeys(math_angles.FAR, math_angles.TRIGONOMETRIC_LIMIT)
-#: What continues them where there is no C library to do it.
-FAR = math_angles.FAR
+
+
+def _beyond(name: str) -> Callable[..., Term]:
+    return lambda x: x.abs().not_less(LIMITED[name])
+
+
+#: Of functions whose expansion does not hold everywhere: the lanes where it does not, and what continues it there.
+FAR: dict[str, tuple[Callable[..., Term], Callable[..., Term]]] = {
+    "fmod": (math_remainder.is_far, math_remainder.far_fmod),
+    **{name: (_beyond(name), continuation) for name, continuation in math_angles.FAR.items()},
+}

@@ -23,6 +23,7 @@ Landbridge = Dialect(
         graph_ops.IfOp,
         graph_ops.YieldOp,
         prim_ops.PadOp,
+        prim_ops.RemFOp,
         memory_ops.AllocStorageOp,
         memory_ops.AllocTensorOp,
         memory_ops.PreparedOp,

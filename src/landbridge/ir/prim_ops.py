@@ -1,9 +1,10 @@
-"""Operations of PrimFunc bodies beside ``linalg`` and ``memref``."""
+"""Operations of PrimFunc bodies beside those of xdsl's dialects."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects.arith import FloatingPointLikeBinaryOperation
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import IRDLOperation, attr_def, irdl_op_definition, operand_def
@@ -24,3 +25,10 @@ class PadOp(IRDLOperation):
 
     def __init__(self, source: SSAValue, destination: SSAValue, low: Sequence[int], value: Attribute) -> None:
         super().__init__(operands=[source, destination], attributes={"low": int_array(low), "value": value})
+
+
+@irdl_op_definition
+class RemFOp(FloatingPointLikeBinaryOperation):
+    """C's ``fmod``: ``lhs - n * rhs`` without error, n the quotient rounded towards zero. MLIR's, which xdsl lacks."""
+
+    name = "arith.remf"

@@ -19,6 +19,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import CompileError
+from landbridge.ir.prim_ops import RemFOp
 from landbridge.ir.types import compute_type, element_type
 
 Number: TypeAlias = "Value | int | float | bool"
@@ -123,6 +124,7 @@ _FLOAT_BINARY: dict[str, Callable[..., Operation]] = {
     "sub": arith.SubfOp,
     "mul": arith.MulfOp,
     "div": arith.DivfOp,
+    "rem": RemFOp,
     "max": arith.MaximumfOp,
     "min": arith.MinimumfOp,
 }
@@ -203,7 +205,7 @@ class ScalarBuilder:
         return self.value(a, dtype), self.value(b, dtype), dtype
 
     def binary(self, kind: str, a: Number, b: Number) -> Value:
-        """add sub mul div max min (floats propagate NaN); rem floordiv and or xor shl shr on integers."""
+        """add sub mul div rem max min (floats propagate NaN); floordiv and or xor shl shr on integers."""
         x, y, dtype = self._pair(a, b)
         if is_float(dtype):
             if kind not in _FLOAT_BINARY:

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
 
 from landbridge.codegen.c.types import Kind
+from landbridge.ir.prim_ops import RemFOp
 
 #: ``rule(operand kinds, result kind, operand texts) -> expression``.
 Rule = Callable[[Sequence[Kind], Kind, Sequence[str]], str]
@@ -221,6 +222,7 @@ RULES: dict[type[Operation], Rule] = {
     arith.SubfOp: _infix("-"),
     arith.MulfOp: _infix("*"),
     arith.DivfOp: _infix("/"),
+    RemFOp: _function("fmod"),
     arith.NegfOp: lambda k, r, x: f"(-{x[0]})",
     arith.MaximumfOp: _of_kind("lb_maximum"),
     arith.MinimumfOp: _of_kind("lb_minimum"),

@@ -16,6 +16,8 @@ from landbridge.codegen.llvm.math_builder import LlvmBody, Term
 from landbridge.codegen.llvm.narrow_floats import in_float, narrow, widen
 from landbridge.codegen.llvm.types import element_of, is_float, splat, suffix
 from landbridge.codegen.math_functions import COMMON, LIMITED
+from landbridge.codegen.math_remainder import is_far, near_fmod
+from landbridge.ir.prim_ops import RemFOp
 
 
 def _intrinsic(stem: str) -> Printer:
@@ -66,25 +68,27 @@ def helper(module: ModuleState, name: str, kind: str, arity: int) -> str:
         if expansion is None:
             return _by_lanes(module, name, body, arguments)
         result = expansion(*arguments)
-        return _with_library(module, name, arguments[0], result) if name in LIMITED else result.name
+        if name not in LIMITED:
+            return str(result.name)
+        return _else_library(module, name, arguments, arguments[0].abs().not_less(LIMITED[name]), result)
 
     return module.define_helper(f'@"math.{name}.{suffix(kind)}"', [kind] * arity, kind, build)
 
 
-def _with_library(module: ModuleState, name: str, x: Term, result: Term) -> str:
-    """``result`` where the magnitude of the argument is below the limit, the C library's value elsewhere."""
-    body, kind = x.body, x.kind
+def _else_library(module: ModuleState, name: str, arguments: list[Term], large: Term, result: Term) -> str:
+    """``result`` but where lanes of ``large`` are set: the C library's value there."""
+    body, kind = result.body, result.kind
     assert isinstance(body, LlvmBody)
-    large = x.abs().not_less(LIMITED[name])
+    kinds, given = [kind] * len(arguments), ", ".join(f"{kind} {a.name}" for a in arguments)
     any_large = body.any(large)
     # Never inlined: it is rarely called and, for vectors, long.
     symbol = module.define_helper(
-        f'@"math.{name}.library.{suffix(kind)}"', [kind], kind, lambda b, a: _by_lanes(module, name, b, a)
+        f'@"math.{name}.library.{suffix(kind)}"', kinds, kind, lambda b, a: _by_lanes(module, name, b, a)
     )
     body.lines += [
         f"  br i1 {any_large.name}, label %large, label %join",
         "large:",
-        f"  %library = call {kind} {symbol}({kind} {x.name}) noinline",
+        f"  %library = call {kind} {symbol}({given}) noinline",
         f"  %mixed = select {large.kind} {large.name}, {kind} %library, {kind} {result.name}",
         "  br label %join",
         "join:",
@@ -128,7 +132,23 @@ def _integer_power(e: Emitter, op: Operation) -> None:
     e.names[op.results[0]] = narrow(e, wide, result, kind)
 
 
+def _remainder(e: Emitter, op: Operation) -> None:
+    in_float(e, op, lambda kind, names: f"call {kind} {_fmod(e.module, kind)}({kind} {names[0]}, {kind} {names[1]})")
+
+
+def _fmod(module: ModuleState, kind: str) -> str:
+    """The helper of remainders: by arithmetic where quotients of f32 are small, else the C library's."""
+
+    def build(body: LlvmBody, arguments: list[Term]) -> str:
+        if element_of(kind) != "float":
+            return _by_lanes(module, "fmod", body, arguments)
+        return _else_library(module, "fmod", arguments, is_far(*arguments), near_fmod(*arguments))
+
+    return module.define_helper(f'@"math.fmod.{suffix(kind)}"', [kind] * 2, kind, build)
+
+
 PRINTERS: dict[type[Operation], Printer] = {
+    RemFOp: _remainder,
     math.AbsFOp: _intrinsic("fabs"),
     math.AbsIOp: _bit_intrinsic("abs"),
     math.CeilOp: _intrinsic("ceil"),

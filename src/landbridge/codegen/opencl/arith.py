@@ -18,6 +18,7 @@ from landbridge.codegen.opencl.terms import function
 from landbridge.codegen.opencl.unit import OpenCLUnit
 from landbridge.codegen.products import fused_product, is_fused
 from landbridge.errors import CodegenError
+from landbridge.ir.prim_ops import RemFOp
 
 
 def opencl_literal(value: float | int, element: str) -> str:
@@ -32,7 +33,7 @@ EXPANDED = {
     math.Atan2Op: "atan2", math.AtanhOp: "atanh", math.CbrtOp: "cbrt", math.CosOp: "cos", math.CoshOp: "cosh",
     math.ErfOp: "erf", math.ExpOp: "exp", math.Exp2Op: "exp2", math.ExpM1Op: "expm1", math.LogOp: "log",
     math.Log10Op: "log10", math.Log1pOp: "log1p", math.Log2Op: "log2", math.PowFOp: "pow", math.FPowIOp: "pow",
-    math.SinOp: "sin", math.SinhOp: "sinh", math.TanOp: "tan", math.TanhOp: "tanh",
+    RemFOp: "fmod", math.SinOp: "sin", math.SinhOp: "sinh", math.TanOp: "tan", math.TanhOp: "tanh",
 }  # fmt: skip
 
 

@@ -55,6 +55,7 @@ typedef LB_UNSIGNED_INDEX lb_unsigned_index;
 #define fmaf fma
 #define fmaxf fmax
 #define fminf fmin
+#define fmodf lb_fmod_float
 #define rintf rint
 #define roundf round
 #define sqrtf sqrt

@@ -11,7 +11,7 @@ from typing import Any
 
 from landbridge.codegen.c.types import Kind, literal
 from landbridge.codegen.math_builder import Body, Term
-from landbridge.codegen.math_functions import EVERY, FAR, LIMITED
+from landbridge.codegen.math_functions import EVERY, FAR
 from landbridge.codegen.opencl.unit import ELEMENTS, OpenCLUnit
 
 _ELEMENTS = {"float": "f32", "i32": "i32"}
@@ -115,13 +115,14 @@ def function(unit: OpenCLUnit, name: str, lanes: int) -> str:
 
     def text() -> str:
         body = OpenCLBody(lanes, unit)
-        parameters = ["a", "b"] if name in ("pow", "atan2") else ["a"]
+        parameters = ["a", "b"] if name in ("pow", "atan2", "fmod") else ["a"]
         arguments = [body.argument(p) for p in parameters]
         result = EVERY[name](*arguments)
-        if name in LIMITED:
-            far = arguments[0].abs().not_less(LIMITED[name])
+        if name in FAR:
+            beyond, continuation = FAR[name]
+            far = beyond(*arguments)
             body.leave(far, result)
-            result = far.where(FAR[name](*arguments), result)
+            result = far.where(continuation(*arguments), result)
         head = f"LB_INLINE {kind.text} {symbol}({', '.join(f'{kind.text} {p}' for p in parameters)}) {{"
         return "\n".join([head, *(f"  {line}" for line in body.lines), f"  return {result.name};", "}"])
 

@@ -13,13 +13,14 @@ from xdsl.dialects import math, vector
 from xdsl.ir import Operation
 
 from landbridge.codegen.math_builder import Term
-from landbridge.codegen.math_functions import COMMON, EVERY, FAR, LIMITED
+from landbridge.codegen.math_functions import COMMON, EVERY, FAR
 from landbridge.codegen.vulkan import doubles, glsl
 from landbridge.codegen.vulkan.arith import Rule, apply
 from landbridge.codegen.vulkan.emitter import Emitter, Printer, bits_of
 from landbridge.codegen.vulkan.terms import expanded
 from landbridge.errors import CodegenError
 from landbridge.executable.spirv import Op
+from landbridge.ir.prim_ops import RemFOp
 
 
 def _library(name: str) -> Printer:
@@ -45,21 +46,21 @@ def _named(name: str, of_double: Callable[..., Term] | None = None) -> Printer:
         if source == "f64" and of_double is not None:
             return expanded(e, of_double, x, source)
         found = expanded(e, EVERY[name], x, source)
-        return _continued(e, name, x[0], found) if name in LIMITED else found
+        return _continued(e, name, x, found) if name in FAR else found
 
     return _of_single(name, rule) if of_double is None else apply(rule)
 
 
-def _continued(e: Emitter, name: str, x: int, found: int) -> int:
-    """``found`` where the magnitude of ``x`` is within the limit of function ``name``, else its continuation: a branch,
-    for that is rare and long."""
+def _continued(e: Emitter, name: str, x: Sequence[int], found: int) -> int:
+    """``found`` where the expansion of function ``name`` holds, else its continuation: a branch, for that is rare and
+    long."""
+    beyond, continuation = FAR[name]
     far, after, result = e.label(), e.label(), e.variable("f32", found)
-    magnitude = e.library(glsl.NUMBERS["fabs"], "f32", x)
-    is_far = e.emit(Op.FUnordGreaterThanEqual, "i1", magnitude, e.constant(LIMITED[name], "f32"))
+    is_far = expanded(e, beyond, x, "f32")
     e.statement(Op.SelectionMerge, after, 0)
     e.statement(Op.BranchConditional, is_far, far, after)
     e.begin(far)
-    e.statement(Op.Store, result, expanded(e, FAR[name], [x], "f32"))
+    e.statement(Op.Store, result, expanded(e, continuation, x, "f32"))
     e.statement(Op.Branch, after)
     e.begin(after)
     return e.load(result, "f32")
@@ -144,4 +145,5 @@ PRINTERS: dict[type[Operation], Printer] = {
     math.AcosOp: _named("acos"),
     math.AtanOp: _named("atan"),
     math.Atan2Op: _named("atan2"),
+    RemFOp: _named("fmod"),
 }

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
+from landbridge.ir.prim_ops import RemFOp
 from landbridge.ir.types import nbytes_of
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.target import Target
@@ -68,7 +69,11 @@ _EVERYWHERE = frozenset(
 def _double_function(prim: func.FuncOp) -> str | None:
     """A function of f64 that not every target has."""
     for op in prim.body.walk():
-        if op.name.startswith("math.") and op.name not in _EVERYWHERE and isinstance(op.results[0].type, Float64Type):
+        if (
+            (op.name.startswith("math.") or isinstance(op, RemFOp))
+            and op.name not in _EVERYWHERE
+            and isinstance(op.results[0].type, Float64Type)
+        ):
             return op.name
     return None
 
