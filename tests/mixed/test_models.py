@@ -44,6 +44,7 @@ def test_a_text_detector(device, on_cpu):
     check(wheel_model(PP_OCR, DETECT), picture_for_detector(64, 96), "x", device, on_cpu)
 
 
+@pytest.mark.full
 def test_classifiers_on_opencl_and_the_cpu():
     device = first_instance("opencl")
     check(wheel_model(PP_OCR, CLASSIFY), line_of_text(48, 192), "x", device, "*[02468]")
