@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pytest
 from wheel_models import CLASSIFY, PP_OCR, wheel_model
 
 import landbridge as lb
