@@ -118,20 +118,21 @@ class IndexRanges:
         return found if found == inf else found + form.const
 
     @contextmanager
-    def where(self, condition: SSAValue, holds: bool = True) -> Iterator[None]:
-        """Code that runs only where ``condition`` is true, or false."""
-        found = list(self._conditions(condition, holds))
-        if not found:
-            yield
+    def where(self, condition: SSAValue, holds: bool = True) -> Iterator[bool]:
+        """Code that runs only where ``condition`` is true, or false; yields whether it may run at all."""
+        known = list(self._conditions(condition, holds))
+        if any(-self.largest(form.scaled(-1)) > 0 for form in known):
+            yield False
             return
         before = self._bounds, self._largest, len(self._assumed)
         self._bounds, self._largest = {}, {}
-        self._assumed += found
-        yield
+        self._assumed += [_bound(form) for form in known if form.terms]
+        yield True
         self._bounds, self._largest = before[:2]
         del self._assumed[before[2] :]
 
-    def _conditions(self, condition: SSAValue, holds: bool) -> Iterator[tuple[int, bool, Bound]]:
+    def _conditions(self, condition: SSAValue, holds: bool) -> Iterator[Form]:
+        """Forms that are 0 or less where ``condition`` is as told."""
         op = condition.owner
         if (isinstance(op, arith.AndIOp) and holds) or (isinstance(op, arith.OrIOp) and not holds):
             yield from self._conditions(op.lhs, holds)
@@ -147,22 +148,14 @@ class IndexRanges:
                 a, b, name = b, a, {"ugt": "ult", "uge": "ule"}[name]
             if self.range_of(b)[0] < 0:
                 return
-            yield from self._at_most(a.scaled(-1))  # not negative, or it would be the largest of all
+            yield a.scaled(-1)  # not negative, or it would be the largest of all
             name = "s" + name[1:]
         if name in ("sgt", "sge"):
             a, b, name = b, a, {"sgt": "slt", "sge": "sle"}[name]
         if name in ("slt", "sle", "eq"):
-            yield from self._at_most(a.plus(b, -1).plus(constant(int(name == "slt"))))
+            yield a.plus(b, -1).plus(constant(int(name == "slt")))
         if name == "eq":
-            yield from self._at_most(b.plus(a, -1))
-
-    def _at_most(self, form: Form) -> Iterator[tuple[int, bool, Bound]]:
-        """``form <= 0`` as a bound of its youngest atom."""
-        if form.terms:
-            atom = max(form.terms)
-            factor = form.terms[atom]
-            rest = Form({a: c for a, c in form.terms.items() if a != atom}, form.const)
-            yield atom, factor > 0, (abs(factor), rest.scaled(-1 if factor > 0 else 1))
+            yield b.plus(a, -1)
 
     def _formed(self, value: SSAValue) -> Form:
         op: Any = value.owner if isinstance(value, OpResult) else None
@@ -219,6 +212,14 @@ class IndexRanges:
         if low is None or high is None:
             return False
         return self.range_of(low[1])[0] >= limits[0] * low[0] and self.largest(high[1]) <= limits[1] * high[0]
+
+
+def _bound(form: Form) -> tuple[int, bool, Bound]:
+    """``form <= 0`` as a bound of its youngest atom: the atom, whether that is an upper one, and the bound."""
+    atom = max(form.terms)
+    factor = form.terms[atom]
+    rest = Form({a: c for a, c in form.terms.items() if a != atom}, form.const)
+    return atom, factor > 0, (abs(factor), rest.scaled(-1 if factor > 0 else 1))
 
 
 def _limits(width: int) -> tuple[int, int]:
@@ -299,11 +300,17 @@ def _maximum(r: IndexRanges, op: Any) -> _Pairs:
 
 
 def _selected(r: IndexRanges, op: Any) -> _Pairs:
-    with r.where(op.cond):
-        a = r.range_of(r.form(op.lhs))
-    with r.where(op.cond, False):
-        b = r.range_of(r.form(op.rhs))
-    yield _number(min(a[0], b[0])), _number(max(a[1], b[1]))
+    yield _either(r, op.cond, op.lhs, op.rhs)
+
+
+def _either(r: IndexRanges, condition: SSAValue, then: SSAValue, orelse: SSAValue) -> tuple[Bound | None, Bound | None]:
+    """Bounds of one of two values."""
+    ends = []
+    for value, holds in ((then, True), (orelse, False)):
+        with r.where(condition, holds) as reached:
+            if reached:
+                ends.append(r.range_of(r.form(value)))
+    return _number(min((e[0] for e in ends), default=0)), _number(max((e[1] for e in ends), default=0))
 
 
 def _same(r: IndexRanges, op: Any) -> _Pairs:
@@ -337,13 +344,8 @@ def _launched(r: IndexRanges, op: Any) -> _Pairs:
 
 def _chosen(r: IndexRanges, op: Any) -> _Pairs:
     """The result of an ``scf.if``."""
-    if len(op.results) > 1:
-        return
-    ends = []
-    for region, holds in ((op.true_region, True), (op.false_region, False)):
-        with r.where(op.cond, holds):
-            ends.append(r.range_of(r.form(region.block.last_op.operands[0])))
-    yield _number(min(e[0] for e in ends)), _number(max(e[1] for e in ends))
+    if len(op.results) == 1:
+        yield _either(r, op.cond, *(region.block.last_op.operands[0] for region in (op.true_region, op.false_region)))
 
 
 _RULES: dict[type, Callable[[IndexRanges, Any], _Pairs]] = {

@@ -65,8 +65,9 @@ class _Walk:
     def _branches(self, op: scf.IfOp) -> None:
         for region, holds in ((op.true_region, True), (op.false_region, False)):
             if region.blocks:
-                with self._ranges.where(op.cond, holds):
-                    self.block(region.block)
+                with self._ranges.where(op.cond, holds) as reached:
+                    if reached:
+                        self.block(region.block)
 
     def _access(self, op: Any) -> None:
         buffer: SSAValue = op.base if isinstance(op, _VECTORS) else op.memref
