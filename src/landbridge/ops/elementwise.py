@@ -168,7 +168,7 @@ def is_inf(c: OpContext, x: Operand) -> Operand:
     return c.elementwise("isinf", [x], body, "bool")
 
 
-@rules("A: &S", "B: &S")
+@rules("X: &S", "Y: &S")
 @operator("Pow")
 @accuracy(ulp=4)
 def power(c: OpContext, base: Operand, exponent: Operand) -> Operand:
