@@ -90,7 +90,11 @@ def normalize_rows(
 
         if centered:
             run(kinds, shape, [(source, whole)], (total, row), lambda s, acc, v: acc + v, 0)
-            run("p" * rows, stats, [(total, row)], (mean, row), lambda s, v: v / count)
+            # The mean of what is left beside it takes the error of the sum out of the mean: equal elements become 0.
+            rough, left = p.temp(stats, wide), p.temp(stats, wide)
+            run("p" * rows, stats, [(total, row)], (rough, row), lambda s, v: v / count)
+            run(kinds, shape, [(source, whole), (rough, row)], (left, row), lambda s, acc, v, m: acc + (v - m), 0)
+            run("p" * rows, stats, [(left, row), (rough, row)], (mean, row), lambda s, v, m: m + v / count)
         else:
             run("p" * rows, stats, [], (mean, row), lambda s: s.const(0, wide))
 
