@@ -9,7 +9,7 @@ import pytest
 
 import landbridge as lb
 from landbridge.errors import HostAccessError
-from landbridge.memory.accesses import Access
+from landbridge.memory.accesses import Access, open_views
 from landbridge.memory.allocators.base import Use
 from landbridge.memory.storage import Storage
 
@@ -97,4 +97,4 @@ def test_of_two_conflicting_views_one_opens(storage: Storage) -> None:
     threads[0].join()
     assert isinstance(outcome[0], HostAccessError)
     for view in (first, apart):
-        storage.close_view(view)
+        open_views.pop(view)

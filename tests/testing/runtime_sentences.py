@@ -558,8 +558,9 @@ SENTENCES = (
         "tests/memory/test_ledger.py::test_no_copies_raises_before_any_byte_moves",
         "Only the main thread is watched.",
         "memory/ledger.py",
-        "    if _forbidding:\n",
-        '    import threading\n    if _forbidding and threading.current_thread().name == "MainThread":\n',
+        "    if None in list(_watching.values()):\n",
+        "    import threading\n"
+        '    if None in _watching.values() and threading.current_thread().name == "MainThread":\n',
     ),
     _s(
         "Many Sessions share one Executable and its constants.",

@@ -9,7 +9,7 @@ import numpy as np
 
 from landbridge.device.protocols import AccessMode, HostBarriers
 from landbridge.errors import HostAccessError, HostViewError, UseAfterFreeError
-from landbridge.memory.accesses import Access
+from landbridge.memory.accesses import Access, open_views
 from landbridge.memory.coherence import begin_host_access, end_host_access
 from landbridge.memory.export import export_array
 from landbridge.memory.storage import Storage
@@ -63,7 +63,7 @@ class HostView:
             self._entered = True
             return array
         except BaseException:
-            self._storage.close_view(self._access)
+            open_views.pop(self._access, None)
             raise
 
     def __exit__(
@@ -72,13 +72,13 @@ class HostView:
         try:
             self._end(self.mode)
         finally:
+            open_views.pop(self._access, None)
             self._entered = False
-            self._storage.close_view(self._access)
 
     def __del__(self) -> None:
         # An interrupt may come before the first statement of __exit__. The storage is not there after a refusal.
         if getattr(self, "_entered", False):
-            self._storage.close_view(self._access)
+            open_views.pop(self._access, None)
 
     @property
     def tensor(self) -> Tensor:

@@ -15,7 +15,6 @@ from typing import Any, Literal
 import numpy as np
 
 from landbridge.errors import CopyForbiddenError, InputError
-from landbridge.locks import new_lock
 from landbridge.memory.host_array import byte_bounds
 
 #: Cause of a compiled kernel that only moves data; its bytes are counted apart.
@@ -64,51 +63,36 @@ class Ledger:
         return f"Ledger({len(self)} moves, {self.total_bytes:,} bytes copied, {self.kernel_bytes:,} moved by kernels)"
 
 
-_lock = new_lock()
-_open: tuple[Ledger, ...] = ()
-_forbidding = 0
-_watched = False
+#: Every ``ledger()`` that is open, and a None for every ``no_copies()``, by identity. Entered and left by one call of a
+#: dict, which no interrupt can split.
+_watching: dict[object, Ledger | None] = {}
 
 
 def is_active() -> bool:
     """Whether a ``ledger()`` or ``no_copies()`` is open anywhere in the process."""
-    return _watched
+    return bool(_watching)
 
 
 @contextmanager
 def ledger() -> Iterator[Ledger]:
     """Collect what the process moves until the end of the ``with``."""
-    global _open
     opened = Ledger()
-    with _lock:
-        _open = (*_open, opened)
-        _update()
     try:
+        _watching[opened] = opened
         yield opened
     finally:
-        with _lock:
-            _open = tuple(known for known in _open if known is not opened)
-            _update()
+        _watching.pop(opened, None)
 
 
 @contextmanager
 def no_copies() -> Iterator[None]:
     """Until the end of the ``with``, raise CopyForbiddenError in any thread that is about to copy bytes."""
-    global _forbidding
-    with _lock:
-        _forbidding += 1
-        _update()
+    key = object()
     try:
+        _watching[key] = None
         yield
     finally:
-        with _lock:
-            _forbidding -= 1
-            _update()
-
-
-def _update() -> None:
-    global _watched
-    _watched = bool(_open) or _forbidding > 0
+        _watching.pop(key, None)
 
 
 def announce(nbytes: int, *, cause: str, tensor: str, source: str, destination: str) -> None:
@@ -116,9 +100,9 @@ def announce(nbytes: int, *, cause: str, tensor: str, source: str, destination: 
 
     Call it before the copy. Copies between host arrays call it themselves.
     """
-    if not _watched or nbytes == 0:
+    if not _watching or nbytes == 0:
         return
-    if _forbidding:
+    if None in list(_watching.values()):
         raise CopyForbiddenError(
             f"{cause}: {nbytes} bytes of {tensor or 'a tensor'} would be copied from {source} to {destination} inside "
             "no_copies(); bind the memory by reference, or make the copy outside"
@@ -128,13 +112,14 @@ def announce(nbytes: int, *, cause: str, tensor: str, source: str, destination: 
 
 def record_kernel_moves(nbytes: int, *, tensor: str, device: str, cause: str = KERNEL_REORDER) -> None:
     """Enter bytes that a compiled kernel moves on ``device``. They were planned: ``no_copies()`` allows them."""
-    if _open and nbytes:
+    if _watching and nbytes:
         _enter(Move(nbytes, cause, tensor, device, device))
 
 
 def _enter(move: Move) -> None:
-    for opened in _open:
-        opened.entries.append(move)
+    for opened in list(_watching.values()):
+        if opened is not None:
+            opened.entries.append(move)
 
 
 def copy_bytes(

@@ -282,14 +282,13 @@ class Storage:
         return [view for view, of in list(open_views.items()) if of is self and isinstance(view, Access)]
 
     def open_view(self, access: Access) -> None:
-        """Enter a host view; raises HostAccessError when it conflicts with one that is open."""
+        """Enter a host view; raises HostAccessError when it conflicts with one that is open.
+
+        ``open_views.pop(access, None)`` leaves it.
+        """
         with changing:
             self.check_access(access.start, access.stop, writes=access.writes, what=access.holder)
             open_views[access] = self
-
-    def close_view(self, access: Access) -> None:
-        """Leave a host view, if it was entered."""
-        open_views.pop(access, None)
 
 
 def allocate(

@@ -32,6 +32,8 @@ class Chunks:
         self._chunks: dict[int, Chunk] = {}
         self._holes: list[tuple[int, int, int]] = []  # (size, chunk serial, start), sorted
         self._serials = count()
+        #: Whether an interrupt may have come in the middle of a change.
+        self._torn = False
 
     @property
     def nbytes(self) -> int:
@@ -54,17 +56,20 @@ class Chunks:
 
     def add(self, block: Block, alignment: int) -> None:
         """One more chunk, unused."""
+        self._mend()
         chunk = Chunk(block, next(self._serials), alignment)
         self._chunks[chunk.serial] = chunk
         self._add_hole(chunk, 0, block.nbytes)
 
     def remove(self, chunk: Chunk) -> None:
         """One chunk less, which must be unused."""
+        self._mend()
         self._remove_hole(chunk, 0, chunk.block.nbytes)
         del self._chunks[chunk.serial]
 
     def cut(self, size: int, alignment: int) -> tuple[Chunk, int] | None:
         """A chunk and the byte in it from which ``size`` aligned bytes are the caller's now; None when none fits."""
+        self._mend()
         for position in range(bisect_left(self._holes, (size, -1, -1)), len(self._holes)):
             length, serial, start = self._holes[position]
             chunk = self._chunks[serial]
@@ -79,6 +84,7 @@ class Chunks:
 
     def give_back(self, chunk: Chunk, begin: int, end: int) -> None:
         """Take back what was cut from ``chunk``, merged with the holes beside it."""
+        self._mend()
         if (after := chunk.starts.get(end)) is not None:
             self._remove_hole(chunk, end, after)
             end = after
@@ -89,10 +95,27 @@ class Chunks:
 
     def _add_hole(self, chunk: Chunk, start: int, end: int) -> None:
         if start < end:
+            self._torn = True
             chunk.starts[start] = end
             chunk.ends[end] = start
             insort(self._holes, (end - start, chunk.serial, start))
+            self._torn = False
 
     def _remove_hole(self, chunk: Chunk, start: int, end: int) -> None:
+        self._torn = True
         del chunk.starts[start], chunk.ends[end]
         del self._holes[bisect_left(self._holes, (end - start, chunk.serial, start))]
+        self._torn = False
+
+    def _mend(self) -> None:
+        """Make what an interrupt left half done agree with where the holes of each chunk start."""
+        if self._torn:
+            for chunk in self._chunks.values():
+                chunk.ends.clear()
+                chunk.ends.update((end, start) for start, end in chunk.starts.items())
+            self._holes = sorted(
+                (end - start, chunk.serial, start)
+                for chunk in self._chunks.values()
+                for start, end in chunk.starts.items()
+            )
+            self._torn = False

@@ -1,0 +1,187 @@
+"""An interrupt at any point of any use leaves a Session free and right, no view open, nothing held and no copy counted.
+
+Every operation is interrupted at each place in turn; after each, everything must be as if it had not begun, or ended.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import landbridge as lb
+from landbridge.executable.instructions import Call
+from landbridge.memory import ledger
+from landbridge.memory.accesses import open_views
+from tests.interrupts import instructions, interrupted
+from tests.vm import programs
+
+N = 64
+ONES = np.ones(N, np.float32)
+PLACES = 120  # that a test tries by default
+
+
+def plain() -> lb.Session:
+    """A Session whose output is ``expm1`` of its input."""
+    return lb.Session(programs.executable({"x": (N,)}, {"y": (N,)}, (Call(0, "expm1", (0, 1), N),)), num_threads=1)
+
+
+def filled(value: float = 1) -> lb.Tensor:
+    tensor = lb.empty((N,), dtype="float32")
+    with tensor.host_view("w") as a:
+        a[:] = value
+    return tensor
+
+
+def read(tensor: lb.Tensor) -> np.ndarray:
+    with tensor.host_view("r") as a:
+        return a.copy()
+
+
+def check_right(s: lb.Session, value: float) -> None:
+    """All ways to use ``s`` work, from another thread too, and give the right result."""
+    x = filled(value)
+    s.set_input("x", x)
+    s.run()
+    want = np.expm1(np.full(N, value))
+    np.testing.assert_allclose(np.asarray(s.get_output(0)), want, rtol=1e-5)
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            s.run()
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive() and not failed
+    out = lb.empty((N,), dtype="float32")
+    s(x, out=[out])
+    np.testing.assert_allclose(read(out), want, rtol=1e-5)
+    x.storage.free()  # nobody holds it
+    out.storage.free()
+
+
+class Operations:
+    """What is interrupted, on one Session and what it needs."""
+
+    def __init__(self) -> None:
+        self.s = plain()
+        self.x, self.out, self.tensor, self.other = ONES.copy(), np.empty(N, np.float32), filled(), filled()
+        self.s.set_input("x", ONES)
+        self.s.run()
+
+    def run(self) -> None:
+        self.s.run()
+
+    def first_run(self) -> None:
+        self.s = plain()
+        self.s.set_input_zero_copy("x", self.x)
+        self.s.run()
+
+    def run_with_a_view_open(self) -> None:
+        with self.other.host_view("rw"):
+            self.s.run()
+
+    def run_async(self) -> None:
+        self.s.run_async().wait(30)
+
+    def call(self) -> None:
+        self.s(self.tensor)
+
+    def call_out(self) -> None:
+        self.s(self.x, out=[self.tensor])
+
+    def set_input(self) -> None:
+        self.s.set_input("x", self.x)
+
+    def set_input_from_a_tensor(self) -> None:
+        self.s.set_input("x", self.tensor)
+
+    def zero_copy(self) -> None:
+        self.s.set_input_zero_copy("x", self.tensor)
+        self.s.set_output_zero_copy(0, self.other)
+        self.s.set_input_zero_copy("x", self.x)
+        self.s.set_output_zero_copy(0, self.out)
+
+    def register_buffers(self) -> None:
+        self.s.register_buffers("x", [self.x, self.tensor])
+        self.s.register_buffers("x", [])
+
+    def get_output(self) -> None:
+        self.s.get_output(0, self.other)
+        self.s.get_input("x")
+
+    def shared_runs(self) -> None:
+        other = plain()
+        other.set_input_zero_copy("x", self.s.get_output(0))
+        other.run()
+        self.s.run()
+        other.run_async().wait(30)
+
+    def host_view(self) -> None:
+        with self.tensor.host_view("rw") as a:
+            a[:] = 1
+        self.tensor.host_view("r").tensor  # noqa: B018
+
+    def copies(self) -> None:
+        self.tensor.copy()
+        self.tensor.to_device("sim:lazy")
+        self.tensor.to_device("cpu")
+
+    def exports(self) -> None:
+        np.asarray(lb.asarray(self.x))
+        np.from_dlpack(lb.asarray(self.x))
+
+    def allocation(self) -> None:
+        for size in (0, N, 1 << 20):
+            lb.empty((size,), dtype="float32").storage.free()
+        lb.empty((N,), dtype="float32")
+
+    def ledgers(self) -> None:
+        with lb.ledger(), lb.no_copies():
+            self.s.run()
+
+    def load(self) -> None:
+        lb.Session(programs.add_weights(N), num_threads=1)(self.x)
+
+
+NAMES = [name for name in vars(Operations) if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.full)], ids=["some", "all"])
+@pytest.mark.parametrize("name", NAMES)
+def test_an_interrupt_at_any_place_leaves_nothing_behind(
+    name: str, every: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)  # finalizers are interrupted, too; pytest's keeps frames
+    objects = Operations()
+    action: Callable[[], None] = getattr(objects, name)
+    action()  # caches are filled
+    step = 1 if every else max(1, instructions(action) // PLACES)
+    users = objects.tensor.storage.users
+    hit = 0
+    for number, was_interrupted in enumerate(interrupted(action, step)):
+        hit += was_interrupted
+        deadline = time.monotonic() + 30
+        while not objects.s._entry.free and name in ("run_async", "shared_runs"):  # it ends in the background
+            assert time.monotonic() < deadline
+            time.sleep(1e-4)
+        assert not open_views and not ledger.is_active()
+        if number % 8 == 0 or every:
+            check_right(objects.s, number % 5)
+            objects.s.set_input("x", ONES)
+        objects.s.run()
+    assert hit
+    del objects.s
+    gc.collect()
+    assert objects.tensor.storage.users in ([], users)
+    objects.tensor.storage.free()
+    objects.other.storage.free()
