@@ -158,9 +158,7 @@ NAMES = [name for name in vars(Operations) if not name.startswith("_")]
 
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.full)], ids=["some", "all"])
 @pytest.mark.parametrize("name", NAMES)
-def test_an_interrupt_at_any_place_leaves_nothing_behind(
-    name: str, every: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_leaves_nothing_behind(name: str, every: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "unraisablehook", lambda _: None)  # finalizers are interrupted, too; pytest's keeps frames
     objects = Operations()
     action: Callable[[], None] = getattr(objects, name)

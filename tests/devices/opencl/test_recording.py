@@ -101,6 +101,43 @@ def test_replays_that_follow_at_once(device: Device, module: object, way: str) -
     assert (back(x) == 2**20).all()
 
 
+def test_a_driver_that_takes_a_command_buffer_again_late(
+    device: Device, module: object, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PoCL says now and then that one is pending whose event is complete."""
+    r = Recorded(device, module)
+    put(r.a, 1)
+    for _ in range(3):
+        r.replay()
+    buffers = r.recording._buffers
+    refused = []
+    if buffers is not None:
+        functions = buffers._api._functions
+        real = functions["clEnqueueCommandBufferKHR"]
+
+        def refuse(*arguments: object) -> int:
+            refused.append(len(refused) % 2 == 0)
+            return -59 if refused[-1] else int(real(*arguments))
+
+        monkeypatch.setitem(functions, "clEnqueueCommandBufferKHR", refuse)
+    for turn in range(1, 9):
+        put(r.b, turn)
+        r.replay()
+        assert (back(r.c) == 10 * (1 + turn)).all()
+    assert sum(refused) == (4 if way == "command buffer" else 0)
+
+
+@pytest.mark.parametrize("turns", [1000, pytest.param(30000, marks=pytest.mark.full)])
+def test_thousands_of_replays_back_to_back(device: Device, module: object, way: str, turns: int) -> None:
+    r = Recorded(device, module)
+    put(r.a, 1)
+    for _ in range(turns):
+        r.replay()
+    put(r.b, 2)
+    r.replay()
+    assert (back(r.c) == 30).all()
+
+
 def test_a_stream_that_records_leaves_the_others_alone(device: Device, module: object) -> None:
     api, x = device.api, filled(device, np.ones(64))
     stream = api.create_stream(device.index)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 EXTENSION = "cl_khr_command_buffer"
 _KEPT = 16
+_INVALID_OPERATION = -59  # CL_INVALID_OPERATION: a command buffer is pending
 
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "clCreateCommandBufferKHR": (c_void_p, c_uint32, POINTER(c_void_p), c_void_p, POINTER(c_int32)),
@@ -56,10 +57,21 @@ class CommandBufferAPI:
             self._functions[name] = ctypes.CFUNCTYPE(result, *arguments)(address)
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Call ``name``, which returns a status; raises pyopencl's error for one that is not 0."""
+        """Call ``name``, which returns a status; raises DeviceError for one that is not 0."""
         status = self._functions[name](*arguments)
         if status:
             raise DeviceError(f"{name}: the OpenCL driver refuses with {status}")
+
+    def enqueue(self, queue: cl.CommandQueue, handle: int) -> cl.Event | None:
+        """Queue the command buffer ``handle``; None when the driver says that it is queued already."""
+        event, queues = c_void_p(), (c_void_p * 1)(queue.int_ptr)
+        name = "clEnqueueCommandBufferKHR"
+        status = self._functions[name](1, queues, handle, 0, None, ctypes.byref(event))
+        if status == _INVALID_OPERATION:
+            return None
+        if status:
+            raise DeviceError(f"{name}: the OpenCL driver refuses with {status}")
+        return cl.Event.from_int_ptr(event.value or 0, retain=False)
 
     def create(self, queue: cl.CommandQueue) -> int:
         """An empty command buffer for ``queue``."""
@@ -143,10 +155,12 @@ class _CommandBuffer:
         api.call("clFinalizeCommandBufferKHR", self._handle)
 
     def enqueue(self, queue: Queue) -> cl.Event | None:
-        """Queue it; None while it is queued already, which drivers need not allow twice."""
+        """Queue it; None while it is queued already, which drivers need not allow twice.
+
+        A driver may say that its last event is complete a moment before it takes the command buffer again: PoCL does.
+        """
         if self._last is not None and self._last.command_execution_status != cl.command_execution_status.COMPLETE:
             return None
-        event, queues = c_void_p(), (c_void_p * 1)(queue.cl.int_ptr)
-        self._api.call("clEnqueueCommandBufferKHR", 1, queues, self._handle, 0, None, ctypes.byref(event))
-        self._last = cl.Event.from_int_ptr(event.value or 0, retain=False)
-        return self._last
+        event = self._api.enqueue(queue.cl, self._handle)
+        self._last = event or self._last
+        return event
