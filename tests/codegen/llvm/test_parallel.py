@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import gc
+import mmap
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -44,3 +48,56 @@ def test_a_helper_that_dies_is_an_error_and_leaves_no_process(monkeypatch: pytes
     with pytest.raises(CodegenError, match="LLVM ended its process"):
         compile_all([slow, *JOBS * 20], MACHINE, 2)
     assert all(process.returncode is not None for process in started)
+
+
+_LIMITED = """
+import resource, sys
+from landbridge.codegen.llvm.compile import Machine
+from landbridge.codegen.llvm.parallel import Job, compile_all
+from landbridge.errors import CodegenError
+
+machine = Machine("x86_64-unknown-linux-gnu", "x86-64-v3", "")
+resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+small = Job("define void @f() { ret void }", True)
+vast = Job('@x = global [1500000000 x i8] zeroinitializer, section ".rodata"', True)
+try:
+    compile_all([vast, small], machine)
+except CodegenError as error:
+    print("error:", error)
+print("alive:", len(compile_all([small, small], machine)))
+"""
+
+
+def test_memory_that_ends_inside_llvm_is_an_error() -> None:
+    """An object of 1.5 GB where 2 GiB of addresses are left: LLVM aborts its process, which is not this one."""
+    done = subprocess.run([sys.executable, "-c", _LIMITED], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "error: LLVM ended its process with status -6" in done.stdout and "memory" in done.stdout
+    assert "alive: 2" in done.stdout
+
+
+def test_modules_leave_no_memory_behind() -> None:
+    """The pipeline of each would keep about 70 KiB: 14 MB of 200."""
+    lines = (
+        "from tests.codegen.llvm.test_parallel import MACHINE, growth_of",
+        "from landbridge.codegen.llvm.compile import compile_ir",
+        "print(growth_of(lambda i: compile_ir(f'define i64 @f{i}(i64 %x) {{ ret i64 %x }}', MACHINE), 20, 200))",
+    )
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 3_000_000
+
+
+def growth_of(action: Callable[[int], object], warm_up: int, count: int) -> int:
+    """The bytes that the process grows by while ``action`` runs ``count`` times after ``warm_up`` times."""
+    for i in range(warm_up):
+        action(i)
+    gc.collect()
+    before = _resident_bytes()
+    for i in range(warm_up, warm_up + count):
+        action(i)
+    gc.collect()
+    return _resident_bytes() - before
+
+
+def _resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE

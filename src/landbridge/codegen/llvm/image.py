@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from landbridge.codegen.functions import call_groups
 from landbridge.codegen.link import LINKED, link_objects, only_linked
-from landbridge.codegen.llvm.compile import Machine, compile_ir
+from landbridge.codegen.llvm.compile import Machine
 from landbridge.codegen.llvm.isa import isa_of, required_flags
 from landbridge.codegen.llvm.parallel import Job, compile_all
 from landbridge.codegen.llvm.print_ir import print_functions, uses_vectors
@@ -53,4 +53,4 @@ def machine_of(target: Target) -> Machine:
 
 @cache
 def _runtime(machine: Machine) -> bytes:
-    return compile_ir(runtime_ir(), machine)
+    return compile_all([Job(runtime_ir(), vectorize=True)], machine)[0]

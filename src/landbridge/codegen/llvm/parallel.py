@@ -3,12 +3,16 @@
 llvmlite lets one thread of a process into LLVM at a time, so other cores are reached through helper processes:
 each reads modules from its standard input and writes objects to its standard output. A helper that LLVM ends
 (its assertions abort) costs an error and not the caller's process.
+
+LLVM ends its process too when memory ends. Where a limit is set to the process's memory, helpers therefore compile
+everything; elsewhere memory does not end before the kernel ends processes of its own choice.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
+import resource
 import signal
 import subprocess
 import sys
@@ -27,6 +31,8 @@ _WORTH_A_HELPER = 250_000
 _MOST_HELPERS = 7
 _SERVE = "from landbridge.codegen.llvm.parallel import serve; serve()"
 
+_MEMORY_LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
+
 
 @dataclass(frozen=True)
 class Job:
@@ -41,19 +47,26 @@ def compile_all(jobs: Sequence[Job], machine: Machine, processes: int | None = N
 
     Raises CodegenError for the first job, in order, that LLVM rejects.
     """
+    apart = _memory_is_limited() and _has_interpreter()
     if processes is None:
         size = sum(len(job.text) for job in jobs)
         processes = min(len(os.sched_getaffinity(0)), 1 + _MOST_HELPERS, 1 + size // _WORTH_A_HELPER)
     # Longest first: the last one to finish decides.
     waiting = deque(sorted(range(len(jobs)), key=lambda i: -len(jobs[i].text)))
     results: list[bytes | CodegenError] = [b""] * len(jobs)
-    helpers = [_Helper(machine) for _ in range(min(processes, len(jobs)) - 1)] if has_interpreter() else []
+    count = min(processes, len(jobs)) - (0 if apart else 1)
+    try:
+        helpers = [_Helper(machine) for _ in range(count)] if has_interpreter() else []
+    except OSError as error:
+        raise CodegenError(f"no process for LLVM could be started: {error}; free memory or processes") from error
     threads = [threading.Thread(target=helper.work, args=(jobs, waiting, results)) for helper in helpers]
     for thread in threads:
         thread.start()
     try:
-        while (i := _take(waiting)) is not None:
+        while not apart and (i := _take(waiting)) is not None:
             results[i] = _compile(jobs[i], machine)
+        for thread in threads:
+            thread.join()
     finally:
         waiting.clear()
         for thread in threads:
@@ -64,6 +77,11 @@ def compile_all(jobs: Sequence[Job], machine: Machine, processes: int | None = N
             raise result
         objects.append(result)
     return objects
+
+
+def _memory_is_limited() -> bool:
+    """Whether an allocation of this process may fail for a limit set to it (``ulimit -v``, ``ulimit -d``)."""
+    return any(resource.getrlimit(what)[0] != resource.RLIM_INFINITY for what in _MEMORY_LIMITS)
 
 
 def _take(waiting: deque[int]) -> int | None:
@@ -99,8 +117,10 @@ class _Helper:
                 except (OSError, EOFError, pickle.UnpicklingError):
                     results[i] = CodegenError(
                         f"LLVM ended its process with status {process.wait()} over a module of {len(jobs[i].text)} "
-                        "characters, for which it has no rule; compile for another CPU (-mcpu, -mattr) and report it"
+                        "characters: its memory ended (ulimit -v, free memory), or it has no rule for the module; "
+                        "give it more memory, or compile for another CPU (-mcpu, -mattr) and report it"
                     )
+                    waiting.clear()  # there is an error to raise, and perhaps nobody left to take a job
                     return
 
 
