@@ -47,7 +47,7 @@ def compile_all(jobs: Sequence[Job], machine: Machine, processes: int | None = N
 
     Raises CodegenError for the first job, in order, that LLVM rejects.
     """
-    apart = _memory_is_limited() and _has_interpreter()
+    apart = _memory_is_limited() and has_interpreter()
     if processes is None:
         size = sum(len(job.text) for job in jobs)
         processes = min(len(os.sched_getaffinity(0)), 1 + _MOST_HELPERS, 1 + size // _WORTH_A_HELPER)
