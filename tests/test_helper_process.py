@@ -63,7 +63,7 @@ from landbridge.codegen.llvm.compile import Machine, compile_ir
 from landbridge.codegen.llvm.parallel import Job, compile_all
 machine = Machine("x86_64-unknown-linux-gnu", "x86-64-v3", "")
 jobs = [Job(f"define i64 @f{i}(i64 %x) {{ ret i64 %x }}" + "\\n;" * 200_000, True) for i in range(4)]
-sys.path.append(sys.argv[1]) if len(sys.argv) > 1 else None
+sys.path.insert(0, sys.argv[1]) if len(sys.argv) > 1 else None
 assert compile_all(jobs, machine, 3) == [compile_ir(job.text, machine) for job in jobs]
 """
 
