@@ -90,12 +90,10 @@ def open_output(
     """
     with _failures(path), ExitStack() as stack:
         place = _place(path, sources)
-        folder = os.open(place.folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        stack.callback(os.close, folder)
+        folder, hidden = _open_folder(place.folder, stack), _hidden()
         _remove_leftovers(folder)
         # What replaces a private file is private from its first byte on.
         mode = 0o600 if place.found else 0o777 if executable else 0o666
-        hidden = _PREFIX + secrets.token_hex(8) + _SUFFIX
         stack.callback(_unlink, hidden, folder)
         descriptor, is_named = _create(folder, hidden, mode)
         with os.fdopen(descriptor, "wb") as file:
@@ -162,9 +160,9 @@ def _place(path: str | Path, sources: Iterable[str | Path]) -> _Place:
         if _is_file(source, found):
             same = "it is" if Path(source) == Path(path) else f"it is the same file as {source},"
             raise _error(path, f"{same} what this is made from; name another file", errno.EEXIST)
+    _check_writable(folder, path)
     if not os.access(real, os.W_OK):
         raise _error(path, "you may not write to it (see its mode); allow it or name another file", errno.EACCES)
-    _check_writable(folder, path)
     return _Place(folder, name, found)
 
 
@@ -182,14 +180,23 @@ def _check_writable(folder: Path, path: str | Path) -> None:
     if not folder.is_dir():
         raise _error(path, f"{folder} is no folder; name another", errno.ENOTDIR)
     try:
-        os.close(os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-        return
+        with ExitStack() as stack:
+            descriptor, hidden = _open_folder(folder, stack), _hidden()
+            stack.callback(_unlink, hidden, descriptor)
+            os.close(_create(descriptor, hidden, 0o600)[0])
     except OSError as error:
-        if error.errno not in _NO_TMPFILE:
-            reason = f"the folder {folder} takes no file ({error.strerror})"
-            raise _error(path, f"{reason}; allow it or name another", error.errno) from error
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise _error(path, f"the folder {folder} is not writable; allow it or name another", errno.EACCES)
+        reason = f"the folder {folder} takes no file ({error.strerror})"
+        raise _error(path, f"{reason}; allow it or name another", error.errno) from error
+
+
+def _open_folder(folder: Path, stack: ExitStack) -> int:
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    stack.callback(os.close, descriptor)
+    return descriptor
+
+
+def _hidden() -> str:
+    return _PREFIX + secrets.token_hex(8) + _SUFFIX
 
 
 def _create(folder: int, hidden: str, mode: int) -> tuple[int, bool]:
