@@ -131,6 +131,14 @@ def test_programs_are_found_by_absolute_folders_alone(tmp_path: Path, monkeypatc
     assert helper_process.find_program("./tool") == str(tmp_path / "tool")
 
 
+def test_what_this_process_ignores_its_helpers_ignore(tmp_path: Path) -> None:
+    """A helper of an isolated Python starts where PYTHONHOME would keep another from starting."""
+    code = "import sys; sys.path.append(sys.argv[1]); from landbridge import helper_process as h; import subprocess;"
+    code += "print(subprocess.run(h.python_command('import json; print(1)'), env=h.environment()).returncode)"
+    done = run(tmp_path, sys.executable, "-I", "-c", code, SOURCE, PYTHONHOME=str(tmp_path / "nowhere"))
+    assert done.stdout.split() == ["1", "0"], done.stderr
+
+
 @pytest.mark.parametrize("program", ["", "/usr/bin/blender", "/opt/app"])
 def test_without_an_interpreter_there_are_no_helpers(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", program)

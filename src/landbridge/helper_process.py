@@ -42,8 +42,11 @@ def python_command(code: str, arguments: Sequence[str] = ()) -> list[str]:
 
     To be started with ``environment()``.
     """
-    # -P: nothing is put before the standard library; what PYTHONPATH said is in sys.path, and passed in it.
-    return [sys.executable, "-P", "-c", _PRELUDE + code, json.dumps([_module_path(), _home()]), *arguments]
+    # -P: nothing is put before the standard library; what PYTHONPATH said is in sys.path, and passed in it. What this
+    # process was told to ignore (-E, -s, both by -I) its helpers ignore as well.
+    ignored = (("-E", sys.flags.ignore_environment), ("-s", sys.flags.no_user_site))
+    options = [option for option, is_set in ignored if is_set]
+    return [sys.executable, "-P", *options, "-c", _PRELUDE + code, json.dumps([_module_path(), _home()]), *arguments]
 
 
 def environment() -> dict[str, str]:
