@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import landbridge as lb
+from landbridge.errors import ShapeError
 from tests.guard_pages import SIDES, GuardedRun, in_child
 
 WILD = (np.nan, np.inf, -np.inf, 3e38, -3e38, 2.0**63, -(2.0**31), 1.0, -1.0, 1.0000001)
@@ -57,3 +58,24 @@ def check_gather(operator: str, target: str) -> None:
 @pytest.mark.parametrize("operator", ["Gather", "GatherElements", "GatherND"])
 def test_indices_of_any_size(operator: str) -> None:
     in_child(check_gather, operator, "llvm")
+
+
+def pad_nothing(mode: str) -> lb.Session:
+    """Pad of a 0 x 3 input by two rows, with a value that is an input."""
+    shapes = {"x": (0, 3), "v": (), "y": (2, 3)}
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
+    pads = numpy_helper.from_array(np.array([1, 0, 1, 0]), "p")
+    node = helper.make_node("Pad", ["x", "p", "v"], ["y"], mode=mode)
+    graph = helper.make_graph([node], "pad", values[:2], values[2:], [pads])
+    return lb.Session(lb.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)))
+
+
+def test_padding_around_nothing() -> None:
+    (found,) = pad_nothing("constant")(np.zeros((0, 3), np.float32), np.array(5, np.float32))
+    np.testing.assert_array_equal(np.asarray(found), np.full((2, 3), 5, np.float32))
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect"])
+def test_an_empty_tensor_has_no_element_to_repeat(mode: str) -> None:
+    with pytest.raises(ShapeError, match="only mode 'constant'"):
+        pad_nothing(mode)

@@ -190,6 +190,13 @@ def pad(
     fill = None if isinstance(given, SSAValue) else np.asarray(given, numpy_dtype(dtype)).reshape(-1)[0].item()
     if mode == "constant" and fill is not None and min(low + high) >= 0:
         return _constant_pad(c, x, low, high, fill)
+    if 0 in shape and 0 not in result:
+        if mode != "constant":
+            raise ShapeError(
+                f"{c.g.node}: Pad of {shape} to {tuple(result)} by {mode}: an empty tensor has no element to repeat; "
+                "only mode 'constant' gives it some"
+            )
+        return c.gather("pad", c.reshape(given, ()), result, lambda *d: [])
     padded = [a for a in range(rank) if low[a] or high[a]]
     operands: list[Operand] = [x, *(_source_index(c, mode, shape[a], low[a], high[a]) for a in padded)]
     if fill is None:
