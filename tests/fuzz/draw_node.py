@@ -233,7 +233,8 @@ def _infer(model: onnx.ModelProto) -> None:
     for value in model.graph.output:
         value.ClearField("type")
     try:
-        hostile = model.graph.node[0].op_type == "GatherND"  # negative batch_dims end the process in onnx
+        # onnx dies of negative batch_dims, and never returns from an equation that is none.
+        hostile = model.graph.node[0].op_type in ("GatherND", "Einsum")
         inferred = model if hostile else onnx.shape_inference.infer_shapes(model, data_prop=True)
     except Exception:
         inferred = model

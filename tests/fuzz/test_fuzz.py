@@ -12,8 +12,11 @@ import fuzz_onnx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.guard_pages import in_child
 
-TARGETS = ["allocators", "csv", "device_name", "dlpack", "ir", "lbx", "onnx", "plan", "target", "tensor"]
+TARGETS = ["allocators", "csv", "device_name", "dlpack", "ir", "lbx", "nodes", "onnx", "plan", "target", "tensor"]
+#: Targets that run compiled code: in a process of their own, whose death is a failure.
+IN_CHILD = ("nodes",)
 
 #: Inputs that a target failed on, what was wrong beside them.
 FOUND = {
@@ -33,6 +36,7 @@ FOUND = {
     ],
     "allocators": [],
     "lbx": [],
+    "nodes": [],
     "onnx": [
         fuzz_onnx.SEEDS[0].replace(b"*\x19\x08\x04", b"*\x19\x08\x03"),  # 4 values of shape (3,)
         bytes.fromhex(  # SerdeError: a name that is no UTF-8
@@ -70,15 +74,22 @@ def target(name: str) -> ModuleType:
     return importlib.import_module(f"fuzz_{name}")
 
 
+def check(name: str, data: bytes) -> None:
+    if name in IN_CHILD:
+        in_child(target(name).check, data)
+    else:
+        target(name).check(data)
+
+
 @pytest.mark.parametrize("name", TARGETS)
 def test_seeds(name: str) -> None:
     for seed in target(name).SEEDS:
-        target(name).check(seed)
+        check(name, seed)
 
 
 @pytest.mark.parametrize(("name", "number"), [(name, n) for name, found in FOUND.items() for n in range(len(found))])
 def test_found(name: str, number: int) -> None:
-    target(name).check(FOUND[name][number])
+    check(name, FOUND[name][number])
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -92,6 +103,6 @@ def test_random(name: str) -> None:
         for _ in range(data.draw(st.integers(0, 4))):
             at = data.draw(st.integers(0, len(content)))
             content[at : at + data.draw(st.integers(0, 4))] = data.draw(st.binary(max_size=4))
-        target(name).check(bytes(content))
+        check(name, bytes(content))
 
     check_some()

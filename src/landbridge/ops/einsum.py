@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-import re
-
-from landbridge.errors import NodeError, ShapeError
+from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.accuracy import SUMS, accuracy
 from landbridge.ops.context import OpContext, Operand
+from landbridge.ops.legal import matches
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 
+_TERM = r"[A-Za-z ]*(\.\.\.)?[A-Za-z ]*"
 
-@rules("*Inputs: ...")
+
+@rules(
+    "*Inputs: ...",
+    attributes={
+        "equation": matches(f"{_TERM}(,{_TERM})*(->{_TERM})?", "terms of letters, one '...' in each, as in 'ij,jk->ik'")
+    },
+)
 @operator("Einsum")
 @accuracy(SUMS)
 def einsum(c: OpContext, *operands: Operand) -> Operand:
     """The sum over labels that the result lacks of the product of the operands."""
     equation = c.attribute("equation").replace(" ", "")
-    if not re.fullmatch(r"[A-Za-z,.]*(->[A-Za-z.]*)?", equation) or equation.replace("...", "").count("."):
-        raise NodeError(
-            f"{c.g.node}: equation {equation!r} is not legal; letters, commas, one '...' a term and '->' are"
-        )
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
     if len(terms) != len(operands):
         raise ShapeError(f"{c.g.node}: equation {equation!r} has {len(terms)} terms for {len(operands)} operands")
     ranks = [c.rank(x) - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=True)]
-    if any(r < 0 or t.count("...") > 1 for t, r in zip(terms, ranks, strict=True)):
+    if any(r < 0 for t, r in zip(terms, ranks, strict=True)):
         raise ShapeError(f"{c.g.node}: the terms of {equation!r} are of other ranks than the operands")
     dots = [str(i) for i in range(max((r for t, r in zip(terms, ranks, strict=True) if "..." in t), default=0))]
     labels = [_labels(t, dots[len(dots) - r :] if "..." in t else []) for t, r in zip(terms, ranks, strict=True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -114,6 +115,11 @@ def between(low: str, high: str, default: Any = None) -> Legal:
 def axis_of(rank: str, default: Any = None) -> Legal:
     """One axis of ``rank``, negative ones from the end."""
     return between(f"-({rank})", f"({rank}) - 1", default)
+
+
+def matches(pattern: str, text: str) -> Legal:
+    """Text of which all matches a regular expression; ``text`` says what that is."""
+    return Legal(text, lambda value, names: isinstance(value, str) and re.fullmatch(pattern, value) is not None)
 
 
 def holds(condition: str, text: str = "", default: Any = None) -> Legal:
