@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from landbridge.errors import InputError, ShapeError, UnsupportedOperatorError
+from landbridge.errors import CompileError, InputError, ShapeError, UnsupportedOperatorError
 from landbridge.ir.graph_ops import CallOp, IfOp
 from tests.frontend.models import BOOL, INT64, imported, model, run, value
 from tests.ir_interpreter import names_of, run_module
@@ -251,3 +252,62 @@ def test_equal_scalars_are_baked_in() -> None:
     module = imported(m)
     assert not module.constants
     np.testing.assert_array_equal(run(m, x=X)[0], X * 2)
+
+
+_BRANCHES = "then_branch = t () => (float[2] a) { a = Neg(x) }, else_branch = e () => (float[2] a) { a = Abs(x) }"
+_STEP = "body = b (int64 i, bool c, float[2] s) => (bool c2, float[2] s2) { c2 = Identity(c) s2 = Add(s, s) }"
+_SCAN = "body = b (float[2] s, float[2] e) => (float[2] s2, float[2] o) { s2 = Add(s, e) o = Identity(s2) }"
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (f"(bool[0] c, float[2] x) => (float[2] y) {{ y = If (c) <{_BRANCHES}> }}", r"condition has shape \(0,\)"),
+        (f"(bool[3] c, float[2] x) => (float[2] y) {{ y = If (c) <{_BRANCHES}> }}", r"condition has shape \(3,\)"),
+        (f"(float c, float[2] x) => (float[2] y) {{ y = If (c) <{_BRANCHES}> }}", "'cond' is float32; legal.*bool"),
+        (f"(float[2] x) => (float[2] y) <int64[0] n = {{}}> {{ y = Loop (n, \"\", x) <{_STEP}> }}", "trip count has"),
+        (f"(float[2] x) => (float[2] y) <int64 n = {{3}}> {{ y = Loop (n, \"\") <{_STEP}> }}", "body takes 3"),
+        (f"(float[2] s, float[5,2] x) => (float[2] y, float[5,2] z)"
+         f"{{ y, z = Scan (s, x) <{_SCAN}, num_scan_inputs = 0> }}",
+         "num_scan_inputs is 0; legal: 1..2"),
+        (f"(float[2] s, float x) => (float[2] y, float[5,2] z) {{ y, z = Scan (s, x) <{_SCAN}, num_scan_inputs = 1> }}",
+         "what it scans has no axis"),
+        (f"(float[2] s, float[5,2] x) => (float[2] y, float[5,2] z) {{ y, z = Scan (s, x) "
+         f"<{_SCAN}, num_scan_inputs = 1, scan_input_axes = [0, 1]> }}", "scan_input_axes is .*; 1 values are legal"),
+        ("(float[4,3] x) => (float[4,4] y) { y = Relu (x) }", r"'y' has shape \(4, 3\), the file declares \(4, 4\)"),
+        ("(float[4,3] x) => (int64[4,3] y) { y = Relu (x) }", "'y' is float32, the file declares int64"),
+        ("(int64[4] x) => (int64[4] y) { y = Relu (x) }", "operand 'X' is int64; legal at this opset: .*float32"),
+        ("(float[4] x, int64[4] w) => (float[4] y) { y = Add (x, w) }", "'B' is int64 and 'A' is float32.*use Cast"),
+        ("(float[4611686018427387904,8] x) => (float[n,m] y) { y = Relu (x) }", "takes 147573952589676412928 bytes"),
+        ("(float[4] x) => (float[n,m] y) <int64[2] s = {1099511627776, 4}> { y = Expand (x, s) }", "takes 1759218604"),
+        ("(float[4] x) => (float[n,m] y) <int64[2] s = {1099511627776, 4}> { c = ConstantOfShape (s) y = Add (x, c) }",
+         "at most 4294967296"),
+        ("(float[2] z) => (float[n] y) <float[8] x = {1, 2, 3, 4, 5, 6, 7, 8}> { y = Einsum <equation = \"i1\"> (x) }",
+         "equation is 'i1'"),  # ONNX's inference of its shape does not end
+        ("(float[2] z) => (float[n] y) <float[2,2] x = {1, 2, 3, 4}, int64[1,1] i = {0}>"
+         "{ y = GatherND <batch_dims = -2> (x, i) }", "batch_dims is -2"),  # and that of this one ends the process
+    ],
+)  # fmt: skip
+def test_what_contradicts_itself_is_refused(graph: str, message: str) -> None:
+    with pytest.raises(CompileError, match=message):
+        imported(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 13]> g {graph}'))
+
+
+def test_an_initializer_is_as_the_file_declares_it() -> None:
+    """Files before IR version 4 list weights among the inputs, with a shape of their own."""
+    m = model([helper.make_node("Relu", ["w"], ["y"])], [value("w", [3])], ["y"], {"w": np.ones(2, np.float32)})
+    m.ir_version = 3
+    with pytest.raises(ShapeError, match=r"initializer 'w' has shape \(2,\), the file declares \(3\)"):
+        imported(m)
+
+
+def test_folding_does_not_trust_the_reference() -> None:
+    """onnx's reference drops axes of GlobalMaxPool, and puts those of Unsqueeze elsewhere."""
+    text = (
+        '<ir_version: 8, opset_import: ["" : 11]> g (float[2] z) => (float[1,2,1] y, float[3,1,1,2] u)'
+        "<float[1,2,3] x = {1, 2, 3, 6, 5, 4}, float[3,2] w = {1, 2, 3, 4, 5, 6}>"
+        "{ y = GlobalMaxPool (x) u = Unsqueeze <axes = [2, 1]> (w) }"
+    )
+    y, u = run(onnx.parser.parse_model(text), z=np.zeros(2, np.float32))
+    np.testing.assert_array_equal(y, np.float32([[[3], [6]]]))
+    np.testing.assert_array_equal(u, np.arange(1, 7, dtype=np.float32).reshape(3, 1, 1, 2))

@@ -87,14 +87,19 @@ def _ints(value: Any) -> list[int] | None:
     return values if all(isinstance(v, int) for v in values) else None
 
 
-def at_least(low: int, default: Any = None, count: str = "", below: int = 1 << 62) -> Legal:
-    """Integers, each ``low`` or more."""
+#: No tensor has an axis as long.
+_ANY = 1 << 62
+
+
+def at_least(low: int, default: Any = None, count: str = "", below: int = _ANY) -> Legal:
+    """Integers, each ``low`` or more, and less than ``below``."""
 
     def test(value: Any, names: Names) -> bool:
         values = _ints(value)
         return values is not None and all(low <= v < below for v in values)
 
-    return Legal(f"{'each ' * bool(count)}{low} or more", test, default, count)
+    text = f"{low} or more" if below == _ANY else f"{low}..{below - 1}"
+    return Legal(f"{'each ' * bool(count)}{text}", test, default, count)
 
 
 def one_of(*choices: Any, default: Any = None) -> Legal:

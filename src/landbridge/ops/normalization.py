@@ -232,7 +232,7 @@ def mean_variance_normalization(c: OpContext, x: Operand) -> Operand:
     return c.elementwise("divide", [centered, square], lambda s, v, q: v / (s.sqrt(q / count) + 1e-9), dtype)
 
 
-@rules("X: N C ...", attributes={"size": at_least(1)})
+@rules("X: N C ...", attributes={"size": at_least(1, below=1 << 16)})
 @operator("LRN")
 @accuracy(ulp=24)
 def local_response_normalization(c: OpContext, x: Operand) -> Operand:

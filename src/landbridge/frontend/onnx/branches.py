@@ -9,17 +9,28 @@ import numpy as np
 import onnx_ir as ir
 from xdsl.ir import SSAValue
 
-from landbridge.errors import BudgetError, CompileError, UnsupportedOperatorError
+from landbridge.errors import BudgetError, CompileError, ShapeError, UnsupportedOperatorError
 from landbridge.ir.graph_builder import GraphBuilder
+from landbridge.ir.types import element_count, shape_of
 
 if TYPE_CHECKING:
     from landbridge.frontend.onnx.importer import Importer
+
+
+def check_single(what: str, value: Any) -> None:
+    """Raise ShapeError for an array or a value of the graph that has not one element."""
+    if not isinstance(value, np.ndarray | SSAValue):
+        return
+    shape = value.shape if isinstance(value, np.ndarray) else shape_of(value.type)
+    if element_count(shape) != 1:
+        raise ShapeError(f"{what} has shape {shape}; one element is legal")
 
 
 def import_if(importer: Importer, node: ir.Node, inputs: Sequence[Any]) -> Sequence[Any]:
     """The results of an ``If`` node."""
     branches = {name: node.attributes[name].as_graph() for name in ("then_branch", "else_branch")}
     condition = inputs[0]
+    check_single(f"If node {importer.g.node!r}: its condition", condition)
     if isinstance(condition, np.ndarray):
         graph = branches["then_branch" if condition.reshape(-1)[0] else "else_branch"]
         importer.run_graph(graph)

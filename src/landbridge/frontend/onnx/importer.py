@@ -252,13 +252,13 @@ class Importer:
     def _results(self, node: ir.Node) -> Sequence[Known]:
         opset = self.opset_of(node)
         inputs = [None if v is None else self.values.get(v, UNKNOWN) for v in node.inputs]
+        attributes = attribute_values(node)
+        check_schema(node.domain, node.op_type, opset, self.g.node, attributes, inputs)
         if node.op_type == "If" and node.domain in ("", "ai.onnx"):
             return import_if(self, node, inputs)
         if node.op_type in ("Loop", "Scan") and node.domain in ("", "ai.onnx"):
             return (import_loop if node.op_type == "Loop" else import_scan)(self, node, inputs)
         handler = handler_for(node.domain, node.op_type, opset)
-        attributes = attribute_values(node)
-        check_schema(node.domain, node.op_type, opset, self.g.node, attributes, inputs)
         used = max((i + 1 for i, v in enumerate(node.outputs) if v.name), default=0)
         arrays = [(v, x) for v, x in zip(node.inputs, inputs, strict=True) if v and isinstance(x, np.ndarray)]
         names = {id(x): str(v.name) for v, x in arrays}

@@ -9,7 +9,8 @@ import numpy as np
 import onnx_ir as ir
 from xdsl.ir import SSAValue
 
-from landbridge.errors import UnsupportedOperatorError
+from landbridge.errors import NodeError, ShapeError, UnsupportedOperatorError
+from landbridge.frontend.onnx.branches import check_single
 from landbridge.frontend.onnx.unfolded import known_trips, nodes_of_trip
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.slicing import part
@@ -26,6 +27,9 @@ def import_loop(importer: Importer, node: ir.Node, inputs: Sequence[Any]) -> lis
     body: ir.Graph = node.attributes["body"].as_graph()
     count, condition, *carried = inputs
     state = list(carried)
+    _check_body(importer, node, body, 2 + len(state), 1 + len(state))
+    for value, what in ((count, "trip count"), (condition, "condition")):
+        check_single(f"Loop node {importer.g.node!r}: its {what}", value)
     collected: list[list[Any]] = [[] for _ in body.outputs[1 + len(state) :]]
     going: Any = np.asarray(True) if condition is None else condition
     limit = None if count is None else _constant(importer, node, count, "trip count")
@@ -59,19 +63,35 @@ def import_scan(importer: Importer, node: ir.Node, inputs: Sequence[Any]) -> lis
         )
     body: ir.Graph = node.attributes["body"].as_graph()
     scanned = node.attributes["num_scan_inputs"].as_int()
+    if not 0 < scanned <= len(inputs):
+        raise NodeError(
+            f"Scan node {importer.g.node!r}: num_scan_inputs is {scanned}; legal: 1..{len(inputs)}, its operands"
+        )
+    _check_body(importer, node, body, len(inputs), len(inputs) - scanned)
     state, sequences = list(inputs[: len(inputs) - scanned]), inputs[len(inputs) - scanned :]
     outputs = len(body.outputs) - len(state)
 
     def each(name: str, count: int) -> list[int]:
         given = node.attributes.get(name)
-        return list(given.as_ints()) if given is not None else [0] * count
+        values = list(given.as_ints()) if given is not None else [0] * count
+        if len(values) != count:
+            raise NodeError(f"Scan node {importer.g.node!r}: {name} is {values}; {count} values are legal")
+        return values
 
     axes, turned = each("scan_input_axes", scanned), each("scan_input_directions", scanned)
     out_axes, out_turned = each("scan_output_axes", outputs), each("scan_output_directions", outputs)
     c = OpContext(importer.g, node.op_type, importer.opset_of(node), {})
     if any(not isinstance(v, np.ndarray | SSAValue) for v in sequences):
         return [next(v for v in sequences if not isinstance(v, np.ndarray | SSAValue))] * len(node.outputs)
-    trips = c.shape(sequences[0])[c.axis(axes[0], c.rank(sequences[0]))]
+    if not all(c.rank(v) for v in sequences):
+        raise ShapeError(f"Scan node {importer.g.node!r}: what it scans has no axis; a rank of 1 or more is legal")
+    trips, *others = (c.shape(v)[c.axis(axis, c.rank(v))] for v, axis in zip(sequences, axes, strict=True))
+    if any(extent != trips for extent in others):
+        raise ShapeError(f"Scan node {importer.g.node!r}: it scans {[trips, *others]} elements; they must be equal")
+    if not trips and outputs:
+        raise UnsupportedOperatorError(
+            f"Scan node {importer.g.node!r}: it never runs, so the shape of what it collects is unknown"
+        )
     _bound(importer, node, trips - 1)
     _foresee(importer, node, trips, trips * nodes_of_trip(body, importer.values))
     collected: list[list[Any]] = [[] for _ in range(outputs)]
@@ -95,6 +115,15 @@ def import_scan(importer: Importer, node: ir.Node, inputs: Sequence[Any]) -> lis
             for rows, axis, back in zip(collected, out_axes, out_turned, strict=True)
         ),
     ]
+
+
+def _check_body(importer: Importer, node: ir.Node, body: ir.Graph, inputs: int, outputs: int) -> None:
+    """Raise NodeError unless a body takes so many inputs and gives so many outputs, or more."""
+    if len(body.inputs) != inputs or len(body.outputs) < outputs:
+        raise NodeError(
+            f"{node.op_type} node {importer.g.node!r}: its body takes {len(body.inputs)} inputs and gives "
+            f"{len(body.outputs)} outputs; {inputs}, and {outputs} or more, are legal for its operands"
+        )
 
 
 def _run(importer: Importer, body: ir.Graph, inputs: Sequence[Any]) -> list[Any]:
