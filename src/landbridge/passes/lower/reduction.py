@@ -209,7 +209,7 @@ class Reduction:
         lane_step = self._lane_step(d)
         step = lane_step * (copies if not rest else 1)
         keys = list(slots)
-        if not rest and (copies > 1 or lane_step > 1):
+        if not rest and (copies > 1 or lane_step > 1) and isinstance(high, int):
             assert isinstance(low, int) and isinstance(high, int)
             main_high = low + (high - low) // step * step
             values = self._sum(main, t, d, rest, low, main_high, step, keys, list(slots.values()), copies, lows)

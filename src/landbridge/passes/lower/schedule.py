@@ -8,6 +8,7 @@ Multiplication", 2008, section 6).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import linalg, memref
@@ -76,6 +77,8 @@ def schedule(nest: Nest, machine: Machine, prefix: int = 0) -> Schedule:
     lane, horizontal = _choose_lane(nest, parallel, reductions, lanes)
     if lane is None:
         lanes = 1
+    elif horizontal:
+        lanes = _whole_vectors(nest, lane, lanes)
     reduction = nest.reduction
     columns = _choose_columns(nest, parallel, lane, lanes) if reduction and not horizontal else None
     rows = _choose_rows(nest, parallel, lane, columns)
@@ -173,17 +176,23 @@ def _choose_lane(nest: Nest, parallel: list[int], reductions: tuple[int, ...], l
         return max(candidates, key=lambda d: nest.dims[d].extent), False
     reduction = nest.reduction
     if reduction is not None and len(reduction.writes) == 1 and combiner(reduction) is not None:
-        bounded = {x for b in nest.bounds for x in (b.outer, b.inner)}
+        outer = {b.outer for b in nest.bounds}
         main_reads = [r for r in reduction.reads if isinstance(r, Access)]
         for d in reductions:
             if (
                 nest.dims[d].extent >= lanes
-                and d not in bounded
+                and d not in outer
+                and _whole_vectors(nest, d, lanes) > 1
                 and legal(d)
                 and any(r.index.coeff(d) == 1 for r in main_reads)
             ):
                 return d, True
     return None, False
+
+
+def _whole_vectors(nest: Nest, d: int, lanes: int) -> int:
+    """At most ``lanes``, so that vectors along reduction loop ``d`` end where a padded tile's elements do."""
+    return math.gcd(lanes, *(x for b in nest.bounds if b.inner == d for x in (b.tile, b.extent % b.tile)))
 
 
 def combiner(stage: Stage) -> str | None:
