@@ -109,8 +109,8 @@ def _copies(
 ) -> int:
     """Partial sums that hide the latency of the combining operation when a tile's accumulators cannot."""
     main = nest.reduction
-    if main is None or not inner or combiner(main) is None or len(main.writes) != 1:
-        return 1
+    if main is None or not inner or combiner(main) is None or len(main.writes) != 1 or _scalar_only(main):
+        return 1  # a body that computes indices knows those of one turn
     last = lane if horizontal and lane is not None else inner[-1]
     guards = [g for r in main.reads if isinstance(r, Access) for g in r.guards]
     if any(g.index.uses(last) for g in guards) or any(last in (b.outer, b.inner) for b in nest.bounds):
