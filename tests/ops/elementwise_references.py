@@ -13,12 +13,14 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Unary:
-    """An operator of one float, its function, and the node's attributes."""
+class Case:
+    """An operator of floats, its function, the node's attributes, and, where its bound is of sums, the magnitudes of
+    what is summed."""
 
     op: str
-    function: Callable[[Array], Array]
+    function: Callable[..., Array]
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    condition: Callable[..., Array] | None = None
 
 
 _erf, _erfc = np.vectorize(math.erf, otypes=[float]), np.vectorize(math.erfc, otypes=[float])
@@ -60,53 +62,75 @@ def f32(x: float) -> float:
 _SELU = (1.67326319217681884765625, 1.05070102214813232421875)
 
 UNARY = {
-    "Acos": Unary("Acos", np.arccos),
-    "Acosh": Unary("Acosh", np.arccosh),
-    "Asin": Unary("Asin", np.arcsin),
-    "Asinh": Unary("Asinh", np.arcsinh),
-    "Atan": Unary("Atan", np.arctan),
-    "Atanh": Unary("Atanh", np.arctanh),
-    "Cos": Unary("Cos", np.cos),
-    "Cosh": Unary("Cosh", np.cosh),
-    "Erf": Unary("Erf", _erf),
-    "Exp": Unary("Exp", np.exp),
-    "Log": Unary("Log", np.log),
-    "Sin": Unary("Sin", np.sin),
-    "Sinh": Unary("Sinh", np.sinh),
-    "Sqrt": Unary("Sqrt", np.sqrt),
-    "Tan": Unary("Tan", np.tan),
-    "Tanh": Unary("Tanh", np.tanh),
-    "Reciprocal": Unary("Reciprocal", lambda x: 1 / x),
-    "Sigmoid": Unary("Sigmoid", _sigmoid),
-    "LeakyRelu": Unary("LeakyRelu", lambda x: np.where(x < 0, x * f32(0.01), x)),
-    "ThresholdedRelu": Unary("ThresholdedRelu", lambda x: np.where(x > 1, x, 0)),
-    "Elu": Unary("Elu", _elu),
-    "Elu-1.5": Unary("Elu", lambda x: _elu(x, 1.5), {"alpha": 1.5}),
-    "Selu": Unary("Selu", lambda x: _elu(x, _SELU[0]) * _SELU[1]),
-    "Celu": Unary("Celu", _elu),
-    "Celu-2": Unary("Celu", lambda x: np.where(x < 0, 2 * np.expm1(np.minimum(x, 0) / 2), x), {"alpha": 2.0}),
-    "Celu-0.3": Unary(
+    "Acos": Case("Acos", np.arccos),
+    "Acosh": Case("Acosh", np.arccosh),
+    "Asin": Case("Asin", np.arcsin),
+    "Asinh": Case("Asinh", np.arcsinh),
+    "Atan": Case("Atan", np.arctan),
+    "Atanh": Case("Atanh", np.arctanh),
+    "Cos": Case("Cos", np.cos),
+    "Cosh": Case("Cosh", np.cosh),
+    "Erf": Case("Erf", _erf),
+    "Exp": Case("Exp", np.exp),
+    "Log": Case("Log", np.log),
+    "Sin": Case("Sin", np.sin),
+    "Sinh": Case("Sinh", np.sinh),
+    "Sqrt": Case("Sqrt", np.sqrt),
+    "Tan": Case("Tan", np.tan),
+    "Tanh": Case("Tanh", np.tanh),
+    "Reciprocal": Case("Reciprocal", lambda x: 1 / x),
+    "Sigmoid": Case("Sigmoid", _sigmoid),
+    "LeakyRelu": Case("LeakyRelu", lambda x: np.where(x < 0, x * f32(0.01), x)),
+    "ThresholdedRelu": Case("ThresholdedRelu", lambda x: np.where(x > 1, x, 0)),
+    "Elu": Case("Elu", _elu),
+    "Elu-1.5": Case("Elu", lambda x: _elu(x, 1.5), {"alpha": 1.5}),
+    "Selu": Case("Selu", lambda x: _elu(x, _SELU[0]) * _SELU[1]),
+    "Celu": Case("Celu", _elu),
+    "Celu-2": Case("Celu", lambda x: np.where(x < 0, 2 * np.expm1(np.minimum(x, 0) / 2), x), {"alpha": 2.0}),
+    "Celu-0.3": Case(
         "Celu",
         lambda x: np.where(x < 0, f32(0.3) * np.expm1(np.minimum(x, 0) / f32(0.3)), x),
         {"alpha": 0.3},
     ),
-    "HardSigmoid": Unary("HardSigmoid", lambda x: np.minimum(np.maximum(x * f32(0.2) + 0.5, 0), 1)),
-    "HardSwish": Unary("HardSwish", lambda x: x * np.minimum(np.maximum(x / 6 + 0.5, 0), 1)),
-    "Swish": Unary("Swish", lambda x: x * _sigmoid(x)),
-    "Swish-1.702": Unary("Swish", lambda x: x * _sigmoid(f32(1.702) * x), {"alpha": 1.702}),
-    "Softplus": Unary("Softplus", _softplus),
-    "Mish": Unary("Mish", _mish),
-    "Softsign": Unary("Softsign", lambda x: x / (np.abs(x) + 1)),
-    "Gelu": Unary("Gelu", _gelu),
-    "Gelu-tanh": Unary("Gelu", _gelu_tanh, {"approximate": "tanh"}),
-    "Shrink": Unary(
+    "HardSigmoid": Case(
+        "HardSigmoid",
+        lambda x: np.minimum(np.maximum(x * f32(0.2) + 0.5, 0), 1),
+        condition=lambda x: np.abs(x) * 0.2 + 0.5,
+    ),
+    "HardSwish": Case(
+        "HardSwish",
+        lambda x: x * np.minimum(np.maximum(x / 6 + 0.5, 0), 1),
+        condition=lambda x: np.abs(x) * (np.minimum(np.abs(x), 3) / 6 + 0.5),
+    ),
+    "Swish": Case("Swish", lambda x: x * _sigmoid(x)),
+    "Swish-2": Case("Swish", lambda x: x * _sigmoid(2 * x), {"alpha": 2.0}),
+    "Softplus": Case("Softplus", _softplus),
+    "Mish": Case("Mish", _mish),
+    "Softsign": Case("Softsign", lambda x: x / (np.abs(x) + 1)),
+    "Gelu": Case("Gelu", _gelu, condition=np.abs),
+    "Gelu-tanh": Case("Gelu", _gelu_tanh, {"approximate": "tanh"}, np.abs),
+    "Shrink": Case(
         "Shrink", lambda x: np.where(x < -1, x + 0.25, np.where(x > 1, x - 0.25, 0)), {"lambd": 1.0, "bias": 0.25}
     ),
-    "Abs": Unary("Abs", np.abs),
-    "Neg": Unary("Neg", np.negative),
-    "Floor": Unary("Floor", np.floor),
-    "Ceil": Unary("Ceil", np.ceil),
-    "Round": Unary("Round", np.rint),
-    "Sign": Unary("Sign", np.sign),
-    "Relu": Unary("Relu", lambda x: np.where(x < 0, 0, x)),
+    "Abs": Case("Abs", np.abs),
+    "Neg": Case("Neg", np.negative),
+    "Floor": Case("Floor", np.floor),
+    "Ceil": Case("Ceil", np.ceil),
+    "Round": Case("Round", np.rint),
+    "Sign": Case("Sign", np.sign),
+    "Relu": Case("Relu", lambda x: np.where(x < 0, 0, x)),
+}
+
+BINARY = {
+    "Add": Case("Add", np.add),
+    "Sub": Case("Sub", np.subtract),
+    "Mul": Case("Mul", np.multiply),
+    "Div": Case("Div", np.divide),
+    "Max": Case("Max", np.maximum),
+    "Min": Case("Min", np.minimum),
+    "Pow": Case("Pow", np.power),
+    "PRelu": Case("PRelu", lambda x, slope: np.where(x < 0, x * slope, x)),
+    "Mod": Case("Mod", np.fmod, {"fmod": 1}),
+    "Sum": Case("Sum", np.add, condition=lambda a, b: np.abs(a) + np.abs(b)),
+    "Mean": Case("Mean", lambda a, b: (a + b) / 2, condition=lambda a, b: (np.abs(a) + np.abs(b)) / 2),
 }

@@ -86,7 +86,9 @@ def excess(got: Array, want: Array, dtype: str, stated: Accuracy, kind: str, con
     """How many times the stated bound each error is: at most 1 where all is well; 0 for equal ones, infinite for a NaN
     where there should be none. Numbers too large for the dtype count as the first that is."""
     allowed = stated.tolerance(want, dtype, kind, condition)
-    return np.where(allowed > 0, errors(got, want, dtype) / np.where(allowed > 0, allowed, 1), np.inf)
+    distance = errors(got, want, dtype)
+    beyond = np.where(allowed > 0, distance / np.where(allowed > 0, allowed, 1), np.inf)
+    return np.where(distance == 0, 0, beyond)
 
 
 def ulps(got: Array, want: Array, dtype: str) -> Array:

@@ -57,7 +57,7 @@ class Accuracy:
         return self.targets.get(kind, self.ulp)
 
     def tolerance(self, want: Array, dtype: str, kind: str = "llvm", condition: Array | None = None) -> Array:
-        """How far a result of ``dtype`` may lie from ``want``, which is in more precision; float64, of want's shape.
+        """How far a result of ``dtype`` may lie from ``want``, which is in more precision; of want's dtype and shape.
 
         ``condition`` is the sum of the magnitudes of each result's terms, in the shape of ``want``: needed where the
         bound is of ``sums``. 0 where ``want`` is infinite or NaN.
@@ -66,14 +66,15 @@ class Accuracy:
         if self.sums and condition is None:
             raise CompileError("a bound of sums is relative to a condition; give the sum of the terms' magnitudes")
         if not bound:
-            return np.zeros(want.shape)
+            return np.zeros_like(want)
         computed = "float32" if dtype in _NARROW else dtype
         if self.sums:
-            allowed = bound * float(np.finfo(computed).eps) * np.asarray(condition, np.float64)
+            least = spacing(np.zeros((), want.dtype), computed)
+            allowed = bound * (float(np.finfo(computed).eps) * np.asarray(condition, want.dtype) + least)
         else:
             allowed = bound * spacing(want, computed)
         if self.least:
-            allowed = allowed + self.least * spacing(np.zeros(()), computed)
+            allowed = allowed + self.least * spacing(np.zeros((), want.dtype), computed)
         if dtype in _NARROW:
             allowed = allowed + 0.5 * spacing(want, dtype)
         return np.where(np.isfinite(want), allowed, 0.0)
@@ -89,14 +90,14 @@ _FORMATS = {
 
 
 def spacing(want: Array, dtype: str) -> Array:
-    """The unit of the last place of a float ``dtype`` at each of ``want``: float64 of its shape, never 0.
+    """The unit of the last place of a float ``dtype`` at each of ``want``: of its dtype and shape, never 0.
 
     Between two powers of 2 it is the distance of neighbours; beyond the largest number, that below it.
     """
     digits, lowest, highest = _FORMATS[dtype]
     _, exponent = np.frexp(np.where(np.isfinite(want), want, 1.0))
     exponent = np.clip(np.where(want == 0, lowest, exponent), lowest, highest)
-    return np.asarray(np.ldexp(1.0, exponent - digits), np.float64)
+    return np.asarray(np.ldexp(want.dtype.type(1), exponent - digits))
 
 
 _STATED: dict[Handler, Accuracy] = {}

@@ -194,12 +194,27 @@ class OpContext:
         return self.gather("transpose", x, shape, lambda *d: [d[where[a]] for a in range(len(old))])
 
     def cast(self, x: Operand, dtype: str) -> Operand:
-        """The operand converted as C does; itself when it has that dtype."""
+        """The operand converted as C does, floats beyond the range of integers to its ends and NaN to 0; itself when
+        it has that dtype."""
         if self.dtype(x) == dtype:
             return x
         if isinstance(x, np.ndarray):
-            return x.astype(numpy_dtype(dtype))
+            return converted(x, dtype)
         return self.elementwise("cast", [x], lambda s, v: s.cast(v, dtype), dtype)
+
+
+def converted(x: Array, dtype: str) -> Array:
+    """``x`` as another dtype, as kernels convert: what an integer dtype does not hold becomes its nearest, NaN 0."""
+    kind = numpy_dtype(dtype)
+    if kind.kind not in "iu" or x.dtype.kind not in "fV":
+        return x.astype(kind)
+    info, whole = np.iinfo(kind), np.trunc(x.astype(np.float64))
+    with np.errstate(invalid="ignore"):
+        inside = np.where((whole >= info.min) & (whole < float(info.max)), whole, 0).astype(kind)
+    ends = np.where(
+        whole >= float(info.max), kind.type(info.max), np.where(whole < info.min, kind.type(info.min), inside)
+    )
+    return np.asarray(ends, kind)
 
 
 class Buffer:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from landbridge.dtypes import dtype
-from landbridge.ir.scalars import ScalarBuilder, Value, is_float
+from landbridge.ir.scalars import ScalarBuilder, Value, float_limits, is_float
 from landbridge.ops.accuracy import EXACT, ROUNDED, Accuracy, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import one_of
@@ -170,18 +170,44 @@ def is_inf(c: OpContext, x: Operand) -> Operand:
 
 @rules("X: &S", "Y: &S")
 @operator("Pow")
-@accuracy(ulp=4)
+@accuracy(ulp=1, targets={"vulkan": 1.5, "opencl": 1.5}, note="of f64 by the target's own function")
 def power(c: OpContext, base: Operand, exponent: Operand) -> Operand:
-    """``base ** exponent`` in the base's dtype; squares and roots by multiplication."""
+    """``base ** exponent`` in the base's dtype; integers wrap as their products do."""
     dtype = c.dtype(base)
+    steps = _exponent_bits(c, exponent)
 
     def body(s: ScalarBuilder, x: Value, e: Value) -> Value:
         if is_float(dtype):
             return s.pow(x, s.cast(e, dtype))
-        wide = s.pow(s.cast(x, "float64"), s.cast(e, "float64"))
-        return s.cast(wide, dtype)
+        if is_float(e.dtype):
+            return s.cast(s.pow(s.cast(x, "float64"), s.cast(e, "float64")), dtype)
+        return _integer_power(s, x, e, steps)
 
     return _simple_power(c, base, exponent) or c.elementwise("pow", [base, exponent], body)
+
+
+def _exponent_bits(c: OpContext, exponent: Operand) -> int:
+    """How many bits an integer exponent may have: of a constant, those of its largest."""
+    if isinstance(exponent, np.ndarray):
+        return int(np.max(exponent, initial=0)).bit_length()
+    kind = c.dtype(exponent)
+    return 8 * dtype(kind).itemsize - (not kind.startswith("uint"))
+
+
+def _integer_power(s: ScalarBuilder, x: Value, e: Value, steps: int) -> Value:
+    """By squaring. Of a negative exponent the power rounded towards zero, which of 0 is the highest number."""
+    result, square = s.const(1, x.dtype), x
+    for k in range(steps):
+        is_set = (s.binary("shr", e, k) & 1).ne(0)
+        result = s.select(is_set, result * square, result)
+        square = square * square
+    if e.dtype.startswith("uint"):
+        return result
+    inverse = s.select(x.eq(0), int(float_limits(x.dtype)[1]), s.select(x.eq(1), s.const(1, x.dtype), 0))
+    if not x.dtype.startswith("uint"):
+        alternating = s.select((e & 1).ne(0), s.const(-1, x.dtype), 1)
+        inverse = s.select(x.eq(-1), alternating, inverse)
+    return s.select(e < 0, inverse, result)
 
 
 def _simple_power(c: OpContext, base: Operand, exponent: Operand) -> Operand | None:
@@ -192,9 +218,12 @@ def _simple_power(c: OpContext, base: Operand, exponent: Operand) -> Operand | N
     if e == 1:
         return base
     if e in (2, 3):
-        return c.elementwise("pow", [base], lambda s, x: x * x if e == 2 else x * x * x)
+        return c.function("pow", [base], lambda s, x: x * x if e == 2 else x * x * x)
     if e == 0.5 and is_float(c.dtype(base)):
-        return c.elementwise("sqrt", [base], lambda s, x: s.sqrt(x))
+        # As C's pow: of -infinity infinite, of -0 a positive 0.
+        return c.function(
+            "sqrt", [base], lambda s, x: s.select(x.eq(-math.inf), math.inf, s.sqrt(s.select(x.eq(0), 0.0, x)))
+        )
     return None
 
 

@@ -10,6 +10,9 @@ import onnx
 import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 
+from landbridge.dtypes import dtype_name
+from landbridge.ops.context import converted
+
 Array = np.ndarray[Any, Any]
 
 _RANDOM = {
@@ -49,6 +52,18 @@ def foldable(node: ir.Node) -> bool:
         and node.op_type not in _RANDOM
         and not any(a.type in graphs for a in node.attributes.values())
     )
+
+
+def _as_kernels(op_type: str, inputs: Sequence[Array | None], result: Array) -> Array:
+    """``result`` with the values that kernels give where ONNX and C leave them open (docs/numbers.md)."""
+    x, *others = inputs
+    if x is None:
+        return result
+    if op_type in ("Cast", "CastLike") and result.dtype.kind in "iu":
+        return converted(x, dtype_name(result.dtype)).reshape(result.shape)
+    if op_type == "Div" and result.dtype.kind in "iu" and others[0] is not None:
+        return np.where(others[0] == 0, x, result).astype(result.dtype)
+    return result
 
 
 def evaluate(node: ir.Node, inputs: Sequence[Array | None], opset: int) -> list[Array] | None:
@@ -101,5 +116,5 @@ def evaluate(node: ir.Node, inputs: Sequence[Array | None], opset: int) -> list[
             return None
         if kind:
             array = array.astype(onnx.helper.tensor_dtype_to_np_dtype(kind), copy=False)
-        outputs.append(array)
+        outputs.append(_as_kernels(node.op_type, inputs, array))
     return outputs
