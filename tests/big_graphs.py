@@ -270,7 +270,7 @@ def readers(n: int) -> ModelProto:
     nodes = [helper.make_node("Softmax", ["x"], ["s"])]
     nodes += [helper.make_node("Mul", ["s", f"k{i}"], [part]) for i, part in enumerate(parts)]
     nodes.append(helper.make_node("Concat", parts, ["y"], axis=0))
-    scales = [_tensor(f"k{i}", [i]) for i in range(n)]
+    scales = [_tensor(f"k{i}", np.full(16, i)) for i in range(n)]
     return _model(nodes, _values(["x"], [1, 16]), _values(["y"], [n, 16]), scales)
 
 
@@ -305,7 +305,9 @@ def maxima(n: int) -> ModelProto:
     parts = [f"r{i}" for i in range(n)]
     nodes = [helper.make_node("Mul", ["x", f"k{i}"], [part]) for i, part in enumerate(parts)]
     nodes.append(helper.make_node("Max", parts, ["y"]))
-    return _model(nodes, _values(["x"], [64]), _values(["y"], [64]), [_tensor(f"k{i}", [i]) for i in range(n)])
+    return _model(
+        nodes, _values(["x"], [64]), _values(["y"], [64]), [_tensor(f"k{i}", np.full(64, i)) for i in range(n)]
+    )
 
 
 @family
@@ -324,27 +326,3 @@ def names(n: int) -> ModelProto:
         nodes.append(helper.make_node("Softmax", [f"v{i}"], [f"s{i}{name}"], name=name))
         nodes.append(helper.make_node("Identity", [f"s{i}{name}"], [f"v{i + 1}"], name=f"{name}_"))
     return _model(nodes, _values(["v0"], [4, 4]), _values([f"v{n // 10}"], [4, 4]))
-
-
-@family
-def deep_functions(n: int) -> ModelProto:
-    """Local functions that call each other, as deep as there are nodes."""
-    opset = [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]
-    functions = [
-        helper.make_function(
-            "local",
-            f"f{i}",
-            ["a"],
-            ["b"],
-            [
-                helper.make_node(f"f{i - 1}", ["a"], ["c"], domain="local")
-                if i
-                else helper.make_node("Neg", ["a"], ["c"]),
-                helper.make_node("Softmax", ["c"], ["b"]),
-            ],
-            opset,
-        )
-        for i in range(n)
-    ]
-    node = helper.make_node(f"f{n - 1}", ["x"], ["y"], domain="local")
-    return _model([node], _values(["x"], [4, 4]), _values(["y"], [4, 4]), functions=functions)

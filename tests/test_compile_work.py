@@ -1,0 +1,40 @@
+"""What compiling costs grows with the nodes of a model, not with their square: calls are counted, not seconds."""
+
+from __future__ import annotations
+
+import cProfile
+import pstats
+
+import pytest
+
+import landbridge as lb
+from tests.big_graphs import FAMILIES, softmaxes
+
+TARGET = "llvm -mcpu=x86-64-v3"
+NODES = 100
+#: Fusion works in groups of some size: less than so many nodes are one group.
+GROUPS = {"elementwise": 400}
+
+
+def calls_of(name: str, nodes: int) -> dict[str, int]:
+    """How often each function of Python or C is called while a model of ``nodes`` nodes is compiled."""
+    model = FAMILIES[name](nodes)
+    profile = cProfile.Profile()
+    profile.enable()
+    try:
+        lb.compile(model, TARGET)
+    finally:
+        profile.disable()
+    stats = pstats.Stats(profile).stats  # type: ignore[attr-defined]
+    return {f"{file}:{line} {function}": calls for (file, line, function), (_, calls, *_) in stats.items()}
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_twice_the_nodes_are_twice_the_calls(name):
+    lb.compile(softmaxes(2), TARGET)  # what is imported and cached
+    nodes = GROUPS.get(name, NODES)
+    once, twice = calls_of(name, nodes), calls_of(name, 2 * nodes)
+    assert sum(twice.values()) < 2.3 * sum(once.values())
+    grown = {f: (once.get(f, 0), n) for f, n in twice.items() if n > 4 * nodes and n > 2.5 * once.get(f, 0)}
+    assert not grown, f"called more than 2.5 times as often for twice the nodes: {grown}"
