@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from landbridge.cli import output
+from landbridge.cli import main, output
 from landbridge.cli.app import app
 from landbridge.target import Target
 
@@ -120,3 +120,30 @@ def test_progress_speaks_only_after_a_while(
     captured = capsys.readouterr()
     assert "waiting ..." in captured.err
     assert captured.out == ""
+
+
+def test_a_fault_of_landbridge_is_one_line_and_its_traceback_is_there_for_the_asking(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError("of\nsomething")
+
+    monkeypatch.setattr("landbridge.cli.app.app", fail)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "ZeroDivisionError: of something" in line and "LANDBRIDGE_TRACEBACK" in line
+    monkeypatch.setenv("LANDBRIDGE_TRACEBACK", "1")
+    with pytest.raises(ZeroDivisionError):
+        main()
+
+
+def test_tags_that_cannot_be_linked_are_marked_and_refused_before_anything_is_read(tmp_path: Path) -> None:
+    listed = json.loads(runner.invoke(app, ["targets", "--json"]).stdout)
+    assert listed["not_linked"] == ["raspberry-pi-4", "raspberry-pi-5"]
+    shown = runner.invoke(app, ["targets"], env={"COLUMNS": "250"}).stdout
+    assert "aarch64 cannot be linked yet" in " ".join(shown.split())
+    (tmp_path / "none.onnx").write_bytes(b"not read")
+    done = runner.invoke(app, ["compile", str(tmp_path / "none.onnx"), "-t", "raspberry-pi-5"])
+    assert (done.exit_code, "cannot be linked" in done.stderr, "ONNX" in done.stderr) == (1, True, False)

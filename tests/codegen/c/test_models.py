@@ -10,6 +10,7 @@ from tests.random_weights import with_random_weights
 from tests.real_input import picture_for_detector
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "input_name"), [("squeezenet", "data_0"), ("shufflenet", "gpu_0/data_0")])
 def test_c_and_llvm_agree(name: str, input_name: str) -> None:
     x = picture_for_detector(224, 224)

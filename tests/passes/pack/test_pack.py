@@ -141,6 +141,7 @@ def native(module: IRModule, x: np.ndarray) -> list[np.ndarray]:
     return NativeRun(exe)(x)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("fused", [False, True])
 @pytest.mark.parametrize("name", NETS)
 def test_packed_network_gives_the_same(name: str, fused: bool) -> None:
