@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -159,6 +161,21 @@ def test_what_no_run_uses_is_waited_for_by_nobody(gated, gate):
     assert np.array_equal(read_view(half), ones())
 
 
+def test_a_frame_that_is_registered_and_not_bound_is_waited_for_by_nobody(gated, gate):
+    frames = [empty((N,)) for _ in range(2)]
+    for frame in frames:
+        write_view(frame)
+    gated.register_buffers("x", frames)
+    gated.set_input_zero_copy("x", frames[0])
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(gated.run)
+        assert gate.entered.wait(30)
+        write_view(frames[1])  # the next frame, while this one is looked at
+        assert not running.done()
+        gate.open.set()
+        running.result(30)
+
+
 def test_the_run_does_not_wait_for_itself(gated, gate):
     seen = []
     out = empty((N,))
@@ -301,6 +318,32 @@ def test_exports_get_through_between_runs_that_never_pause():
         finally:
             over.set()
         running.result(30)
+
+
+def test_a_session_that_is_dropped_lets_go_at_once():
+    """Without the garbage collector, which may come much later."""
+    gc.disable()
+    try:
+        s, x, out = plain(), ones(), empty((N,))
+        tensor = empty((N,))
+        write_view(tensor)
+        s.set_input("x", ones())
+        s.run()
+        s.set_output_zero_copy(0, out)
+        s.set_input_zero_copy("x", x)
+        s.run()
+        s.set_input_zero_copy("x", tensor)
+        s.run()
+        s(tensor)
+        s.run_async().wait(30)
+        time.sleep(0.05)  # the worker lets go just after it says that the run is over
+        gone = [weakref.ref(s), weakref.ref(x), weakref.ref(s._entry), weakref.ref(s._program)]
+        del s, x
+        assert [known() for known in gone] == [None] * 4
+        tensor.storage.free()
+        out.storage.free()
+    finally:
+        gc.enable()
 
 
 def test_two_sessions_that_bind_each_others_memory_never_wait_for_ever():

@@ -132,14 +132,14 @@ class BoundProgram:
 
     def copy_in(self, slot: Slot, value: Any, cause: str) -> None:
         """Copy ``value``, which ``as_array`` or ``as_tensor`` takes, to memory of the program's own and bind that."""
-        before, slot.writes = slot.writes, True
+        before, slot.use.writes = slot.use.writes, True
         try:
             if self.entry.shares and slot.own is not None:
                 self.entry.in_order(_orders([slot.own.storage]), partial(self._copy_in, slot, value, cause))
             else:
                 self._copy_in(slot, value, cause)
         finally:
-            slot.writes = before
+            slot.use.writes = before
 
     def _copy_in(self, slot: Slot, value: Any, cause: str) -> None:
         if slot.home is not None or Staging.needs(value):
@@ -249,7 +249,7 @@ class BoundProgram:
         self.bind_own(target)
         self.bind_own(source)
         source.partner, target.partner = target, source
-        target.writes = True
+        target.use.writes = True
         self.states = (*self.states, (source, target))
         self.call.point_at(source, target)
         self.call.leave_out(source, target)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from landbridge.tensor import Tensor
 from landbridge.vm.argument import borrow
 from landbridge.vm.slot import Lease, Slot
 
@@ -13,12 +14,14 @@ class RegisteredBuffers:
     """What was registered for each slot, by identity: the value, its address, and what keeps that alive."""
 
     def __init__(self) -> None:
-        self._known: dict[Slot, tuple[dict[int, tuple[Any, int, object]], list[Lease | None]]] = {}
+        self._known: dict[Slot, tuple[dict[int, tuple[Any, int, object]], list[Lease]]] = {}
 
     def register(self, slot: Slot, values: Sequence[Any]) -> None:
         """Borrow ``values`` for as long as the program lives, or until others are registered for ``slot``."""
         borrowed = {id(value): (value, *borrow(slot, value)) for value in values}
-        leases = [slot.lend(owner) for _, _, owner in borrowed.values()]
+        # Runs use those alone that are bound.
+        owners = [owner for _, _, owner in borrowed.values()]
+        leases = [Lease(owner.storage, f"{slot} of {slot.holder}") for owner in owners if isinstance(owner, Tensor)]
         self._known[slot] = borrowed, leases
 
     def borrow(self, slot: Slot, value: Any) -> tuple[int, object]:

@@ -27,28 +27,37 @@ class Lease:
     def __init__(self, storage: Storage, what: str) -> None:
         self._what = what
         storage.add_export(self)
+        storage.live_region  # noqa: B018  raises when freed meanwhile
 
     def __str__(self) -> str:
         return self._what
 
 
+class Use:
+    """Whether runs write what is bound to a slot, or a copy does right now."""
+
+    __slots__ = ("writes",)
+
+    def __init__(self, writes: bool) -> None:
+        self.writes = writes
+
+
 class Tenancy(Lease):
     """A Lease of ``tensor``, which runs of ``program`` use as what is bound to ``slot``; ``own``: its own memory."""
 
-    __slots__ = ("_slot", "_tensor", "may_write", "program")
+    __slots__ = ("_high", "_low", "_use", "may_write", "program")
 
     def __init__(self, slot: Slot, tensor: Tensor, *, own: bool = False) -> None:
         super().__init__(tensor.storage, f"{slot} of {slot.holder}")
         self.program = slot.program
-        self.may_write = own or slot.writes
-        self._slot, self._tensor = slot, tensor
+        self.may_write = own or slot.use.writes
+        self._use = slot.use  # and not the slot, which refers to this
+        self._low, self._high = tensor.byte_range
         tensor.storage.add_tenant(self)
-        tensor.storage.live_region  # noqa: B018  raises when freed meanwhile
 
     def conflicts(self, start: int, stop: int, writes: bool) -> bool:
         """Whether an access of that range of the Storage may not happen during a run."""
-        low, high = self._tensor.byte_range
-        return (writes or self._slot.writes) and start < high and low < stop
+        return (writes or self._use.writes) and start < self._high and self._low < stop
 
 
 class Slot:
@@ -84,7 +93,7 @@ class Slot:
         "spec",
         "storage",
         "strides",
-        "writes",
+        "use",
     )
 
     def __init__(
@@ -94,8 +103,7 @@ class Slot:
         self.holder = holder
         self.program = program
         self.role = role
-        #: Whether runs write what is bound, or a copy does right now.
-        self.writes = role == "output"
+        self.use = Use(role == "output")
         self.is_input = role != "output"
         self.places = places
         self.shape = spec.shape
@@ -172,7 +180,7 @@ class Slot:
             return
         self.program.waits = True  # so that two that wait for each other both go on
         try:
-            storage.wait(*owner.byte_range, writes=self.writes, program=self.program)
+            storage.wait(*owner.byte_range, writes=self.use.writes, program=self.program)
         finally:
             self.program.waits = False
 
