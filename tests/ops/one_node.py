@@ -7,7 +7,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, helper, shape_inference
 
 import landbridge as lb
 
@@ -36,10 +36,11 @@ def one_node(
         [helper.make_node(op, names, results, **attributes)],
         op,
         [helper.make_tensor_value_info(n, kind, a.shape) for i, n, a, kind in given if i not in constants],
-        [helper.make_tensor_value_info(y, TensorProto.FLOAT, ()) for y in results],  # what they are is not looked at
+        [helper.make_empty_tensor_value_info(y) for y in results],  # inferred below
         [helper.make_tensor(n, kind, a.shape, a.tobytes(), raw=True) for i, n, a, kind in given if i in constants],
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    return shape_inference.infer_shapes(model)
 
 
 def run_node(
