@@ -77,6 +77,18 @@ PAIRS = {
         "%i]",
         "%j]",
     ),
+    "blocks that end in whole steps": (
+        """%c24 = arith.constant 24 : index
+           scf.for %b = %c0 to %c64 step %c24 {
+             %stop = arith.addi %b, %c24 : index
+             %high = arith.minsi %stop, %c64 : index
+             scf.for %k = %b to %high step %c8 {
+               %v = vector.load %x[%k] : memref<64xf32>, vector<8xf32>
+             }
+           }""",
+        "constant 24",
+        "constant 23",
+    ),
     "quotient and remainder": (
         """scf.for %t = %c0 to %c64 step %c1 {
              %q = arith.divui %t, %c8 : index

@@ -79,6 +79,25 @@ class IndexRanges:
         self._atoms.append(_Atom(None, [(1, f) for f in lower], [(1, f) for f in upper]))
         self._forms[value] = Form({len(self._atoms) - 1: 1})
 
+    def count(self, value: SSAValue, low: Form, step: int, last: Form) -> None:
+        """``value`` goes from ``low`` in steps of ``step``, not past ``last``: forms of older values."""
+        span = last.plus(low, -1)
+        most = (step, span) if span.terms else (1, constant(span.const // step))
+        self._atoms.append(_Atom(None, [(1, constant(0))], [most]))
+        self._forms[value] = low.plus(Form({len(self._atoms) - 1: 1}), step)
+
+    def is_multiple(self, form: Form, of: int) -> bool:
+        """Whether ``form`` is known to be a multiple of ``of``; of a minimum, whether both its sides are."""
+        if all(c % of == 0 for c in form.terms.values()):
+            return bool(form.const % of == 0)
+        for atom, factor in form.terms.items():
+            value = self._atoms[atom].value
+            op: Any = value.owner if value is not None else None
+            if isinstance(op, arith.MinSIOp | arith.MinUIOp):
+                rest = Form({a: c for a, c in form.terms.items() if a != atom}, form.const)
+                return all(self.is_multiple(rest.plus(self.form(side), factor), of) for side in op.operands)
+        return False
+
     def form(self, value: SSAValue) -> Form:
         """``value`` as a linear form."""
         if (found := self._forms.get(value)) is None:

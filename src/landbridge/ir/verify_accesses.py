@@ -56,10 +56,9 @@ class _Walk:
         low, high, step = (ranges.form(v) for v in (op.lb, op.ub, op.step))
         if ranges.largest(high.plus(low, -1)) <= 0:
             return  # never entered
-        last = high.plus(constant(-1))
-        if not low.terms and not high.terms and not step.terms:
-            last = constant(low.const + (high.const - 1 - low.const) // step.const * step.const)
-        ranges.define(op.body.block.args[0], [low], [last])
+        by = 1 if step.terms else step.const
+        whole = ranges.is_multiple(high.plus(low, -1), by)
+        ranges.count(op.body.block.args[0], low, by, high.plus(constant(-by if whole else -1)))
         self.block(op.body.block)
 
     def _branches(self, op: scf.IfOp) -> None:
