@@ -255,6 +255,24 @@ def test_conditions_end_with_their_block() -> None:
         verify_accesses(function(body.format(after="%w = memref.load %x[%q] : memref<64xf32>")))
 
 
+UNKNOWN = {
+    "copy": '"memref.copy"(%x, %x) : (memref<64xf32>, memref<64xf32>) -> ()',
+    "while": """scf.while () : () -> () {
+        %no = arith.cmpi eq, %c0, %c1 : index
+        scf.condition(%no)
+      } do {
+        %v = memref.load %x[%c64] : memref<64xf32>
+        scf.yield
+      }""",
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_what_is_not_understood_is_an_error(name: str) -> None:
+    with pytest.raises(AccessError, match=r"@kernel has a .*nothing is known of"):
+        verify_accesses(function(UNKNOWN[name]))
+
+
 def test_more_tasks_than_there_are() -> None:
     body = "scf.for %t = %begin to %end step %c1 { %v = memref.load %x[%t] : memref<64xf32> }"
     verify_accesses(function(body, tasks=64))

@@ -48,8 +48,15 @@ class _Walk:
     def block(self, block: Block) -> None:
         """What ``block`` accesses, and the blocks in it."""
         for op in block.ops:
-            if (visit := self._visits.get(type(op))) is not None:
-                visit(op)
+            if (visit := self._visits.get(type(op))) is None:
+                visit = self._visits[type(op)] = self._harmless(op)
+            visit(op)
+
+    def _harmless(self, op: Operation) -> Callable[[Any], None]:
+        """What is done with operations of this kind: nothing, where they have no way to reach memory."""
+        if op.regions or any(isinstance(v.type, MemRefType) for v in op.operands):
+            raise AccessError(f"@{self._function.sym_name.data} has a {op.name}, whose accesses nothing is known of")
+        return lambda op: None
 
     def _loop(self, op: scf.ForOp) -> None:
         ranges = self._ranges
