@@ -43,7 +43,8 @@ and the way out::
     +-- SessionBusyError             a Session used while a run of it is in flight
     +-- RunTimeoutError (TimeoutError)  a run that is not over when the wait for it ends
 
-What works, but not as it was asked, is a warning: ``FallbackWarning``, a kernel on another device than its place.
+What works, but not as it was asked, is a warning: ``FallbackWarning``, a kernel on another device than its place;
+``ModelWarning``, a model whose file says what is not so and can be ignored.
 """
 
 from __future__ import annotations
@@ -55,6 +56,10 @@ class LandbridgeError(Exception):
 
 class FallbackWarning(UserWarning):
     """Something runs elsewhere than it was asked to; the message says what, and why."""
+
+
+class ModelWarning(UserWarning):
+    """The file of a model declares what is not so; the message says what counts instead."""
 
 
 class CompileError(LandbridgeError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -9,7 +10,7 @@ import onnx_ir as ir
 from xdsl.ir import SSAValue
 
 from landbridge.dtypes import dtype_name
-from landbridge.errors import ImportModelError, InputError, ShapeError
+from landbridge.errors import ImportModelError, InputError, ModelWarning, ShapeError
 from landbridge.frontend.onnx.attributes import dtype_of_onnx
 from landbridge.ir.types import dtype_of, shape_of
 
@@ -68,10 +69,11 @@ def input_shapes(
     return known, advice
 
 
-def check_declared(value: ir.Value, found: object, what: str) -> None:
+def check_declared(value: ir.Value, found: object, what: str, strict: bool = True) -> None:
     """Raise ShapeError, or ImportModelError for a dtype, where the file declares ``value`` other than ``found`` is.
 
-    ``found`` is an array or a value of the graph; others are not known.
+    ``found`` is an array or a value of the graph; others are not known. Without ``strict`` another shape is a
+    ModelWarning: what files declare of results is made by shape inference, which has faults.
     """
     if isinstance(found, np.ndarray):
         shape, dtype = found.shape, dtype_name(found.dtype)
@@ -88,10 +90,10 @@ def check_declared(value: ir.Value, found: object, what: str) -> None:
         return
     if len(dims) != len(shape) or any(isinstance(d, int) and d != e for d, e in zip(dims, shape, strict=True)):
         shown = f"({', '.join(str(d) if d != '' else '?' for d in dims)})"
-        raise ShapeError(
-            f"{what} {value.name!r} has shape {tuple(shape)}, the file declares {shown}; correct the file, or drop "
-            "what it declares"
-        )
+        text = f"{what} {value.name!r} has shape {tuple(shape)}, the file declares {shown}; "
+        if strict:
+            raise ShapeError(f"{text}correct the file, or drop what it declares")
+        warnings.warn(f"{text}the former counts", ModelWarning, stacklevel=2)
 
 
 def _match(
