@@ -170,6 +170,66 @@ sys.held = [module for name, module in sys.modules.items() if name.startswith(("
 # ---- fork
 
 
+@pytest.mark.parametrize("forks", [5, pytest.param(40, marks=pytest.mark.full)])
+def test_a_fork_while_another_thread_is_in_anything(forks):
+    """Each child compiles, allocates, loads and runs: no lock of the parent's threads is taken in it."""
+    check(
+        python(
+            f"""
+import signal
+from tests.small_models import add
+from landbridge.memory.allocators.default import default_allocator
+over = threading.Event()
+def work(each):
+    while not over.is_set():
+        each()
+def compile_and_run(value=1.0):
+    (y,) = lb.Session(lb.compile(add()), num_threads=2)(np.full(64, value, np.float32))
+    return np.asarray(y)
+want = compile_and_run(3.0)
+shared = lb.empty((n,), dtype="float32")
+writer, reader = session(4, 2), session(4, 1)
+writer.set_output_zero_copy(0, shared)
+reader.set_input_zero_copy("x", shared)
+def allocate():
+    for size in (1, 1 << 10, 1 << 22):
+        lb.empty((size,), dtype="uint8").storage.free()
+    default_allocator(lb.device("cpu")).trim()
+def copy():
+    with lb.ledger():
+        np.asarray(shared).sum()
+        shared.copy()
+def run():
+    try:
+        writer.run_async().wait(), reader.run()
+    except HostAccessError:  # the copy's views are open
+        pass
+threads = [threading.Thread(target=work, args=(each,)) for each in (compile_and_run, allocate, copy, run)]
+for t in threads: t.start()
+statuses = []
+for fork in range({forks}):
+    time.sleep(0.01)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        assert np.array_equal(compile_and_run(3.0), want)
+        allocate(), copy()
+        new = session(2, 2)
+        new.set_output_zero_copy(0, shared)
+        new.run(), new.run_async().wait(30)
+        assert not np.asarray(new.get_output(0)).any()
+        os._exit(0)
+    statuses.append(os.waitpid(child, 0)[1])
+over.set()
+for t in threads: t.join()
+print(sum(statuses))
+""",
+            timeout=300,
+        ),
+        "0",
+    )
+
+
 def test_fork_forbids_the_parents_sessions_and_allows_new_ones():
     check(
         python("""

@@ -6,14 +6,17 @@ child's are free in any case. All locks of the package are made here.
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 import weakref
+from collections.abc import Callable
 from threading import RLock
+from typing import Any, TypeVar
 
 #: Seconds that a fork waits: longer than LLVM takes for a module.
 _PATIENCE = 10.0
-_NAP = 1e-3
+_RLOCK = type(RLock())
 
 _locks: weakref.WeakSet[RLock] = weakref.WeakSet()
 _held: list[RLock] = []
@@ -26,11 +29,32 @@ def new_lock() -> RLock:
     return lock
 
 
+def adopt(lock: object) -> None:
+    """Do the same for a lock of another package, which leaves it to its fate; what is no RLock is left alone."""
+    if isinstance(lock, _RLOCK):
+        _locks.add(lock)
+
+
+_T = TypeVar("_T")
+
+
+class cached_property(functools.cached_property[_T]):  # noqa: N801
+    """That of functools; before Python 3.12 it has a lock for all instances of a class."""
+
+    def __init__(self, function: Callable[[Any], _T]) -> None:
+        super().__init__(function)
+        adopt(getattr(self, "lock", None))
+
+
 def _take_all() -> None:
     deadline = time.monotonic() + _PATIENCE
-    while not all(map(_take, list(_locks))) and time.monotonic() < deadline:
+    locks = list(_locks)
+    taken = next((lock for lock in locks if not _take(lock)), None)
+    while taken is not None and (left := deadline - time.monotonic()) > 0:
         _give_back()  # never wait with one in hand: who has the others may wait for it
-        time.sleep(_NAP)
+        if taken.acquire(timeout=left):
+            _held.append(taken)
+        taken = next((lock for lock in locks if not _take(lock)), None)
 
 
 def _take(lock: RLock) -> bool:

@@ -6,8 +6,10 @@ is held; no device is called meanwhile, as a device may free other Storages when
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import get_ident
 from typing import Protocol
 
 from landbridge.errors import HostAccessError
@@ -38,6 +40,7 @@ class Access:
     stop: int
     writes: bool
     holder: str
+    thread: int = field(default_factory=get_ident)
 
     def conflicts(self, start: int, stop: int, writes: bool) -> bool:
         """Whether another access of that range may not happen at the same time."""
@@ -90,3 +93,13 @@ class Program(Protocol):
 
     def wait_for_use(self) -> None:
         """Return once that run is over."""
+
+
+def _forget_other_threads() -> None:
+    """In a child process: what other threads of the parent had open."""
+    for known in list(open_views):
+        if not isinstance(known, Access) or known.thread != get_ident():
+            open_views.pop(known, None)
+
+
+os.register_at_fork(after_in_child=_forget_other_threads)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
 from itertools import accumulate
+
+from landbridge.locks import cached_property
 
 
 class Kind(StrEnum):

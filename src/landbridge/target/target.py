@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Protocol
 
 from landbridge.errors import TargetError
+from landbridge.locks import cached_property
 from landbridge.memory_kind import MemoryKind, normalize_scope
 from landbridge.target import registry, tags, text
 from landbridge.target.kind import RESERVED, Options, TargetKind, did_you_mean

@@ -10,10 +10,11 @@ import llvmlite.binding as llvm
 from llvmlite.binding.newpassmanagers import NewPassManager
 
 from landbridge.errors import CodegenError
-from landbridge.locks import new_lock
+from landbridge.locks import adopt, new_lock
 
 # llvmlite lets one thread into LLVM at a time; this also keeps a context to one thread.
 _lock = new_lock()
+adopt(getattr(getattr(llvm.ffi.lib, "_lock", None), "_lock", None))  # llvmlite's own
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import StringAttr
@@ -16,6 +15,7 @@ from landbridge import planner
 from landbridge.ir.graph_ops import ConstantOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, dtype_of, nbytes_of, separators_of, shape_of
+from landbridge.locks import cached_property
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 from landbridge.passes.bufferize import placed_on
 from landbridge.passes.lifetimes import Lifetime, lifetimes

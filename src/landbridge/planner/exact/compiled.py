@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from landbridge.locks import adopt
 from landbridge.output_file import write_text
 from landbridge.planner.exact import instance, kernel, state
 from landbridge.planner.exact.instance import Instance
@@ -28,9 +29,11 @@ def compiled_search() -> Search | None:
     """
     try:
         from numba import njit
+        from numba.core.compiler_lock import global_compiler_lock
         from numba.extending import register_jitable
     except ImportError:
         return None
+    adopt(getattr(global_compiler_lock, "_lock", None))
     # The kernel's functions stay ordinary Python for those who interpret it.
     for name, function in vars(kernel).items():
         if name.startswith("_") and callable(function):
