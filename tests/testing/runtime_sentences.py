@@ -352,6 +352,14 @@ SENTENCES = (
         "        return False",
     ),
     _s(
+        "It waits for a run that uses one byte of its own.",
+        "tests/test_byte_bounds.py::test_what_a_run_uses",
+        "The last byte does not count.",
+        "vm/slot.py",
+        "start < self._high and",
+        "start < self._high - 1 and",
+    ),
+    _s(
         "It waits for no run that uses other bytes of the memory.",
         f"{_THREADS}test_what_no_run_uses_is_waited_for_by_nobody",
         "The byte after the last counts as used.",
@@ -520,6 +528,14 @@ SENTENCES = (
         "vm/slot.py",
         "        if shared > 0:",
         "        if False:",
+    ),
+    _s(
+        "An overlap of one byte is an overlap.",
+        "tests/test_byte_bounds.py::test_input_and_output",
+        "One byte may be shared.",
+        "vm/slot.py",
+        "        if shared > 0:",
+        "        if shared > 1:",
     ),
     _s(
         "Names bind devices, never positions.",
