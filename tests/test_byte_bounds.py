@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 import landbridge as lb
 from landbridge.errors import HostAccessError, InputError
 from landbridge.memory import ledger
+from landbridge.memory.transfer import copy_tensor
 
 N = 64
 WHERE = {"before": -N, "after": N}
@@ -81,27 +82,34 @@ def test_copies(end: str, how: str) -> None:
     assert of.sum() == 2 * N
 
 
-@pytest.mark.parametrize("end", WHERE)
 @pytest.mark.parametrize("device", ["cpu", "sim:lazy"])
-def test_copies_of_tensors_and_views(end: str, device: str) -> None:
-    whole = lb.empty((3 * N,), dtype="uint8", device=device)
+@pytest.mark.parametrize("back", [False, True])
+def test_copies_of_tensors(device: str, back: bool) -> None:
+    storage = lb.empty((3 * N,), dtype="uint8", device=device).storage
 
-    def at(start: int) -> lb.Tensor:
-        return lb.Tensor(whole.storage, "uint8", (N,), None, N + start)
-
-    from landbridge.memory.transfer import copy_tensor
+    def copy(nbytes: int) -> None:
+        ends = [lb.Tensor(storage, "uint8", (nbytes,), None, start) for start in (0, N)]
+        copy_tensor(*(ends[::-1] if back else ends), cause="test")
 
     # on the host its views refuse
     refused = pytest.raises(HostAccessError) if device == "cpu" else pytest.raises(InputError, match="apart from the")
     with refused:
-        copy_tensor(at(SHARES_ONE[end]), at(0), cause="test")
-    copy_tensor(at(WHERE[end]), at(0), cause="test")
-    if device == "cpu":
-        with at(0).host_view("w"):
-            with at(WHERE[end]).host_view("w"):
-                pass
-            with pytest.raises(HostAccessError), at(SHARES_ONE[end]).host_view("w"):
-                pass
+        copy(N + 1)
+    copy(N)
+
+
+@pytest.mark.parametrize("end", WHERE)
+def test_views(end: str) -> None:
+    whole = lb.empty((3 * N,), dtype="uint8")
+
+    def at(start: int) -> lb.Tensor:
+        return lb.Tensor(whole.storage, "uint8", (N,), None, N + start)
+
+    with at(0).host_view("w"):
+        with at(WHERE[end]).host_view("w"):
+            pass
+        with pytest.raises(HostAccessError), at(SHARES_ONE[end]).host_view("w"):
+            pass
 
 
 def test_tensors_of_a_storage() -> None:
