@@ -16,8 +16,11 @@ import pytest
 import landbridge as lb
 from landbridge.errors import HostAccessError, SessionBusyError, StorageInUseError
 from landbridge.executable.instructions import Call, HostCall
-from landbridge.memory.accesses import open_views
+from landbridge.memory.accesses import Access, open_views
+from landbridge.memory.allocators.base import Use
+from landbridge.memory.storage import Storage
 from landbridge.vm.builtins import register_builtin
+from tests.memory.test_accesses import Work
 from tests.session_place import empty, session, where  # noqa: F401
 from tests.vm import programs
 
@@ -344,6 +347,35 @@ def test_a_session_that_is_dropped_lets_go_at_once():
         out.storage.free()
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("how", ["run", "run_async"])
+def test_a_run_waits_for_what_is_queued_on_what_is_bound(how):
+    s, x = plain(), empty((N,))
+    write_view(x)
+    s.set_input_zero_copy("x", x)
+    work = Work(over=False)
+    x.storage.queue(Access(0, x.nbytes, True, "a test"), Use(work))
+    if how == "run":
+        s.run()
+    else:
+        s.run_async().wait(30)
+    assert work.waited
+
+
+def test_nobody_becomes_a_user_of_memory_while_it_is_freed(monkeypatch):
+    storage, lease, stuck = empty((N,)).storage, Gate(), []
+
+    def users(self: Storage) -> list[str]:
+        thread = threading.Thread(target=lambda: self.add_export(lease))
+        thread.start()
+        thread.join(0.1)
+        stuck.append(thread.is_alive())
+        return []
+
+    monkeypatch.setattr(Storage, "users", property(users))
+    storage.free()
+    assert stuck == [True]
 
 
 def test_two_sessions_that_bind_each_others_memory_never_wait_for_ever():
