@@ -1,0 +1,100 @@
+"""What the printed IR promises to LLVM: flags of arithmetic, and alignments. LLVM may use each, and none shows in a
+result on every processor, so the text is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+from xdsl.dialects import arith
+from xdsl.dialects.arith import FastMathFlagsAttr
+from xdsl.dialects.builtin import f32
+from xdsl.dialects.test import TestOp as AnyOp
+from xdsl.dialects.utils import FastMathFlag
+
+import landbridge as lb
+from landbridge.codegen.llvm import image
+from landbridge.codegen.llvm.arith import fast_flags
+from tests.small_models import edges, projection
+
+FLAGS = re.compile(r"\b(fast|nnan|ninf|nsz|arcp|contract|afn|reassoc)\b")
+ACCESS = re.compile(r"(?:load|store) (?:volatile )?(?:<\d+ x )?(\w+)>?(?: [^,]+)?, ptr [^,]+, align (\d+)")
+POINTER_ALIGN = re.compile(r"@llvm\.masked\.\w+\.v\d+(\w+)\.p0\(.*?align (\d+)")
+BYTES = {"i1": 1, "i8": 1, "i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4, "i64": 8, "double": 8, "ptr": 8}
+
+
+def chain(operators: list[str], dtype: int = TensorProto.FLOAT) -> ModelProto:
+    """Elementwise operators, on a length that leaves a tail."""
+    nodes = [helper.make_node(op, [f"v{i}"], [f"v{i + 1}"]) for i, op in enumerate(operators)]
+    values = [helper.make_tensor_value_info(n, dtype, [67]) for n in ("v0", f"v{len(operators)}")]
+    graph = helper.make_graph(nodes, "chain", values[:1], values[1:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def rows() -> ModelProto:
+    """A Softmax, and an addition of a constant: two reductions."""
+    nodes = [helper.make_node("Softmax", ["x"], ["s"]), helper.make_node("Add", ["s", "b"], ["y"])]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [5, 37]) for name in "xy")
+    bias = numpy_helper.from_array(np.ones(37, np.float32), "b")
+    graph = helper.make_graph(nodes, "rows", [x], [y], [bias])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+MODELS = {
+    "elementwise": lambda: chain(["Relu", "Exp", "Sqrt", "Neg"]),
+    "halves": lambda: chain(["Relu", "Neg"], TensorProto.FLOAT16),
+    "bytes": lambda: chain(["Identity", "Neg"], TensorProto.INT8),
+    "rows": rows,
+    "convolutions": lambda: edges(12, 18, 16),
+    "product": lambda: projection(3, 33, 35),
+}
+
+
+def texts(model: ModelProto, target: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The LLVM modules of the kernels of ``model``."""
+    found: list[str] = []
+    compile_all = image.compile_all
+
+    def keep(jobs, machine):
+        found.extend(job.text for job in jobs)
+        return compile_all(jobs, machine)
+
+    image._runtime(image.machine_of(lb.Target(target)))  # so that it is none of them
+    monkeypatch.setattr(image, "compile_all", keep)
+    lb.compile(model, target)
+    return "\n".join(found)
+
+
+def accesses(text: str) -> Iterator[tuple[str, str, int]]:
+    for line in text.splitlines():
+        for pattern in (ACCESS, POINTER_ALIGN):
+            for kind, align in pattern.findall(line):
+                yield line, kind, int(align)
+
+
+def width(kind: str) -> int:
+    """Bytes of an element, as types or intrinsics' suffixes name it."""
+    return BYTES[kind] if kind in BYTES else int(kind.strip("bfi")) // 8
+
+
+@pytest.mark.parametrize("flag", list(FastMathFlag))
+def test_no_flag_that_lets_llvm_assume_away_nan_or_infinity(flag):
+    op = AnyOp(result_types=[f32], attributes={"fastmath": FastMathFlagsAttr([flag])})
+    harmless = {"reassoc", "nsz", "arcp", "contract"}
+    assert set(fast_flags(op).split()) == ({flag.value} & harmless)
+    zero = arith.ConstantOp.from_int_and_width(0, 32)
+    assert fast_flags(zero) == ""
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_flags_and_alignments_of_kernels(name, monkeypatch):
+    text = texts(MODELS[name](), "llvm -mcpu=x86-64-v3", monkeypatch)
+    # Only the sums of rows may be reordered.
+    assert set(FLAGS.findall(text)) <= {"contract", "nsz"} | ({"reassoc"} if name == "rows" else set())
+    found = list(accesses(text))
+    assert found
+    for line, kind, align in found:
+        assert align <= width(kind), f"{line}: a tensor may begin at any element"
