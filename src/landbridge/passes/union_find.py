@@ -20,7 +20,9 @@ class UnionFind(Generic[T]):
 
     def find(self, x: T) -> T:
         """The one of its set that stands for ``x``."""
-        while (p := self._parent.get(x, x)) is not x:
+        parent = self._parent
+        while (p := parent.get(x, x)) is not x:
+            parent[x] = parent.get(p, p)  # half as far the next time, or a long chain is walked by each of its members
             x = p
         return x
 
