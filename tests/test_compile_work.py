@@ -16,13 +16,17 @@ NODES = 100
 GROUPS = {"elementwise": 400}
 
 
-def calls_of(name: str, nodes: int) -> dict[str, int]:
-    """How often each function of Python or C is called while a model of ``nodes`` nodes is compiled."""
+def calls_of(name: str, nodes: int, mutable: bool = False) -> dict[str, int]:
+    """How often each function of Python or C is called while a model of ``nodes`` nodes is compiled.
+
+    ``mutable``: its weights stay replaceable.
+    """
     model = FAMILIES[name](nodes)
+    weights = [tensor.name for tensor in model.graph.initializer] if mutable else []
     profile = cProfile.Profile()
     profile.enable()
     try:
-        lb.compile(model, TARGET)
+        lb.compile(model, TARGET, mutable=weights)
     finally:
         profile.disable()
     stats = pstats.Stats(profile).stats  # type: ignore[attr-defined]
@@ -34,7 +38,17 @@ def calls_of(name: str, nodes: int) -> dict[str, int]:
 def test_twice_the_nodes_are_twice_the_calls(name):
     lb.compile(softmaxes(2), TARGET)  # what is imported and cached
     nodes = GROUPS.get(name, NODES)
-    once, twice = calls_of(name, nodes), calls_of(name, 2 * nodes)
+    check_linear(calls_of(name, nodes), calls_of(name, 2 * nodes), nodes)
+
+
+@pytest.mark.full
+def test_twice_the_layers_with_replaceable_weights_are_twice_the_calls():
+    lb.compile(softmaxes(2), TARGET)
+    check_linear(calls_of("products", NODES, mutable=True), calls_of("products", 2 * NODES, mutable=True), NODES)
+
+
+def check_linear(once: dict[str, int], twice: dict[str, int], nodes: int) -> None:
+    """Whether twice as many nodes than ``nodes`` are no more than about twice as many calls."""
     assert sum(twice.values()) < 2.3 * sum(once.values())
     # A function that is called often, too often with twice the nodes: what hides in the sum.
     grown = {f: (once.get(f, 0), n) for f, n in twice.items() if n > 60 * nodes and n > 2.6 * once.get(f, 0)}

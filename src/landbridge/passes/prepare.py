@@ -62,16 +62,17 @@ def _prepared(steps: Sequence[_Step], weights: frozenset[SSAValue]) -> list[_Ste
     while True:
         left = {step.op for step in chosen}
         others = frozenset[SSAValue]().union(*(step.writes for step in steps if step.op not in left))
-        made = frozenset[SSAValue]().union(*(step.writes for step in chosen)) - others
+        made = set[SSAValue]().union(*(step.writes for step in chosen)) - others
         known, kept = set(weights), []
         for step in chosen:
             fits = all(v in weights or isinstance(v.owner, ConstantOp) or v in made for v in step.reads)
+            fits = fits and step.writes <= made and not any(isinstance(v, BlockArgument) for v in step.writes)
             # Of constants alone there is nothing to prepare: they do not change.
-            if fits and step.writes <= made and not any(isinstance(v, BlockArgument) for v in step.writes):
-                if known.isdisjoint(step.reads):
-                    continue
+            if fits and not known.isdisjoint(step.reads):
                 known |= step.writes
                 kept.append(step)
+            else:
+                made -= step.writes  # so that what follows from it goes in the same round
         if len(kept) == len(chosen):
             return kept
         chosen = kept

@@ -9,7 +9,7 @@ from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import Generic, is_identity, view_generic
 from landbridge.ir.types import shape_of
-from landbridge.passes.fuse.accesses import follows, pointwise_stage, reads_of, writers_of
+from landbridge.passes.fuse.accesses import MAX_OPERANDS, follows, pointwise_stage, reads_of, writers_of
 from landbridge.passes.fuse.graph import Graph, inputs_of
 from landbridge.passes.fuse.merge import merge
 from landbridge.passes.fuse.pointwise import only_consumer, reads_by
@@ -20,7 +20,8 @@ from landbridge.passes.fuse.vectors import computes_addresses, is_light, runs_on
 def fuse_epilogues(graph: Graph, block: Block) -> None:
     """Merge every elementwise call into the last of the producers it can follow element by element."""
     for call in graph.calls(block):
-        if pointwise_stage(graph.function(call)) is None:
+        stage = pointwise_stage(graph.function(call))
+        if stage is None or len(stage.ins) > MAX_OPERANDS:
             continue
         found = []
         for value in inputs_of(call):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.ir import Block, SSAValue
 
 from landbridge.ir.graph_ops import CallOp
-from landbridge.passes.fuse.accesses import Read, pointwise_stage, reads_of
+from landbridge.passes.fuse.accesses import MAX_OPERANDS, Read, pointwise_stage, reads_of
 from landbridge.passes.fuse.graph import Graph, inputs_of, may_vanish, source_of
 from landbridge.passes.fuse.inline import can_inline
 from landbridge.passes.fuse.merge import merge
@@ -43,6 +43,9 @@ def reads_by(graph: Graph, call: CallOp, value: SSAValue) -> list[Read] | None:
 
 def _absorb(graph: Graph, block: Block, call: CallOp, last: bool) -> CallOp | None:
     """Merge one elementwise producer into ``call``; the merged call, or None when there is none to merge."""
+    own = pointwise_stage(graph.function(call))
+    if own is not None and len(own.ins) > MAX_OPERANDS:
+        return None  # it takes no more, and may have thousands, each of which would be looked at for all
     budget = LIGHT if last else 0
     for value in dict.fromkeys(inputs_of(call)):
         producer = graph.producer(value, block)

@@ -90,7 +90,7 @@ def fuse_rows(graph: Graph, block: Block) -> None:
 
 def _grow(graph: Graph, block: Block, sink: CallOp, rows: dict[CallOp, Rows | None]) -> set[CallOp]:
     """``sink`` and the calls that can join it."""
-    if _rows(graph, sink, rows) is None:
+    if len(inputs_of(sink)) > MAX_OPERANDS or _rows(graph, sink, rows) is None:
         return {sink}
     group = {sink}
     pending = [sink]
