@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +45,8 @@ class IRModule:
     prim_count: int = 0
     sources: tuple[str, ...] = ()
     files: tuple[FileWatch, ...] = ()
+    _symbols: dict[Hashable, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _numbers: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __repr__(self) -> str:
         return f"IRModule({len(self.prims())} PrimFuncs, {len(self.constants)} constants, {len(self.targets)} targets)"
@@ -78,13 +80,18 @@ class IRModule:
         """
         table_array = np.ascontiguousarray(array).reshape(array.shape).view()
         table_array.flags.writeable = False
-        stem = symbol = symbol_name(hint)
-        n = 0
+        stem = symbol_name(hint)
+        key = (stem, *_memory(table_array))
+        for known in (stem, self._symbols.get(key, stem)):
+            if known in self.constants and _memory(self.constants[known]) == _memory(table_array):
+                return known
+        # Handlers give one hint to thousands of constants: numbers go on where the last one was.
+        symbol, n = stem, self._numbers.get(stem, 0)
         while symbol in self.constants:
-            if _is_same(self.constants[symbol], table_array):
-                return symbol
             n += 1
             symbol = f"{stem}_{n}"
+        self._numbers[stem] = n
+        self._symbols[key] = symbol
         self.constants[symbol] = table_array
         return symbol
 
@@ -141,9 +148,9 @@ def symbol_name(name: str) -> str:
     return "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "c"
 
 
-def _is_same(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
-    """Whether two C-contiguous arrays are one."""
-    return (a.ctypes.data, a.shape, a.dtype) == (b.ctypes.data, b.shape, b.dtype)
+def _memory(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
+    """Equal for C-contiguous arrays that are one."""
+    return array.__array_interface__["data"][0], array.shape, array.dtype
 
 
 # The bytes of text that is not ASCII, which xdsl prints escaped and reads back as bytes; "\\\\" is one backslash.
