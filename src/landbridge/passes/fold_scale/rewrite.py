@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.builder import Builder
 from xdsl.dialects import arith, linalg, memref
 from xdsl.dialects.builtin import FloatAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 
@@ -101,7 +101,7 @@ def _plans(graph: Graph, call: CallOp) -> list[Plan]:
             continue
         known: dict[SSAValue, Aligned] = {}
         for o in stage.ins:
-            array = _constant(graph, inputs, arguments, o.buffer)
+            array = _constant(graph, inputs, o.buffer)
             aligned = None if array is None else _aligned(array, o, stage)
             if aligned is not None:
                 known[o.scalar] = aligned
@@ -127,7 +127,7 @@ def _with_weights(
         whole = shape_of(source.buffer.type) == stage.extents and is_identity(source.map, stage.extents)
         if whole and len(reads_of(source.buffer) or ()) == 1:
             for factor in factors_before(source.buffer, arguments):
-                array = _constant(graph, inputs, arguments, factor.operand.buffer)
+                array = _constant(graph, inputs, factor.operand.buffer)
                 if array is None or not factor.operand.buffer.has_one_use():
                     continue
                 product = scaled(array, factor, steps.scale)
@@ -136,9 +136,9 @@ def _with_weights(
     return Plan(stage, steps, steps.scale)
 
 
-def _constant(graph: Graph, inputs: tuple[SSAValue, ...], arguments: list[SSAValue], buffer: SSAValue) -> Array | None:
+def _constant(graph: Graph, inputs: tuple[SSAValue, ...], buffer: SSAValue) -> Array | None:
     """The float32 array an argument is bound to."""
-    position = arguments.index(buffer) if buffer in arguments else len(inputs)
+    position = buffer.index if isinstance(buffer, BlockArgument) else len(inputs)
     owner = inputs[position].owner if position < len(inputs) else None
     if not isinstance(owner, ConstantOp):
         return None
