@@ -42,7 +42,8 @@ def _run(directory: str, tests: list[str], output: str) -> None:
         "PYTHONPATH": os.pathsep.join(sys.path),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    status = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *tests]))
+    # in this process, and whatever is named: here nothing is sampled
+    status = int(pytest.main(["-x", "-n0", "--full", "-p", "no:cacheprovider", *tests]))
     sys.stdout.flush()
     os._exit(status)
 

@@ -19,7 +19,7 @@ def mutated() -> Iterator[MutatedRuntime]:
         yield runtime
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("sentence", SENTENCES, ids=lambda s: s.text)
 def test_a_broken_runtime_is_noticed(sentence: Sentence, mutated: MutatedRuntime, tmp_path: Path) -> None:
     status, output = mutated.run(sentence.module, sentence.before, sentence.after, sentence.tests, tmp_path)
