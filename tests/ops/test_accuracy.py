@@ -9,6 +9,7 @@ import pytest
 from landbridge.errors import CompileError
 from landbridge.ops.accuracy import EXACT, ROUNDED, Accuracy, accuracy_of, spacing
 from landbridge.ops.registry import handler_for, operators
+from tests.ops.accuracy_table import PAGE, table
 
 OPSET = 22
 
@@ -46,3 +47,7 @@ def test_tolerance_of_each_kind_of_bound() -> None:
         sums.tolerance(want, "float32")
     with pytest.raises(CompileError, match="no handler"):
         accuracy_of("Nothing", OPSET)
+
+
+def test_the_page_lists_the_bounds() -> None:
+    assert table() in PAGE.read_text(encoding="utf-8"), "python -m tests.ops.accuracy_table writes them anew"

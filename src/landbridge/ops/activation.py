@@ -87,7 +87,7 @@ def celu(c: OpContext, x: Operand) -> Operand:
 
 @rules("X: ...")
 @operator("HardSigmoid")
-@accuracy(ulp=1, sums=True, note="of ``|alpha x| + |beta|``")
+@accuracy(ulp=1, sums=True, note="of ``alpha * x`` and ``beta``")
 def hard_sigmoid(c: OpContext, x: Operand) -> Operand:
     """``alpha * x + beta`` within 0 and 1."""
     alpha, beta = c.attribute("alpha", 0.2), c.attribute("beta", 0.5)
@@ -96,7 +96,7 @@ def hard_sigmoid(c: OpContext, x: Operand) -> Operand:
 
 @rules("X: ...")
 @operator("HardSwish")
-@accuracy(ulp=2, sums=True, note="of ``|x| (|x| / 6 + 1/2)``")
+@accuracy(ulp=2, sums=True, note="of ``x * x / 6`` and ``x / 2``")
 def hard_swish(c: OpContext, x: Operand) -> Operand:
     """``x * min(max(x / 6 + 1/2, 0), 1)``."""
     return c.function("hard_swish", [x], lambda s, v: v * s.minimum(s.maximum(v * (1 / 6) + 0.5, 0.0), 1.0))
@@ -104,7 +104,7 @@ def hard_swish(c: OpContext, x: Operand) -> Operand:
 
 @rules("X: ...")
 @operator("Swish")
-@accuracy(ulp=4, least=64, note="where ``alpha * x`` is exact; else ``|alpha * x|`` ulp more")
+@accuracy(ulp=4, least=64, note="where ``alpha * x`` is exact; else as many ulp more as its magnitude")
 def swish(c: OpContext, x: Operand) -> Operand:
     """``x * sigmoid(alpha * x)``."""
     alpha = c.attribute("alpha", 1.0)
@@ -148,7 +148,7 @@ def softsign(c: OpContext, x: Operand) -> Operand:
 
 @rules("X: ...", attributes={"approximate": one_of("none", "tanh")})
 @operator("Gelu")
-@accuracy(ulp=2, sums=True, note="of ``|x|``")
+@accuracy(ulp=2, sums=True, note="of ``x``")
 def gelu(c: OpContext, x: Operand) -> Operand:
     """``x`` times the normal distribution's integral, or its tanh approximation."""
     if c.attribute("approximate", "none") == "tanh":
