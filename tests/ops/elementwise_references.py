@@ -54,6 +54,11 @@ def _elu(x: Array, alpha: float = 1.0) -> Array:
     return np.where(x < 0, alpha * np.expm1(np.minimum(x, 0)), x)
 
 
+def _power(x: Array, y: Array) -> Array:
+    """glibc's pow of 80 bits has infinity for a power of -infinity that is 0."""
+    return np.where(np.isinf(x), np.power(x.astype(float), y.astype(float)), np.power(x, y))
+
+
 def f32(x: float) -> float:
     """An attribute as a model keeps it."""
     return float(np.float32(x))
@@ -128,7 +133,7 @@ BINARY = {
     "Div": Case("Div", np.divide),
     "Max": Case("Max", np.maximum),
     "Min": Case("Min", np.minimum),
-    "Pow": Case("Pow", np.power),
+    "Pow": Case("Pow", _power),
     "PRelu": Case("PRelu", lambda x, slope: np.where(x < 0, x * slope, x)),
     "Mod": Case("Mod", np.fmod, {"fmod": 1}),
     "Sum": Case("Sum", np.add, condition=lambda a, b: np.abs(a) + np.abs(b)),

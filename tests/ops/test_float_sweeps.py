@@ -18,7 +18,7 @@ from tests.ops.float_grids import DTYPES, errors, excess, grid, pairs, special, 
 
 #: No multiple of any vector's lanes.
 ODD = 7
-DEFAULT, FULL = 6000, 60_000
+DEFAULT, FULL = 6000, 20_000
 
 pytestmark = pytest.mark.filterwarnings("ignore::landbridge.errors.FallbackWarning")
 
@@ -69,23 +69,19 @@ def test_of_one(name: str, dtype: str, kind: str, count: int) -> None:
             break
 
 
+#: Powers of f64 that keep no bound: PoCL 3.1's overflows where a subnormal base has a huge exponent, and Vulkan's
+#: expansion is off by some hundred ulp.
+LOOSE = {("Pow", "float64", kind) for kind in ("opencl", "vulkan")}
+
+
 @pytest.mark.sample(16)
-@pytest.mark.parametrize(("name", "dtype", "kind"), list(product(BINARY, DTYPES, KINDS)))
+@pytest.mark.parametrize(("name", "dtype", "kind"), sorted({*product(BINARY, DTYPES, KINDS)} - LOOSE))
 def test_of_two(name: str, dtype: str, kind: str, count: int) -> None:
     case = BINARY[name]
-    if (name, dtype, kind) in CASES_OF_LIBRARIES:
-        pytest.xfail(CASES_OF_LIBRARIES[name, dtype, kind])
     a, b = pairs(dtype, count)
     a, b = a[: a.size // 64 * 64 - ODD], b[: b.size // 64 * 64 - ODD]
     got = OneOperator(kind, case.op, [a, b], a.dtype, case.attributes)(a, b)
     check(got, case.function(wide(a), wide(b)), dtype, case.op, kind, case.condition, a, b)
-
-
-#: What a target's own functions of f64 do not keep.
-CASES_OF_LIBRARIES = {
-    ("Pow", "float64", "opencl"): "PoCL 3.1's pow of f64 overflows where a subnormal base has a huge exponent",
-    ("Pow", "float64", "vulkan"): "the expansion of f64 is off by some hundred ulp",
-}
 
 
 @pytest.mark.full

@@ -58,7 +58,7 @@ def _variadic(op_type: str, kind: str, stated: Accuracy) -> None:
                 first = s.binary(kind, first, value)
             return first
 
-        return operands[0] if len(operands) == 1 else c.elementwise(kind, operands, body)
+        return operands[0] if len(operands) == 1 else c.function(kind, operands, body)
 
 
 _variadic("Sum", "add", Accuracy(1, sums=True, note="one eps for each addition"))
@@ -77,7 +77,7 @@ def mean(c: OpContext, *operands: Operand) -> Operand:
             first = first + value
         return first * (1.0 / len(operands))
 
-    return c.elementwise("mean", operands, body)
+    return operands[0] if len(operands) == 1 else c.function("mean", operands, body)
 
 
 def _unary(op_type: str, function: str, stated: Accuracy) -> None:
