@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 __all__ = [
+    "AccessError",
     "BindError",
     "CodegenError",
     "CompileError",
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from landbridge.device.device import Device
     from landbridge.device.registry import device
     from landbridge.errors import (
+        AccessError,
         BindError,
         CodegenError,
         CompileError,
