@@ -149,3 +149,23 @@ def test_errors_below_the_absolute_tolerance_are_none() -> None:
     ours, expected = np.float32([0, 2e-6]), np.float32([3e-7, 2e-6])
     assert not _difference("t", ours, expected, tolerance=1e-4)["equal"]
     assert _difference("t", ours, expected, tolerance=1e-4, absolute=5e-7)["equal"]
+
+
+def test_check_indices_names_what_is_out_of_range(tmp_path: Path) -> None:
+    """It is an option of run and of compile, and no option of what is compiled already."""
+    text = '<ir_version: 8, opset_import: ["" : 17]> g (float[4] x, int64[2] i) => (float[2] y) { y = Gather(x, i) }'
+    model, indices = tmp_path / "pick.onnx", tmp_path / "i.npy"
+    onnx.save(onnx.parser.parse_model(text), model)
+    np.save(indices, np.array([0, 100]))
+    command = ["run", str(model), "--input", f"i={indices}", "--repeat", "1"]
+    assert runner.invoke(app, command).exit_code == 0
+    done = runner.invoke(app, [*command, "--check-indices"])
+    assert done.exit_code != 0
+    assert "indices[1] is 100; legal: -4..3" in done.stderr + str(done.exception)
+    compiled = tmp_path / "pick.lbx"
+    assert runner.invoke(app, ["compile", str(model), "-o", str(compiled), "--check-indices"]).exit_code == 0
+    command[1] = str(compiled)
+    done = runner.invoke(app, command)
+    assert done.exit_code != 0
+    assert "indices[1] is 100" in done.stderr + str(done.exception)
+    assert runner.invoke(app, [*command, "--check-indices"]).exit_code == 2
