@@ -35,7 +35,7 @@ def check_division(dtype: str, target: str, live: bool) -> None:
             assert (r, m) == (abs(a) % abs(b) * (-1 if a < 0 else 1), a % b), f"{a} mod {b}"
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("live", [True, False])
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -69,19 +69,19 @@ def _seeds(base: int, full: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("seed", range(base, base + full))
 
 
-@pytest.mark.sample(40)
+@pytest.mark.sample(24)
 @_seeds(0, 600)
 def test_llvm(seed: int) -> None:
     in_child(check_case, "llvm", seed)
 
 
-@pytest.mark.sample(15)
+@pytest.mark.sample(8)
 @_seeds(1000, 200)
 def test_llvm_with_other_vectors(seed: int) -> None:
     in_child(check_case, "llvm-128", seed)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @_seeds(2000, 60)
 def test_c(seed: int) -> None:
     in_child(check_case, "c", seed)
