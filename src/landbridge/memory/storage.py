@@ -7,10 +7,10 @@ now, or says who holds on.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cache, partial
 from sys import is_finalizing
-from threading import RLock
 from typing import Any, Protocol
 from weakref import ref
 
@@ -95,7 +95,7 @@ class Storage:
         self._tenants: tuple[ref[Tenant], ...] = ()
         self._turns: tuple[Sized, ...] = ()
         #: Held by runs on bytes that several programs have bound and one of them writes.
-        self.order: RLock | None = None
+        self.order: AbstractContextManager[Any] | None = None
         self._queued: tuple[Queued, ...] = ()
         if uses:  # of the bytes' last owner: all but their own queue come after them
             everything = Access(0, nbytes, True, "work on what these bytes were before")

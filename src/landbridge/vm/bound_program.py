@@ -7,8 +7,8 @@ for that call alone. Nothing here locks: a Session lets one thread in at a time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
-from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -269,19 +269,19 @@ class BoundProgram:
                 start, stop = owner.byte_range
                 owner.storage.check_access(start, stop, writes=not slot.is_input, what=f"the run, as {slot},")
 
-    def orders(self) -> list[RLock]:
+    def orders(self) -> list[AbstractContextManager[Any]]:
         """What a run holds so that no other program's is under way on memory that the two share."""
         slots = (*self.inputs, *self.outputs, *self.parameters)
         return _orders(slot.storage for slot in slots)
 
-    def call_orders(self) -> list[RLock]:
+    def call_orders(self) -> list[AbstractContextManager[Any]]:
         """``orders``, for a call on what is bound now."""
         slots = (*self.inputs, *self.outputs, *self.parameters)
         owners = [slot.call_owner for slot in slots]
         return _orders(owner._storage for owner in owners if isinstance(owner, Tensor))
 
 
-def _orders(storages: Iterable[Storage | None]) -> list[RLock]:
+def _orders(storages: Iterable[Storage | None]) -> list[AbstractContextManager[Any]]:
     found = {id(storage.order): storage.order for storage in storages if storage is not None and storage.order}
     return [found[known] for known in sorted(found)]
 

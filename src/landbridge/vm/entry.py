@@ -7,8 +7,8 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from threading import RLock
-from typing import NoReturn
+from contextlib import AbstractContextManager
+from typing import Any, NoReturn
 
 from landbridge.errors import ForkedDeviceError, SessionBusyError
 from landbridge.memory.accesses import open_views
@@ -81,7 +81,7 @@ class Entry(Turns):
         finally:
             open_views.pop(over, None)
 
-    def in_order(self, locks: Sequence[RLock], action: Callable[[], object]) -> None:
+    def in_order(self, locks: Sequence[AbstractContextManager[Any]], action: Callable[[], object]) -> None:
         """Do ``action`` while ``locks`` are held, which are in an order that all Sessions keep to."""
         if not locks:
             action()
