@@ -12,7 +12,7 @@ from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value, accumulator, float_limits
 from landbridge.ops.accuracy import EXACT, Accuracy, accuracy
 from landbridge.ops.context import Buffer, OpContext, Operand
-from landbridge.ops.legal import axis_of, between, one_of
+from landbridge.ops.legal import Condition, axis_of, between, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import index_of, rules
 from landbridge.ops.slicing import part
@@ -81,7 +81,10 @@ def _regular(c: OpContext, indices: np.ndarray[Any, Any], extent: int) -> tuple[
     attributes={"axis": axis_of("len(data)", default=0)},
     where=(
         "len(indices) == len(data)",
-        "all(i <= e for a, (i, e) in enumerate(zip(indices, data)) if a != axis % len(data))",
+        Condition(
+            "all(i <= e for a, (i, e) in enumerate(zip(indices, data)) if a != axis % len(data))",
+            "indices is no longer than data but along axis",
+        ),
     ),
     indices={"indices": index_of("data[axis]")},
 )
@@ -201,7 +204,10 @@ def _scatter(
     },
     where=(
         "len(I) == len(data)",
-        "all(i <= e for a, (i, e) in enumerate(zip(I, data)) if a != axis % len(data))",
+        Condition(
+            "all(i <= e for a, (i, e) in enumerate(zip(I, data)) if a != axis % len(data))",
+            "indices I is no longer than data but along axis",
+        ),
     ),
     indices={"indices": index_of("data[axis]")},
 )
@@ -234,7 +240,12 @@ def scatter_elements(c: OpContext, x: Operand, indices: Operand, updates: Operan
     "indices: *Q depth",
     "updates: ...",
     attributes={"reduction": one_of("none", "add", "mul", "max", "min")},
-    where=("1 <= depth <= len(data)", "updates == Q + data[depth:]"),
+    where=(
+        "1 <= depth <= len(data)",
+        Condition(
+            "updates == Q + data[depth:]", "updates is as indices without its last axis, then data from axis depth on"
+        ),
+    ),
     indices={"indices": index_of("data[:depth]")},
 )
 @operator("ScatterND")

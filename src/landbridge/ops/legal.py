@@ -58,6 +58,26 @@ def evaluate(expression: str, names: Names) -> Any:
 
 
 @dataclass(frozen=True)
+class Condition:
+    """An expression that must hold, and in ``words`` what that means, where it does not read as a sentence itself."""
+
+    expression: str
+    words: str = ""
+
+    def fails(self, names: Names) -> bool:
+        """Whether it speaks of what the node has alone, and does not hold."""
+        return names_in(self.expression) <= names.keys() and not evaluate(self.expression, names)
+
+    def __str__(self) -> str:
+        return self.words or self.expression
+
+
+def distinct_axes(rank: str) -> Condition:
+    """No axis of ``axes``, of so many, is named twice."""
+    return Condition(f"len(set(a % ({rank}) for a in axes)) == len(axes)", "axes names each axis once")
+
+
+@dataclass(frozen=True)
 class Legal:
     """Values of an attribute: ``text`` says which, ``test(value, names)`` whether one is among them.
 

@@ -14,7 +14,7 @@ from landbridge.ir.scalars import accumulator
 from landbridge.ir.types import element_count
 from landbridge.ops.accuracy import SUMS, accuracy
 from landbridge.ops.context import OpContext, Operand
-from landbridge.ops.legal import holds
+from landbridge.ops.legal import Condition, holds
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 
@@ -109,8 +109,13 @@ def matmul(c: OpContext, a: Operand, b: Operand) -> Operand:
     "C?: ...",
     attributes={"transA": holds("True", default=0), "transB": holds("True", default=0)},
     where=(
-        "A[0 if transA else 1] == B[1 if transB else 0]",
-        "broadcasts(C, (A[1 if transA else 0], B[0 if transB else 1]))",
+        Condition(
+            "A[0 if transA else 1] == B[1 if transB else 0]",
+            "the columns of A (transA: its rows) are as many as the rows of B",
+        ),
+        Condition(
+            "broadcasts(C, (A[1 if transA else 0], B[0 if transB else 1]))", "C broadcasts to rows of A by columns of B"
+        ),
     ),
 )
 @operator("Gemm")

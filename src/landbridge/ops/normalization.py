@@ -14,7 +14,7 @@ from landbridge.ir.scalars import ScalarBuilder, Value, accumulator
 from landbridge.ir.types import element_count
 from landbridge.ops.accuracy import OF_SUMS, Accuracy, accuracy
 from landbridge.ops.context import OpContext, Operand
-from landbridge.ops.legal import at_least, axis_of, one_of
+from landbridge.ops.legal import at_least, axis_of, distinct_axes, one_of
 from landbridge.ops.reduce import reduced
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
@@ -217,7 +217,7 @@ def lp_normalization(c: OpContext, x: Operand) -> Operand:
 @rules(
     "X: _ ...",
     attributes={"axes": axis_of("len(X)", default=[0, 2, 3])},
-    where=("prod(X) > 0", "len(axes) > 0 and max(axes) < len(X)", "len(set(a % len(X) for a in axes)) == len(axes)"),
+    where=("prod(X) > 0", "len(axes) > 0 and max(axes) < len(X)", distinct_axes("len(X)")),
 )
 @operator("MeanVarianceNormalization")
 @accuracy(NORMALIZED)

@@ -13,7 +13,7 @@ from landbridge.ir.scalars import ScalarBuilder, Value, accumulator, float_limit
 from landbridge.ir.types import LARGEST_CONSTANT, check_size, element_count
 from landbridge.ops.accuracy import EXACT, OF_SUMS, SUMS, accuracy
 from landbridge.ops.context import Array, Buffer, OpContext, Operand
-from landbridge.ops.legal import at_least, one_of
+from landbridge.ops.legal import Condition, at_least, one_of
 from landbridge.ops.reduce import reduce, reduced
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
@@ -57,7 +57,10 @@ def _windows(c: OpContext, x: Operand) -> Windows:
         "ceil_mode": one_of(0, 1),
         "storage_order": one_of(0, 1),
     },
-    where=("len(D) > 0", "all(p < k for p, k in zip(pads, kernel_shape * 2))"),
+    where=(
+        "len(D) > 0",
+        Condition("all(p < k for p, k in zip(pads, kernel_shape * 2))", "each of pads is less than its kernel_shape"),
+    ),
 )
 @operator("MaxPool")
 @accuracy(EXACT)
@@ -125,7 +128,10 @@ def _counts(c: OpContext, x: Operand, w: Windows, include_pad: bool) -> Array:
         "ceil_mode": one_of(0, 1),
         "count_include_pad": one_of(0, 1),
     },
-    where=("len(D) > 0", "all(p < k for p, k in zip(pads, kernel_shape * 2))"),
+    where=(
+        "len(D) > 0",
+        Condition("all(p < k for p, k in zip(pads, kernel_shape * 2))", "each of pads is less than its kernel_shape"),
+    ),
 )
 @operator("AveragePool")
 @accuracy(SUMS)
@@ -147,7 +153,10 @@ def average_pool(c: OpContext, x: Operand) -> Operand:
         "ceil_mode": one_of(0, 1),
         "p": at_least(1),
     },
-    where=("len(D) > 0", "all(p < k for p, k in zip(pads, kernel_shape * 2))"),
+    where=(
+        "len(D) > 0",
+        Condition("all(p < k for p, k in zip(pads, kernel_shape * 2))", "each of pads is less than its kernel_shape"),
+    ),
 )
 @operator("LpPool")
 @accuracy(OF_SUMS)

@@ -11,7 +11,7 @@ from landbridge.ops.accuracy import EXACT, Accuracy, accuracy
 from landbridge.ops.comparison import saturate
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.conv import CONVOLUTION, FITTING, convolve
-from landbridge.ops.legal import at_least, between
+from landbridge.ops.legal import Condition, at_least, between
 from landbridge.ops.matmul import matmul
 from landbridge.ops.registry import Handler, operator
 from landbridge.ops.rules import rules
@@ -31,9 +31,15 @@ def _per_axis(of: str) -> Callable[[Handler], Handler]:
             "block_size": at_least(0, default=0),
         },
         where=(
-            f"{zero} == {scale}",
-            f"block_size or {scale} in ((), (1,)) or len(S) > 0 and {scale} == (S[axis if len(S) > 1 else 0],)",
-            f"block_size == 0 or {scale} in ((), (1,)) or len(S) > 0 and {scale} == {blocks}",
+            Condition(f"{zero} == {scale}", f"{zero} has the shape of {scale}"),
+            Condition(
+                f"block_size or {scale} in ((), (1,)) or len(S) > 0 and {scale} == (S[axis if len(S) > 1 else 0],)",
+                f"{scale} is one value, or one for each element of x's axis",
+            ),
+            Condition(
+                f"block_size == 0 or {scale} in ((), (1,)) or len(S) > 0 and {scale} == {blocks}",
+                f"{scale} is one value, or has x's shape with one for each block_size along axis",
+            ),
         ),
     )
 
@@ -108,8 +114,14 @@ def _centered(c: OpContext, x: Operand, zero: Operand | None, column: Sequence[i
     "a_zero_point?: () | 1 | R",
     "b_zero_point?: () | 1 | K",
     where=(
-        "len(a_zero_point) == 0 or a_zero_point == (1,) or len(A) > 1 and a_zero_point == A[-2:-1]",
-        "len(b_zero_point) == 0 or b_zero_point == (1,) or len(B) > 1 and b_zero_point == B[-1:]",
+        Condition(
+            "len(a_zero_point) == 0 or a_zero_point == (1,) or len(A) > 1 and a_zero_point == A[-2:-1]",
+            "a_zero_point is one value, or one for each row of A",
+        ),
+        Condition(
+            "len(b_zero_point) == 0 or b_zero_point == (1,) or len(B) > 1 and b_zero_point == B[-1:]",
+            "b_zero_point is one value, or one for each column of B",
+        ),
     ),
 )
 @operator("MatMulInteger")

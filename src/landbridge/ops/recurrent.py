@@ -18,7 +18,7 @@ from landbridge.ir.scalars import ScalarBuilder, Value, accumulator
 from landbridge.ops.accuracy import Accuracy, accuracy
 from landbridge.ops.activation import softplus_of
 from landbridge.ops.context import OpContext, Operand
-from landbridge.ops.legal import Legal, at_least, holds, one_of
+from landbridge.ops.legal import Condition, Legal, at_least, holds, one_of
 from landbridge.ops.matmul import matrix_product
 from landbridge.ops.registry import Handler, operator
 from landbridge.ops.rules import rules
@@ -52,15 +52,21 @@ def _rules(
             **(attributes or {}),
         },
         where=(
-            "D == (2 if direction == 'bidirectional' else 1)",
-            f"H > 0 and GH == {gates} * H",
+            Condition("D == (2 if direction == 'bidirectional' else 1)", "W is for the one direction, or for both"),
+            Condition(f"H > 0 and GH == {gates} * H", f"W and R have {gates} * H rows, of H above 0"),
             "hidden_size == H",
             "B[1] == 2 * GH",
             "P[1] == 3 * H",
-            "N == X[0 if layout else 1]",
-            f"0 < X[1 if layout else 0] <= {_LONGEST}",
-            "initial_h[:2] == ((X[0], D) if layout else (D, X[1]))",
-            "initial_c[:2] == ((X[0], D) if layout else (D, X[1]))",
+            Condition("N == X[0 if layout else 1]", "sequence_lens has a length for each of the batch of X"),
+            Condition(f"0 < X[1 if layout else 0] <= {_LONGEST}", f"the sequence has 1..{_LONGEST} steps"),
+            Condition(
+                "initial_h[:2] == ((X[0], D) if layout else (D, X[1]))",
+                "initial_h has the directions D and the batch of X",
+            ),
+            Condition(
+                "initial_c[:2] == ((X[0], D) if layout else (D, X[1]))",
+                "initial_c has the directions D and the batch of X",
+            ),
         ),
     )
 

@@ -14,7 +14,7 @@ from landbridge.ir.scalars import ScalarBuilder, Value, accumulator, is_float
 from landbridge.ir.types import LARGEST_CONSTANT, check_size
 from landbridge.ops.accuracy import Accuracy, accuracy
 from landbridge.ops.context import Array, Buffer, OpContext, Operand
-from landbridge.ops.legal import at_least, axis_of, holds, one_of
+from landbridge.ops.legal import at_least, axis_of, distinct_axes, holds, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import index_within
@@ -99,7 +99,7 @@ def resize_10(c: OpContext, x: Operand, scales: Operand) -> Operand:
         "roi": holds("all(v - v == 0 for v in it)", "finite"),
     },
     where=(
-        "len(set(a % len(S) for a in axes)) == len(axes)",
+        distinct_axes("len(S)"),
         "prod(S) > 0",
     ),
 )

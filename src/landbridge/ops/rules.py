@@ -22,7 +22,8 @@ A text is ``name: dims``, ``name?: dims`` for an operand that may be left out, `
 - ``()``: no axes.
 
 ``where`` holds conditions on these names, on operands (their shapes) and on attributes, which are Python; one that
-speaks of what a node does not have, such as an operand left out, does not count for it.
+speaks of what a node does not have, such as an operand left out, does not count for it. A ``Condition`` says in words
+what its expression means.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ import numpy as np
 
 from landbridge.errors import CompileError, NodeError, ShapeError
 from landbridge.ops.context import OpContext, Operand
-from landbridge.ops.legal import Legal, Names, broadcasts, evaluate, names_in
+from landbridge.ops.legal import Condition, Legal, Names, broadcasts, evaluate, names_in
 from landbridge.ops.registry import Handler
 
 Shape: TypeAlias = tuple[int, ...]
@@ -88,7 +89,7 @@ class Rules:
 
     operands: tuple[_Operand, ...]
     attributes: Mapping[str, Legal]
-    where: tuple[str, ...]
+    where: tuple[Condition, ...]
     indices: Mapping[str, Index]
 
 
@@ -106,7 +107,7 @@ class _Facts:
 def rules(
     *operands: str,
     attributes: Mapping[str, Legal] | None = None,
-    where: Sequence[str] = (),
+    where: Sequence[str | Condition] = (),
     indices: Mapping[str, Index] | None = None,
 ) -> Callable[[_H], _H]:
     """State the rules of the handler below; see the module.
@@ -115,11 +116,12 @@ def rules(
     name the operands that hold indices. Raises CompileError for rules that do not parse.
     """
     parsed = tuple(_Operand.parse(text) for text in operands)
-    for condition in where:
-        names_in(condition)
+    conditions = tuple(c if isinstance(c, Condition) else Condition(c) for c in where)
+    for condition in conditions:
+        names_in(condition.expression)
 
     def state(handler: _H) -> _H:
-        _RULES[handler] = Rules(parsed, dict(attributes or {}), tuple(where), dict(indices or {}))
+        _RULES[handler] = Rules(parsed, dict(attributes or {}), conditions, dict(indices or {}))
         return handler
 
     return state
@@ -146,8 +148,9 @@ def check(c: OpContext, handler: Handler, inputs: Sequence[Operand | None]) -> C
     given = _bind(c, stated, inputs, facts)
     _check_attributes(c, stated, given, facts)
     for condition in stated.where:
-        if names_in(condition) <= facts.names.keys() and not evaluate(condition, facts.names):
-            raise ShapeError(f"{_node(c)}: {condition} does not hold; {_values(names_in(condition), facts)}")
+        if condition.fails(facts.names):
+            found = _values(names_in(condition.expression), facts)
+            raise ShapeError(f"{_node(c)}: it must hold that {condition}; {found}")
     return Checked(dict(_indices(c, stated, given, facts)))
 
 

@@ -11,7 +11,7 @@ from landbridge.errors import ShapeError
 from landbridge.ir.types import element_count
 from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.context import Array, OpContext, Operand
-from landbridge.ops.legal import at_least, axis_of, between, holds, one_of
+from landbridge.ops.legal import at_least, axis_of, between, distinct_axes, holds, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 
@@ -117,7 +117,7 @@ def squeeze(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
     "data: ...",
     "axes?: _",
     attributes={"axes": between("-(len(data) + len(axes))", "len(data) + len(axes) - 1")},
-    where=("len(set(a % (len(data) + len(axes)) for a in axes)) == len(axes)",),
+    where=(distinct_axes("len(data) + len(axes)"),),
 )
 @operator("Unsqueeze")
 @accuracy(EXACT)

@@ -15,7 +15,7 @@ from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import element_count
 from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.context import Buffer, OpContext, Operand
-from landbridge.ops.legal import at_least, axis_of, holds, one_of
+from landbridge.ops.legal import at_least, axis_of, distinct_axes, holds, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 
@@ -70,7 +70,8 @@ def _range(start: int, end: int, step: int, extent: int) -> range:
     where=(
         "len(starts) == len(ends)",
         "len(starts) <= len(S)",
-        "len(axes) == len(starts) and len(set(a % len(S) for a in axes)) == len(axes)",
+        "len(axes) == len(starts)",
+        distinct_axes("len(S)"),
         "len(steps) == len(starts)",
     ),
 )
@@ -157,7 +158,7 @@ def concat(c: OpContext, *operands: Operand) -> Operand:
         "axes": axis_of("len(S)"),
         "mode": one_of("constant", "edge", "reflect", "wrap", default="constant"),
     },
-    where=("len(set(a % len(S) for a in axes)) == len(axes)",),
+    where=(distinct_axes("len(S)"),),
 )
 @operator("Pad")
 @accuracy(EXACT)
