@@ -124,6 +124,21 @@ def test_a_reader_waits_for_a_call(gated, gate):
     assert np.array_equal(read, ones())
 
 
+def test_a_reader_waits_for_a_run_that_has_a_view_open_itself(gated, gate):
+    """As one does that copies; it is not refused."""
+    out = empty((N,))
+    write_view(out)
+    gated.set_input("x", ones())
+    gated.set_output_zero_copy(0, out)
+
+    def inside() -> None:
+        with out.host_view("rw"):
+            assert gate.open.wait(30)
+
+    gate.inside = inside
+    assert np.array_equal(meanwhile(gate, gated.run, lambda: read_view(out)), ones())
+
+
 @pytest.mark.parametrize("own", [False, True])
 def test_a_writer_of_an_input_waits_for_the_run_and_a_reader_does_not(gated, gate, own):
     x = empty((N,))
