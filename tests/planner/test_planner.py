@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import cProfile
+import pstats
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
@@ -13,7 +16,8 @@ from landbridge.errors import PlanError
 from landbridge.planner import Buffer, Plan, check, lower_bound, plan
 from landbridge.planner.conflicts import conflicts
 from landbridge.planner.csv_reader import read_csv
-from landbridge.planner.greedy import Fit, peak, place
+from landbridge.planner.greedy import ORDERS, Fit, peak, place
+from landbridge.planner.sweep import pairs, sweep
 
 TINY = Path(__file__).parent / "tiny.csv"
 
@@ -65,6 +69,39 @@ def test_any_change_that_breaks_a_plan_is_seen_by_the_checker(buffers: list[Buff
             moved = {**result.offsets, b.id: result.offsets[other.id]}
             with pytest.raises(PlanError):
                 check(buffers, Plan(moved, result.peak, result.lower_bound, False, 0.0))
+
+
+@given(_buffers(most=20))
+@settings(deadline=None)
+def test_holes_alone_place_buffers_as_their_pairs_do(buffers: list[Buffer]) -> None:
+    together = conflicts(buffers)
+    assert pairs(buffers) == sum(map(len, together)) // 2
+    order = sorted(range(len(buffers)), key=lambda i: ORDERS["start"](buffers[i]))
+    for fit in Fit:
+        assert sweep(buffers, fit) == place(buffers, together, order, fit)
+
+
+def test_thousands_of_buffers_alive_together_need_no_list_of_pairs() -> None:
+    buffers = [Buffer(i, 64 * (1 + i % 7), 64, i, 10_000 - i) for i in range(3000)]
+    profile = cProfile.Profile()
+    profile.enable()
+    result = plan(buffers)
+    profile.disable()
+    assert result.peak == result.lower_bound == sum(b.size for b in buffers)
+    # 4.5 million pairs are alive together.
+    assert pstats.Stats(profile).total_calls < 100 * len(buffers)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("n", [30, 2500])
+def test_buffers_alive_together_that_miss_the_bound_get_a_correct_plan(n: int) -> None:
+    buffers = [Buffer(i, 5 + i % 3, 4 << i % 3, i % 2, n + i % 5) for i in range(n)]
+    result = plan(buffers, budget_seconds=0)
+    live = sum(b.size for b in buffers)
+    assert live <= result.peak < 2.2 * live
+    with pytest.raises(PlanError, match="overlap"):  # by one byte
+        first, second = sorted(buffers, key=lambda b: result.offsets[b.id])[:2]
+        moved = [replace(b, size=result.offsets[second.id] + 1) if b is first else b for b in buffers]
+        check(moved, result)
 
 
 def test_a_chain_needs_two_neighbours_at_once() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
+
+import numpy as np
 
 from landbridge.errors import PlanError
 from landbridge.planner.buffers import Buffer, BufferId, Plan
@@ -84,20 +87,22 @@ def _viewed(b: Buffer, named: dict[BufferId, Buffer]) -> Buffer:
 
 
 def _check_pairs(buffers: Sequence[Buffer], plan: Plan) -> None:
+    """Compare each buffer with all that start while it lives: at once, as thousands may."""
     named = {b.id: b for b in buffers}
-    started = sorted(buffers, key=lambda b: b.start)
+    started = sorted((b for b in buffers if b.size), key=lambda b: b.start)
+    starts = [b.start for b in started]
+    lows = np.array([plan.offsets[b.id] for b in started])
+    highs = np.array([plan.offsets[b.id] + b.size for b in started])
     for n, b in enumerate(started):
         b_low = plan.offsets[b.id]
         b_high = b_low + b.size
-        for m in range(n + 1, len(started)):
-            other = started[m]
-            if other.start >= b.end:
-                break
+        later = slice(n + 1, bisect_left(starts, b.end))
+        for m in np.flatnonzero((lows[later] < b_high) & (highs[later] > b_low)):
+            other = started[n + 1 + int(m)]
+            if (b.alias or other.alias) and _may_share(b, other, named, plan):
+                continue
             low = plan.offsets[other.id]
-            if low < b_high and b_low < low + other.size and b.size and other.size:
-                if (b.alias or other.alias) and _may_share(b, other, named, plan):
-                    continue
-                raise PlanError(
-                    f"buffers {b.id!r} (steps {b.start} to {b.end}, bytes {b_low} to {b_high}) and {other.id!r} "
-                    f"(steps {other.start} to {other.end}, bytes {low} to {low + other.size}) overlap"
-                )
+            raise PlanError(
+                f"buffers {b.id!r} (steps {b.start} to {b.end}, bytes {b_low} to {b_high}) and {other.id!r} "
+                f"(steps {other.start} to {other.end}, bytes {low} to {low + other.size}) overlap"
+            )

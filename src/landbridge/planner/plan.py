@@ -16,11 +16,15 @@ from landbridge.planner.local_search import improve
 from landbridge.planner.lower_bound import lower_bound
 from landbridge.planner.lowest_first import lowest_first
 from landbridge.planner.rigid import place_rigid
+from landbridge.planner.sweep import pairs, sweeps
 
 #: Seconds after which greedy orders not tried yet are left out; only thousands of buffers take that long.
 _PORTFOLIO = 1.0
 #: Seconds for local search, at most this share of all: it is quick where the greedy plan is nearly right, else no use.
 _LOCAL_SEARCH, _LOCAL_SHARE = 0.1, 0.2
+#: Pairs of buffers alive together, for each buffer, from which plans that need no list of pairs are looked at first,
+#: and pairs above which there are no others: each order would take seconds, and twice the buffers four times as many.
+_DENSE, _MOST_PAIRS = 8, 2_000_000
 
 
 def plan(buffers: Sequence[Buffer], capacity: int | None = None, budget_seconds: float = 0.5, *, goal: int = 0) -> Plan:
@@ -73,6 +77,16 @@ def _solve(
 ) -> tuple[list[int], int]:
     """Offsets by index and the lower bound, which a search may have raised."""
     now = time.perf_counter()
+    count = pairs(buffers)
+    if count > _DENSE * len(buffers) and all(b.offset is None for b in buffers):
+        lowest: list[int] = []
+        for offsets in sweeps(buffers):
+            if not lowest or peak(buffers, offsets) < peak(buffers, lowest):
+                lowest = offsets
+            if peak(buffers, lowest) <= max(bound, goal):
+                return lowest, bound
+        if count > _MOST_PAIRS:
+            return lowest, bound
     together = conflicts(buffers)
     best: tuple[int, list[int], list[int], Fit] | None = None
     for order, fit in _starts(buffers, together):
@@ -96,12 +110,11 @@ def _solve_aliases(
     buffers: Sequence[Buffer], bound: int, capacity: int | None, budget_seconds: float, goal: int
 ) -> tuple[list[int], int]:
     """As `_solve`, each way to take the aliases in its share of the time; ``bound`` stays, as it speaks for all."""
-    together = conflicts(buffers)
     ways = variants(buffers)
     best: list[int] = []
     for bodies in ways:
         hulls = [body.hull for body in bodies]
-        for offsets in _alias_plans(buffers, together, bodies, hulls, capacity, budget_seconds / len(ways), goal):
+        for offsets in _alias_plans(buffers, bodies, hulls, capacity, budget_seconds / len(ways), goal):
             if not best or peak(buffers, offsets) < peak(buffers, best):
                 best = offsets
             if peak(buffers, best) <= max(bound, goal):
@@ -111,7 +124,6 @@ def _solve_aliases(
 
 def _alias_plans(
     buffers: Sequence[Buffer],
-    together: Conflicts,
     bodies: Sequence[Body],
     hulls: Sequence[Buffer],
     capacity: int | None,
@@ -125,6 +137,9 @@ def _alias_plans(
         for i, byte in body.members.items():
             offsets[i] = at + byte
     yield offsets
+    if pairs(buffers) > _MOST_PAIRS:
+        return
+    together = conflicts(buffers)
     for order in orders(hulls):
         yield place_rigid(buffers, bodies, together, order)
 

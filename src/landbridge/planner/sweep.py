@@ -1,0 +1,78 @@
+"""Placement step by step: it keeps the holes alone, where placing in another order looks at every pair of buffers."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from heapq import heappop, heappush
+
+from landbridge.planner.buffers import Buffer
+from landbridge.planner.greedy import ORDERS, Fit
+
+
+def pairs(buffers: Sequence[Buffer]) -> int:
+    """How many pairs of buffers are alive at one step, without a list of them."""
+    ends = sorted(b.end for b in buffers if b.size)
+    starts = sorted(b.start for b in buffers if b.size)
+    return sum(n - bisect(ends, start) for n, start in enumerate(starts))
+
+
+def sweeps(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
+    """Byte offsets by index, from the first step on and from the last one back; made when asked for. No pins."""
+    back = [replace(b, start=-b.end, end=-b.start) for b in buffers]
+    for direction in (buffers, back):
+        for fit in Fit:
+            yield sweep(direction, fit)
+
+
+def sweep(buffers: Sequence[Buffer], fit: Fit) -> list[int]:
+    """What `place` gives in the order "start", for buffers of which none is pinned."""
+    offsets = [0] * len(buffers)
+    holes = _Holes()
+    alive: list[tuple[int, int]] = []  # end, index
+    for i in sorted((i for i, b in enumerate(buffers) if b.size), key=lambda i: ORDERS["start"](buffers[i])):
+        b = buffers[i]
+        while alive and alive[0][0] <= b.start:
+            gone = heappop(alive)[1]
+            holes.free(offsets[gone], offsets[gone] + buffers[gone].size)
+        offsets[i] = holes.take(b.size, b.alignment, fit)
+        heappush(alive, (b.end, i))
+    return offsets
+
+
+class _Holes:
+    """Free bytes: ranges that neither touch nor overlap, by offset, of which the last has no end."""
+
+    def __init__(self) -> None:
+        self._starts = [0]
+        self._ends: list[int | None] = [None]
+
+    def take(self, size: int, alignment: int, fit: Fit) -> int:
+        """The offset of ``size`` bytes, which are free no longer."""
+        best, best_waste = len(self._starts) - 1, -1
+        for n, (start, end) in enumerate(zip(self._starts, self._ends, strict=True)):
+            waste = -1 if end is None else end - (-(-start // alignment) * alignment + size)
+            if waste >= 0 and (best_waste < 0 or waste < best_waste):
+                best, best_waste = n, waste
+                if fit is Fit.FIRST:
+                    break
+        start, end = self._starts[best], self._ends[best]
+        offset = -(-start // alignment) * alignment
+        left = [(low, high) for low, high in ((start, offset), (offset + size, end)) if low != high]
+        self._starts[best : best + 1] = [low for low, _ in left]
+        self._ends[best : best + 1] = [high for _, high in left]
+        return offset
+
+    def free(self, low: int, high: int) -> None:
+        """Add the bytes ``low`` to ``high``, which are in use, and join them with holes that they touch."""
+        first = last = bisect(self._starts, low)
+        end: int | None = high
+        if first and self._ends[first - 1] == low:
+            first -= 1
+            low = self._starts[first]
+        if self._starts[last] == high:  # there is a last hole, behind everything in use
+            end = self._ends[last]
+            last += 1
+        self._starts[first:last] = [low]
+        self._ends[first:last] = [end]
