@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import pytest
 from onnx import ModelProto, helper
@@ -101,23 +102,48 @@ def test_loops_in_loops_within_the_budget():
     assert (np.asarray(y) == -x).all()
 
 
+def loop_until(end: int, outer: int = 0) -> onnx.ModelProto:
+    """A Loop of up to 4000 trips of 61 Neg that a condition ends after trip ``end``, in another one if ``outer``."""
+
+    def until(last: int, nodes: list[onnx.NodeProto], output: str, level: str) -> onnx.GraphProto:
+        names = {name: f"{name}{level}" for name in ("last", "i", "on", "go", "a")}
+        return helper.make_graph(
+            [
+                helper.make_node("Constant", [], [names["last"]], value_int=last),
+                helper.make_node("Less", [names["i"], names["last"]], [names["on"]]),
+                *nodes,
+            ],
+            f"body{level}",
+            [value(names["i"], [], INT64), value(names["go"], [], BOOL), value(names["a"], [2])],
+            [value(names["on"], [], BOOL), value(output, [2])],
+        )
+
+    count = helper.make_node("Constant", [], ["n"], value_int=4000)
+    body = until(
+        end, [helper.make_node("Neg", ["a0" if i == 0 else f"c{i - 1}"], [f"c{i}"]) for i in range(61)], "c60", "0"
+    )
+    if outer:
+        body = until(outer, [helper.make_node("Loop", ["n", "", "a1"], ["b"], name="inner", body=body)], "b", "1")
+    nodes = [count, helper.make_node("Loop", ["n", "", "x"], ["y"], name="loop", body=body)]
+    return model(nodes, [value("x", [2])], [value("y", [2])])
+
+
 def test_a_loop_that_its_condition_ends_is_not_counted_ahead():
     """4000 trips of 60 nodes would be too many; the condition ends it after three."""
-    nodes = [helper.make_node("Constant", [], ["three"], value_int=3), helper.make_node("Less", ["i", "three"], ["on"])]
-    nodes += [helper.make_node("Neg", ["a" if i == 0 else f"c{i - 1}"], [f"c{i}"]) for i in range(61)]
-    body = helper.make_graph(
-        nodes,
-        "body",
-        [value("i", [], INT64), value("go", [], BOOL), value("a", [2])],
-        [value("on", [], BOOL), value("c60", [2])],
-    )
-    nodes = [
-        helper.make_node("Constant", [], ["n"], value_int=4000),
-        helper.make_node("Loop", ["n", "", "x"], ["y"], body=body),
-    ]
     x = np.arange(2, dtype=np.float32)
-    (y,) = lb.Session(lb.compile(model(nodes, [value("x", [2])], [value("y", [2])])))(x)
+    (y,) = lb.Session(lb.compile(loop_until(3)))(x)
     assert (np.asarray(y) == x).all()  # trips 0 to 3, of 61 Neg each
+
+
+@pytest.mark.parametrize(("end", "outer", "name"), [(4000, 0, "loop"), (2, 4000, "(loop|inner)"), (40, 1, "inner")])
+def test_a_loop_that_its_condition_does_not_end_soon_is_refused_long_before_the_budget(end, outer, name):
+    with pytest.raises(BudgetError, match=rf"{name}'.* which its condition ends, has .* may have 400 of the 10000"):
+        import_onnx(loop_until(end, outer), None, TARGETS, max_nodes=10_000)
+
+
+def test_what_a_loop_inside_has_counted_is_not_counted_again():
+    """Two trips of two trips of 64 nodes, and two of 3 around them: 262 in all, twice that would be too many."""
+    assert import_onnx(loop_until(1, 1), None, TARGETS, max_nodes=300 * 25)
 
 
 def test_a_scan_and_a_recurrent_layer():
@@ -130,7 +156,7 @@ def test_a_scan_and_a_recurrent_layer():
         import_onnx(graph, None, TARGETS, max_nodes=4000)
     lstm = helper.make_node("LSTM", ["x", "w", "r"], ["y"], name="lstm", hidden_size=2)
     weights = {"w": np.zeros((1, 8, 2), np.float32), "r": np.zeros((1, 8, 2), np.float32)}
-    inputs = [value("x", [1_000_000, 1, 2])]
+    inputs = [value("x", [4000, 1, 2])]
     layers = model([lstm], inputs, ["y"], weights)
-    with pytest.raises(BudgetError, match="LSTM node 'lstm', of 1000000 steps, unfolds into 1000000 nodes"):
-        import_onnx(layers, None, TARGETS)
+    with pytest.raises(BudgetError, match="LSTM node 'lstm', of 4000 steps, unfolds into 4000 nodes"):
+        import_onnx(layers, None, TARGETS, max_nodes=4000)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from landbridge.errors import BudgetError
 
 #: Nodes that a model may have once everything in it is unfolded. A compile of so many takes minutes.
 MAX_NODES = 100_000
+#: One in so many of them may be in loops that a condition ends: how often these run shows only as they are walked, and
+#: a walk to the end of the whole budget would take minutes.
+_UNCOUNTED = 25
 
 
 @dataclass
@@ -16,6 +19,8 @@ class Budget:
 
     limit: int = MAX_NODES
     spent: int = 0
+    _walked: int = field(default=0, init=False)
+    _walked_to: int = field(default=0, init=False)
 
     def spend(self, count: int, what: str) -> None:
         """Take ``count`` nodes for ``what``; raises BudgetError where fewer are left."""
@@ -29,4 +34,19 @@ class Budget:
                 f"{what} unfolds into {count} nodes, where the model has {self.spent} already; it may have "
                 f"{self.limit} in all: make loops and sequences shorter, carry state from run to run, or "
                 "compile(..., max_nodes=...) more"
+            )
+
+    def walk(self, began: int, what: str) -> None:
+        """Count what was spent since ``spent`` was ``began`` as nodes of the loop ``what``, which its condition ends.
+
+        Called after each trip. What a loop inside has counted is not counted again. Raises BudgetError for too many.
+        """
+        self._walked += max(0, self.spent - max(began, self._walked_to))
+        self._walked_to = self.spent
+        if self._walked > self.limit // _UNCOUNTED:
+            raise BudgetError(
+                f"{what}, which its condition ends, has unfolded into {self._walked} nodes (with others of the kind) "
+                f"and goes on; such loops may have {self.limit // _UNCOUNTED} of the {self.limit} in all, as nobody "
+                "can tell ahead how many they need: end it sooner, give a trip count and a condition that stays true, "
+                "or compile(..., max_nodes=...) more"
             )

@@ -47,6 +47,8 @@ def import_loop(importer: Importer, node: ir.Node, inputs: Sequence[Any]) -> lis
         for rows, value in zip(collected, results[1 + len(state) :], strict=True):
             rows.append(value)
         trip += 1
+        if not trips:
+            importer.g.budget.walk(spent, f"Loop node {importer.g.node!r}")
         _foresee(importer, node, trips, (trips - trip) * (importer.g.budget.spent - spent))
     if trip == 0 and collected:
         raise UnsupportedOperatorError(
