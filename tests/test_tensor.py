@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 import weakref
@@ -258,12 +259,15 @@ class TestDmaBuf:
                 self.free_data_space(space)
 
         api = Importing()
-        t = lb.tensor.from_dma_buf(7, (2, 3), "int16", device=Device(api, 0), offset=64, strides=(8, 1))
-        assert api.imported == DmaBuf(7, 64, 22)
+        file = os.memfd_create("frame")
+        os.truncate(file, 64 + 22)
+        t = lb.tensor.from_dma_buf(file, (2, 3), "int16", device=Device(api, 0), offset=64, strides=(8, 1))
+        assert api.imported == DmaBuf(file, 64, 22)
         assert (t.strides, t.scope, str(t.device)) == ((8, 1), "shared", "queueing:0")
         with t.host_view("rw") as a:
             a[:] = 1
         del t, a
+        os.close(file)
         assert api.buffers == {}
 
     def test_refusals(self, npu: Device) -> None:

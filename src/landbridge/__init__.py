@@ -21,6 +21,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AccessError",
     "BindError",
+    "BudgetError",
     "CodegenError",
     "CompileError",
     "CopyForbiddenError",
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from landbridge.errors import (
         AccessError,
         BindError,
+        BudgetError,
         CodegenError,
         CompileError,
         CopyForbiddenError,

@@ -7,7 +7,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from onnx import ModelProto, helper, shape_inference
+from onnx import ModelProto, defs, helper, shape_inference
 
 import landbridge as lb
 
@@ -18,6 +18,14 @@ FLOATS = {
     "float32": np.dtype(np.float32),
     "float64": np.dtype(np.float64),
 }
+
+
+def takes(op: str, dtype: str, opset: int = 21) -> bool:
+    """Whether ONNX has the operator for a first operand of ``dtype``."""
+    schema = defs.get_schema(op, opset)
+    allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    name = {"float32": "float", "float64": "double"}.get(dtype, dtype)
+    return f"tensor({name})" in allowed[schema.inputs[0].type_str]
 
 
 def one_node(

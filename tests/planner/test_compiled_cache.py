@@ -55,7 +55,6 @@ def searched(folder: Path, *arguments: str) -> list[int]:
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """A cache as it is made, by relative path."""
-    pytest.importorskip("numba")
     folder = tmp_path_factory.mktemp("numba")
     assert searched(folder) == [1, 0, 1]
     assert searched(folder) == [1, 1, 0]
@@ -90,13 +89,11 @@ def test_a_damaged_cache_is_made_anew(
 
 @pytest.mark.full
 def test_a_disk_that_is_full_costs_only_the_cache(tmp_path: Path) -> None:
-    pytest.importorskip("numba")
     assert searched(tmp_path, "full")[0] == 1
 
 
 @pytest.mark.full
 def test_a_folder_that_is_none_costs_only_the_cache(tmp_path: Path) -> None:
-    pytest.importorskip("numba")
     (tmp_path / "file").write_text("")
     assert searched(tmp_path / "file")[0] == 1
 
@@ -140,7 +137,8 @@ def test_what_is_not_as_it_was_sealed_is_removed(tmp_path: Path, damage: str, mo
 def test_numba_that_fails_over_its_cache_is_asked_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled_before: bool
 ) -> None:
-    numba = pytest.importorskip("numba")
+    import numba
+
     asked: list[bool] = []
 
     def njit(cache: bool = False, **_: object) -> Callable[[object], object]:

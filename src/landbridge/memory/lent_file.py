@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 import weakref
 
 from landbridge.device.space import DmaBuf
@@ -17,6 +18,8 @@ class LentFile:
         """Raises ZeroCopyError where the file ends before the range does."""
         self._end = source.offset + source.nbytes
         self._file = os.dup(source.fd)
+        #: A dma-buf, which nobody can cut, is no regular file, and older kernels give it no size.
+        self._is_regular = stat.S_ISREG(os.fstat(self._file).st_mode)
         weakref.finalize(self, os.close, self._file).atexit = False
         try:
             self.check()
@@ -26,6 +29,8 @@ class LentFile:
     @property
     def can_shrink(self) -> bool:
         """False for a dma-buf, and for a memfd that was sealed against it."""
+        if not self._is_regular:
+            return False
         try:
             return not fcntl.fcntl(self._file, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK
         except OSError:  # a file of a disk has no seals
@@ -33,7 +38,7 @@ class LentFile:
 
     def check(self) -> None:
         """Raise HostViewError where the range is no longer in the file."""
-        size = os.fstat(self._file).st_size
+        size = os.fstat(self._file).st_size if self._is_regular else self._end
         if size < self._end:
             raise HostViewError(
                 f"the file behind this memory has {size} bytes now, and {self._end} were lent: an access would end the "

@@ -24,6 +24,7 @@ from landbridge.ir.graph_ops import int_array
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value, is_float
 from landbridge.ir.types import tensor_type
+from landbridge.ops.slicing import index_within
 from landbridge.shape import row_major, same_layout, span
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -183,11 +184,12 @@ class _Reader:
             value = s.load(source, [reduce(add, terms)], self._frame.dtype)
             return s.cast(value, self._inner) if any(axis.blends for axis in self._axes) else value
         low, *blend = (tables[n] for n in self._tables[axes[0].axis])
-        first = self._sampled(s, source, tables, axes[1:], [*terms, s.cast(low, "index")])
+        extent = axes[0].last + 1
+        first = self._sampled(s, source, tables, axes[1:], [*terms, index_within(s, low, extent)])
         if not blend:
             return first
         high, weight = blend
-        second = self._sampled(s, source, tables, axes[1:], [*terms, s.cast(high, "index")])
+        second = self._sampled(s, source, tables, axes[1:], [*terms, index_within(s, high, extent)])
         return first + (second - first) * weight
 
 
@@ -200,6 +202,8 @@ class _Axis:
 
     axis: int
     stride: int
+    #: The place of the frame's last element along the axis, in elements of memory.
+    last: int
     low: Array
     high: Array
     weight: Array
@@ -227,4 +231,4 @@ def _axis(axis: int, stride: int, old: int, new: int, resize: Resize) -> _Axis:
     blends = bool(weight.any())
     steps = {int(step) for step in np.diff(low)} or {1}
     step = steps.pop() if len(steps) == 1 and not blends else None
-    return _Axis(axis, stride, low, np.minimum(low + 1, old - 1), weight, blends, step)
+    return _Axis(axis, stride, (old - 1) * stride, low, np.minimum(low + 1, old - 1), weight, blends, step)
