@@ -165,6 +165,17 @@ def test_inputs_and_outputs_of_a_device(dev):
     assert np.array_equal(host(out), numbers(1) + WEIGHTS)
 
 
+def test_a_copy_of_an_output_is_there_when_get_output_returns(dev):
+    """Whoever else knows the memory need not wait."""
+    s = lb.Session(on_a_device(DEV, HOST), devices={"host": "cpu", "dev": dev}, num_threads=1)
+    s.set_input("x", numbers())
+    s.run()
+    kept = lb.empty((N,), dtype="float32", device=dev)
+    s.get_output(0, out=kept)
+    assert not kept.storage.has_queued
+    assert np.array_equal(host(kept), numbers() + WEIGHTS)
+
+
 def test_by_value_means_the_source_is_free_at_once(dev):
     s = lb.Session(on_a_device(DEV, HOST), devices={"host": "cpu", "dev": dev}, num_threads=1)
     x = numbers()

@@ -364,6 +364,15 @@ def test_a_session_that_is_dropped_lets_go_at_once():
         gc.enable()
 
 
+def test_set_input_waits_for_what_is_queued_on_the_memory_that_it_writes():
+    s = plain()
+    s.set_input("x", ones())
+    own, work = s.get_input("x"), Work(over=False)
+    own.storage.queue(Access(0, 1, False, "a test"), Use(work))
+    s.set_input("x", ones() * 2)
+    assert work.waited
+
+
 @pytest.mark.parametrize("how", ["run", "run_async"])
 def test_a_run_waits_for_what_is_queued_on_what_is_bound(how):
     s, x = plain(), empty((N,))

@@ -153,9 +153,13 @@ class Session:
             if type(owner) is not _ndarray:
                 slot.bind(words, address, owner)
                 return
-            for word, offset in slot.places:
-                words[word] = address + offset
-            slot.address, slot.end, slot.owner, slot.storage, slot.lease = address, end, owner, None, None
+            try:
+                for word, offset in slot.places:
+                    words[word] = address + offset
+                slot.address, slot.end, slot.owner, slot.storage, slot.lease = address, end, owner, None, None
+            except BaseException:  # as in Slot.bind
+                slot.bind(words, address, owner)
+                raise
         finally:
             entry.give_back(turn)
 
@@ -432,7 +436,7 @@ class Session:
                     "the two halves of a state must be equal"
                 )
             self._program.bind_state(source, target)
-            self._has_states = True
-            self._written = (*self._written, target)
         finally:
+            self._has_states = bool(self._program.states)
+            self._written = (*self._program.outputs, *(half for _, half in self._program.states))
             self._entry.give_back(turn)

@@ -59,13 +59,15 @@ def device_write(api: QueueingDeviceAPI, tensor: Tensor, value: int) -> None:
     transfer._copy_by(Device(api, 0), tensor, hidden, "test", None)
 
 
-def test_a_partial_w_keeps_its_neighbours(api: QueueingDeviceAPI) -> None:
+@pytest.mark.parametrize(("start", "stop"), [(10, 20), (1, 64), (64, 127), (0, 255), (1, 256)])
+def test_a_partial_w_keeps_its_neighbours(api: QueueingDeviceAPI, start: int, stop: int) -> None:
+    """A single byte of a granule of 64, too, at either end."""
     tensor = shared(api)
     device_write(api, tensor, 9)
-    with part(tensor, 10, 20).host_view("w") as a:
+    with part(tensor, start, stop).host_view("w") as a:
         a[:] = 1
     tensor.storage.wait(0, 256, writes=False)
-    assert device_bytes(tensor) == b"\x09" * 10 + b"\1" * 10 + b"\x09" * 236
+    assert device_bytes(tensor) == b"\x09" * start + b"\1" * (stop - start) + b"\x09" * (256 - stop)
 
 
 def test_two_views_in_one_granule(api: QueueingDeviceAPI) -> None:

@@ -287,12 +287,13 @@ class _FlatRows(SimScratchDeviceAPI):
             NdSpace(good.device, good.scope, good.handle, shape, 40, rows=rows[:-1]),
             NdSpace(good.device, good.scope, good.handle, shape, 39, rows=rows),
             NdSpace(good.device, good.scope, good.handle, shape, 40, row_pitch=42),
+            NdSpace(good.device, good.scope, good.handle, shape, 40, row_pitch=36),
             NdSpace(good.device, good.scope, good.handle, shape, 40),
             NdSpace(good.device, good.scope, good.handle, (6, 9), 40, rows=rows),
         )[self.wrong]
 
 
-@pytest.mark.parametrize("wrong", range(6))
+@pytest.mark.parametrize("wrong", range(7))
 def test_a_device_that_returns_other_rows(wrong: int) -> None:
     api = _FlatRows()
     api.wrong = wrong

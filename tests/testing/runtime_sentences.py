@@ -29,6 +29,7 @@ _STREAM, _TARGET = "tests/device/test_stream.py::", "tests/target/test_target.py
 _DLPACK, _TENSOR = "tests/test_dlpack.py::", "tests/test_tensor.py::"
 _COHERENCE, _VIEW = "tests/memory/test_coherence.py::", "tests/memory/test_host_view.py::"
 _SESSION, _DEVICES = "tests/test_session.py::", "tests/test_session_devices.py::"
+_INTERRUPTS = "tests/test_session_interrupts.py::"
 _PARAMS, _THREADS = "tests/test_session_params.py::", "tests/test_session_threads.py::"
 
 SENTENCES = (
@@ -421,7 +422,7 @@ SENTENCES = (
         f"{_THREADS}test_an_open_view_of_an_input_is_not_overwritten",
         "It does not look.",
         "vm/bound_program.py",
-        "            slot.own.storage.check_access(*slot.own.byte_range, writes=True, what=cause)",
+        "            own.storage.check_access(*own.byte_range, writes=True, what=cause)",
         "            pass",
     ),
     _s(
@@ -518,7 +519,7 @@ SENTENCES = (
         f"{_SESSION}test_state_swaps_without_a_copy",
         "The two stay where they are.",
         "vm/bound_program.py",
-        "            source.own, target.own = target.own, source.own\n",
+        "            source.own, target.own = written, read\n",
         "",
     ),
     _s(
@@ -536,6 +537,39 @@ SENTENCES = (
         "vm/slot.py",
         "        if shared > 0:",
         "        if shared > 1:",
+    ),
+    _s(
+        "An interrupt leaves bound what was, or what is to be.",
+        f"{_INTERRUPTS}test_an_interrupt_leaves_nothing_behind[zero_copy-all]",
+        "Some words may be of memory that nobody keeps alive.",
+        "vm/slot.py",
+        "        except BaseException:  # words of memory that nobody keeps alive must not stay\n"
+        "            self._point(words, address, owner, lease)\n",
+        "        except BaseException:\n",
+    ),
+    _s(
+        "An interrupted run swaps all recurrent states or none.",
+        f"{_INTERRUPTS}test_an_interrupt_leaves_recurrent_states_whole",
+        "Some swap.",
+        "vm/bound_program.py",
+        "        except BaseException:  # an interrupt: all have swapped, or none\n"
+        "            self._bind_states(swapped)\n",
+        "        except BaseException:\n",
+    ),
+    # The native thread pools
+    *(
+        _s(
+            f"A call on the pool returns when its last task is done ({module}).",
+            "tests/vm/test_native_pool.py",
+            "Not when a single one is left.",
+            module,
+            before,
+            after,
+        )
+        for module, before, after in (
+            ("codegen/c/runtime.c", "!= did) wait_for_all(pool);", "> did + 1) wait_for_all(pool);"),
+            ("codegen/llvm/runtime.ll", "%all = icmp eq i32 %rest, 0", "%all = icmp ule i32 %rest, 1"),
+        )
     ),
     _s(
         "Names bind devices, never positions.",

@@ -113,8 +113,9 @@ class BoundProgram:
     def bind_own(self, slot: Slot) -> Tensor:
         """Bind ``slot`` to memory of the program's own, zeroed when new."""
         if slot.own is None:
-            slot.own = self._own_tensor(slot)
-            _fill_zeros(slot.own)
+            own = self._own_tensor(slot)
+            _fill_zeros(own)
+            slot.own = own
         if slot.owner is not slot.own:
             slot.bind(self.words, slot.place(slot.own), slot.own)
         return slot.own
@@ -144,8 +145,9 @@ class BoundProgram:
     def _copy_in(self, slot: Slot, value: Any, cause: str) -> None:
         if slot.home is not None or Staging.needs(value):
             tensor = as_tensor(slot, value)
-            own = slot.own = slot.own or self._own_tensor(slot)
+            own = slot.own or self._own_tensor(slot)
             copy_tensor(own, tensor, cause=cause)
+            slot.own = own  # now that it has values
             if self.staging is not None:
                 self.staging.unbind(slot)
             slot.bind(self.words, slot.place(own), own)
@@ -153,16 +155,15 @@ class BoundProgram:
         source = as_array(slot, value)
         if self.staging is not None:
             self.staging.unbind(slot)
-        if slot.own is None:
-            slot.own = self._own_tensor(slot)
-        slot.wait(slot.own)
+        own = slot.own or self._own_tensor(slot)
+        slot.wait(own)
         if open_views:
-            slot.own.storage.check_access(*slot.own.byte_range, writes=True, what=cause)
+            own.storage.check_access(*own.byte_range, writes=True, what=cause)
         for other in self.outputs:  # it may have been lent meanwhile
             if other.owner is not None:
-                slot.check_no_overlap(slot.place(slot.own), other, other.address)
+                slot.check_no_overlap(slot.place(own), other, other.address)
         ledger.copy_array(
-            exported_array(slot.own, waits=False),
+            exported_array(own, waits=False),
             source,
             cause=cause,
             tensor=slot.spec.name,
@@ -170,6 +171,7 @@ class BoundProgram:
             destination=self._device,
             casting="no" if source.dtype.isnative else "unsafe",  # the dtype is right, only the byte order differs
         )
+        slot.own = own  # now that it has values
         self.bind_own(slot)
 
     def _own_tensor(self, slot: Slot) -> Tensor:
@@ -251,13 +253,28 @@ class BoundProgram:
         source.partner, target.partner = target, source
         target.use.writes = True
         self.states = (*self.states, (source, target))
+        try:
+            self._take_from_calls(source, target)
+        except BaseException:  # an interrupt: they are a state already
+            self._take_from_calls(source, target)
+            raise
+
+    def _take_from_calls(self, source: Slot, target: Slot) -> None:
         self.call.point_at(source, target)
         self.call.leave_out(source, target)
 
     def swap_states(self) -> None:
         """After an execution: what it wrote is what the next reads."""
-        for source, target in self.states:
-            source.own, target.own = target.own, source.own
+        swapped = [(source, target, target.own, source.own) for source, target in self.states]
+        try:
+            self._bind_states(swapped)
+        except BaseException:  # an interrupt: all have swapped, or none
+            self._bind_states(swapped)
+            raise
+
+    def _bind_states(self, swapped: Sequence[tuple[Slot, Slot, Tensor | None, Tensor | None]]) -> None:
+        for source, target, written, read in swapped:
+            source.own, target.own = written, read
             self.bind_own(source)
             self.bind_own(target)
             self.call.point_at(source, target)

@@ -136,14 +136,23 @@ class Slot:
         return f"{self.role} {self.spec.name!r}"
 
     def bind(self, words: array[int], address: int, owner: object) -> None:
-        """Make ``words`` use the memory at ``address``, which ``owner`` keeps alive."""
+        """Make ``words`` use the memory at ``address``, which ``owner`` keeps alive.
+
+        Waits as ``lend`` does. An interrupt leaves bound what was, or this.
+        """
+        lease = None if owner is self.own else self.lend(owner)
+        try:
+            self._point(words, address, owner, lease)
+        except BaseException:  # words of memory that nobody keeps alive must not stay
+            self._point(words, address, owner, lease)
+            raise
+
+    def _point(self, words: array[int], address: int, owner: object, lease: Lease | None) -> None:
+        storage = owner.storage if isinstance(owner, Tensor) else None
         for word, offset in self.places:
             words[word] = address + offset
-        self.address = address
-        self.end = address + self.nbytes
-        self.owner = owner
-        self.storage = owner.storage if isinstance(owner, Tensor) else None
-        self.lease = None if owner is self.own else self.lend(owner)
+        self.address, self.end = address, address + self.nbytes
+        self.owner, self.storage, self.lease = owner, storage, lease
 
     def lend(self, owner: object) -> Lease | None:
         """While the result lives, the bytes of a Tensor ``owner`` are not freed, and others wait for runs on them.
