@@ -117,6 +117,23 @@ def test_two_results_do_not_share_one_operand() -> None:
     assert plan([operand, *results]).peak == 20
 
 
+@pytest.mark.parametrize(("operand_end", "view_start", "legal"), [(3, 2, True), (4, 2, False), (3, 1, False)])
+def test_the_checker_knows_to_the_step_for_whom_an_alias_speaks(operand_end: int, view_start: int, legal: bool) -> None:
+    buffers = [
+        Buffer("operand", 10, 1, 0, operand_end),
+        Buffer("taken", 10, 1, 0, 3, alias=Alias("operand")),
+        Buffer("result", 10, 1, 2, 5, alias=Alias("taken", optional=True)),
+        Buffer("view", 10, 1, view_start, 5, alias=Alias("result")),
+    ]
+    assert _legal(buffers, {b.id: 0 for b in buffers}) == legal
+
+
+@pytest.mark.parametrize(("offset", "legal"), [(0, True), (4, True), (5, False), (-1, False)])
+def test_the_checker_sees_an_alias_of_bytes_that_are_not_there(offset: int, legal: bool) -> None:
+    buffers = [Buffer("all", 8, 1, 0, 2), Buffer("half", 4, 1, 1, 3, alias=Alias("all", offset))]
+    assert _legal(buffers, {"all": 1, "half": 1 + offset}) == legal
+
+
 def test_views_move_with_a_pin() -> None:
     result = plan([Buffer("all", 32, 8, 0, 4), Buffer("tail", 8, 8, 2, 6, offset=64, alias=Alias("all", 24))])
     assert result.offsets == {"all": 40, "tail": 64}
