@@ -10,7 +10,7 @@ from landbridge.executable.device_image import DeviceImage
 from landbridge.passes.lower import lowering_for
 from landbridge.target import Target
 from tests.codegen.opencl.launcher import Program, cl
-from tests.passes.lower.test_grid import centred, matmul, prim
+from tests.passes.lower.test_grid import centred, largest_sum, matmul, prim
 
 RNG = np.random.default_rng(0)
 
@@ -39,3 +39,5 @@ if __name__ == "__main__":
     for rows, columns in ((3, 100), (300, 3)):
         x = normal(rows, columns)
         run(centred, [x], x - x.sum(1, keepdims=True))
+    x = normal(3, 4, 100)
+    run(largest_sum, [x], x.sum(2).max(1))

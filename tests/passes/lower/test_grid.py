@@ -64,6 +64,28 @@ def centred(p: PrimBuilder) -> None:
     )
 
 
+def largest_sum(p: PrimBuilder) -> None:
+    """The largest of the sums of each row: a workgroup reduces several points of a row, one after the other."""
+    rows, points, columns = p.inputs[0].type.get_shape()  # type: ignore[attr-defined]
+    totals = p.temp([rows, points], "float32")
+    p.generic(
+        "ppr",
+        [rows, points, columns],
+        [(p.inputs[0], lambda i, j, k: (i, j, k))],
+        [(totals, lambda i, j, k: (i, j))],
+        lambda s, acc, x: acc + x,
+        init=0.0,
+    )
+    p.generic(
+        "pr",
+        [rows, points],
+        [(totals, lambda i, j: (i, j))],
+        [(p.outputs[0], lambda i, j: (i,))],
+        lambda s, acc, x: s.maximum(acc, x),
+        init=-1e30,
+    )
+
+
 def prim(
     build: Callable[[PrimBuilder], None],
     inputs: list[tuple[int, ...]],
