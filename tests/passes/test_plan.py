@@ -58,6 +58,26 @@ def test_a_scope_that_is_too_small_is_named():
         run_pipeline(module, STEPS)
 
 
+@pytest.mark.parametrize(
+    ("kind", "nbytes"),
+    [
+        ({"coherent": True}, 64),  # 36 bytes each
+        ({"coherent": True, "offset_alignment": 256}, 256),
+        ({"coherent": False, "coherence_granule": 512}, 512),
+    ],
+)
+def test_buffers_begin_and_end_where_the_memory_says(kind, nbytes):
+    module = graph([((3, 3), "float32")], ladder)
+    described = {"scope": "global", "host_access": "read_write", "alignment": 2048} | kind
+    module.targets = (Target({"kind": "llvm", "memory": [described]}),)
+    module = run_pipeline(module, STEPS)
+    offsets = [op.offset.value.data for op in module.main.body.block.ops if isinstance(op, AllocTensorOp)]
+    assert sorted(offsets) == [0, nbytes, 2 * nbytes]
+    found = storage(module)
+    assert found.alignment.value.data == 2048
+    assert found.nbytes.value.data == 2 * nbytes + (36 if kind["coherent"] else nbytes)  # a granule is of one tensor
+
+
 def prim(stages, inputs=(SHAPE, SHAPE), dtypes=("float32", "float32"), out="float32"):
     """The PrimFunc that ``stages(p)`` writes."""
 
