@@ -10,6 +10,7 @@ import numpy as np
 from onnx import ModelProto, defs, helper, shape_inference
 
 import landbridge as lb
+from tests.ops.elementwise_models import target_of
 
 Array = np.ndarray[Any, Any]
 FLOATS = {
@@ -61,7 +62,16 @@ def run_node(
     threads: int = 1,
     **attributes: Any,
 ) -> list[Array]:
-    """The outputs of a node of ``arrays``; inputs numbered in ``constants`` are part of the model."""
+    """The outputs of a node of ``arrays``; inputs numbered in ``constants`` are part of the model. ``target``
+    "opencl" or "vulkan" is the first device's."""
     model = one_node(op, arrays, constants, outputs, opset, **attributes)
-    session = lb.Session(lb.compile(model, target), num_threads=threads)
-    return [np.array(y) for y in session(*(a for i, a in enumerate(arrays) if a is not None and i not in constants))]
+    inputs = [(f"x{i}", a) for i, a in enumerate(arrays) if a is not None and i not in constants]
+    made, device = target_of(target) if target in ("opencl", "vulkan") else (target, None)
+    executable = lb.compile(model, made)
+    if device is None:
+        return [np.array(y) for y in lb.Session(executable, num_threads=threads)(*(a for _, a in inputs))]
+    session = lb.Session(executable, device=device)
+    for name, a in inputs:
+        session.set_input(name, a)
+    session.run()
+    return [np.array(session.get_output(i).to_device("cpu")) for i in range(outputs)]

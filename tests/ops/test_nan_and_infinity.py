@@ -8,14 +8,15 @@ import numpy as np
 import onnxruntime
 import pytest
 
+from tests.ops.elementwise_models import KINDS
 from tests.ops.one_node import FLOATS, Array, one_node, run_node
 
 NAN, INF = np.nan, np.inf
 ROWS = [(NAN, 1, 2), (1, NAN, 2), (1, 2, NAN), (NAN, NAN, NAN), (-INF, NAN, -INF), (3, 1, NAN, 5, NAN, 9, 9, INF)]
 
 
-@pytest.mark.sample(6)
-@pytest.mark.parametrize("target", ["llvm", "c"])
+@pytest.mark.sample(8)
+@pytest.mark.parametrize("target", KINDS)
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("row", ROWS)
 def test_nan_is_the_extreme_and_has_a_place(row: tuple[float, ...], dtype: str, target: str) -> None:

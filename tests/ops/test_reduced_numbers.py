@@ -179,6 +179,14 @@ def test_error_is_within_the_stated_bound(case: Case, dtype: str, values: str, t
     check(case, dtype, values, target)
 
 
+@pytest.mark.sample(8)
+@pytest.mark.parametrize("target", ["opencl", "vulkan"])
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.op}{len(c.shapes[0])}")
+def test_error_on_devices_is_within_the_stated_bound(case: Case, dtype: str, target: str) -> None:
+    check(case, dtype, list(VALUES)[(CASES.index(case) + list(FLOATS).index(dtype)) % len(VALUES)], target)
+
+
 @pytest.mark.sample(10)
 @pytest.mark.parametrize("values", list(VALUES))
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.op}{len(c.shapes[0])}")

@@ -42,7 +42,9 @@ def test_batch_normalization_leaves_its_addition():
 def test_a_bias_before_a_scale_is_scaled_with_the_weights():
     def build(g, x):
         y = elementwise(g, lambda s, a, b: a + b, conv(g, x, 4, 3), constant(g, 4, 1, 1))
-        y = elementwise(g, lambda s, a, b, c: (a - b) / c, y, constant(g, 4, 1, 1), constant(g, 4, 1, 1, seed=5))
+        y = elementwise(
+            g, lambda s, a, b, c: (a - b) / c, y, constant(g, 4, 1, 1, seed=9), constant(g, 4, 1, 1, seed=5)
+        )
         return [elementwise(g, lambda s, a: s.neg(2.0 - a) * 3.0, y)]
 
     assert folded(build) == (2, ["addf"])
@@ -72,8 +74,42 @@ def test_steps_may_start_where_others_end():
     assert folded(swish)[0] == 1
 
 
-def test_a_division_becomes_a_multiplication():
-    assert folded(lambda g, x: [elementwise(g, lambda s, a: a / 6.0, x)]) == (1, ["mulf"])
+@pytest.mark.parametrize(("divisor", "left"), [(6.0, "divf"), (49.0, "divf"), (8.0, "mulf"), (-0.5, "mulf")])
+def test_a_division_becomes_a_multiplication_that_is_as_exact(divisor, left):
+    assert folded(lambda g, x: [elementwise(g, lambda s, a: a / divisor, x)]) == (1, [left])
+
+
+SPECIAL = np.array([0, -0.0, 1, -1, 0.3, 49, 1e-42, 1e-38, 3e38, -3e38, np.inf, -np.inf, np.nan], np.float32)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        lambda a: a * 1.0 + 0.0,
+        lambda a: 0.0 - a * 1.0,
+        lambda a: a - 1.0 + 1.0,
+        lambda a: (a + 12582912.0) - 12582912.0,
+        lambda a: (a * 4.0 + 12582912.0) - 12582912.0,
+        lambda a: a * 1e20 * 1e20,
+        lambda a: a * 1e-30 * 1e-30,
+        lambda a: a * 1e-30 * 1e30,
+        lambda a: a / 1e-30 * 1e-30,
+        lambda a: (a + 1e30) * 1e30,
+        lambda a: a * 0.0 + 1.0,
+        lambda a: a * float("inf") + 1.0,
+        lambda a: a / 0.0 * 0.5,
+    ],
+)
+def test_no_fold_changes_more_than_roundings(steps):
+    x = np.resize(SPECIAL, SHAPE)
+    module = graph([(SHAPE, "float32")], lambda g, v: [elementwise(g, lambda s, a: steps(a), v)])
+    (found,) = NativeRun(compile_module(run_pipeline(module, ["fuse", "fold_scale"])))(x)
+    with np.errstate(all="ignore"):
+        want = steps(x)
+    assert want.dtype == np.float32
+    np.testing.assert_array_equal(found, want)
+    numbers = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(want[numbers]))
 
 
 @pytest.mark.parametrize(

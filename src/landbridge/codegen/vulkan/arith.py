@@ -6,7 +6,7 @@ casts, and its result rounded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from xdsl.dialects import arith
 from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS, FastMathFlagsAttr
@@ -18,11 +18,9 @@ from landbridge.codegen.products import fused_product, is_fused
 from landbridge.codegen.vulkan import glsl
 from landbridge.codegen.vulkan.emitter import NARROW, Emitter, Printer, bits_of
 from landbridge.codegen.vulkan.terms import narrowed, widened
+from landbridge.codegen.vulkan.zeros import Rule, minus_zero, of_zero, one, plus_zero
 from landbridge.errors import CodegenError
 from landbridge.executable.spirv import Op
-
-#: ``rule(emitter, operands, their element, the result's element) -> id``.
-Rule = Callable[[Emitter, Sequence[int], str, str], int]
 
 
 def apply(rule: Rule) -> Printer:
@@ -41,11 +39,6 @@ def apply(rule: Rule) -> Printer:
             e.set(op.results[0], rule(e, operands, source, result))
 
     return emit
-
-
-def one(op: Op) -> Rule:
-    """One instruction."""
-    return lambda e, x, source, result: e.emit(op, result, *x)
 
 
 def _integer(op: Op, on_truths: Op | None = None) -> Rule:
@@ -202,17 +195,21 @@ def _select(e: Emitter, op: Operation) -> None:
 
 def _multiply(e: Emitter, op: Operation) -> None:
     if not is_fused(op):
-        apply(one(Op.FMul))(e, op)
+        apply(of_zero(op, Op.FMul))(e, op)
 
 
 def _add(e: Emitter, op: Operation) -> None:
     product = fused_product(op)
     if product is None:
-        apply(one(Op.FAdd))(e, op)
+        apply(plus_zero(op) or one(Op.FAdd))(e, op)
         return
     other = next(operand for operand in op.operands if operand.owner is not product)
     x = [e.ids[value] for value in (*product.operands, other)]
     e.set(op.results[0], e.library(glsl.NUMBERS["fma"], e.element(op.results[0]), *x))
+
+
+def _subtract(e: Emitter, op: Operation) -> None:
+    apply(minus_zero(op) or one(Op.FSub))(e, op)
 
 
 def resized(e: Emitter, x: int, source: str, result: str, *, signed: bool) -> int:
@@ -310,9 +307,9 @@ PRINTERS: dict[type[Operation], Printer] = {
     arith.CmpfOp: _compare_floats,
     arith.SelectOp: _select,
     arith.AddfOp: _add,
-    arith.SubfOp: apply(one(Op.FSub)),
+    arith.SubfOp: _subtract,
     arith.MulfOp: _multiply,
-    arith.DivfOp: apply(one(Op.FDiv)),
+    arith.DivfOp: lambda e, op: apply(of_zero(op, Op.FDiv))(e, op),
     arith.NegfOp: apply(one(Op.FNegate)),
     arith.MaximumfOp: _float_extremum(Op.FOrdGreaterThan),
     arith.MinimumfOp: _float_extremum(Op.FOrdLessThan),

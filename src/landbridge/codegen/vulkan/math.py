@@ -15,9 +15,10 @@ from xdsl.ir import Operation
 from landbridge.codegen.math_builder import Term
 from landbridge.codegen.math_functions import COMMON, EVERY, FAR
 from landbridge.codegen.vulkan import doubles, glsl
-from landbridge.codegen.vulkan.arith import Rule, apply
+from landbridge.codegen.vulkan.arith import apply
 from landbridge.codegen.vulkan.emitter import Emitter, Printer, bits_of
 from landbridge.codegen.vulkan.terms import expanded
+from landbridge.codegen.vulkan.zeros import Rule
 from landbridge.errors import CodegenError
 from landbridge.executable.spirv import Op
 from landbridge.ir.prim_ops import RemFOp

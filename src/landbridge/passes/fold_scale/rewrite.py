@@ -18,7 +18,7 @@ from landbridge.ir.graph_ops import CallOp, ConstantOp
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.stages import Generic, Operand, is_identity, view_generic
 from landbridge.ir.types import VDeviceAttr, memref_type, shape_of, tensor_type, vdevice_of
-from landbridge.passes.fold_scale.steps import Aligned, Steps, multiplies, shifts, steps_of
+from landbridge.passes.fold_scale.steps import Aligned, Steps, multiplies, steps_of
 from landbridge.passes.fold_scale.weights import factors_before, scaled
 from landbridge.passes.fuse.accesses import erase, is_copy, reads_of
 from landbridge.passes.fuse.graph import Graph, inputs_of
@@ -58,9 +58,9 @@ def fold_call(graph: Graph, call: CallOp) -> None:
                 inputs[plan.argument] = _constant_like(graph, call, weights, plan.weights, vdevice_of(weights.type))
             terms: list[Value | float | None] = []
             s = ScalarBuilder(Builder(InsertPoint.before(plan.steps.ops[-1])))
-            for array, used in ((plan.scale, multiplies(plan.scale)), (plan.steps.shift, shifts(plan.steps.shift))):
-                if not used or array.size == 1:
-                    terms.append(float(array.reshape(())) if used else None)
+            for array in (plan.scale if multiplies(plan.scale) else None, plan.steps.shift):
+                if array is None or array.size == 1:
+                    terms.append(None if array is None else float(array.reshape(())))
                     continue
                 value = array.astype(np.float32).reshape(array.shape[_leading_units(array) :])
                 place = VDeviceAttr.of(vdevice_of(inputs[0].type).index.data)
@@ -112,7 +112,9 @@ def _plans(graph: Graph, call: CallOp) -> list[Plan]:
             plan = _with_weights(graph, inputs, arguments, stage, steps)
             if plan.argument in taken:
                 continue
-            if multiplies(plan.scale) + shifts(steps.shift) < steps.cost:
+            if plan.weights is None and steps.divides:
+                continue
+            if multiplies(plan.scale) + (steps.shift is not None) < steps.cost:
                 plans.append(plan)
                 taken |= {plan.argument} - {-1}
     return plans
