@@ -85,3 +85,16 @@ def test_equal_elements_are_normalized_to_0() -> None:
     x, scale, bias = np.full((2, 1000), 0.1, np.float32), np.ones(1000, np.float32), np.zeros(1000, np.float32)
     (found,) = run_node("LayerNormalization", [x, scale, bias], {1, 2})
     assert not found.any()
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+@pytest.mark.parametrize("bounds", [{}, {"min": 0.0}, {"max": 1.0}, {"min": -1.0, "max": 1.0}], ids=str)
+def test_clip_before_opset_11_has_the_ends_of_float32_for_bounds(
+    bounds: dict[str, float], dtype: str, target: str
+) -> None:
+    x = np.array([-INF, INF, NAN, -2, 0.5, 9], dtype)
+    end = min(float(np.finfo(np.float32).max), float(np.finfo(dtype).max))
+    want = np.clip(x, np.array(bounds.get("min", -end), dtype), np.array(bounds.get("max", end), dtype))
+    (found,) = run_node("Clip", [x], target=target, opset=10, **bounds)
+    np.testing.assert_array_equal(found, want)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
+from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import Number, ScalarBuilder, Value, float_limits, is_float, saturation
 from landbridge.ops.accuracy import EXACT, ROUNDED, accuracy
@@ -175,12 +177,13 @@ def shrink(c: OpContext, x: Operand) -> Operand:
 @operator("Clip")
 @accuracy(EXACT)
 def clip(c: OpContext, x: Operand, low: Operand | None = None, high: Operand | None = None) -> Operand:
-    """``x`` within bounds: attributes before opset 11, optional scalar inputs since."""
+    """``x`` within bounds: before opset 11 attributes, float32's ends by default; optional scalar inputs since."""
     dtype = c.dtype(x)
     bounds: list[Operand | None] = [low, high]
     if c.opset < 11:
-        given = [c.attribute("min"), c.attribute("max")]
-        bounds = [None if v is None else np.asarray(v, np.float32) for v in given]
+        largest = float(np.finfo(np.float32).max)
+        given = [c.attribute("min", -largest), c.attribute("max", largest)]
+        bounds = [_bound(v, dtype) for v in given]
     operands: list[Operand] = [x]
     for bound in bounds:
         if bound is not None:
@@ -195,9 +198,15 @@ def clip(c: OpContext, x: Operand, low: Operand | None = None, high: Operand | N
     return x if len(operands) == 1 else c.elementwise("clip", operands, body)
 
 
+def _bound(value: float, dtype: str) -> np.ndarray[Any, Any]:
+    """An attribute as a number of ``dtype``, the nearest that is finite if it is."""
+    kind = numpy_dtype(dtype)
+    largest = float(np.finfo(kind).max)
+    return np.asarray(min(max(value, -largest), largest) if math.isfinite(value) else value, kind)
+
+
 @rules("input: _ ...", attributes={"axis": axis_of("len(input)")})
 @operator("Hardmax", since=13)
-@accuracy(EXACT)
 @accuracy(EXACT)
 def hardmax(c: OpContext, x: Operand) -> Operand:
     """1 at the first maximum along ``axis``, else 0."""
