@@ -12,7 +12,7 @@ import onnxruntime
 import pytest
 
 from landbridge.ops.accuracy import accuracy_of, spacing
-from tests.ops.one_node import FLOATS, Array, one_node, run_node
+from tests.ops.one_node import FLOATS, Array, one_node, run_node, takes
 
 OPSET = 22  # the first that has bfloat16 in convolutions, pools and normalizations
 #: True results, and for bounds of sums the sums of their terms' magnitudes, both in float64.
@@ -161,11 +161,6 @@ def check(case: Case, dtype: str, values: str, target: str) -> Array:
     return error
 
 
-def is_legal(case: Case, dtype: str) -> bool:
-    """Whether ONNX has the operator in ``dtype``."""
-    return (case.op, dtype) != ("Einsum", "bfloat16")
-
-
 #: Every case with every dtype and kind of values, on one target or the other.
 SWEEP = [
     pytest.param(
@@ -174,7 +169,7 @@ SWEEP = [
     for i, case in enumerate(CASES)
     for j, dtype in enumerate(FLOATS)
     for k, values in enumerate(VALUES)
-    if is_legal(case, dtype)
+    if takes(case.op, dtype, case.opset)
 ]
 #: Every case with every dtype on devices, with one kind of values.
 ON_DEVICES = [
@@ -184,7 +179,7 @@ ON_DEVICES = [
     for i, case in enumerate(CASES)
     for j, dtype in enumerate(FLOATS)
     for target in ("opencl", "vulkan")
-    if is_legal(case, dtype)
+    if takes(case.op, dtype, case.opset)
 ]
 
 
