@@ -173,6 +173,21 @@ def test_branches_write_where_the_result_is_wanted(flag, passes):
     np.testing.assert_array_equal(b, x if flag else y + x * 2)
 
 
+@pytest.mark.parametrize("flag", [True, False])
+def test_what_one_branch_reads_late_is_not_where_it_writes_early(flag):
+    """The other branch could write its first result onto ``a``: this one has written there when it reads ``a``."""
+
+    def chosen(g, condition, x):
+        a = relu(g, x)
+        return g.branch(condition, lambda i: [double(i, x), add(i, a, x)], lambda i: [double(i, a), relu(i, x)])
+
+    x = floats(5, 7)
+    first, second = NativeRun(build(graph([((), "bool"), ((5, 7), "float32")], chosen)))(np.array(flag), x)
+    a = np.maximum(x, 0)
+    np.testing.assert_array_equal(first, x * 2 if flag else a * 2)
+    np.testing.assert_array_equal(second, a + x if flag else a)
+
+
 def test_equal_kernels_are_generated_once():
     exe = build(graph([((3,), "float32")], lambda g, x: [relu(g, x), double(g, x), relu(g, double(g, x))]))
     names = {i.function for i in exe.main.instructions if isinstance(i, Call)}
