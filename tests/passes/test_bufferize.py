@@ -173,6 +173,22 @@ def test_branches_write_where_the_result_is_wanted(flag, passes):
     np.testing.assert_array_equal(b, x if flag else y + x * 2)
 
 
+def test_a_buffer_that_a_kernel_reads_twice_is_not_overwritten():
+    """The kernel may write onto its first operand, which is the second one, too: that it reads elsewhere."""
+
+    def transposed(p):
+        ins = [(p.inputs[0], lambda i, j: (i, j)), (p.inputs[1], lambda i, j: (j, i))]
+        p.generic("pp", [9, 9], ins, [(p.outputs[0], lambda i, j: (i, j))], lambda s, a, b: a + b)
+
+    def symmetric(g, x):
+        a = relu(g, x)
+        return g.call("symmetric", [a, a], [((9, 9), "float32")], transposed)
+
+    x = floats(9, 9)
+    a = np.maximum(x, 0)
+    np.testing.assert_array_equal(NativeRun(build(graph([((9, 9), "float32")], symmetric)))(x)[0], a + a.T)
+
+
 @pytest.mark.parametrize("flag", [True, False])
 def test_what_one_branch_reads_late_is_not_where_it_writes_early(flag):
     """The other branch could write its first result onto ``a``: this one has written there when it reads ``a``."""
