@@ -73,7 +73,9 @@ def _spread_scores(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> Non
     probe = onnx.ModelProto()
     probe.CopyFrom(model)
     probe.graph.output.append(onnx.helper.make_empty_tensor_value_info(softmax.input[0]))
-    session = onnxruntime.InferenceSession(probe.SerializeToString(), providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3  # of inputs that are weights too it says a line each
+    session = onnxruntime.InferenceSession(probe.SerializeToString(), options, providers=["CPUExecutionProvider"])
     (scores,) = session.run([softmax.input[0]], inputs)
     for tensor in graph.initializer:
         if tensor.name in last.input[1:3]:
