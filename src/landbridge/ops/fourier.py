@@ -22,7 +22,8 @@ def _matrix(points: int, bins: int, parts: int, inverse: bool, mirrored: int = 0
     """
     check_size((2, parts, bins, mirrored or points), "float64", LARGEST_CONSTANT)
     k, n = np.arange(bins)[:, None], np.arange(mirrored or points)[None, :]
-    angle = 2 * np.pi * k * n / points * (-1 if not inverse else 1)
+    # within one turn: the rounding of a larger angle would be an error of as many more eps
+    angle = 2 * np.pi * (k * n % points) / points * (-1 if not inverse else 1)
     cos, sin = np.cos(angle), np.sin(angle)
     table = np.array([[cos, -sin], [sin, cos]])[:, :parts]
     if mirrored:

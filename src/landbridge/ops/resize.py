@@ -22,7 +22,11 @@ from landbridge.ops.slicing import index_within
 _SCALES = holds("len(it) == len(S) and all(0 < v < 2**31 for v in it)", "a number above 0 for each axis")
 
 #: nearest is exact; the others are sums of a few taps for each axis.
-WEIGHTED = Accuracy(16, sums=True, note="the condition is the sum of |weight * x|; nearest is exact")
+WEIGHTED = Accuracy(
+    16,
+    sums=True,
+    note="the condition is the sum of |weight * x|, of f64 and the largest |x|, as weights are f64; nearest is exact",
+)
 
 
 @dataclass(frozen=True)
@@ -189,7 +193,7 @@ def _rounded(x: Array, mode: str) -> Array:
 
 def _resize(c: OpContext, x: Operand, axes: Sequence[_Axis], mode: str, transform: str, nearest: str) -> Operand:
     fill = c.attribute("extrapolation_value", 0.0) if transform == "tf_crop_and_resize" else None
-    moved = [a for a in axes if a.old != a.new or a.scale != 1 or fill is not None]
+    moved, dtype = [a for a in axes if a.old != a.new or a.scale != 1 or fill is not None], c.dtype(x)
     if mode == "nearest":
         tables = []
         for a in moved:
@@ -201,7 +205,7 @@ def _resize(c: OpContext, x: Operand, axes: Sequence[_Axis], mode: str, transfor
         if a.old == 1 and a.new == 1:
             continue
         x = _weighted(c, x, a, *_taps(c, a, mode, transform, fill is not None), fill)
-    return x
+    return c.cast(x, dtype)  # once, not between the axes
 
 
 def _nearest(c: OpContext, x: Operand, axes: Sequence[_Axis], tables: Sequence[Array], fill: float | None) -> Operand:
@@ -269,7 +273,7 @@ def _weighted(
     outside: Array | None,
     fill: float | None,
 ) -> Operand:
-    """The weighted sum of the taps along one axis."""
+    """The weighted sum of the taps along one axis, in the accumulator of the dtype, of integers in f32."""
     shape, dtype = list(c.shape(x)), c.dtype(x)
     shape[axis.axis] = axis.new
     rank, taps = len(shape), source.shape[1]
@@ -302,4 +306,4 @@ def _weighted(
         result = c.elementwise(
             "extrapolate", [column, result], lambda s, q, v: s.select(q, s.const(fill or 0.0, inner), v), inner
         )
-    return c.cast(result, dtype)
+    return result
