@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from random import Random
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from landbridge.errors import InputError
 from landbridge.executable.instructions import Call
 from landbridge.memory import ledger
 from landbridge.memory.accesses import open_views
+from landbridge.testing.lazy_queue import LazyQueue
 from tests.interrupts import instructions, interrupted
 from tests.vm import programs
 
@@ -239,3 +241,18 @@ def test_an_interrupt_leaves_recurrent_states_whole(name: str, every: bool, monk
         known[0].check_they_go_on()
         if binds:
             known[0] = States()
+
+
+def test_an_interrupt_leaves_no_queue_of_sim_lazy_locked() -> None:
+    queue = LazyQueue(Random(0))
+
+    def use() -> None:
+        queue.submit(0, "nothing")
+        queue.touching(None, 0, 1, writes=True)
+
+    use()
+    for _ in interrupted(use):
+        other = threading.Thread(target=queue.touching, args=(None, 0, 1), kwargs={"writes": True}, daemon=True)
+        other.start()
+        other.join(10)
+        assert not other.is_alive()

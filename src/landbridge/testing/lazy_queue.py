@@ -61,7 +61,9 @@ class LazyQueue:
 
     def __init__(self, rng: Random) -> None:
         self._rng = rng
-        self._changed = Condition(new_lock())
+        # A lock's own ``with`` cannot be split by an interrupt; that of a Condition, which is Python, can.
+        self._lock = new_lock()
+        self._changed = Condition(self._lock)
         self._pending: list[Task] = []
         self._last: dict[Hashable, Task] = {}
         self._clock_ms = 0.0
@@ -80,7 +82,7 @@ class LazyQueue:
         held: bool = False,
     ) -> Task:
         """Append a task to ``stream``, to run after ``after`` too; one that is ``held`` waits for ``release``."""
-        with self._changed:
+        with self._lock:
             self.check()
             task = Task(self, stream, what, action, uses, keep_alive)
             before = self._last.get(stream)
@@ -93,13 +95,13 @@ class LazyQueue:
 
     def release(self, task: Task) -> None:
         """Let a held task run."""
-        with self._changed:
+        with self._lock:
             task.held = False
             self._changed.notify_all()
 
     def poll(self, task: Task) -> bool:
         """Whether ``task`` is done; then one task that may run does, whichever."""
-        with self._changed:
+        with self._lock:
             self.check()
             done = task.done
             ready = [t for t in self._pending if not t.held and all(b.done for b in t.after)]
@@ -114,7 +116,7 @@ class LazyQueue:
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            with self._changed:
+            with self._lock:
                 self.check()
                 needed = _closure(tasks)
                 if not needed:
@@ -137,7 +139,7 @@ class LazyQueue:
 
     def finish_all(self) -> None:
         """Run everything that is queued."""
-        with self._changed:
+        with self._lock:
             tasks = tuple(self._pending)
         self.finish(tasks)
 
@@ -147,7 +149,7 @@ class LazyQueue:
 
     def touching(self, block: object, start: int, stop: int, *, writes: bool) -> tuple[Task, ...]:
         """The pending tasks that an access of bytes ``start`` to ``stop`` of ``block`` conflicts with."""
-        with self._changed:
+        with self._lock:
             return tuple(
                 task
                 for task in self._pending
@@ -156,7 +158,7 @@ class LazyQueue:
 
     def lose(self) -> None:
         """Drop what is pending; from now on every call raises."""
-        with self._changed:
+        with self._lock:
             self.lost = True
             for task in self._pending:
                 task.keep_alive = task.action = None
