@@ -122,9 +122,10 @@ def test_a_call_returns_when_its_last_task_is_done(runtime: Runtime, stage: Stag
     stage.time_stands_still = waits == "spinning"
     caller: list[int] = []
     early: list[bool] = []
-    meeting, late = Meeting(threads), threading.Lock()
+    meeting, late, has_over = Meeting(threads), threading.Lock(), threading.Event()
 
     def kernel(begin: int, end: int) -> None:
+        has_over.wait()  # the run may begin before its event has a name here
         meeting(begin, end)
         if threading.get_ident() not in caller:
             with late:  # one after another
@@ -135,7 +136,7 @@ def test_a_call_returns_when_its_last_task_is_done(runtime: Runtime, stage: Stag
         pool.run((kernel, threads))
 
     with doing(run) as over:
-        pass
+        has_over.set()
     assert early == [False] * (threads - 1) and not meeting.missed
     stage.time_stands_still = False
     within_patience(pool.destroy)
