@@ -5,6 +5,7 @@ import pytest
 
 import landbridge as lb
 from landbridge import errors
+from tests.public_api import FILE, described
 
 
 def test_public_names():
@@ -13,6 +14,11 @@ def test_public_names():
     assert {"device", "Target", "Tensor", "Executable", "Module", "ZeroCopyError", "__version__"} <= names
     for name in names - {"compile"}:
         assert getattr(lb, name) is not None
+
+
+def test_public_names_and_signatures_are_those_written_down():
+    """A change of them belongs into CHANGELOG.md; then ``python -m tests.public_api``."""
+    assert described() == FILE.read_text()
 
 
 def test_errors_are_attributes():
