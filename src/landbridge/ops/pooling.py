@@ -108,7 +108,7 @@ def _positions(c: OpContext, x: Operand, w: Windows, largest: Operand) -> Operan
 
 
 def _counts(c: OpContext, x: Operand, w: Windows, include_pad: bool) -> Array:
-    """How many elements each window averages, as an array over output positions."""
+    """By what the sum of each window is divided, as an array over output positions: its elements, at least 1."""
     for output, taps in zip(w.output, w.kernel, strict=True):
         check_size((output, taps), "int64", LARGEST_CONSTANT)
     check_size(w.output, "int64", LARGEST_CONSTANT)
@@ -118,7 +118,7 @@ def _counts(c: OpContext, x: Operand, w: Windows, include_pad: bool) -> Array:
         at = start + np.arange(w.kernel[i]) * w.dilation[i]
         first, last = (-w.low[i], extent + w.declared_high[i]) if include_pad else (0, extent)
         total = total[..., None] * ((at >= first) & (at < last)).sum(1)
-    return total
+    return np.maximum(total, 1)
 
 
 @rules(
@@ -136,7 +136,7 @@ def _counts(c: OpContext, x: Operand, w: Windows, include_pad: bool) -> Array:
 @operator("AveragePool")
 @accuracy(SUMS)
 def average_pool(c: OpContext, x: Operand) -> Operand:
-    """The mean of each window."""
+    """The mean of each window; of one that dilation puts wholly into the padding 0, as onnxruntime has it."""
     w, dtype = _windows(c, x), c.dtype(x)
     wide = accumulator(dtype)
     total = _pool(c, "sum_pool", x, w, lambda s, acc, v: acc + v, 0, wide)

@@ -90,7 +90,11 @@ def _pads(r: Random, operator: str, attributes: dict[str, Any], reach: list[int]
         most = [min(m, k - 1) for m, k in zip(most, attributes["kernel_shape"], strict=True)]
     if kind == "auto":
         dilated = "dilations" in attributes  # which onnxruntime has no SAME for
-        attributes["auto_pad"] = "VALID" if dilated else r.choice(("SAME_UPPER", "SAME_LOWER", "VALID"))
+        # Nor does it have it for a transposed window smaller than its stride: the result is not that many strides then.
+        small = operator == "ConvTranspose" and any(
+            e < s for e, s in zip(reach, attributes.get("strides", reach), strict=True)
+        )
+        attributes["auto_pad"] = "VALID" if dilated or small else r.choice(("SAME_UPPER", "SAME_LOWER", "VALID"))
         return
     pads = [0] * (2 * rank)
     if kind == "same":
