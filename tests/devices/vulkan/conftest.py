@@ -9,6 +9,7 @@ import pytest
 from landbridge.device import registry
 from landbridge.device.device import Device
 from landbridge.devices.vulkan import VulkanDeviceAPI
+from landbridge.memory.allocators import default
 from tests.devices.present import first_instance
 
 #: Ways to use one driver: as it is, without coherent memory, and without memory that both sides share.
@@ -27,7 +28,9 @@ def make_api(**options: bool) -> VulkanDeviceAPI:
 
 
 def use_api(api: VulkanDeviceAPI, patch: pytest.MonkeyPatch) -> Device:
-    """``vulkan:0`` of ``api``, which the registry gives out until the end of the test."""
+    """``vulkan:0`` of ``api``, which the registry gives out until the end of the test; its allocators end then too."""
+    for known in ("_named", "_chosen", "_in_use"):
+        patch.setattr(default, known, dict(getattr(default, known)))
     patch.setitem(registry._apis, api.name, api)
     patch.setitem(registry._types, 7, api.name)
     patch.setattr(registry, "_devices", {name: d for name, d in registry._devices.items() if d.name != api.name})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -28,6 +29,15 @@ def child(code: str, **environment: str) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def test_a_device_that_nobody_holds_ends_with_the_threads_of_its_driver() -> None:
+    counts = []
+    for _ in range(3):
+        make_api().logical(0)
+        gc.collect()
+        counts.append(len(list(Path("/proc/self/task").iterdir())))
+    assert counts[0] == counts[1] == counts[2]
 
 
 def test_without_a_loader(monkeypatch: pytest.MonkeyPatch) -> None:

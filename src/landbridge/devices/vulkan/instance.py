@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from weakref import finalize
 
 from landbridge.devices.vulkan import calls, flags, structs_device
 from landbridge.devices.vulkan.physical_device import PhysicalDevice, describe, version_text
@@ -38,6 +39,8 @@ class Instance:
             self.told.append(_DRIVERLESS)
             return
         self.calls = loader.of_instance(self.handle)
+        # Devices refer to this, so that they end first; at the interpreter's end the driver may be gone already.
+        finalize(self, self.calls.vkDestroyInstance, self.handle, None).atexit = False
         self._look()
 
     def _look(self) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from weakref import ref
+from weakref import finalize
 
 from landbridge.devices.vulkan.instance import Instance
 from landbridge.devices.vulkan.logical_device import LogicalDevice
@@ -30,7 +29,8 @@ class OpenDevices:
         self._instance: Instance | None = None
         self._failure = ""
         self._opened: dict[int, LogicalDevice] = {}
-        _close_at_exit(self)
+        # Drivers have threads: they end with this, and must be still when the interpreter goes.
+        finalize(self, _close_all, self._opened, os.getpid())
 
     @property
     def physical(self) -> Sequence[PhysicalDevice]:
@@ -70,12 +70,6 @@ class OpenDevices:
         if opened is not None:
             opened.close()
 
-    def close_all(self) -> None:
-        """Close every device, those that are lost too."""
-        for index in tuple(self._opened):
-            with suppress(DeviceLostError):
-                self.close(index)
-
     def _connect(self) -> Instance | None:
         with self._lock:
             if self._instance is None and not self._failure:
@@ -99,13 +93,9 @@ class OpenDevices:
         return device
 
 
-def _close_at_exit(devices: OpenDevices) -> None:
-    """Drivers have threads: they must be still when the interpreter goes."""
-    known, process = ref(devices), os.getpid()
-
-    def close() -> None:
-        found = known()
-        if found is not None and os.getpid() == process:
-            found.close_all()
-
-    atexit.register(close)
+def _close_all(opened: dict[int, LogicalDevice], process: int) -> None:
+    """Close every device, those that are lost too; in the process that opened them."""
+    while opened and os.getpid() == process:
+        _, device = opened.popitem()
+        with suppress(DeviceLostError):
+            device.close()
