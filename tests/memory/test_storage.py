@@ -15,6 +15,7 @@ from landbridge.memory.allocators.base import Use
 from landbridge.memory.allocators.naive import NaiveAllocator
 from landbridge.memory.storage import Storage, allocate, borrow_host
 from tests.device.queueing_device import QueuedCopy, QueueingDeviceAPI
+from tests.memory.test_accesses import Work
 
 
 @pytest.fixture
@@ -98,3 +99,21 @@ def test_borrowed_bytes_hold_their_owner() -> None:
     storage.free()
     assert storage.owner is None
     assert array.tolist() == [0, 1, 2, 3]
+
+
+def test_what_was_borrowed_is_let_go_when_queued_work_is_done() -> None:
+    """Its owner may free the bytes at once."""
+
+    class Owner:
+        def __del__(self) -> None:
+            ends.append(work.waited)
+
+    ends: list[bool] = []
+    work = Work(over=False)
+    array = np.zeros(64, np.uint8)
+    storage = borrow_host(array.ctypes.data, array.nbytes, Owner(), readonly=False)
+    storage.queue(Access(0, 64, True, "a test"), Use(work, None))
+    assert not ends
+    del storage
+    gc.collect()
+    assert ends == [True]
