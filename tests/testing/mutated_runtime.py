@@ -1,4 +1,4 @@
-"""Landbridge with one line of its source changed, in a process of its own: what must notice is run there."""
+"""Landbridge with one place of its source changed, in a process of its own: what must notice is run there."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ from types import TracebackType
 from typing import Self
 
 import landbridge
+from tests.testing.mutations import mutated
+from tests.testing.runtime_sentences import Sentence
 
 ROOT = Path(__file__).parents[2]
 _PACKAGE = Path(landbridge.__file__).parent
 
 
-class MutantDoesNotApplyError(Exception):
-    """The text to change is not in the source, once."""
+def mutated_source(sentence: Sentence) -> str:
+    """The file that ``sentence`` names, with its change. Raises MutantDoesNotApplyError."""
+    source = (_PACKAGE / sentence.module).read_text(encoding="utf-8")
+    return mutated(source, sentence.function, sentence.change)
 
 
 class MutatedRuntime:
@@ -37,18 +41,15 @@ class MutatedRuntime:
     ) -> None:
         self._server.communicate(timeout=60)
 
-    def run(self, module: str, before: str, after: str, tests: tuple[str, ...], directory: Path) -> tuple[int, str]:
-        """Exit status and output of pytest on ``tests``, with ``before`` in file ``module`` replaced by ``after``.
+    def run(self, sentence: Sentence, directory: Path) -> tuple[int, str]:
+        """Exit status and output of pytest on the tests of ``sentence``, with its change made.
 
         The changed package is made in ``directory``, of links to the real one. Raises MutantDoesNotApplyError.
         """
-        text = (_PACKAGE / module).read_text(encoding="utf-8")
-        if text.count(before) != 1:
-            raise MutantDoesNotApplyError(f"{module} has {text.count(before)} times: {before}")
-        _link(_PACKAGE, directory / "landbridge", Path(module).parts, text.replace(before, after))
+        _link(_PACKAGE, directory / "landbridge", Path(sentence.module).parts, mutated_source(sentence))
         output = directory / "output.txt"
         assert self._server.stdin is not None and self._server.stdout is not None
-        self._server.stdin.write(json.dumps([str(directory), tests, str(output)]) + "\n")
+        self._server.stdin.write(json.dumps([str(directory), sentence.tests, str(output)]) + "\n")
         self._server.stdin.flush()
         return int(self._server.stdout.readline()), output.read_text(encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Each sentence that the runtime keeps has tests that fail when a line of the runtime breaks it."""
+"""Each sentence that the runtime keeps has tests that fail when a change of the runtime breaks it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.testing.mutated_runtime import MutatedRuntime
+from tests.testing.mutated_runtime import MutatedRuntime, mutated_source
 from tests.testing.runtime_sentences import SENTENCES, Sentence
 
 _FAILED = 1  # pytest's exit status when tests ran and some failed
@@ -19,8 +19,15 @@ def mutated() -> Iterator[MutatedRuntime]:
         yield runtime
 
 
+def test_every_change_applies() -> None:
+    for sentence in SENTENCES:
+        source = mutated_source(sentence)
+        if sentence.module.endswith(".py"):
+            compile(source, sentence.module, "exec")
+
+
 @pytest.mark.sample(16)
 @pytest.mark.parametrize("sentence", SENTENCES, ids=lambda s: s.text)
 def test_a_broken_runtime_is_noticed(sentence: Sentence, mutated: MutatedRuntime, tmp_path: Path) -> None:
-    status, output = mutated.run(sentence.module, sentence.before, sentence.after, sentence.tests, tmp_path)
+    status, output = mutated.run(sentence, tmp_path)
     assert status == _FAILED, f"{' '.join(sentence.tests)} with: {sentence.breaks}\n{output}"
