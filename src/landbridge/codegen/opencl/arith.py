@@ -13,10 +13,10 @@ from landbridge.codegen.c.arith import helper_name
 from landbridge.codegen.c.emitter import Emitter, Printer
 from landbridge.codegen.c.scalar import RULES, expression
 from landbridge.codegen.c.types import literal
+from landbridge.codegen.contraction import fused_product, is_fused
 from landbridge.codegen.opencl.lanes import helper, whole
 from landbridge.codegen.opencl.terms import function
 from landbridge.codegen.opencl.unit import OpenCLUnit
-from landbridge.codegen.products import fused_product, is_fused
 from landbridge.errors import CodegenError
 from landbridge.ir.prim_ops import RemFOp
 

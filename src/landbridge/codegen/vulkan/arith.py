@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Operation
 
-from landbridge.codegen.products import fused_product, is_fused
+from landbridge.codegen.contraction import fused_product, is_fused
 from landbridge.codegen.vulkan import glsl
 from landbridge.codegen.vulkan.emitter import NARROW, Emitter, Printer, bits_of
 from landbridge.codegen.vulkan.terms import narrowed, widened

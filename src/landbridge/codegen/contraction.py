@@ -1,4 +1,4 @@
-"""Products that become one operation with the addition that reads them, where both allow it (``contract``)."""
+"""Contraction: products that become one operation with the addition that reads them, where both allow it."""
 
 from __future__ import annotations
 
