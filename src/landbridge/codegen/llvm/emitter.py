@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from landbridge.codegen.llvm.isa import Isa
 from landbridge.codegen.llvm.math_builder import LlvmBody, Term
-from landbridge.codegen.llvm.types import suffix, type_text
+from landbridge.codegen.llvm.types import View, suffix, type_text
 from landbridge.errors import CodegenError
-
-if TYPE_CHECKING:
-    from landbridge.codegen.llvm.memory import View
-
 
 #: The metadata of ``!invariant.load``.
 UNCHANGING = "!1"

@@ -8,33 +8,16 @@ from xdsl.dialects import memref, vector
 from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from landbridge.codegen.layout import is_row_table, strides_and_offset
 from landbridge.codegen.llvm.emitter import UNCHANGING, Emitter, Printer
 from landbridge.codegen.llvm.types import (
-    element_bytes,
+    View,
     extent_bytes,
     lanes_of,
-    scalar_type,
     splat,
     suffix,
     with_element,
 )
 from landbridge.errors import CodegenError
-
-
-class View:
-    """How a memref type is addressed; ``element`` is its type in memory, where an i1 is a byte of 0 or 1.
-
-    The strides and the offset of one in rows are those within a row.
-    """
-
-    def __init__(self, kind: MemRefType[Attribute]) -> None:
-        self.in_rows = is_row_table(kind)
-        self.strides, self.offset = ((1,), 0) if self.in_rows else strides_and_offset(kind)
-        scalar = scalar_type(kind.element_type)
-        self.is_bool = scalar == "i1"
-        self.element = "i8" if self.is_bool else scalar
-        self.align = element_bytes(kind.element_type)
 
 
 def _view(e: Emitter, kind: Attribute) -> View:

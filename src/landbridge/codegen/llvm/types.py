@@ -1,4 +1,4 @@
-"""LLVM spellings of types and constants."""
+"""LLVM spellings of types and constants, and how memrefs are addressed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-from landbridge.codegen.layout import strides_and_offset
+from landbridge.codegen.layout import is_row_table, strides_and_offset
 from landbridge.errors import CodegenError
 
 #: LLVM type and width in bytes of each element type but integers.
@@ -139,3 +139,18 @@ def extent_bytes(memref: MemRefType[Attribute]) -> int:
         return 0
     last = offset + sum((d - 1) * s for d, s in zip(shape, strides, strict=True))
     return (last + 1) * element_bytes(memref.element_type)
+
+
+class View:
+    """How a memref type is addressed; ``element`` is its type in memory, where an i1 is a byte of 0 or 1.
+
+    The strides and the offset of one in rows are those within a row.
+    """
+
+    def __init__(self, kind: MemRefType[Attribute]) -> None:
+        self.in_rows = is_row_table(kind)
+        self.strides, self.offset = ((1,), 0) if self.in_rows else strides_and_offset(kind)
+        scalar = scalar_type(kind.element_type)
+        self.is_bool = scalar == "i1"
+        self.element = "i8" if self.is_bool else scalar
+        self.align = element_bytes(kind.element_type)
