@@ -1,9 +1,14 @@
-"""The functions of a lowered module: which are kernels, which call each other."""
+"""The functions of a lowered module: which are kernels, which call each other, what form they must have."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp
+from xdsl.ir import Attribute, Block
 
 from landbridge.errors import CodegenError
 
@@ -19,6 +24,59 @@ def is_kernel(function: func.FuncOp) -> bool:
 def callees(function: func.FuncOp) -> set[str]:
     """The names of the functions that ``function`` calls."""
     return {op.callee.root_reference.data for op in function.walk() if isinstance(op, func.CallOp)}
+
+
+def body_of(function: func.FuncOp) -> Block:
+    """The only block of ``function``; raises CodegenError when it has several."""
+    if len(function.body.blocks) != 1:
+        raise CodegenError("its body must be one block of structured control flow")
+    return function.body.block
+
+
+def returned_type(function: func.FuncOp) -> Attribute | None:
+    """The type of what ``function`` returns; raises CodegenError for several values."""
+    outputs = function.function_type.outputs.data
+    if len(outputs) > 1:
+        raise CodegenError(f"it returns {len(outputs)} values; at most one is legal")
+    return outputs[0] if outputs else None
+
+
+def operand_count(kernel: func.FuncOp) -> int:
+    """How many memrefs a kernel takes before the first and the end of its tasks; raises CodegenError for no kernel."""
+    kind = kernel.function_type
+    memrefs, bounds = kind.inputs.data[:-2], kind.inputs.data[-2:]
+    legal = len(bounds) == 2 and all(isinstance(b, IndexType) for b in bounds) and not kind.outputs.data
+    if not legal or not all(isinstance(m, MemRefType) for m in memrefs):
+        raise CodegenError(
+            f"function {kernel.sym_name.data!r} has type {kind}; a public function is a kernel: (memrefs..., index "
+            "begin, index end) -> (). Make it private if only functions of its module call it"
+        )
+    return len(memrefs)
+
+
+@contextmanager
+def errors_of(name: str) -> Iterator[None]:
+    """Says of a CodegenError which function it is about."""
+    try:
+        yield
+    except CodegenError as error:
+        raise CodegenError(f"function {name!r}: {error}") from None
+
+
+def c_names(functions: Iterable[func.FuncOp]) -> dict[str, str]:
+    """A distinct C identifier for each function, recognizable as its name."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for function in functions:
+        name = function.sym_name.data
+        stem = identifier = "kernel_" + re.sub(r"\W", "_", name, flags=re.ASCII)
+        count = 1
+        while identifier in taken:
+            count += 1
+            identifier = f"{stem}__{count}"
+        taken.add(identifier)
+        names[name] = identifier
+    return names
 
 
 def call_groups(module: ModuleOp) -> list[list[func.FuncOp]]:

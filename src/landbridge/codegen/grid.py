@@ -6,13 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, func, gpu, memref
-from xdsl.dialects.builtin import IntegerAttr, MemRefType
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from landbridge.codegen.functions import IN_PLACE_ATTRIBUTE
+from landbridge.codegen.functions import IN_PLACE_ATTRIBUTE, c_names
 from landbridge.errors import CodegenError
 from landbridge.executable.device_image import Launch, LaunchSequence
-from landbridge.ir.types import nbytes_of
+from landbridge.ir.types import element_count, nbytes_of, shape_of
+
+_INT_END = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,13 @@ class Kernel:
     block: tuple[int, int, int]
     in_place: bool
 
+    @property
+    def is_large(self) -> bool:
+        """Whether an element of a buffer, or a work-item, has a number that 32 bits with a sign do not hold."""
+        counts = [element_count(shape_of(b.type)) for b in self.buffers]
+        items = element_count(self.grid) * element_count(self.block)
+        return max([items, *counts]) >= _INT_END
+
 
 @dataclass(frozen=True)
 class GridFunction:
@@ -40,6 +49,15 @@ class GridFunction:
     name: str
     kernels: tuple[Kernel, ...]
     sequence: LaunchSequence
+
+
+def grid_functions(module: ModuleOp) -> list[GridFunction]:
+    """The functions of ``module``, their kernels under distinct C identifiers; raises CodegenError."""
+    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
+    if len(functions) != len(list(module.body.block.ops)):
+        raise CodegenError("something else than functions at the top of the module; only functions can be compiled")
+    names = c_names(functions)
+    return [grid_function(f, names[f.sym_name.data]) for f in functions]
 
 
 def grid_function(function: func.FuncOp, identifier: str) -> GridFunction:

@@ -32,6 +32,15 @@ def strides_and_offset(memref: MemRefType[Attribute]) -> tuple[tuple[int, ...], 
     return tuple(s for s in strides if s is not None), offset
 
 
+def span(memref: MemRefType[Attribute]) -> int:
+    """Elements from the first to one past the last that a memref can address; 0 where there are none."""
+    strides, offset = strides_and_offset(memref)
+    shape = memref.get_shape()
+    if 0 in shape or any(s < 0 for s in strides):
+        return 0
+    return 1 + offset + sum((d - 1) * s for d, s in zip(shape, strides, strict=True))
+
+
 def is_row_table(memref: MemRefType[Attribute]) -> bool:
     """Whether an operand is passed by its row table (``landbridge.executable.abi``): a memref of rows and columns.
 

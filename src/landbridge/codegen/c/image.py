@@ -10,8 +10,8 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from landbridge.codegen.c.compile import Compiler, compile_all, compiler_for
-from landbridge.codegen.c.print_c import c_names, print_functions, text_of
-from landbridge.codegen.functions import call_groups
+from landbridge.codegen.c.print_c import print_functions, text_of
+from landbridge.codegen.functions import c_names, call_groups
 from landbridge.codegen.link import link_objects
 from landbridge.executable import abi
 from landbridge.executable.executable import CodeImage

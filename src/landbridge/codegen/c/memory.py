@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from landbridge.codegen.c import lanes
 from landbridge.codegen.c.emitter import Emitter, Printer
 from landbridge.codegen.c.types import Kind, kind_of
-from landbridge.codegen.layout import is_row_table, strides_and_offset
+from landbridge.codegen.layout import is_row_table, span, strides_and_offset
 from landbridge.errors import CodegenError
 
 
@@ -112,13 +112,10 @@ def _alloca(e: Emitter, op: Operation) -> None:
     result = op.results[0]
     kind = result.type
     assert isinstance(kind, MemRefType)
-    strides, offset = strides_and_offset(kind)
-    shape = kind.get_shape()
-    count = 1 if 0 in shape else 1 + offset + sum((d - 1) * s for d, s in zip(shape, strides, strict=True))
     stated = op.properties.get("alignment")
     align = stated.value.data if isinstance(stated, IntegerAttr) else 64
     name = e.names[result] = e.fresh()
-    e.entry_lines.append(f"  _Alignas({align}) {kind_of(kind.element_type).scalar} {name}[{max(count, 1)}];")
+    e.entry_lines.append(f"  _Alignas({align}) {kind_of(kind.element_type).scalar} {name}[{max(span(kind), 1)}];")
 
 
 PRINTERS: dict[type[Operation], Printer] = {

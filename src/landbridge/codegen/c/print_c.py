@@ -8,18 +8,25 @@ has the attribute ``lb.in_place``. A private function becomes the static functio
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType, IndexType, MemRefType
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Operation
 
 from landbridge.codegen.c import arith, control, memory, vector
 from landbridge.codegen.c.emitter import Emitter, Printer, Unit
 from landbridge.codegen.c.types import kind_of
-from landbridge.codegen.functions import IN_PLACE_ATTRIBUTE, callees, is_kernel
+from landbridge.codegen.functions import (
+    IN_PLACE_ATTRIBUTE,
+    body_of,
+    callees,
+    errors_of,
+    is_kernel,
+    operand_count,
+    returned_type,
+)
 from landbridge.codegen.layout import is_row_table, strides_and_offset
 from landbridge.errors import CodegenError
 
@@ -34,22 +41,6 @@ PRINTERS: dict[type[Operation], Printer] = {
 def text_of(file: str) -> str:
     """A C file of this package."""
     return files(__package__).joinpath(file).read_text(encoding="utf-8")
-
-
-def c_names(functions: Iterable[func.FuncOp]) -> dict[str, str]:
-    """A distinct C identifier for each function, recognizable as its name."""
-    names: dict[str, str] = {}
-    taken: set[str] = set()
-    for function in functions:
-        name = function.sym_name.data
-        stem = identifier = "kernel_" + re.sub(r"\W", "_", name, flags=re.ASCII)
-        count = 1
-        while identifier in taken:
-            count += 1
-            identifier = f"{stem}__{count}"
-        taken.add(identifier)
-        names[name] = identifier
-    return names
 
 
 def print_functions(functions: Sequence[func.FuncOp], names: Mapping[str, str]) -> str:
@@ -83,26 +74,21 @@ def _callees_first(functions: Sequence[func.FuncOp]) -> list[func.FuncOp]:
 
 
 def _function(unit: Unit, function: func.FuncOp, names: Mapping[str, str]) -> str:
-    name, kind = function.sym_name.data, function.function_type
-    if len(function.body.blocks) != 1:
-        raise CodegenError(f"function {name!r}: its body must be one block of structured control flow")
-    if len(kind.outputs.data) > 1:
-        raise CodegenError(f"function {name!r} returns {len(kind.outputs.data)} values; at most one is legal")
+    name = function.sym_name.data
     e = Emitter(unit, PRINTERS)
     qualifier = "" if IN_PLACE_ATTRIBUTE in function.attributes else "restrict "
     params = []
-    try:
-        for argument in function.body.block.args:
+    with errors_of(name):
+        body, result = body_of(function), returned_type(function)
+        for argument in body.args:
             e.names[argument] = e.fresh()
             params.append(f"{_parameter(unit, argument.type, qualifier)}{e.names[argument]}")
-        e.region(function.body.block.ops)
-        returned = unit.kind(kind.outputs.data[0]).text if kind.outputs.data else "void"
-    except CodegenError as error:
-        raise CodegenError(f"function {name!r}: {error}") from None
+        e.region(body.ops)
+        returned = unit.kind(result).text if result is not None else "void"
     linkage = "LB_NOINLINE" if is_kernel(function) else "LB_INLINE"
     head = f"{linkage} {returned} {unit.bodies[name]}({', '.join(params) or 'void'}) {{"
     text = "\n".join([head, *e.entry_lines, *e.lines, "}", ""])
-    return text + _kernel(unit, name, names[name], kind) if is_kernel(function) else text
+    return text + _kernel(unit, function, names[name]) if is_kernel(function) else text
 
 
 def _parameter(unit: Unit, kind: Attribute, qualifier: str) -> str:
@@ -114,17 +100,9 @@ def _parameter(unit: Unit, kind: Attribute, qualifier: str) -> str:
     return f"const {unit.kind(kind).text} "
 
 
-def _kernel(unit: Unit, name: str, identifier: str, kind: FunctionType) -> str:
+def _kernel(unit: Unit, function: func.FuncOp, identifier: str) -> str:
     """The exported function: the operands' addresses come from an array."""
-    inputs = kind.inputs.data
-    memrefs, bounds = inputs[:-2], inputs[-2:]
-    legal = len(bounds) == 2 and all(isinstance(b, IndexType) for b in bounds) and not kind.outputs.data
-    if not legal or not all(isinstance(m, MemRefType) for m in memrefs):
-        raise CodegenError(
-            f"function {name!r} has type {kind}; a public function is a kernel: (memrefs..., index begin, index end) "
-            "-> (). Make it private if only functions of its module call it"
-        )
-    operands = ", ".join([*(f"args[{i}]" for i in range(len(memrefs))), "begin", "end"])
+    operands = ", ".join([*(f"args[{i}]" for i in range(operand_count(function))), "begin", "end"])
     head = f"LB_EXPORT void {identifier}(void **args, int64_t begin, int64_t end)"
     # A prototype first: some compilers warn of an external function without one.
-    return f"{head};\n{head} {{\n  (void)args;\n  {unit.bodies[name]}({operands});\n}}\n"
+    return f"{head};\n{head} {{\n  (void)args;\n  {unit.bodies[function.sym_name.data]}({operands});\n}}\n"

@@ -12,16 +12,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType, IndexType, MemRefType, VectorType
+from xdsl.dialects.builtin import MemRefType, VectorType
 from xdsl.ir import Attribute, Operation
 
-from landbridge.codegen.functions import IN_PLACE_ATTRIBUTE, is_kernel
+from landbridge.codegen.functions import (
+    IN_PLACE_ATTRIBUTE,
+    body_of,
+    errors_of,
+    is_kernel,
+    operand_count,
+    returned_type,
+)
 from landbridge.codegen.layout import is_row_table
 from landbridge.codegen.llvm import arith, casts, control, math, memory, vector
 from landbridge.codegen.llvm.emitter import Emitter, ModuleState, Printer
 from landbridge.codegen.llvm.isa import Isa
 from landbridge.codegen.llvm.types import element_bytes, extent_bytes
-from landbridge.errors import CodegenError
 
 PRINTERS: dict[type[Operation], Printer] = {
     **arith.PRINTERS,
@@ -45,24 +51,18 @@ def print_functions(functions: Sequence[func.FuncOp], isa: Isa) -> str:
 
 
 def _function(state: ModuleState, function: func.FuncOp) -> str:
-    name, kind = function.sym_name.data, function.function_type
-    if len(function.body.blocks) != 1:
-        raise CodegenError(f"function {name!r}: its body must be one block of structured control flow")
+    name = function.sym_name.data
     e = Emitter(state, PRINTERS)
     restricted = IN_PLACE_ATTRIBUTE not in function.attributes
-    params = []
-    for argument in function.body.block.args:
-        params.append(f"{_param(state, argument.type, restricted)} {e.define(argument)}")
-    try:
-        e.region(function.body.block.ops)
-    except CodegenError as error:
-        raise CodegenError(f"function {name!r}: {error}") from None
-    returned = _returned(state, name, kind)
-    header = f"define internal {returned} {control.body_symbol(name)}({', '.join(params)}) noinline #0 {{"
-    if not is_kernel(function):
-        header = header.replace(" noinline ", " ")
+    with errors_of(name):
+        body, result = body_of(function), returned_type(function)
+        params = [f"{_param(state, argument.type, restricted)} {e.define(argument)}" for argument in body.args]
+        e.region(body.ops)
+        returned = state.type(result) if result is not None else "void"
+    inlining = "noinline " if is_kernel(function) else ""
+    header = f"define internal {returned} {control.body_symbol(name)}({', '.join(params)}) {inlining}#0 {{"
     text = "\n".join([header, "entry:", *e.entry_lines, *e.lines, "}", ""])
-    return text + _kernel(name, kind) if is_kernel(function) else text
+    return text + _kernel(function) if is_kernel(function) else text
 
 
 def _param(state: ModuleState, kind: Attribute, restricted: bool) -> str:
@@ -77,28 +77,14 @@ def _param(state: ModuleState, kind: Attribute, restricted: bool) -> str:
     return f"ptr {noalias}nocapture {reach}align {align}"
 
 
-def _returned(state: ModuleState, name: str, kind: FunctionType) -> str:
-    outputs = kind.outputs.data
-    if len(outputs) > 1:
-        raise CodegenError(f"function {name!r} returns {len(outputs)} values; at most one is legal")
-    return state.type(outputs[0]) if outputs else "void"
-
-
-def _kernel(name: str, kind: FunctionType) -> str:
+def _kernel(function: func.FuncOp) -> str:
     """The exported function: the operands' addresses come from an array."""
-    inputs = kind.inputs.data
-    memrefs, bounds = inputs[:-2], inputs[-2:]
-    legal = len(bounds) == 2 and all(isinstance(b, IndexType) for b in bounds) and not kind.outputs.data
-    if not legal or not all(isinstance(m, MemRefType) for m in memrefs):
-        raise CodegenError(
-            f"function {name!r} has type {kind}; a public function is a kernel: (memrefs..., index begin, index end) "
-            "-> (). Make it private if only functions of its module call it"
-        )
+    name, count = function.sym_name.data, operand_count(function)
     lines = [f'define void @"{name}"(ptr %args, i64 %begin, i64 %end) #0 {{', "entry:"]
-    for i in range(len(memrefs)):
+    for i in range(count):
         lines.append(f"  %s{i} = getelementptr inbounds ptr, ptr %args, i64 {i}")
         lines.append(f"  %a{i} = load ptr, ptr %s{i}, align 8")
-    operands = ", ".join([*(f"ptr %a{i}" for i in range(len(memrefs))), "i64 %begin", "i64 %end"])
+    operands = ", ".join([*(f"ptr %a{i}" for i in range(count)), "i64 %begin", "i64 %end"])
     return "\n".join([*lines, f"  call void {control.body_symbol(name)}({operands})", "  ret void", "}", ""])
 
 

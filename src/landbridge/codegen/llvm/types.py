@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-from landbridge.codegen.layout import is_row_table, strides_and_offset
+from landbridge.codegen.layout import is_row_table, span, strides_and_offset
 from landbridge.errors import CodegenError
 
 #: LLVM type and width in bytes of each element type but integers.
@@ -133,12 +133,7 @@ def splat(value: float | int, text: str) -> str:
 
 def extent_bytes(memref: MemRefType[Attribute]) -> int:
     """Bytes from the first element of the operand to one past the last one it can address."""
-    strides, offset = strides_and_offset(memref)
-    shape = memref.get_shape()
-    if 0 in shape or any(s < 0 for s in strides):
-        return 0
-    last = offset + sum((d - 1) * s for d, s in zip(shape, strides, strict=True))
-    return (last + 1) * element_bytes(memref.element_type)
+    return span(memref) * element_bytes(memref.element_type)
 
 
 class View:

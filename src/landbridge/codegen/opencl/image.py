@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xdsl.dialects import func
 from xdsl.dialects.builtin import Float64Type, MemRefType, ModuleOp
 
-from landbridge.codegen.c.print_c import c_names
 from landbridge.codegen.c.print_c import text_of as c_text_of
-from landbridge.codegen.grid import GridFunction, Kernel, grid_function
+from landbridge.codegen.functions import errors_of
+from landbridge.codegen.grid import GridFunction, Kernel, grid_functions
 from landbridge.codegen.opencl.print_kernel import print_kernel, text_of
 from landbridge.codegen.opencl.unit import OpenCLUnit
-from landbridge.errors import CodegenError
 from landbridge.executable.device_image import DeviceImage
-from landbridge.ir.types import element_count, shape_of
 from landbridge.target.grid import grid_limits
 
 if TYPE_CHECKING:
     from landbridge.target.target import Target
 
 _FP64 = "cl_khr_fp64"
-_INT_END = 1 << 31
 
 
 def generate_image(module: ModuleOp, target: Target) -> DeviceImage:
@@ -41,22 +37,13 @@ def generate_image(module: ModuleOp, target: Target) -> DeviceImage:
     )
 
 
-def grid_functions(module: ModuleOp) -> list[GridFunction]:
-    """The functions of ``module``, their kernels under distinct C identifiers."""
-    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
-    if len(functions) != len(list(module.body.block.ops)):
-        raise CodegenError("something else than functions at the top of the module; only functions can be compiled")
-    names = c_names(functions)
-    return [grid_function(f, names[f.sym_name.data]) for f in functions]
-
-
 def print_source(functions: list[GridFunction], wide: bool = False) -> str:
     """One file of OpenCL C: every kernel of ``functions``, and what they share. Indices have 64 bits when ``wide``, or
     when 32 do not hold all of them."""
     unit = OpenCLUnit()
     kernels = [k for f in functions for k in f.kernels]
     texts = [_named(f, k, unit) for f in functions for k in f.kernels]
-    wide = wide or any(_is_large(k) for k in kernels)
+    wide = wide or any(k.is_large for k in kernels)
     index = ("long", "ulong") if wide else ("int", "uint")
     head = [f"#define LB_INDEX {index[0]}", f"#define LB_UNSIGNED_INDEX {index[1]}"]
     if any(_uses_doubles(f) for f in functions):
@@ -65,17 +52,8 @@ def print_source(functions: list[GridFunction], wide: bool = False) -> str:
 
 
 def _named(function: GridFunction, kernel: Kernel, unit: OpenCLUnit) -> str:
-    try:
+    with errors_of(function.name):
         return print_kernel(unit, kernel)
-    except CodegenError as error:
-        raise CodegenError(f"function {function.name!r}: {error}") from None
-
-
-def _is_large(kernel: Kernel) -> bool:
-    """Whether an element of a buffer, or a work-item, has a number that an int does not hold."""
-    counts = [element_count(shape_of(b.type)) for b in kernel.buffers]
-    items = element_count(kernel.grid) * element_count(kernel.block)
-    return max([items, *counts]) >= _INT_END
 
 
 def _uses_doubles(function: GridFunction) -> bool:

@@ -10,7 +10,7 @@ from landbridge.codegen.c.emitter import Emitter, Printer
 from landbridge.codegen.c.memory import address
 from landbridge.codegen.c.types import Kind, kind_of
 from landbridge.codegen.grid import is_local
-from landbridge.codegen.layout import strides_and_offset
+from landbridge.codegen.layout import span
 from landbridge.codegen.opencl.lanes import truths
 from landbridge.errors import CodegenError
 
@@ -90,15 +90,12 @@ def _memory(e: Emitter, op: Operation) -> None:
     result = op.results[0]
     ty = result.type
     assert isinstance(ty, MemRefType)
-    strides, offset = strides_and_offset(ty)
-    shape = ty.get_shape()
-    count = 1 if 0 in shape else 1 + offset + sum((d - 1) * s for d, s in zip(shape, strides, strict=True))
     if isinstance(op, memref.AllocOp) and not is_local(ty):
         raise CodegenError(f'memref.alloc of {ty} inside a launch; legal there: the scope "local"')
     name = e.names[result] = e.fresh()
     element: Kind = kind_of(ty.element_type)
     place = "local " if is_local(ty) else ""
-    e.entry_lines.append(f"  {place}{element.scalar} __attribute__((aligned(64))) {name}[{max(count, 1)}];")
+    e.entry_lines.append(f"  {place}{element.scalar} __attribute__((aligned(64))) {name}[{max(span(ty), 1)}];")
 
 
 PRINTERS: dict[type[Operation], Printer] = {

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from landbridge.codegen.c.print_c import c_names
-from landbridge.codegen.grid import GridFunction, Kernel, grid_function
+from landbridge.codegen.functions import errors_of
+from landbridge.codegen.grid import GridFunction, Kernel, grid_functions
 from landbridge.codegen.vulkan import arith, control, math, memory
 from landbridge.codegen.vulkan.emitter import Emitter, Memory, Printer
 from landbridge.codegen.vulkan.module_builder import SpirvModule
 from landbridge.errors import CodegenError
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.spirv import Op, StorageClass
-from landbridge.ir.types import element_count, shape_of
 
 if TYPE_CHECKING:
     from landbridge.target.target import Target
@@ -27,23 +25,18 @@ PRINTERS: dict[type[Operation], Printer] = {
     **memory.PRINTERS,
     **control.PRINTERS,
 }
-_INT_END = 1 << 31
 
 
 def generate_image(module: ModuleOp, target: Target) -> DeviceImage:
     """The kernels of all functions of ``module``; raises CodegenError."""
-    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
-    if len(functions) != len(list(module.body.block.ops)):
-        raise CodegenError("something else than functions at the top of the module; only functions can be compiled")
-    names = c_names(functions)
-    found = [grid_function(f, names[f.sym_name.data]) for f in functions]
+    functions = grid_functions(module)
     spirv = SpirvModule(preserve_nan=target.options.get("preserve-nan") is True)
-    for function in found:
+    for function in functions:
         for kernel in function.kernels:
             _emit(spirv, function, kernel, target)
-    if not any(function.kernels for function in found):  # a module must have an entry point
+    if not any(function.kernels for function in functions):  # a module must have an entry point
         spirv.entry_point("nothing", (), (1, 1, 1), [], [])
-    return DeviceImage(format="spirv", code=spirv.binary(), functions={f.name: f.sequence for f in found})
+    return DeviceImage(format="spirv", code=spirv.binary(), functions={f.name: f.sequence for f in functions})
 
 
 def _emit(module: SpirvModule, function: GridFunction, kernel: Kernel, target: Target) -> None:
@@ -54,7 +47,7 @@ def _emit(module: SpirvModule, function: GridFunction, kernel: Kernel, target: T
             f"{target.kind!r} states -max-storage-buffers={most}"
         )
     doubles = target.options.get("fp64") is True and target.options.get("int64") is True
-    e = Emitter(module, PRINTERS, "i64" if _is_large(kernel) else "i32", doubles=doubles)
+    e = Emitter(module, PRINTERS, "i64" if kernel.is_large else "i32", doubles=doubles)
     starts = _starts(e, len(kernel.buffers))
     for binding, (buffer, start) in enumerate(zip(kernel.buffers, starts, strict=True)):
         element = memory.stored_element(e, buffer)
@@ -62,10 +55,8 @@ def _emit(module: SpirvModule, function: GridFunction, kernel: Kernel, target: T
         variable = module.buffer(element, binding, read_only=read_only, restrict=not kernel.in_place)
         e.memory[buffer] = Memory(variable, element, StorageClass.StorageBuffer, start)
         e.interface[variable] = None
-    try:
+    with errors_of(function.name):
         e.region(kernel.body.ops)
-    except CodegenError as error:
-        raise CodegenError(f"function {function.name!r}: {error}") from None
     module.entry_point(kernel.name, list(e.interface), kernel.block, e.variables, e.body)
 
 
@@ -82,10 +73,3 @@ def _starts(e: Emitter, count: int) -> list[int]:
         e.statement(Op.AccessChain, pointer, place, variable, e.constant(i, "i32"))
         found.append(arith.resized(e, e.emit(Op.Load, "i32", place), "i32", e.index, signed=False))
     return found
-
-
-def _is_large(kernel: Kernel) -> bool:
-    """Whether an element of a buffer, or an invocation, has a number that 32 bits with a sign do not hold."""
-    counts = [element_count(shape_of(b.type)) for b in kernel.buffers]
-    items = element_count(kernel.grid) * element_count(kernel.block)
-    return max([items, *counts]) >= _INT_END

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
 from landbridge.codegen.grid import is_local
-from landbridge.codegen.layout import strides_and_offset
+from landbridge.codegen.layout import span, strides_and_offset
 from landbridge.codegen.vulkan.emitter import Emitter, Memory, Printer, kept
 from landbridge.errors import CodegenError
 from landbridge.executable.spirv import Op, StorageClass
@@ -71,11 +71,8 @@ def _memory(e: Emitter, op: Operation) -> None:
     if isinstance(op, memref.AllocOp) and not is_local(ty):
         raise CodegenError(f'memref.alloc of {ty} inside a launch; legal there: the scope "local"')
     storage = StorageClass.Workgroup if is_local(ty) else StorageClass.Function
-    strides, offset = strides_and_offset(ty)
-    shape = ty.get_shape()
-    count = 1 if 0 in shape else 1 + offset + sum((d - 1) * s for d, s in zip(shape, strides, strict=True))
     element = stored_element(e, result)
-    pointer, variable = e.module.array_variable(element, max(count, 1), storage)
+    pointer, variable = e.module.array_variable(element, max(span(ty), 1), storage)
     if storage == StorageClass.Function:
         e.variables += [4 << 16 | Op.Variable, pointer, variable, storage]
     else:
