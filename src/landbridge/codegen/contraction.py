@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from xdsl.dialects import arith
-from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Operation
+
+from landbridge.codegen.printing import allows
 
 
 def may_contract(op: Operation) -> bool:
     """Whether the operation may be rounded together with another."""
-    flags = op.properties.get("fastmath")
-    return isinstance(flags, FastMathFlagsAttr) and FastMathFlag.ALLOW_CONTRACT in flags.data
+    return allows(op, FastMathFlag.ALLOW_CONTRACT)
 
 
 def fused_product(op: Operation) -> arith.MulfOp | None:

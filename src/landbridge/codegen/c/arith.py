@@ -5,34 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
 from xdsl.ir import Operation
 
 from landbridge.codegen.c import lanes
 from landbridge.codegen.c.emitter import Emitter, Printer
-from landbridge.codegen.c.scalar import RULES, expression, predicate, signed
+from landbridge.codegen.c.scalar import RULES, expression, signed
 from landbridge.codegen.c.types import Kind, literal
+from landbridge.codegen.printing import constant_values, predicate
 from landbridge.errors import CodegenError
 
 
 def _constant(e: Emitter, op: Operation) -> None:
-    value, result = op.properties["value"], op.results[0]
-    kind = e.kind(result)
-    if isinstance(value, IntegerAttr | FloatAttr):
-        e.names[result] = literal(value.value.data, kind.element)
-    elif isinstance(value, DenseIntOrFPElementsAttr):
-        values = value.get_values()
-        if value.is_splat():
-            e.names[result] = lanes.splat(e.unit, kind, literal(values[0], kind.element))
-        else:
-            e.names[result] = lanes.make(kind, [literal(v, kind.element) for v in values])
-        if kind.element == "i1":
-            kept = [bool(v) for v in (list(values) * kind.lanes if value.is_splat() else values)]
-            count = sum(kept)
-            if all(kept[:count]):
-                e.kept[result] = str(count)
-    else:
-        raise CodegenError(f"constant {value} has no C form; legal: integers, floats and dense vectors of them")
+    result = op.results[0]
+    kind, values = e.kind(result), constant_values(op, e.form)
+    texts = [literal(v, kind.element) for v in values]
+    if not kind.lanes:
+        e.names[result] = texts[0]
+        return
+    e.names[result] = lanes.splat(e.unit, kind, texts[0]) if len(texts) == 1 else lanes.make(kind, texts)
+    if kind.element == "i1":
+        kept = [bool(v) for v in values] * (kind.lanes // len(values))
+        if all(kept[: sum(kept)]):
+            e.kept[result] = str(sum(kept))
 
 
 def _elementwise(e: Emitter, op: Operation) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.dialects import func, scf
-from xdsl.dialects.builtin import SymbolRefAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation
 
 from landbridge.codegen.c.emitter import Emitter, Printer
 from landbridge.codegen.c.scalar import signed
-from landbridge.errors import CodegenError
+from landbridge.codegen.printing import callee, returned
 
 
 def _for(e: Emitter, op: Operation) -> None:
@@ -24,7 +21,7 @@ def _for(e: Emitter, op: Operation) -> None:
     e.names[induction] = counter
     if kind.element != "index":
         e.set(induction, f"({kind.scalar}){counter}")
-    e.assign(names, _block(e, block))
+    e.assign(names, e.nested(block))
     e.close()
     e.names.update(zip(op.results, names, strict=True))
 
@@ -32,10 +29,10 @@ def _for(e: Emitter, op: Operation) -> None:
 def _if(e: Emitter, op: Operation) -> None:
     names = [e.variable(result) for result in op.results]
     e.open(f"if ({e.names[op.operands[0]]})")
-    e.assign(names, _block(e, op.regions[0].block))
+    e.assign(names, e.nested(op.regions[0].block))
     if op.regions[1].blocks:
         e.otherwise()
-        e.assign(names, _block(e, op.regions[1].block))
+        e.assign(names, e.nested(op.regions[1].block))
     e.close()
 
 
@@ -44,29 +41,16 @@ def _while(e: Emitter, op: Operation) -> None:
     names = [e.variable(v, e.names[start]) for v, start in zip(test.args, op.operands, strict=True)]
     results = [e.variable(result) for result in op.results]
     e.open("for (;;)")
-    condition, *passed = _block(e, test)
+    condition, *passed = e.nested(test)
     e.assign(results, passed)
     e.line(f"if (!{e.names[condition]}) break;")
     e.names.update(zip(turn.args, results, strict=True))
-    e.assign(names, _block(e, turn))
+    e.assign(names, e.nested(turn))
     e.close()
 
 
-def _block(e: Emitter, block: Block) -> Sequence[SSAValue]:
-    """Print a region's only block; the operands of its terminator."""
-    *ops, last = block.ops
-    e.region(ops)
-    if not isinstance(last, scf.YieldOp | scf.ConditionOp):
-        raise CodegenError(f"a region ends with {last.name!r}; legal: scf.yield, scf.condition")
-    return tuple(last.operands)
-
-
 def _call(e: Emitter, op: Operation) -> None:
-    callee = op.properties["callee"]
-    assert isinstance(callee, SymbolRefAttr)
-    if len(op.results) > 1:
-        raise CodegenError(f"call of {callee.root_reference.data!r}: at most one result is supported")
-    call = f"{e.unit.bodies[callee.root_reference.data]}({', '.join(e.names[v] for v in op.operands)})"
+    call = f"{e.unit.bodies[callee(op)]}({', '.join(e.names[v] for v in op.operands)})"
     if op.results:
         e.set(op.results[0], call)
     else:
@@ -74,10 +58,9 @@ def _call(e: Emitter, op: Operation) -> None:
 
 
 def _return(e: Emitter, op: Operation) -> None:
-    if len(op.operands) > 1:
-        raise CodegenError("a function returns at most one value; write the others through memrefs")
-    if op.operands:
-        e.line(f"return {e.names[op.operands[0]]};")
+    value = returned(op)
+    if value is not None:
+        e.line(f"return {e.names[value]};")
 
 
 PRINTERS: dict[type[Operation], Printer] = {

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from landbridge.codegen.c.types import Kind, kind_of
-from landbridge.errors import CodegenError
+from landbridge.codegen.printing import Dispatcher, by_identity
 
 
 class Unit:
@@ -17,15 +17,8 @@ class Unit:
         self.definitions: dict[str, str] = {}
         #: The C name of the body of each function, by its own name.
         self.bodies: dict[str, str] = {}
-        # By identity: hashing a vector type walks it. The type is kept, so that no other object takes its id.
-        self._kinds: dict[int, tuple[Attribute, Kind]] = {}
-
-    def kind(self, attr: Attribute) -> Kind:
-        """The Kind of a type; its vector type is defined."""
-        known = self._kinds.get(id(attr))
-        if known is None:
-            known = self._kinds[id(attr)] = (attr, self.use(kind_of(attr)))
-        return known[1]
+        #: The Kind of a type; its vector type is defined.
+        self.kind = by_identity(lambda attr: self.use(kind_of(attr)))
 
     def use(self, kind: Kind) -> Kind:
         """``kind``, defined if it is a vector type."""
@@ -42,12 +35,14 @@ class Unit:
         return name
 
 
-class Emitter:
-    """Prints one function body: each operation goes to the printer its class has in ``printers``."""
+class Emitter(Dispatcher):
+    """Prints one function body."""
+
+    form = "C"
 
     def __init__(self, unit: Unit, printers: dict[type[Operation], Printer]) -> None:
+        super().__init__(printers)
         self.unit = unit
-        self.printers = printers
         self.lines: list[str] = []
         self.entry_lines: list[str] = []
         self.names: dict[SSAValue, str] = {}
@@ -109,17 +104,6 @@ class Emitter:
         """End the innermost block."""
         self._indent = self._indent[:-2]
         self.line("}")
-
-    def region(self, ops: Iterable[Operation]) -> None:
-        """Print operations in order; raises CodegenError for one this generator does not know."""
-        for op in ops:
-            printer = self.printers.get(type(op))
-            if printer is None:
-                raise CodegenError(
-                    f"operation {op.name!r} has no C form; lower it first. Known: "
-                    + ", ".join(sorted(c.name for c in self.printers))
-                )
-            printer(self, op)
 
 
 Printer = Callable[[Emitter, Operation], None]

@@ -8,8 +8,9 @@ from xdsl.dialects import arith, math, vector
 from xdsl.ir import Operation
 
 from landbridge.codegen.c.emitter import Unit
-from landbridge.codegen.c.scalar import integer_comparison, predicate
+from landbridge.codegen.c.scalar import integer_comparison
 from landbridge.codegen.c.types import Kind
+from landbridge.codegen.printing import predicate
 
 
 def lane(kind: Kind, name: str, index: str | int) -> str:

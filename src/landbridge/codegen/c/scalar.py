@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
 
 from landbridge.codegen.c.types import Kind
+from landbridge.codegen.printing import FUNCTIONS, INSTRUCTIONS, predicate
 from landbridge.ir.prim_ops import RemFOp
 
 #: ``rule(operand kinds, result kind, operand texts) -> expression``.
@@ -157,14 +156,6 @@ _COMPARE_FLOAT = {
 _COMPARE_INTEGER = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
-def predicate(op: Operation) -> str:
-    """The name of the predicate of ``arith.cmpi`` or ``arith.cmpf``."""
-    attr = op.properties["predicate"]
-    assert isinstance(attr, IntegerAttr)
-    names = CMPF_COMPARISON_OPERATIONS if isinstance(op, arith.CmpfOp) else CMPI_COMPARISON_OPERATIONS
-    return names[attr.value.data]
-
-
 def integer_comparison(op: Operation) -> tuple[str, str]:
     """The sign, ``s`` or ``u``, and the C operator of ``arith.cmpi``."""
     name = predicate(op)
@@ -239,45 +230,14 @@ RULES: dict[type[Operation], Rule] = {
     arith.TruncIOp: _truncate,
     arith.ExtUIOp: _cast,
     arith.ExtSIOp: _from_signed,
-    math.AbsFOp: _function("fabs"),
+    **{op: _function(name) for op, name in (FUNCTIONS | INSTRUCTIONS).items()},
     math.AbsIOp: lambda k, r, x: f"({signed(k[0], x[0])} < 0 ? ({r.scalar})(0 - {x[0]}) : {x[0]})",
-    math.CeilOp: _function("ceil"),
-    math.CopySignOp: _function("copysign"),
     math.CountLeadingZerosOp: lambda k, r, x: f"({r.scalar})lb_ctlz({unsigned(k[0], x[0])}, {r.bits})",
     math.CountTrailingZerosOp: lambda k, r, x: f"({r.scalar})lb_cttz({unsigned(k[0], x[0])}, {r.bits})",
     math.CtPopOp: lambda k, r, x: f"({r.scalar})lb_ctpop({unsigned(k[0], x[0])})",
-    math.FloorOp: _function("floor"),
     math.FmaOp: _function("fma"),
-    # Under the default rounding mode, to even.
-    math.RoundEvenOp: _function("rint"),
-    math.RoundOp: _function("round"),
-    math.SqrtOp: _function("sqrt"),
-    math.TruncOp: _function("trunc"),
     math.RsqrtOp: lambda k, r, x: f"(1 / sqrt{'f' if r.element == 'f32' else ''}({x[0]}))",
     math.FPowIOp: lambda k, r, x: f"pow{'f' if r.element == 'f32' else ''}({x[0]}, ({r.scalar}){signed(k[1], x[1])})",
-    math.AcosOp: _function("acos"),
-    math.AcoshOp: _function("acosh"),
-    math.AsinOp: _function("asin"),
-    math.AsinhOp: _function("asinh"),
-    math.AtanOp: _function("atan"),
-    math.Atan2Op: _function("atan2"),
-    math.AtanhOp: _function("atanh"),
-    math.CbrtOp: _function("cbrt"),
-    math.CosOp: _function("cos"),
-    math.CoshOp: _function("cosh"),
-    math.ErfOp: _function("erf"),
-    math.ExpOp: _function("exp"),
-    math.Exp2Op: _function("exp2"),
-    math.ExpM1Op: _function("expm1"),
-    math.LogOp: _function("log"),
-    math.Log10Op: _function("log10"),
-    math.Log1pOp: _function("log1p"),
-    math.Log2Op: _function("log2"),
-    math.PowFOp: _function("pow"),
-    math.SinOp: _function("sin"),
-    math.SinhOp: _function("sinh"),
-    math.TanOp: _function("tan"),
-    math.TanhOp: _function("tanh"),
 }
 
 #: Operations on the bits of a float, or between floats: 16-bit ones are given to their rules as they are.

@@ -12,17 +12,10 @@ from dataclasses import dataclass
 from math import inf, isnan
 
 import numpy as np
-from xdsl.dialects.builtin import (
-    BFloat16Type,
-    Float16Type,
-    Float32Type,
-    Float64Type,
-    IndexType,
-    IntegerType,
-    VectorType,
-)
+from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute
 
+from landbridge.codegen.elements import FLOATS, NARROW, element_name, narrow_bits
 from landbridge.errors import CodegenError
 
 _SCALARS = {
@@ -34,12 +27,6 @@ _SCALARS = {
     "bf16": "uint16_t",
     "f32": "float",
     "f64": "double",
-}
-_FLOATS: dict[type[Attribute], str] = {
-    Float16Type: "f16",
-    BFloat16Type: "bf16",
-    Float32Type: "f32",
-    Float64Type: "f64",
 }
 _BITS = {"i1": 8, "index": 64, "f16": 16, "bf16": 16, "f32": 32, "f64": 64}
 
@@ -74,12 +61,12 @@ class Kind:
     @property
     def is_float(self) -> bool:
         """Whether lanes are floating point numbers."""
-        return self.element in ("f16", "bf16", "f32", "f64")
+        return self.element in FLOATS
 
     @property
     def is_narrow(self) -> bool:
         """Whether lanes are 16-bit floats, which are computed in f32."""
-        return self.element in ("f16", "bf16")
+        return self.element in NARROW
 
     @property
     def is_native(self) -> bool:
@@ -98,9 +85,7 @@ def kind_of(attr: Attribute) -> Kind:
         if len(shape) != 1:
             raise CodegenError(f"{attr}: only 1-D vectors have a C form; unroll the other dimensions")
         return Kind(kind_of(attr.element_type).element, shape[0])
-    element = "index" if isinstance(attr, IndexType) else _FLOATS.get(type(attr), "")
-    if isinstance(attr, IntegerType):
-        element = f"i{attr.width.data}"
+    element = element_name(attr)
     if element not in _SCALARS:
         raise CodegenError(
             f"type {attr} has no C form; legal: i1 i8 i16 i32 i64 index f16 bf16 f32 f64, "
@@ -113,12 +98,8 @@ def literal(value: float | int, element: str) -> str:
     """A constant of a scalar element, exact for every value."""
     if element in ("f32", "f64"):
         return _float_literal(float(np.float32(value)) if element == "f32" else float(value), element)
-    if element == "f16":
-        return f"0x{int(np.float16(value).view(np.uint16)):04X}"
-    if element == "bf16":
-        import ml_dtypes
-
-        return f"0x{int(np.asarray(value, ml_dtypes.bfloat16).view(np.uint16)):04X}"
+    if element in NARROW:
+        return f"0x{narrow_bits(value, element):04X}"
     if element == "index":
         if abs(value) < 1 << 31:
             return str(value) if value >= 0 else f"({value})"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import vector
-from xdsl.dialects.arith import FastMathFlagsAttr
-from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, VectorType
+from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
 from xdsl.ir import Operation, SSAValue
@@ -15,6 +14,7 @@ from landbridge.codegen.c import lanes
 from landbridge.codegen.c.emitter import Emitter, Printer
 from landbridge.codegen.c.scalar import convert_float, signed
 from landbridge.codegen.c.types import Kind
+from landbridge.codegen.printing import allows, broadcast_vector, lane_position
 from landbridge.errors import CodegenError
 
 #: How two lanes are combined; ``{K}`` is the element, ``{f}`` the suffix of C functions on it.
@@ -37,13 +37,11 @@ _ROUNDING = (CombiningKindFlag.ADD, CombiningKindFlag.MUL)
 
 
 def _broadcast(e: Emitter, op: Operation) -> None:
-    source, result = op.operands[0], op.results[0]
-    if isinstance(source.type, VectorType):
-        if source.type != result.type:
-            raise CodegenError(f"vector.broadcast of {source.type} to {result.type}; legal: a scalar, or the same type")
-        e.names[result] = e.names[source]
-        return
-    e.set(result, lanes.splat(e.unit, e.kind(result), e.names[source]))
+    result, name = op.results[0], e.names[op.operands[0]]
+    if broadcast_vector(op) is not None:
+        e.names[result] = name
+    else:
+        e.set(result, lanes.splat(e.unit, e.kind(result), name))
 
 
 def _fma(e: Emitter, op: Operation) -> None:
@@ -66,10 +64,8 @@ def _reduction(e: Emitter, op: Operation) -> None:
     source, *accumulator = op.operands
     combining = op.properties["kind"]
     assert isinstance(combining, CombiningKindAttr)
-    flags = op.properties.get("fastmath")
-    reassociate = isinstance(flags, FastMathFlagsAttr) and FastMathFlag.REASSOC in flags.data
     kind = e.kind(source)
-    in_order = kind.is_float and combining.data in _ROUNDING and not reassociate
+    in_order = kind.is_float and combining.data in _ROUNDING and not allows(op, FastMathFlag.REASSOC)
     tree = kind.is_native and not in_order
     name = f"lb_reduce_{combining.data.name.lower()}{'' if tree else '_in_order'}{len(accumulator) or ''}_{kind.text}"
     e.unit.define(name, lambda: _reduce(name, kind, combining.data, tree, bool(accumulator)))
@@ -112,13 +108,8 @@ def _reduce(name: str, kind: Kind, combining: CombiningKindFlag, tree: bool, acc
 
 
 def _position(e: Emitter, op: Operation, dynamic: int) -> str:
-    """The lane that ``vector.extract`` or ``vector.insert`` names; ``dynamic`` is where its operand would be."""
-    static = op.properties["static_position"]
-    assert isinstance(static, DenseArrayBase)
-    values = static.get_values()
-    if len(values) != 1:
-        raise CodegenError(f"{op.name} at {list(values)}: only one lane of a 1-D vector can be taken")
-    return e.names[op.operands[dynamic]] if values[0] == DYNAMIC_INDEX else str(values[0])
+    position = lane_position(op, dynamic)
+    return str(position) if isinstance(position, int) else e.names[position]
 
 
 def _extract(e: Emitter, op: Operation) -> None:

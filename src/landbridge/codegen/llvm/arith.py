@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import copysign, isnan
 
 from xdsl.dialects import arith
-from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS, FastMathFlagsAttr
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IndexType, IntegerAttr
+from xdsl.dialects.arith import FastMathFlagsAttr
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IndexType
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.dialects.vector import BroadcastOp
 from xdsl.ir import Operation, SSAValue
@@ -15,12 +15,11 @@ from landbridge.codegen.llvm.emitter import Emitter, Printer
 from landbridge.codegen.llvm.narrow_floats import in_float, is_narrow, widen
 from landbridge.codegen.llvm.types import (
     element_of,
-    int_text,
     literal,
     splat,
     with_element,
 )
-from landbridge.errors import CodegenError
+from landbridge.codegen.printing import constant_values, predicate
 
 # Flags that let LLVM assume away NaN or infinities are never passed on: they gave NaN on real networks.
 _HONOURED = {
@@ -40,21 +39,12 @@ def fast_flags(op: Operation) -> str:
 
 
 def _constant(e: Emitter, op: Operation) -> None:
-    value, result = op.properties["value"], op.results[0]
-    if isinstance(value, IntegerAttr):
-        text = int_text(value.value.data, e.type(result.type))
-    elif isinstance(value, FloatAttr):
-        text = literal(value.value.data, e.type(result.type))
-    elif isinstance(value, DenseIntOrFPElementsAttr):
-        kind = e.type(result.type)
-        element = element_of(kind)
-        if value.is_splat():
-            text = splat(value.get_values()[0], kind)
-        else:
-            text = "<" + ", ".join(f"{element} {literal(v, element)}" for v in value.get_values()) + ">"
+    kind, values = e.type(op.results[0].type), constant_values(op, e.form)
+    if len(values) == 1:
+        e.names[op.results[0]] = splat(values[0], kind)
     else:
-        raise CodegenError(f"constant {value} has no LLVM form; legal: integers, floats and dense vectors of them")
-    e.names[result] = text
+        element = element_of(kind)
+        e.names[op.results[0]] = "<" + ", ".join(f"{element} {literal(v, element)}" for v in values) + ">"
 
 
 def _binary(opcode: str) -> Printer:
@@ -234,18 +224,12 @@ def _round_division(signed: bool, up: bool) -> Printer:
 
 def _compare_int(e: Emitter, op: Operation) -> None:
     a, b = op.operands
-    predicate = op.properties["predicate"]
-    assert isinstance(predicate, IntegerAttr)
-    name = CMPI_COMPARISON_OPERATIONS[predicate.value.data]
-    e.set(op.results[0], f"icmp {name} {e.type(a.type)} {e.names[a]}, {e.names[b]}")
+    e.set(op.results[0], f"icmp {predicate(op)} {e.type(a.type)} {e.names[a]}, {e.names[b]}")
 
 
 def _compare_float(e: Emitter, op: Operation) -> None:
-    predicate = op.properties["predicate"]
-    assert isinstance(predicate, IntegerAttr)
-    name = CMPF_COMPARISON_OPERATIONS[predicate.value.data]
     (kind, a), (_, b) = (widen(e, e.type(o.type), e.names[o]) for o in op.operands)
-    e.set(op.results[0], f"fcmp {fast_flags(op)}{name} {kind} {a}, {b}")
+    e.set(op.results[0], f"fcmp {fast_flags(op)}{predicate(op)} {kind} {a}, {b}")
 
 
 def _select(e: Emitter, op: Operation) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import func, scf
-from xdsl.dialects.builtin import IndexType, SymbolRefAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Operation, SSAValue
 
 from landbridge.codegen.llvm.emitter import Emitter, Printer
-from landbridge.errors import CodegenError
+from landbridge.codegen.printing import callee, returned
 
 #: Instructions up to which a loop of known length is unrolled; loops already lowered to vectors get no other unrolling.
 _UNROLLED_LINES = 160
@@ -33,7 +33,7 @@ def _for(e: Emitter, op: Operation) -> None:
     going = e.emit(f"icmp slt {kind} {name}, {e.names[upper]}")
     e.line(f"br i1 {going}, label %{body}, label %{done}")
     e.start_block(body)
-    yielded = _block(e, block)
+    yielded = e.nested(block)
     following = e.emit(f"add nsw {kind} {name}, {e.names[step]}")
     trips = _trips(e.names[lower], e.names[upper], e.names[step])
     unroll = trips > 1 and trips * (len(e.lines) - phis) <= _UNROLLED_LINES
@@ -63,7 +63,7 @@ def _if(e: Emitter, op: Operation) -> None:
     for label, region in ((then, op.regions[0]), (otherwise, op.regions[1])):
         if region.blocks:
             e.start_block(label)
-            ends.append((_block(e, region.block), e.block))
+            ends.append((e.nested(region.block), e.block))
             e.line(f"br label %{done}")
     e.start_block(done)
     for i, result in enumerate(op.results):
@@ -83,13 +83,13 @@ def _while(e: Emitter, op: Operation) -> None:
     _define_all(e, test.args)
     phis = len(e.lines)
     e.lines.append("")
-    condition, *passed = _block(e, test)
+    condition, *passed = e.nested(test)
     e.line(f"br i1 {e.names[condition]}, label %{body}, label %{done}")
     # What the test computed is visible in the body and after the loop: no phi is needed.
     for value, result, source in zip(turn.args, op.results, passed, strict=True):
         e.names[value] = e.names[result] = e.names[source]
     e.start_block(body)
-    yielded = _block(e, turn)
+    yielded = e.nested(turn)
     e.line(f"br label %{head}")
     e.lines[phis] = "\n".join(_phis(e, test.args, op.operands, before, yielded))
     e.depth -= 1
@@ -114,22 +114,9 @@ def _define_all(e: Emitter, values: Sequence[SSAValue]) -> None:
             e.depths[name] = e.depth
 
 
-def _block(e: Emitter, block: Block) -> Sequence[SSAValue]:
-    """Print a region's only block; the operands of its terminator."""
-    *ops, last = block.ops
-    e.region(ops)
-    if not isinstance(last, scf.YieldOp | scf.ConditionOp):
-        raise CodegenError(f"a region ends with {last.name!r}; legal: scf.yield, scf.condition")
-    return tuple(last.operands)
-
-
 def _call(e: Emitter, op: Operation) -> None:
-    callee = op.properties["callee"]
-    assert isinstance(callee, SymbolRefAttr)
-    if len(op.results) > 1:
-        raise CodegenError(f"call of {callee.root_reference.data!r}: at most one result is supported")
     args = ", ".join(f"{e.type(v.type)} {e.names[v]}" for v in op.operands)
-    target = body_symbol(callee.root_reference.data)
+    target = body_symbol(callee(op))
     if op.results:
         e.set(op.results[0], f"call {e.type(op.results[0].type)} {target}({args})")
     else:
@@ -137,9 +124,8 @@ def _call(e: Emitter, op: Operation) -> None:
 
 
 def _return(e: Emitter, op: Operation) -> None:
-    if len(op.operands) > 1:
-        raise CodegenError("a function returns at most one value; write the others through memrefs")
-    e.line(f"ret {e.type(op.operands[0].type)} {e.names[op.operands[0]]}" if op.operands else "ret void")
+    value = returned(op)
+    e.line("ret void" if value is None else f"ret {e.type(value.type)} {e.names[value]}")
 
 
 def body_symbol(name: str) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from landbridge.codegen.llvm.isa import Isa
 from landbridge.codegen.llvm.math_builder import LlvmBody, Term
-from landbridge.codegen.llvm.types import View, suffix, type_text
-from landbridge.errors import CodegenError
+from landbridge.codegen.llvm.types import suffix, type_text, view_of
+from landbridge.codegen.printing import Dispatcher, by_identity
 
 #: The metadata of ``!invariant.load``.
 UNCHANGING = "!1"
@@ -23,16 +23,10 @@ class ModuleState:
         self.declarations: dict[str, str] = {}
         self.helpers: dict[str, str] = {}
         self.metadata: list[str] = ['!0 = !{!"llvm.loop.unroll.full"}', f"{UNCHANGING} = !{{}}"]
-        # By identity: hashing a vector type walks it, and types are shared objects in practice. The type
-        # itself is kept, so that no other object can take its id.
-        self._types: dict[int, tuple[Attribute, str]] = {}
-
-    def type(self, attr: Attribute) -> str:
-        """The LLVM spelling of ``attr``; raises CodegenError when it has none."""
-        known = self._types.get(id(attr))
-        if known is None:
-            known = self._types[id(attr)] = (attr, type_text(attr))
-        return known[1]
+        #: The LLVM spelling of a type; raises CodegenError when it has none.
+        self.type = by_identity(type_text)
+        #: How a memref type is addressed.
+        self.view = by_identity(view_of)
 
     def unrolled_loop(self) -> str:
         """The metadata, for the branch that closes a loop, that has it unrolled in full."""
@@ -60,24 +54,24 @@ class ModuleState:
         return symbol
 
 
-class Emitter:
-    """Prints one function body: each operation goes to the printer its class has in ``printers``."""
+class Emitter(Dispatcher):
+    """Prints one function body."""
+
+    form = "LLVM"
 
     def __init__(self, module: ModuleState, printers: dict[type[Operation], Printer]) -> None:
+        super().__init__(printers)
         self.module = module
-        self.printers = printers
         self.lines: list[str] = []
         self.entry_lines: list[str] = []
         self.block = "entry"
-        self.type = module.type
+        self.type, self.view = module.type, module.view
         self.names: dict[SSAValue, str] = {}
         #: Index names that are another name plus a constant: ``name -> (base, constant)``.
         self.offsets: dict[str, tuple[str, int]] = {}
         #: How many loops enclose the definition of an index name; absent means 0.
         self.depths: dict[str, int] = {}
         self.depth = 0
-        #: How memref types are addressed, by the identity of the type, kept alive beside it.
-        self.views: dict[int, tuple[Attribute, View]] = {}
         #: Instructions that ``once`` emitted, one scope per open region.
         self.scopes: list[dict[str, str]] = [{}]
         self._count = 0
@@ -138,25 +132,10 @@ class Emitter:
         return f"call {flags}{text} @{symbol}({', '.join(f'{text} {o}' for o in operands)})"
 
     # operations ----------------------------------------------------------------------------------------
-    def operation(self, op: Operation) -> None:
-        """Print one operation; raises CodegenError when this back end does not know it."""
-        printer = self.printers.get(type(op))
-        if printer is None:
-            raise CodegenError(
-                f"operation {op.name!r} has no LLVM form; lower it first. Known: "
-                + ", ".join(sorted(c.name for c in self.printers))
-            )
-        printer(self, op)
-
     def region(self, ops: Iterable[Operation]) -> None:
         """Print the operations of a nested block; what it emits ``once`` is not visible after it."""
         self.scopes.append({})
-        for op in ops:
-            printer = self.printers.get(type(op))
-            if printer is None:
-                self.operation(op)
-            else:
-                printer(self, op)
+        super().region(ops)
         self.scopes.pop()
 
 

@@ -17,6 +17,7 @@ from landbridge.codegen.llvm.narrow_floats import in_float, narrow, widen
 from landbridge.codegen.llvm.types import element_of, is_float, splat, suffix
 from landbridge.codegen.math_functions import COMMON, LIMITED
 from landbridge.codegen.math_remainder import is_far, near_fmod
+from landbridge.codegen.printing import FUNCTIONS
 from landbridge.ir.prim_ops import RemFOp
 
 
@@ -164,27 +165,5 @@ PRINTERS: dict[type[Operation], Printer] = {
     math.TruncOp: _intrinsic("trunc"),
     math.RsqrtOp: _rsqrt,
     math.FPowIOp: _integer_power,
-    math.AcosOp: _function("acos"),
-    math.AcoshOp: _function("acosh"),
-    math.AsinOp: _function("asin"),
-    math.AsinhOp: _function("asinh"),
-    math.AtanOp: _function("atan"),
-    math.Atan2Op: _function("atan2"),
-    math.AtanhOp: _function("atanh"),
-    math.CbrtOp: _function("cbrt"),
-    math.CosOp: _function("cos"),
-    math.CoshOp: _function("cosh"),
-    math.ErfOp: _function("erf"),
-    math.ExpOp: _function("exp"),
-    math.Exp2Op: _function("exp2"),
-    math.ExpM1Op: _function("expm1"),
-    math.LogOp: _function("log"),
-    math.Log10Op: _function("log10"),
-    math.Log1pOp: _function("log1p"),
-    math.Log2Op: _function("log2"),
-    math.PowFOp: _function("pow"),
-    math.SinOp: _function("sin"),
-    math.SinhOp: _function("sinh"),
-    math.TanOp: _function("tan"),
-    math.TanhOp: _function("tanh"),
+    **{op: _function(name) for op, name in FUNCTIONS.items()},
 }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects import memref, vector
 from xdsl.dialects.builtin import IntegerAttr, MemRefType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from landbridge.codegen.llvm.emitter import UNCHANGING, Emitter, Printer
 from landbridge.codegen.llvm.types import (
@@ -17,16 +17,6 @@ from landbridge.codegen.llvm.types import (
     suffix,
     with_element,
 )
-from landbridge.errors import CodegenError
-
-
-def _view(e: Emitter, kind: Attribute) -> View:
-    known = e.views.get(id(kind))
-    if known is None:
-        if not isinstance(kind, MemRefType):
-            raise CodegenError(f"{kind} is no memref")
-        known = e.views[id(kind)] = (kind, View(kind))
-    return known[1]
 
 
 def address(e: Emitter, ref: SSAValue, indices: Sequence[SSAValue], in_bounds: bool) -> tuple[str, View]:
@@ -35,7 +25,7 @@ def address(e: Emitter, ref: SSAValue, indices: Sequence[SSAValue], in_bounds: b
     Terms are summed outermost loop first and constants last, so that the sums that do not change in an inner
     loop are the same values for all its accesses; equal sums are emitted once per region.
     """
-    view = _view(e, ref.type)
+    view = e.view(ref.type)
     pointer = e.names[ref]
     if view.in_rows:
         row, *indices = indices
@@ -141,7 +131,7 @@ def _alloca(e: Emitter, op: Operation) -> None:
     """Stack memory, reserved once at function entry however often the operation runs."""
     result = op.results[0]
     kind = result.type
-    view = _view(e, kind)
+    view = e.view(kind)
     assert isinstance(kind, MemRefType)
     stated = op.properties.get("alignment")
     align = stated.value.data if isinstance(stated, IntegerAttr) else 64

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+from landbridge.codegen.elements import narrow_bits
 from landbridge.codegen.layout import is_row_table, span, strides_and_offset
 from landbridge.errors import CodegenError
 
@@ -99,12 +100,9 @@ def element_bytes(attr: Attribute) -> int:
 def float_text(value: float, element: str) -> str:
     """A floating point literal of the scalar type ``element``, exact for every value, NaN and infinities too."""
     if element == "half":
-        return f"0xH{int(np.float16(value).view(np.uint16)):04X}"
+        return f"0xH{narrow_bits(value, 'f16'):04X}"
     if element == "bfloat":
-        import ml_dtypes
-
-        bits = np.asarray(value, dtype=ml_dtypes.bfloat16).view(np.uint16)
-        return f"0xR{int(bits):04X}"
+        return f"0xR{narrow_bits(value, 'bf16'):04X}"
     if element == "float":
         value = float(np.float32(value))
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
@@ -149,3 +147,10 @@ class View:
         self.is_bool = scalar == "i1"
         self.element = "i8" if self.is_bool else scalar
         self.align = element_bytes(kind.element_type)
+
+
+def view_of(kind: Attribute) -> View:
+    """How a memref of type ``kind`` is addressed; raises CodegenError for another type."""
+    if not isinstance(kind, MemRefType):
+        raise CodegenError(f"{kind} is no memref")
+    return View(kind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects import vector
-from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, VectorType
+from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
 from xdsl.ir import Operation
 
@@ -12,7 +12,7 @@ from landbridge.codegen.llvm.casts import bitcast
 from landbridge.codegen.llvm.emitter import Emitter, Printer
 from landbridge.codegen.llvm.narrow_floats import in_float
 from landbridge.codegen.llvm.types import element_of, is_float, lanes_of, suffix
-from landbridge.errors import CodegenError
+from landbridge.codegen.printing import broadcast_vector, lane_position
 
 #: Reduction stems, and for each the operation that folds in the accumulator (an opcode or an intrinsic).
 _REDUCTIONS: dict[CombiningKindFlag, tuple[str, str]] = {
@@ -33,13 +33,11 @@ _REDUCTIONS: dict[CombiningKindFlag, tuple[str, str]] = {
 
 
 def _broadcast(e: Emitter, op: Operation) -> None:
-    source, result = op.operands[0], op.results[0]
-    kind, name = e.type(result.type), e.names[source]
-    if isinstance(source.type, VectorType):
-        if source.type != result.type:
-            raise CodegenError(f"vector.broadcast of {source.type} to {result.type}; legal: a scalar, or the same type")
+    result, name = op.results[0], e.names[op.operands[0]]
+    if broadcast_vector(op) is not None:
         e.names[result] = name
         return
+    kind = e.type(result.type)
     element = element_of(kind)
     if name[0] != "%":
         e.names[result] = f"splat ({element} {name})"
@@ -81,13 +79,8 @@ def _reduction(e: Emitter, op: Operation) -> None:
 
 
 def _position(e: Emitter, op: Operation, dynamic: int) -> str:
-    """The lane that ``vector.extract`` or ``vector.insert`` names; ``dynamic`` is where its operand would be."""
-    static = op.properties["static_position"]
-    assert isinstance(static, DenseArrayBase)
-    values = static.get_values()
-    if len(values) != 1:
-        raise CodegenError(f"{op.name} at {list(values)}: only one lane of a 1-D vector can be taken")
-    return e.names[op.operands[dynamic]] if values[0] == DYNAMIC_INDEX else str(values[0])
+    lane = lane_position(op, dynamic)
+    return str(lane) if isinstance(lane, int) else e.names[lane]
 
 
 def _extract(e: Emitter, op: Operation) -> None:

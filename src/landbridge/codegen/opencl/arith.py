@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import cast
 
 from xdsl.dialects import arith, math, vector
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
 from xdsl.ir import Operation
 
 from landbridge.codegen.c import arith as c_arith
@@ -17,7 +16,7 @@ from landbridge.codegen.contraction import fused_product, is_fused
 from landbridge.codegen.opencl.lanes import helper, whole
 from landbridge.codegen.opencl.terms import function
 from landbridge.codegen.opencl.unit import OpenCLUnit
-from landbridge.errors import CodegenError
+from landbridge.codegen.printing import FUNCTIONS, constant_values
 from landbridge.ir.prim_ops import RemFOp
 
 
@@ -28,26 +27,14 @@ def opencl_literal(value: float | int, element: str) -> str:
 
 
 #: Functions that are written out for f32; 16-bit floats call them by the names that C gives them.
-EXPANDED = {
-    math.AcosOp: "acos", math.AcoshOp: "acosh", math.AsinOp: "asin", math.AsinhOp: "asinh", math.AtanOp: "atan",
-    math.Atan2Op: "atan2", math.AtanhOp: "atanh", math.CbrtOp: "cbrt", math.CosOp: "cos", math.CoshOp: "cosh",
-    math.ErfOp: "erf", math.ExpOp: "exp", math.Exp2Op: "exp2", math.ExpM1Op: "expm1", math.LogOp: "log",
-    math.Log10Op: "log10", math.Log1pOp: "log1p", math.Log2Op: "log2", math.PowFOp: "pow", math.FPowIOp: "pow",
-    RemFOp: "fmod", math.SinOp: "sin", math.SinhOp: "sinh", math.TanOp: "tan", math.TanhOp: "tanh",
-}  # fmt: skip
+EXPANDED: dict[type[Operation], str] = {**FUNCTIONS, math.FPowIOp: "pow", RemFOp: "fmod"}
 
 
 def _constant(e: Emitter, op: Operation) -> None:
-    value, result = op.properties["value"], op.results[0]
+    result = op.results[0]
     kind = e.kind(result)
-    if isinstance(value, IntegerAttr | FloatAttr):
-        e.names[result] = opencl_literal(value.value.data, kind.element)
-    elif isinstance(value, DenseIntOrFPElementsAttr):
-        values = value.get_values()
-        texts = [opencl_literal(v, kind.element) for v in (values[:1] if value.is_splat() else values)]
-        e.names[result] = f"(({kind.text})({', '.join(texts)}))"
-    else:
-        raise CodegenError(f"constant {value} has no OpenCL C form; legal: integers, floats and dense vectors of them")
+    texts = [opencl_literal(v, kind.element) for v in constant_values(op, e.form)]
+    e.names[result] = f"(({kind.text})({', '.join(texts)}))" if kind.lanes else texts[0]
 
 
 def _elementwise(e: Emitter, op: Operation) -> None:

@@ -12,9 +12,10 @@ from xdsl.dialects import arith, math, vector
 from xdsl.ir import Operation
 
 from landbridge.codegen.c.lanes import lane
-from landbridge.codegen.c.scalar import expression, integer_comparison, predicate
+from landbridge.codegen.c.scalar import expression, integer_comparison
 from landbridge.codegen.c.types import Kind
 from landbridge.codegen.opencl.unit import ELEMENTS, OpenCLUnit
+from landbridge.codegen.printing import FUNCTIONS, INSTRUCTIONS, predicate
 
 _INFIX: dict[type[Operation], str] = {
     arith.AddfOp: "{0} + {1}",
@@ -48,17 +49,11 @@ _COMPARE = {
 }
 #: NaN wins, then the larger or the smaller; which zero is open, as the lowering says with its nsz.
 _EXTREMA: dict[type[Operation], str] = {arith.MaximumfOp: "<=", arith.MinimumfOp: ">="}
-#: Functions whose OpenCL C name is the operation's. Not pow, which goes lane by lane: in PoCL 3.1's of vectors
-#: of f64, a base of 0 in one lane spoils the others.
-_FUNCTIONS = {
-    math.AbsFOp: "fabs", math.CeilOp: "ceil", math.FloorOp: "floor", math.RoundEvenOp: "rint", math.RoundOp: "round",
-    math.TruncOp: "trunc", math.SqrtOp: "sqrt", math.RsqrtOp: "1 / sqrt", math.ExpOp: "exp", math.Exp2Op: "exp2",
-    math.ExpM1Op: "expm1", math.LogOp: "log", math.Log1pOp: "log1p", math.Log2Op: "log2", math.Log10Op: "log10",
-    math.ErfOp: "erf", math.TanhOp: "tanh", math.SinOp: "sin", math.CosOp: "cos", math.TanOp: "tan",
-    math.SinhOp: "sinh", math.CoshOp: "cosh", math.AsinOp: "asin", math.AcosOp: "acos", math.AtanOp: "atan",
-    math.AsinhOp: "asinh", math.AcoshOp: "acosh", math.AtanhOp: "atanh",
-    math.CopySignOp: "copysign",
-}  # fmt: skip
+#: Functions that go lane by lane: in PoCL 3.1's pow of vectors of f64, a base of 0 in one lane spoils the others.
+_BY_LANES = (math.PowFOp, math.Atan2Op, math.CbrtOp)
+_CALLS = {op: name for op, name in (FUNCTIONS | INSTRUCTIONS).items() if op not in _BY_LANES} | {
+    math.RsqrtOp: "1 / sqrt"
+}
 
 
 def truths(mask: str, result: Kind) -> str:
@@ -78,8 +73,8 @@ def whole(op: Operation, kinds: Sequence[Kind], result: Kind, x: Sequence[str]) 
     form = _INFIX.get(type(op))
     if form is not None:
         return f"({form.format(*x)})" if result.element != "i1" or isinstance(op, _BITWISE) else None
-    if type(op) in _FUNCTIONS:
-        return f"({_FUNCTIONS[type(op)]}({', '.join(x)}))"
+    if type(op) in _CALLS:
+        return f"({_CALLS[type(op)]}({', '.join(x)}))"
     if isinstance(op, arith.CmpfOp):
         compare = _COMPARE.get(predicate(op))
         return truths(compare.format(*x), result) if compare is not None else None

@@ -14,14 +14,12 @@ from landbridge.codegen.c.types import kind_of
 from landbridge.codegen.grid import Kernel
 from landbridge.codegen.opencl import arith, memory, vector
 from landbridge.codegen.opencl.unit import OpenCLUnit
-
-_AXES = {"x": 0, "y": 1, "z": 2}
+from landbridge.codegen.printing import axis
 
 
 def _id(function: str) -> Printer:
     def emit(e: Emitter, op: Operation) -> None:
-        axis = _AXES[op.properties["dimension"].data.value]  # type: ignore[attr-defined]
-        e.set(op.results[0], f"(lb_index){function}({axis})")
+        e.set(op.results[0], f"(lb_index){function}({axis(op)})")
 
     return emit
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from xdsl.dialects import vector
-from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation
 
 from landbridge.codegen.c import vector as c_vector
 from landbridge.codegen.c.emitter import Emitter, Printer
-from landbridge.errors import CodegenError
+from landbridge.codegen.printing import broadcast_vector
 
 
 def _broadcast(e: Emitter, op: Operation) -> None:
-    source, result = op.operands[0], op.results[0]
-    if isinstance(source.type, VectorType):
-        if source.type != result.type:
-            raise CodegenError(f"vector.broadcast of {source.type} to {result.type}; legal: a scalar, or the same type")
-        e.names[result] = e.names[source]
-        return
-    e.set(result, f"({e.kind(result).text})({e.names[source]})")
+    result, name = op.results[0], e.names[op.operands[0]]
+    if broadcast_vector(op) is not None:
+        e.names[result] = name
+    else:
+        e.set(result, f"({e.kind(result).text})({name})")
 
 
 PRINTERS: dict[type[Operation], Printer] = {

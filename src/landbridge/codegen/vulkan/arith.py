@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith
-from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS, FastMathFlagsAttr
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Operation
 
 from landbridge.codegen.contraction import fused_product, is_fused
+from landbridge.codegen.elements import NARROW, narrow_bits
+from landbridge.codegen.printing import allows, constant_values, predicate
 from landbridge.codegen.vulkan import glsl
-from landbridge.codegen.vulkan.emitter import NARROW, Emitter, Printer, bits_of
+from landbridge.codegen.vulkan.emitter import Emitter, Printer, bits_of
 from landbridge.codegen.vulkan.terms import narrowed, widened
 from landbridge.codegen.vulkan.zeros import Rule, minus_zero, of_zero, one, plus_zero
 from landbridge.errors import CodegenError
@@ -89,8 +89,7 @@ def _float_extremum(compare: Op) -> Printer:
     """NaN wins; of two zeros, -0 is the smaller, unless it does not matter which."""
 
     def emit(e: Emitter, op: Operation) -> None:
-        flags = op.properties.get("fastmath")
-        either = isinstance(flags, FastMathFlagsAttr) and FastMathFlag.NO_SIGNED_ZEROS in flags.data
+        either = allows(op, FastMathFlag.NO_SIGNED_ZEROS)
 
         def rule(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
             a, b = x
@@ -136,14 +135,8 @@ _INTEGER_PREDICATES = {
 }
 
 
-def _predicate(op: Operation, names: Sequence[str]) -> str:
-    attr = op.properties["predicate"]
-    assert isinstance(attr, IntegerAttr)
-    return names[attr.value.data]
-
-
 def _compare_floats(e: Emitter, op: Operation) -> None:
-    name = _predicate(op, CMPF_COMPARISON_OPERATIONS)
+    name = predicate(op)
 
     def rule(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
         if name in ("true", "false"):
@@ -157,7 +150,7 @@ def _compare_floats(e: Emitter, op: Operation) -> None:
 
 
 def _compare_integers(e: Emitter, op: Operation) -> None:
-    name = _predicate(op, CMPI_COMPARISON_OPERATIONS)
+    name = predicate(op)
     x = e.operands(op)
     if e.element(op.operands[0]) != "i1":
         e.set(op.results[0], e.emit(_INTEGER_PREDICATES[name], "i1", *x))
@@ -172,21 +165,9 @@ def _compare_integers(e: Emitter, op: Operation) -> None:
 
 
 def _constant(e: Emitter, op: Operation) -> None:
-    value, element = op.properties["value"], e.element(op.results[0])
-    if not isinstance(value, IntegerAttr | FloatAttr):
-        raise CodegenError(f"constant {value} has no SPIR-V form; legal: integers and floats")
-    number = value.value.data
-    if element in NARROW:
-        number = _narrow_bits(float(number), element)
-    e.set(op.results[0], e.constant(number, element))
-
-
-def _narrow_bits(value: float, element: str) -> int:
-    import ml_dtypes
-    import numpy as np
-
-    kind = np.float16 if element == "f16" else ml_dtypes.bfloat16
-    return int(np.asarray(value, kind).view(np.uint16))
+    element = e.element(op.results[0])
+    (value,) = constant_values(op, e.form)
+    e.set(op.results[0], e.constant(narrow_bits(value, element) if element in NARROW else value, element))
 
 
 def _select(e: Emitter, op: Operation) -> None:

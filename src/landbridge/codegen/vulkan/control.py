@@ -6,16 +6,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import gpu, scf
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
+from landbridge.codegen.printing import axis
 from landbridge.codegen.vulkan.arith import resized
 from landbridge.codegen.vulkan.emitter import Emitter, Printer
-from landbridge.errors import CodegenError
 from landbridge.executable.spirv import BuiltIn, Op, StorageClass
 
 _WORKGROUP = 2  # of scopes
 _ACQUIRE_RELEASE, _BUFFERS, _SHARED = 0x8, 0x40, 0x100  # of memory semantics
-_AXES = {"x": 0, "y": 1, "z": 2}
 
 
 def _for(e: Emitter, op: Operation) -> None:
@@ -32,7 +31,7 @@ def _for(e: Emitter, op: Operation) -> None:
     e.begin(turn)
     e.set(induction, count)
     _load_all(e, carried, kept)
-    _store_all(e, kept, _block(e, block))
+    _store_all(e, kept, e.nested(block))
     e.statement(Op.Branch, again)
     e.begin(again)
     e.statement(Op.Store, counter, e.emit(Op.IAdd, element, e.load(counter, element), e.ids[step]))
@@ -48,12 +47,12 @@ def _while(e: Emitter, op: Operation) -> None:
     header, test, turn, again, after = (e.label() for _ in range(5))
     _loop(e, header, after, again, test)
     _load_all(e, first.args, kept)
-    condition, *passed = _block(e, first)
+    condition, *passed = e.nested(first)
     _store_all(e, results, passed)
     e.statement(Op.BranchConditional, e.ids[condition], turn, after)
     e.begin(turn)
     _load_all(e, second.args, results)
-    _store_all(e, kept, _block(e, second))
+    _store_all(e, kept, e.nested(second))
     e.statement(Op.Branch, again)
     e.begin(again)
     e.statement(Op.Branch, header)
@@ -80,19 +79,10 @@ def _if(e: Emitter, op: Operation) -> None:
     for label, region in ((then, op.regions[0]), (otherwise, op.regions[1])):
         if region.blocks:
             e.begin(label)
-            _store_all(e, results, _block(e, region.block))
+            _store_all(e, results, e.nested(region.block))
             e.statement(Op.Branch, after)
     e.begin(after)
     _load_all(e, op.results, results)
-
-
-def _block(e: Emitter, block: Block) -> Sequence[SSAValue]:
-    """Write a region's only block; the operands of its terminator."""
-    *ops, last = block.ops
-    e.region(ops)
-    if not isinstance(last, scf.YieldOp | scf.ConditionOp):
-        raise CodegenError(f"a region ends with {last.name!r}; legal: scf.yield, scf.condition")
-    return tuple(last.operands)
 
 
 def _load_all(e: Emitter, values: Sequence[SSAValue], variables: Sequence[int]) -> None:
@@ -109,12 +99,11 @@ def _number(builtin: BuiltIn) -> Printer:
     """The number of this workgroup, or of this invocation in it."""
 
     def emit(e: Emitter, op: Operation) -> None:
-        axis = _AXES[op.properties["dimension"].data.value]  # type: ignore[attr-defined]
         variable = e.module.builtin(builtin)
         e.interface[variable] = None
         kind = e.module.pointer(StorageClass.Input, e.module.type_of("i32"))
         pointer = e.module.fresh()
-        e.statement(Op.AccessChain, kind, pointer, variable, e.constant(axis, "i32"))
+        e.statement(Op.AccessChain, kind, pointer, variable, e.constant(axis(op), "i32"))
         e.set(op.results[0], resized(e, e.emit(Op.Load, "i32", pointer), "i32", e.index, signed=False))
 
     return emit

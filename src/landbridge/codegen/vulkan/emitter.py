@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import (
-    BFloat16Type,
-    Float16Type,
-    Float32Type,
-    Float64Type,
-    IndexType,
-    IntegerType,
-)
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from landbridge.codegen.elements import FLOATS, NARROW, element_name
+from landbridge.codegen.printing import Dispatcher
 from landbridge.codegen.vulkan.module_builder import SpirvModule, encode
 from landbridge.errors import CodegenError
 from landbridge.executable.spirv import Decoration, Op, StorageClass
 
-_FLOATS: dict[type[Attribute], str] = {
-    Float16Type: "f16",
-    BFloat16Type: "bf16",
-    Float32Type: "f32",
-    Float64Type: "f64",
-}
-#: Elements that are kept as their bits and computed in f32.
-NARROW = ("f16", "bf16")
 _INTEGERS = ("i1", "i8", "i16", "i32", "i64")
 
 #: Arithmetic of floats, which drivers must not contract or reorder.
@@ -46,15 +32,18 @@ class Memory:
     start: int = 0
 
 
-class Emitter:
+class Emitter(Dispatcher):
     """Writes one kernel into ``module``; ``index`` is the element that indices are, ``i32`` or ``i64``.
 
     ``doubles``: the target computes in f64 and i64.
     """
 
+    form = "SPIR-V"
+
     def __init__(
         self, module: SpirvModule, printers: dict[type[Operation], Printer], index: str, *, doubles: bool = False
     ) -> None:
+        super().__init__(printers)
         self.module = module
         self.index = index
         self.doubles = doubles
@@ -64,7 +53,6 @@ class Emitter:
         self.interface: dict[int, None] = {}
         self.variables: list[int] = []
         self.body: list[int] = []
-        self._printers = printers
 
     def element(self, value: SSAValue) -> str:
         """The element of a scalar value, ``index`` as what it is kept in; raises CodegenError for what is none."""
@@ -72,12 +60,10 @@ class Emitter:
 
     def element_of(self, attr: Attribute) -> str:
         """The element of a scalar type."""
-        if isinstance(attr, IndexType):
+        name = element_name(attr)
+        if name == "index":
             return self.index
-        name = _FLOATS.get(type(attr), "")
-        if isinstance(attr, IntegerType):
-            name = f"i{attr.width.data}"
-        if name not in (*_INTEGERS, *_FLOATS.values()):
+        if name not in (*_INTEGERS, *FLOATS):
             raise CodegenError(
                 f"type {attr} has no SPIR-V form; legal: scalars {' '.join(_INTEGERS)} index f16 bf16 f32 f64"
             )
@@ -127,17 +113,6 @@ class Emitter:
     def begin(self, label: int) -> None:
         """Start the block ``label``; the one before must have ended."""
         self.statement(Op.Label, label)
-
-    def region(self, ops: Iterable[Operation]) -> None:
-        """Write operations in order; raises CodegenError for one this generator does not know."""
-        for op in ops:
-            printer = self._printers.get(type(op))
-            if printer is None:
-                raise CodegenError(
-                    f"operation {op.name!r} has no SPIR-V form; lower it first. Known: "
-                    + ", ".join(sorted(c.name for c in self._printers))
-                )
-            printer(self, op)
 
     def operands(self, op: Operation) -> Sequence[int]:
         """The ids of the operands of ``op``."""

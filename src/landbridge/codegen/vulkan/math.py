@@ -14,6 +14,7 @@ from xdsl.ir import Operation
 
 from landbridge.codegen.math_builder import Term
 from landbridge.codegen.math_functions import COMMON, EVERY, FAR
+from landbridge.codegen.printing import FUNCTIONS
 from landbridge.codegen.vulkan import doubles, glsl
 from landbridge.codegen.vulkan.arith import apply
 from landbridge.codegen.vulkan.emitter import Emitter, Printer, bits_of
@@ -108,6 +109,9 @@ def _halves(e: Emitter, x: int, element: str) -> list[int]:
     return [x, e.emit(Op.ShiftRightLogical, element, x, e.constant(32, element))]
 
 
+#: Those of f64 that are written out.
+_OF_DOUBLE = {"exp": doubles.exp, "expm1": doubles.expm1, "log": doubles.log_}
+
 PRINTERS: dict[type[Operation], Printer] = {
     math.AbsFOp: _library("fabs"),
     math.AbsIOp: apply(_absolute),
@@ -123,28 +127,7 @@ PRINTERS: dict[type[Operation], Printer] = {
     math.FmaOp: _library("fma"),
     vector.FMAOp: _library("fma"),
     math.FPowIOp: _integer_power,
-    math.ExpOp: _named("exp", doubles.exp),
-    math.Exp2Op: _named("exp2"),
-    math.ExpM1Op: _named("expm1", doubles.expm1),
-    math.LogOp: _named("log", doubles.log_),
-    math.Log2Op: _named("log2"),
-    math.Log10Op: _named("log10"),
-    math.Log1pOp: _named("log1p"),
-    math.TanhOp: _named("tanh"),
-    math.ErfOp: _named("erf"),
-    math.SinOp: _named("sin"),
-    math.CosOp: _named("cos"),
+    **{op: _named(name, _OF_DOUBLE.get(name)) for op, name in FUNCTIONS.items()},
     math.PowFOp: apply(_power),
-    math.CoshOp: _named("cosh"),
-    math.SinhOp: _named("sinh"),
-    math.TanOp: _named("tan"),
-    math.AsinhOp: _named("asinh"),
-    math.AcoshOp: _named("acosh"),
-    math.AtanhOp: _named("atanh"),
-    math.CbrtOp: _named("cbrt"),
-    math.AsinOp: _named("asin"),
-    math.AcosOp: _named("acos"),
-    math.AtanOp: _named("atan"),
-    math.Atan2Op: _named("atan2"),
     RemFOp: _named("fmod"),
 }

@@ -1,0 +1,27 @@
+"""Elements of values by their names: ``i1 i8 i16 i32 i64 index f16 bf16 f32 f64``."""
+
+from __future__ import annotations
+
+import numpy as np
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IndexType, IntegerType
+from xdsl.ir import Attribute
+
+#: Floats that are computed in f32.
+NARROW = ("f16", "bf16")
+FLOATS = (*NARROW, "f32", "f64")
+
+
+def element_name(attr: Attribute) -> str:
+    """The name of a scalar type; of an integer of another width too, and empty for what is neither."""
+    if isinstance(attr, IntegerType):
+        return f"i{attr.width.data}"
+    return attr.name if isinstance(attr, IndexType | Float16Type | BFloat16Type | Float32Type | Float64Type) else ""
+
+
+def narrow_bits(value: float | int, element: str) -> int:
+    """The bits of ``value`` rounded to a 16-bit float."""
+    if element == "f16":
+        return int(np.float16(value).view(np.uint16))
+    import ml_dtypes
+
+    return int(np.asarray(value, ml_dtypes.bfloat16).view(np.uint16))
