@@ -92,7 +92,7 @@ def _leaving(scope: Scope, uses: Mapping[SSAValue, int]) -> list[Alloc]:
     try:
         found = planner.plan_scopes(
             {here: buffers},
-            {here: planner.Room(scope.free, alignment, there)},
+            {here: planner.ScopeLimits(scope.free, alignment, there)},
             uses={name: uses[alloc.op.memref] for name, alloc in zip(scope.names, scope.allocs, strict=True)},
         )
     except PlanError as error:

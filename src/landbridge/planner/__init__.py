@@ -6,16 +6,27 @@
 
 from __future__ import annotations
 
-from landbridge.planner.buffers import Alias, Buffer, BufferId, Plan
+from landbridge.planner.buffers import (
+    Alias,
+    Buffer,
+    BufferId,
+    ObjectPlan,
+    ObjectRequest,
+    Plan,
+    RowBuffer,
+    RowPlan,
+    ScopedPlan,
+    ScopeLimits,
+)
 from landbridge.planner.checker import check
 from landbridge.planner.lower_bound import lower_bound
 from landbridge.planner.object_checker import check_objects
-from landbridge.planner.objects import ObjectPlan, ObjectRequest, plan_objects
+from landbridge.planner.object_planner import plan_objects
 from landbridge.planner.plan import plan
 from landbridge.planner.row_checker import check_rows
-from landbridge.planner.rows import RowBuffer, RowPlan, plan_rows
+from landbridge.planner.row_planner import plan_rows
 from landbridge.planner.scope_checker import check_scopes
-from landbridge.planner.scopes import Room, ScopedPlan, plan_scopes
+from landbridge.planner.scope_planner import plan_scopes
 
 __all__ = [
     "Alias",
@@ -24,9 +35,9 @@ __all__ = [
     "ObjectPlan",
     "ObjectRequest",
     "Plan",
-    "Room",
     "RowBuffer",
     "RowPlan",
+    "ScopeLimits",
     "ScopedPlan",
     "check",
     "check_objects",

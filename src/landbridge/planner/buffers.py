@@ -1,9 +1,10 @@
-"""What the planner is asked and what it answers: buffers with lifetimes, and the plan of their offsets."""
+"""What the planner is asked and what it answers: buffers with lifetimes in bytes, rows or objects, and their plans."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
 
 from landbridge.errors import PlanError
 
@@ -72,3 +73,78 @@ class Plan:
     lower_bound: int
     proved_optimal: bool
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RowBuffer:
+    """``rows`` whole rows of which it uses ``row_bytes`` bytes each, in the half-open steps ``start <= t < end``."""
+
+    id: BufferId
+    rows: int
+    row_bytes: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlan:
+    """The rows of each buffer, in its order; ``peak`` rows are needed in all, and no plan needs fewer than
+    ``lower_bound``."""
+
+    rows: Mapping[BufferId, Sequence[int]]
+    peak: int
+    lower_bound: int
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRequest:
+    """An object of at least ``shape`` elements of ``dtype`` (``itemsize`` bytes each), in the half-open steps
+    ``start <= t < end``."""
+
+    id: BufferId
+    shape: tuple[int, ...]
+    dtype: str
+    itemsize: int
+    start: int
+    end: int
+
+    def __post_init__(self) -> None:
+        if self.end <= self.start:
+            raise PlanError(f"object {self.id!r} lives from {self.start} to {self.end} (exclusive), so never")
+
+    @property
+    def nbytes(self) -> int:
+        return prod(self.shape) * self.itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectPlan:
+    """``objects`` to allocate as (shape, dtype), and which of them (an index) each request uses; ``nbytes`` in all,
+    where the requests' own largest sum at one step is ``lower_bound``."""
+
+    objects: Sequence[tuple[tuple[int, ...], str]]
+    uses: Mapping[BufferId, int]
+    nbytes: int
+    lower_bound: int
+
+
+DeviceScope = tuple[str, str]
+"""(device, scope). Two of them never share bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeLimits:
+    """What a scope has: ``capacity`` bytes (None: no known end), offsets at multiples of ``alignment``, and the
+    scope that takes what does not fit (None: nothing may leave)."""
+
+    capacity: int | None = None
+    alignment: int = 1
+    spill_to: DeviceScope | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScopedPlan:
+    """One Plan for each scope that buffers ended in, and by id the scope each spilled buffer ended in."""
+
+    plans: Mapping[DeviceScope, Plan]
+    spilled: Mapping[BufferId, DeviceScope] = field(default_factory=dict)

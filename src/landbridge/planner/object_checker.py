@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from landbridge.errors import PlanError
-
-if TYPE_CHECKING:
-    from landbridge.planner.objects import ObjectPlan, ObjectRequest
+from landbridge.planner.buffers import ObjectPlan, ObjectRequest
 
 
 def check_objects(requests: Sequence[ObjectRequest], plan: ObjectPlan) -> None:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING
 
 from landbridge.errors import PlanError
-
-if TYPE_CHECKING:
-    from landbridge.planner.rows import RowBuffer, RowPlan
+from landbridge.planner.buffers import RowBuffer, RowPlan
 
 
 def check_rows(buffers: Sequence[RowBuffer], plan: RowPlan, rows: int | None, contiguous: bool) -> None:

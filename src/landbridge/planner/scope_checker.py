@@ -1,42 +1,40 @@
-"""Check the plans of several places. Shares no code with what makes it."""
+"""Check the plans of several scopes. Shares no code with what makes it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from landbridge.errors import PlanError
-from landbridge.planner.buffers import Buffer
+from landbridge.planner.buffers import Buffer, DeviceScope, ScopedPlan, ScopeLimits
 from landbridge.planner.checker import check
 
-if TYPE_CHECKING:
-    from landbridge.planner.scopes import Place, Room, ScopedPlan
 
-
-def check_scopes(buffers: Mapping[Place, Sequence[Buffer]], rooms: Mapping[Place, Room], scoped: ScopedPlan) -> None:
-    """Raise PlanError unless each buffer is planned once, where it was asked to be or down that place's spills, and
-    every place's plan is correct and within its capacity."""
-    asked = {b.id: (place, b) for place, found in buffers.items() for b in found}
-    planned = [(id_, place) for place, found in scoped.plans.items() for id_ in found.offsets]
+def check_scopes(
+    buffers: Mapping[DeviceScope, Sequence[Buffer]], limits: Mapping[DeviceScope, ScopeLimits], scoped: ScopedPlan
+) -> None:
+    """Raise PlanError unless each buffer is planned once, where it was asked to be or down that scope's spills, and
+    every scope's plan is correct and within its capacity."""
+    asked = {b.id: (scope, b) for scope, found in buffers.items() for b in found}
+    planned = [(id_, scope) for scope, found in scoped.plans.items() for id_ in found.offsets]
     if sorted(map(str, asked)) != sorted(str(id_) for id_, _ in planned):
-        raise PlanError("some buffer is planned in no place, or in two")
-    ended: dict[Place, list[Buffer]] = {}
+        raise PlanError("some buffer is planned in no scope, or in two")
+    ended: dict[DeviceScope, list[Buffer]] = {}
     where = dict(planned)
-    for id_, place in planned:
+    for id_, scope in planned:
         wanted, buffer = asked[id_]
-        if place != wanted:
+        if scope != wanted:
             legal, at = [], wanted
-            while at in rooms and (to := rooms[at].spill_to) is not None and to not in legal:
+            while at in limits and (to := limits[at].spill_to) is not None and to not in legal:
                 legal.append(to)
                 at = to
-            if place not in legal or scoped.spilled.get(id_) != place or buffer.offset is not None:
-                raise PlanError(f"buffer {id_!r} was asked for in {wanted} and is planned in {place}")
-        if buffer.alias is not None and where.get(buffer.alias.of) != place:
+            if scope not in legal or scoped.spilled.get(id_) != scope or buffer.offset is not None:
+                raise PlanError(f"buffer {id_!r} was asked for in {wanted} and is planned in {scope}")
+        if buffer.alias is not None and where.get(buffer.alias.of) != scope:
             if not buffer.alias.optional:
-                raise PlanError(f"buffer {id_!r} is in {place}, and what it is a view of is not")
+                raise PlanError(f"buffer {id_!r} is in {scope}, and what it is a view of is not")
             buffer = replace(buffer, alias=None)
-        ended.setdefault(place, []).append(buffer)
-    for place, found in ended.items():
-        capacity = rooms[place].capacity if place in rooms else None
-        check(found, scoped.plans[place], capacity)
+        ended.setdefault(scope, []).append(buffer)
+    for scope, found in ended.items():
+        capacity = limits[scope].capacity if scope in limits else None
+        check(found, scoped.plans[scope], capacity)

@@ -2,45 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import prod
+from collections.abc import Sequence
 
 from landbridge.errors import PlanError
-from landbridge.planner.buffers import BufferId
+from landbridge.planner.buffers import BufferId, ObjectPlan, ObjectRequest
 from landbridge.planner.object_checker import check_objects
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectRequest:
-    """An object of at least ``shape`` elements of ``dtype`` (``itemsize`` bytes each), in the half-open steps
-    ``start <= t < end``."""
-
-    id: BufferId
-    shape: tuple[int, ...]
-    dtype: str
-    itemsize: int
-    start: int
-    end: int
-
-    def __post_init__(self) -> None:
-        if self.end <= self.start:
-            raise PlanError(f"object {self.id!r} lives from {self.start} to {self.end} (exclusive), so never")
-
-    @property
-    def nbytes(self) -> int:
-        return prod(self.shape) * self.itemsize
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectPlan:
-    """``objects`` to allocate as (shape, dtype), and which of them (an index) each request uses; ``nbytes`` in all,
-    where the requests' own largest sum at one step is ``lower_bound``."""
-
-    objects: Sequence[tuple[tuple[int, ...], str]]
-    uses: Mapping[BufferId, int]
-    nbytes: int
-    lower_bound: int
 
 
 def plan_objects(requests: Sequence[ObjectRequest]) -> ObjectPlan:

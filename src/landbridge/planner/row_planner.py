@@ -3,34 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from landbridge.errors import PlanError
-from landbridge.planner.buffers import Buffer, BufferId
+from landbridge.planner.buffers import Buffer, BufferId, RowBuffer, RowPlan
 from landbridge.planner.plan import plan
 from landbridge.planner.row_checker import check_rows
-
-
-@dataclass(frozen=True, slots=True)
-class RowBuffer:
-    """``rows`` whole rows of which it uses ``row_bytes`` bytes each, in the half-open steps ``start <= t < end``."""
-
-    id: BufferId
-    rows: int
-    row_bytes: int
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class RowPlan:
-    """The rows of each buffer, in its order; ``peak`` rows are needed in all, and no plan needs fewer than
-    ``lower_bound``."""
-
-    rows: Mapping[BufferId, Sequence[int]]
-    peak: int
-    lower_bound: int
 
 
 def plan_rows(

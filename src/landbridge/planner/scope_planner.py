@@ -1,74 +1,53 @@
-"""Plan several (device, scope) places: each its own bytes and capacity, with somewhere to go for what does not fit."""
+"""Plan several scopes of devices: each its own bytes and capacity, with somewhere to go for what does not fit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from landbridge.errors import PlanError
-from landbridge.planner.buffers import Buffer, BufferId, Plan
+from landbridge.planner.buffers import Buffer, BufferId, DeviceScope, Plan, ScopedPlan, ScopeLimits
 from landbridge.planner.lower_bound import lower_bound
 from landbridge.planner.plan import plan
 from landbridge.planner.scope_checker import check_scopes
 from landbridge.planner.views import least, roots, targets
 
-Place = tuple[str, str]
-"""(device, scope). Two places never share bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """What a place has: ``capacity`` bytes (None: no known end), offsets at multiples of ``alignment``, and the
-    place that takes what does not fit (None: nothing may leave)."""
-
-    capacity: int | None = None
-    alignment: int = 1
-    spill_to: Place | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ScopedPlan:
-    """One Plan for each place that buffers ended in, and by id the place each spilled buffer ended in."""
-
-    plans: Mapping[Place, Plan]
-    spilled: Mapping[BufferId, Place] = field(default_factory=dict)
-
 
 def plan_scopes(
-    buffers: Mapping[Place, Sequence[Buffer]],
-    rooms: Mapping[Place, Room],
+    buffers: Mapping[DeviceScope, Sequence[Buffer]],
+    limits: Mapping[DeviceScope, ScopeLimits],
     *,
     uses: Mapping[BufferId, float] | None = None,
     budget_seconds: float = 0.5,
 ) -> ScopedPlan:
-    """A Plan for each place, ``budget_seconds`` for each; places not in ``rooms`` have no end and no other place.
+    """A Plan for each scope, ``budget_seconds`` for each; scopes not in ``limits`` have no end and no other scope.
 
-    While a place does not hold its buffers, one of those that stand in the way leaves: with ``uses`` (how often each
+    While a scope does not hold its buffers, one of those that stand in the way leaves: with ``uses`` (how often each
     id is read or written; 0 for those not named) the one with the fewest uses a byte, else the largest; then, as
     long as they fit again, those that left come back, the last first. Pinned buffers stay; a buffer goes together
-    with its views; an optional Alias that now leads to another place is dropped. What leaves is planned with those
-    that are in its new place already, and may be sent on from there.
+    with its views; an optional Alias that now leads to another scope is dropped. What leaves is planned with those
+    that are in its new scope already, and may be sent on from there.
 
-    Raises PlanError when ids repeat, spill places form a ring, or a place whose buffers cannot leave is too small.
+    Raises PlanError when ids repeat, scopes spill in a ring, or a scope whose buffers cannot leave is too small.
     """
-    waiting = {place: list(found) for place, found in buffers.items()}
+    waiting = {scope: list(found) for scope, found in buffers.items()}
     _check_ids(waiting)
-    plans: dict[Place, Plan] = {}
-    spilled: dict[BufferId, Place] = {}
-    for place in _spill_order(waiting, rooms):
-        room = rooms.get(place, Room())
-        stay = [_aligned(b, room.alignment) for b in _own_aliases(waiting.get(place, []))]
-        if room.spill_to is not None and room.capacity is not None:
-            stay, leaving = _divided(stay, room.capacity, uses, budget_seconds)
-            waiting.setdefault(room.spill_to, []).extend(leaving)
-            spilled.update((b.id, room.spill_to) for b in leaving)
+    plans: dict[DeviceScope, Plan] = {}
+    spilled: dict[BufferId, DeviceScope] = {}
+    for scope in _spill_order(waiting, limits):
+        limit = limits.get(scope, ScopeLimits())
+        stay = [_aligned(b, limit.alignment) for b in _own_aliases(waiting.get(scope, []))]
+        if limit.spill_to is not None and limit.capacity is not None:
+            stay, leaving = _divided(stay, limit.capacity, uses, budget_seconds)
+            waiting.setdefault(limit.spill_to, []).extend(leaving)
+            spilled.update((b.id, limit.spill_to) for b in leaving)
         if stay:
             try:
-                plans[place] = plan(stay, room.capacity, budget_seconds)
+                plans[scope] = plan(stay, limit.capacity, budget_seconds)
             except PlanError as error:
-                raise PlanError(f"scope {place[1]!r} of {place[0]!r}: {error}") from error
+                raise PlanError(f"scope {scope[1]!r} of {scope[0]!r}: {error}") from error
     result = ScopedPlan(plans, spilled)
-    check_scopes(buffers, rooms, result)
+    check_scopes(buffers, limits, result)
     return result
 
 
@@ -142,26 +121,26 @@ def _own_aliases(buffers: Sequence[Buffer]) -> list[Buffer]:
     ]
 
 
-def _check_ids(waiting: Mapping[Place, Sequence[Buffer]]) -> None:
+def _check_ids(waiting: Mapping[DeviceScope, Sequence[Buffer]]) -> None:
     seen: set[BufferId] = set()
     for found in waiting.values():
         for b in found:
             if b.id in seen:
-                raise PlanError(f"two buffers are called {b.id!r}; ids must differ over all places")
+                raise PlanError(f"two buffers are called {b.id!r}; ids must differ over all scopes")
             seen.add(b.id)
 
 
-def _spill_order(waiting: Mapping[Place, object], rooms: Mapping[Place, Room]) -> list[Place]:
-    """Every place before the one it spills to."""
-    order: list[Place] = []
-    for place in [*waiting, *rooms]:
-        chain: list[Place] = []
-        at: Place | None = place
+def _spill_order(waiting: Mapping[DeviceScope, object], limits: Mapping[DeviceScope, ScopeLimits]) -> list[DeviceScope]:
+    """Every scope before the one it spills to."""
+    order: list[DeviceScope] = []
+    for scope in [*waiting, *limits]:
+        chain: list[DeviceScope] = []
+        at: DeviceScope | None = scope
         while at is not None and at not in order:
             if at in chain:
-                raise PlanError(f"places spill in a ring: {' -> '.join(f'{d} {s}' for d, s in [*chain, at])}")
+                raise PlanError(f"scopes spill in a ring: {' -> '.join(f'{d} {s}' for d, s in [*chain, at])}")
             chain.append(at)
-            at = rooms[at].spill_to if at in rooms else None
+            at = limits[at].spill_to if at in limits else None
         # What the chain ends in is in order already, after nothing of this chain: put these before it.
         where = len(order) if at is None else order.index(at)
         order[where:where] = chain
