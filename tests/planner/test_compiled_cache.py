@@ -24,16 +24,16 @@ from landbridge.planner import Buffer
 from landbridge.planner.conflicts import conflicts
 from landbridge.planner.exact import kernel
 from landbridge.planner.exact.compiled import compiled_search
-from landbridge.planner.exact.instance import scaled
+from landbridge.planner.exact.problem import scaled
 from landbridge.planner.exact.orders import ORDERS, ranks
 from landbridge.planner.exact.racer import Racer
 search = compiled_search()
 buffers = [Buffer(i, 1 + i % 5, 1, i % 7, i % 7 + 1 + i % 3) for i in range(12)]
-problem = scaled(buffers, conflicts(buffers))
+found = scaled(buffers, conflicts(buffers))
 ends = []
 for run in (kernel.search, search):
-    racer = Racer(problem.instance, ranks(problem.instance, ORDERS[0]), run, table_bits=8)
-    racer.aim(30 // problem.unit, [(30 - buffers[i].size) // problem.unit for i in problem.members])
+    racer = Racer(found.problem, ranks(found.problem, ORDERS[0]), run, table_bits=8)
+    racer.aim(30 // found.unit, [(30 - buffers[i].size) // found.unit for i in found.members])
     ends.append((racer.turn(50), racer.offsets()))
 assert ends[0] == ends[1]
 print(len(search.signatures), sum(search.stats.cache_hits.values()), sum(search.stats.cache_misses.values()))

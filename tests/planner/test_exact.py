@@ -15,8 +15,8 @@ from landbridge.planner import Buffer, Plan, check, lower_bound, plan
 from landbridge.planner.conflicts import conflicts
 from landbridge.planner.exact import kernel, tighten
 from landbridge.planner.exact.compiled import compiled_search
-from landbridge.planner.exact.instance import scaled
 from landbridge.planner.exact.orders import ORDERS, ranks
+from landbridge.planner.exact.problem import scaled
 from landbridge.planner.exact.racer import Racer
 from landbridge.planner.greedy import Fit, place
 from tests.planner.brute_force import smallest_peak
@@ -91,13 +91,13 @@ def test_compiled_and_interpreted_take_the_same_steps(seed: int) -> None:
     search = compiled_search()
     assert search is not None
     buffers = _random(seed, count=40, tallest=40, steps=24)
-    problem = scaled(buffers, conflicts(buffers))
+    found = scaled(buffers, conflicts(buffers))
     target = lower_bound(buffers)
     ends = []
     for run in (kernel.search, search):
         for name in ORDERS:
-            racer = Racer(problem.instance, ranks(problem.instance, name), run, table_bits=8)
-            racer.aim(target // problem.unit, [(target - buffers[i].size) // problem.unit for i in problem.members])
+            racer = Racer(found.problem, ranks(found.problem, name), run, table_bits=8)
+            racer.aim(target // found.unit, [(target - buffers[i].size) // found.unit for i in found.members])
             ends += [(racer.turn(limit), racer.offsets()) for limit in (50, 300)]
     half = len(ends) // 2
     assert ends[:half] == ends[half:]

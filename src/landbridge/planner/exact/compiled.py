@@ -12,11 +12,11 @@ from typing import Any
 
 from landbridge.locks import adopt
 from landbridge.output_file import write_text
-from landbridge.planner.exact import instance, kernel, state
-from landbridge.planner.exact.instance import Instance
+from landbridge.planner.exact import kernel, problem, state
+from landbridge.planner.exact.problem import Problem
 from landbridge.planner.exact.state import State
 
-Search = Callable[[Instance, State, int, int], int]
+Search = Callable[[Problem, State, int, int], int]
 
 
 @cache
@@ -67,7 +67,7 @@ def _signature() -> tuple[Any, ...]:
     from numba import int64, typeof
 
     array = np.zeros(1, np.int64)
-    kinds = [typeof(kind(*[array] * len(kind._fields))) for kind in (Instance, State)]  # type: ignore[no-untyped-call]
+    kinds = [typeof(kind(*[array] * len(kind._fields))) for kind in (Problem, State)]  # type: ignore[no-untyped-call]
     return (*kinds, int64, int64)
 
 
@@ -98,6 +98,6 @@ def _seal_of(folder: Path) -> Path:
 
 def _digest(files: list[Path]) -> str:
     digest = hashlib.sha256()
-    for file in [*(Path(str(module.__file__)) for module in (instance, kernel, state)), *files]:
+    for file in [*(Path(str(module.__file__)) for module in (problem, kernel, state)), *files]:
         digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()

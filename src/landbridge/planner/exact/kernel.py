@@ -20,7 +20,7 @@ floor, the weights and the memory of refuted parts do not.
 
 from __future__ import annotations
 
-from landbridge.planner.exact.instance import Instance
+from landbridge.planner.exact.problem import Problem
 from landbridge.planner.exact.state import AGENDA, FRAME, State
 
 FOUND, REFUTED, STOPPED = 1, 0, -1
@@ -35,7 +35,7 @@ _MASK = (1 << 61) - 1
 _NOBODY = -1
 
 
-def search(p: Instance, s: State, capacity: int, node_limit: int) -> int:
+def search(p: Problem, s: State, capacity: int, node_limit: int) -> int:
     """FOUND with a plan in ``s.offset``, REFUTED when none exists, STOPPED at ``node_limit`` or by ``s.stop``.
 
     ``capacity`` in units; ``s.latest`` must agree with it. Starts anew on each call; weights and refuted states
@@ -97,7 +97,7 @@ def search(p: Instance, s: State, capacity: int, node_limit: int) -> int:
             alive = _place(p, s, capacity, j, left, right)
 
 
-def _split(p: Instance, s: State, left: int, right: int, parent: int, head: int) -> int:
+def _split(p: Problem, s: State, left: int, right: int, parent: int, head: int) -> int:
     """Put each separate state between two sections on the agenda in front of ``head``.
 
     Returns the new head, -1 for an empty agenda, -2 when one of the states was refuted before.
@@ -149,7 +149,7 @@ def _choose(s: State, capacity: int, left: int, right: int) -> int:
     return best
 
 
-def _list_candidates(p: Instance, s: State, capacity: int, q: int) -> None:
+def _list_candidates(p: Problem, s: State, capacity: int, q: int) -> None:
     """The buffers at the floor of section ``q`` by rank, one of each kind, then ``_NOBODY`` if bytes remain."""
     candidate, top = s.candidate, s.top
     begin = end = top[_CANDIDATES]
@@ -182,7 +182,7 @@ def _list_candidates(p: Instance, s: State, capacity: int, q: int) -> None:
     top[_CANDIDATES] = end
 
 
-def _place(p: Instance, s: State, capacity: int, j: int, left: int, right: int) -> bool:
+def _place(p: Problem, s: State, capacity: int, j: int, left: int, right: int) -> bool:
     """Place ``j`` at its least offset, everything alive with it above; False when that is seen to fail."""
     top, live, slot = s.top, s.live, s.slot
     top[_MOVES] += 1
@@ -211,7 +211,7 @@ def _place(p: Instance, s: State, capacity: int, j: int, left: int, right: int) 
     return _refresh(p, s, capacity, left, right)
 
 
-def _leave(p: Instance, s: State, capacity: int, q: int, left: int, right: int) -> bool:
+def _leave(p: Problem, s: State, capacity: int, q: int, left: int, right: int) -> bool:
     """Let no buffer stand on the floor of section ``q``: those that could rise to the lowest top that may carry them.
 
     The lowest of them stands on a buffer that is not one of them; the others on such a one or on the lowest.
@@ -248,7 +248,7 @@ def _leave(p: Instance, s: State, capacity: int, q: int, left: int, right: int) 
     return _refresh(p, s, capacity, left, right)
 
 
-def _raise(p: Instance, s: State, j: int, to: int, move: int) -> bool:
+def _raise(p: Problem, s: State, j: int, to: int, move: int) -> bool:
     """Let the least offset of ``j`` be ``to`` or above; False, blaming its sections, when that is too late."""
     to = -(-to // p.alignment[j]) * p.alignment[j]
     if to > s.latest[j]:
@@ -266,7 +266,7 @@ def _raise(p: Instance, s: State, j: int, to: int, move: int) -> bool:
     return True
 
 
-def _refresh(p: Instance, s: State, capacity: int, left: int, right: int) -> bool:
+def _refresh(p: Problem, s: State, capacity: int, left: int, right: int) -> bool:
     """Floors of the sections that the last move touched; False, blaming it, when one no longer holds its bytes."""
     n = len(s.placed)
     move = s.top[_MOVES]
@@ -291,7 +291,7 @@ def _refresh(p: Instance, s: State, capacity: int, left: int, right: int) -> boo
     return True
 
 
-def _undo(p: Instance, s: State, trail_mark: int, placed_mark: int) -> None:
+def _undo(p: Problem, s: State, trail_mark: int, placed_mark: int) -> None:
     """Back to when the trail and the placed buffers were as long as the marks."""
     n = len(s.placed)
     for t in range(s.top[_TRAIL] - 1, trail_mark - 1, -1):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from landbridge.planner.exact.instance import Instance
+from landbridge.planner.exact.problem import Problem
 
 #: Keys from the first that differs, each largest first: W sections spanned, Z size, A their product, T the most
 #: bytes alive together with it. The names are those of MiniMalloc (Moffitt, ASPLOS 2023).
 ORDERS = ("WAT", "ZWT", "TWA", "TAW", "AWT", "ZTW")
 
 
-def ranks(p: Instance, name: str) -> list[int]:
+def ranks(p: Problem, name: str) -> list[int]:
     """The rank of each buffer in the order ``name``."""
     n = len(p.size)
     sections = pairwise(p.section_at[q] for q in range(len(p.section_at)))

@@ -8,25 +8,25 @@ from copy import copy
 
 from landbridge.planner.exact import kernel
 from landbridge.planner.exact.compiled import Search
-from landbridge.planner.exact.instance import Instance, Ints
+from landbridge.planner.exact.problem import Ints, Problem
 from landbridge.planner.exact.state import State, new_state
 
 
 class Racer:
-    """Searches one Instance again and again, candidates by ``rank``; what it learned (the weights, which belong to
+    """Searches one Problem again and again, candidates by ``rank``; what it learned (the weights, which belong to
     the order, and refuted states) stays from turn to turn.
 
     Used by one thread at a time; ``stop`` alone may be called from another.
     """
 
-    def __init__(self, instance: Instance, rank: Sequence[int], search: Search, table_bits: int) -> None:
+    def __init__(self, problem: Problem, rank: Sequence[int], search: Search, table_bits: int) -> None:
         self._search = search
         self._compiled = search is not kernel.search
         self._table_size = 1 << table_bits
         self._capacity = -1
-        self._instance, self._state = instance, new_state(instance)._replace(rank=list(rank))
+        self._problem, self._state = problem, new_state(problem)._replace(rank=list(rank))
         if self._compiled:
-            self._instance, self._state = Instance(*_arrays(instance)), State(*_arrays(self._state))
+            self._problem, self._state = Problem(*_arrays(problem)), State(*_arrays(self._state))
 
     def sibling(self, rank: Sequence[int]) -> Racer:
         """Another that has learned nothing yet; both must not have run."""
@@ -54,7 +54,7 @@ class Racer:
 
     def turn(self, node_limit: int) -> int:
         """One search from the start; the kernel's answer."""
-        return self._search(self._instance, self._state, self._capacity, node_limit)
+        return self._search(self._problem, self._state, self._capacity, node_limit)
 
     def stop(self, stopped: bool = True) -> None:
         """Let a turn under way end soon with `kernel.STOPPED`, and later ones at once, until undone."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from landbridge.planner.exact.instance import Instance, Ints
+from landbridge.planner.exact.problem import Ints, Problem
 
 
 class State(NamedTuple):
@@ -49,34 +49,34 @@ FRAME, AGENDA = 12, 6
 _MOST_CANDIDATES = 1 << 20
 
 
-def new_state(instance: Instance) -> State:
+def new_state(problem: Problem) -> State:
     """A State with nothing placed, and no table of refuted states yet: it needs one of ``2 ** k`` entries of -1."""
-    n, sections = len(instance.size), len(instance.section_at) - 1
-    spans = [range(instance.first[j], instance.last[j]) for j in range(n)]
-    slot_at, slot, filled = [0], [], [instance.section_at[q] for q in range(sections)]
+    n, sections = len(problem.size), len(problem.section_at) - 1
+    spans = [range(problem.first[j], problem.last[j]) for j in range(n)]
+    slot_at, slot, filled = [0], [], [problem.section_at[q] for q in range(sections)]
     total, cut = [0] * sections, [0] * (sections + 1)
     for j, span in enumerate(spans):
         for q in span:
             slot.append(filled[q])
             filled[q] += 1
-            total[q] += instance.size[j]
+            total[q] += problem.size[j]
             cut[q] += q > span.start
         slot_at.append(len(slot))
-    most = max((instance.section_at[q + 1] - instance.section_at[q] for q in range(sections)), default=0)
+    most = max((problem.section_at[q + 1] - problem.section_at[q] for q in range(sections)), default=0)
     deepest = 4 * n + 64
-    room = len(instance.conflict) + 32 * (n + sections) + 1024
+    room = len(problem.conflict) + 32 * (n + sections) + 1024
     return State(
         rank=list(range(n)),
         latest=[0] * n,
-        offset=list(_copied(instance.base)),
+        offset=list(_copied(problem.base)),
         placed=[0] * n,
         slot_at=slot_at,
         slot=slot,
-        live=list(_copied(instance.section)),
+        live=list(_copied(problem.section)),
         floor=[-1] * sections,
         lowest=[0] * sections,
         total=total,
-        unplaced=[instance.section_at[q + 1] - instance.section_at[q] for q in range(sections)],
+        unplaced=[problem.section_at[q + 1] - problem.section_at[q] for q in range(sections)],
         cut=cut,
         weight=[1] * sections,
         dirty=[0] * sections,

@@ -9,8 +9,8 @@ from math import gcd
 from landbridge.planner.buffers import Buffer
 from landbridge.planner.exact import kernel
 from landbridge.planner.exact.compiled import Search, compiled_search
-from landbridge.planner.exact.instance import scaled
 from landbridge.planner.exact.orders import ORDERS, ranks
+from landbridge.planner.exact.problem import scaled
 from landbridge.planner.exact.race import luby, race
 from landbridge.planner.exact.racer import Racer
 from landbridge.planner.greedy import peak
@@ -87,15 +87,15 @@ class _Hunt:
         goal: int,
     ) -> None:
         self._buffers = buffers
-        self._problem = scaled(buffers, conflicts)
-        self._step = gcd(self._problem.unit, *(b.size for b in buffers))  # every peak is a multiple of it
+        self._scaled = scaled(buffers, conflicts)
+        self._step = gcd(self._scaled.unit, *(b.size for b in buffers))  # every peak is a multiple of it
         self.offsets = [0 if b.size == 0 and b.offset is None else o for b, o in zip(buffers, offsets, strict=True)]
         self.peak = peak(buffers, self.offsets)
         self.bound = bound
         self._goal = goal
         self._threads = 1
         self._chains = 0
-        self._nodes = _NODES * len(self._problem.members)
+        self._nodes = _NODES * len(self._scaled.members)
 
     def racers(self, search: Search | None) -> list[Racer]:
         """One for each order; interpreted without ``search``, and where bytes do not fit its 64-bit integers."""
@@ -103,9 +103,9 @@ class _Hunt:
             search = None
         self._threads = 1 if search is None else 2  # interpreted, two would only take turns
         run, bits = (kernel.search, 12) if search is None else (search, 18)
-        instance = self._problem.instance
-        orders = [ranks(instance, name) for name in ORDERS]
-        first = Racer(instance, orders[0], run, bits)
+        problem = self._scaled.problem
+        orders = [ranks(problem, name) for name in ORDERS]
+        first = Racer(problem, orders[0], run, bits)
         racers = [first, *(first.sibling(rank) for rank in orders[1:])]
         if search is not None:
             first.sibling(orders[0]).turn(0)  # the first call of all compiles
@@ -123,12 +123,12 @@ class _Hunt:
 
         Keeps the plan, or the bound that a refutation gives.
         """
-        problem, latest = self._problem, []
-        for i in problem.members:
+        members, unit, latest = self._scaled.members, self._scaled.unit, []
+        for i in members:
             b = self._buffers[i]
-            latest.append((target - b.size if b.offset is None else b.offset) // problem.unit)
+            latest.append((target - b.size if b.offset is None else b.offset) // unit)
         for racer in racers:
-            racer.aim(-(-target // problem.unit), latest)
+            racer.aim(-(-target // unit), latest)
         if restart % _CHAIN == 0:
             if self._chains:
                 for number, racer in enumerate(racers):
@@ -141,8 +141,8 @@ class _Hunt:
         if answer == kernel.REFUTED:
             self.bound = max(self.bound, target + self._step)
             return False
-        for i, offset in zip(problem.members, winner.offsets(), strict=True):
-            self.offsets[i] = offset * problem.unit
+        for i, offset in zip(members, winner.offsets(), strict=True):
+            self.offsets[i] = offset * unit
         self.peak = peak(self._buffers, self.offsets)
         racers.insert(0, racers.pop(racers.index(winner)))  # what suited this target may suit the next
         return True

@@ -1,4 +1,4 @@
-"""The problem as the kernel reads it: flat sequences of integers in units of the instance's common granule."""
+"""The problem as the kernel reads it: flat sequences of integers in units of the problem's common granule."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Ints(Protocol):
     def __len__(self) -> int: ...
 
 
-class Instance(NamedTuple):
+class Problem(NamedTuple):
     """Buffers 0..n in order of their first section; a *section* is a step at which a maximal set is alive.
 
     Buffer j spans sections ``first[j] <= q < last[j]``. ``conflict`` lists, from ``conflict_at[j]`` to
@@ -43,15 +43,15 @@ class Instance(NamedTuple):
 
 
 class Scaled(NamedTuple):
-    """An Instance with what leads back to bytes: ``members``, the index of each of its buffers, bytes to a ``unit``."""
+    """A Problem with what leads back to bytes: ``members``, the index of each of its buffers, bytes to a ``unit``."""
 
-    instance: Instance
+    problem: Problem
     members: list[int]
     unit: int
 
 
 def scaled(buffers: Sequence[Buffer], conflicts: Sequence[Sequence[int]]) -> Scaled:
-    """The Instance of the buffers that take bytes; ``conflicts`` as `landbridge.planner.conflicts` gives them.
+    """The Problem of the buffers that take bytes; ``conflicts`` as `landbridge.planner.conflicts` gives them.
 
     Offsets that matter are sums of sizes, each rounded up to an alignment, or counted from a pin; so all are
     multiples of ``unit``, and sizes may be rounded up to the smallest alignment.
@@ -70,7 +70,7 @@ def scaled(buffers: Sequence[Buffer], conflicts: Sequence[Sequence[int]]) -> Sca
         for q in range(first, last):
             sections[q].append(j)
     rng = random.Random(0)
-    instance = Instance(
+    problem = Problem(
         size=[size // unit for size in sizes],
         alignment=[max(1, buffers[i].alignment // unit) for i in index],
         base=[(buffers[i].offset or 0) // unit for i in index],
@@ -84,7 +84,7 @@ def scaled(buffers: Sequence[Buffer], conflicts: Sequence[Sequence[int]]) -> Sca
         key1=[rng.getrandbits(60) | 1 for _ in index],
         key2=[rng.getrandbits(60) | 1 for _ in index],
     )
-    return Scaled(instance, index, unit)
+    return Scaled(problem, index, unit)
 
 
 def _sections(buffers: Sequence[Buffer]) -> list[int]:
