@@ -14,7 +14,7 @@ from landbridge.device.stream import Stream
 from landbridge.devices.opencl.blocks import BufferBlock
 from landbridge.devices.opencl.copies import copy, reaches
 from landbridge.devices.opencl.discovery import Found, discover
-from landbridge.devices.opencl.events import QueueEvent, elapsed_ms, wait_for
+from landbridge.devices.opencl.events import QueueEvent, elapsed_ms
 from landbridge.devices.opencl.imports import import_block
 from landbridge.devices.opencl.instance import Instance, Queue
 from landbridge.devices.opencl.mapping import begin, end, end_all, host_address
@@ -199,7 +199,7 @@ class OpenCLDeviceAPI(DeviceAPI):
 
     def wait_event(self, index: int, stream: Stream | None, event: Event) -> None:
         """Have what is queued on ``stream`` from now on wait for ``event``, which may be of another driver."""
-        wait_for(self._queue(index, stream), event)
+        self._queue(index, stream).wait_for(event)
 
     def event_query(self, event: Event) -> bool:
         """As ``event.query()``."""

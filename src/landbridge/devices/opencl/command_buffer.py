@@ -13,16 +13,14 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from ctypes import POINTER, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyopencl as cl
 
+from landbridge.devices.opencl.commands import RecordedLaunch
 from landbridge.devices.opencl.driver import driver_call
+from landbridge.devices.opencl.instance import Instance, Queue
 from landbridge.errors import DeviceError
-
-if TYPE_CHECKING:
-    from landbridge.devices.opencl.instance import Instance, Queue
-    from landbridge.devices.opencl.recording import RecordedLaunch
 
 EXTENSION = "cl_khr_command_buffer"
 _KEPT = 16

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyopencl as cl
 
-from landbridge.device.protocols import Event
 from landbridge.devices.opencl.driver import driver_call
 from landbridge.errors import DeviceLostError
-
-if TYPE_CHECKING:
-    from landbridge.devices.opencl.instance import Queue
 
 _SPIN_SECONDS: Final = 50e-6
 _LONGEST_NAP: Final = 1e-3
@@ -70,13 +66,3 @@ def elapsed_ms(start: QueueEvent, end: QueueEvent) -> float | None:
         return max(0.0, (end.event.profile.end - start.event.profile.end) / 1e6)
     except cl.Error:
         return None
-
-
-def wait_for(queue: Queue, event: Event) -> None:
-    """Have ``queue`` wait for ``event``: in the driver where it is of the same context, else here."""
-    if isinstance(event, QueueEvent) and event.queue.context == queue.cl.context:
-        with driver_call("a wait for an event"):
-            event.queue.flush()
-            cl.enqueue_barrier(queue.cl, wait_for=[event.event])
-        return
-    event.synchronize()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyopencl as cl
 
+from landbridge.device.protocols import Event
 from landbridge.devices.opencl.blocks import BufferBlock, ImageBlock
 from landbridge.devices.opencl.discovery import Found
 from landbridge.devices.opencl.driver import driver_call
@@ -57,6 +58,15 @@ class Queue:
         """An event after everything that is queued now."""
         with driver_call("an event"):
             return QueueEvent(self.cl, cl.enqueue_marker(self.cl))
+
+    def wait_for(self, event: Event) -> None:
+        """Have what is queued from now on wait for ``event``: in the driver where of one context, else here."""
+        if isinstance(event, QueueEvent) and event.queue.context == self.cl.context:
+            with driver_call("a wait for an event"):
+                event.queue.flush()
+                cl.enqueue_barrier(self.cl, wait_for=[event.event])
+        else:
+            event.synchronize()
 
     def finish(self) -> None:
         """Wait, interruptibly, for everything that is queued now."""

@@ -11,38 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyopencl as cl
-
 from landbridge.device.space import Region
 from landbridge.devices.opencl import copies, modules
 from landbridge.devices.opencl.blocks import BufferBlock, ImageBlock
 from landbridge.devices.opencl.command_buffer import CommandBuffers
+from landbridge.devices.opencl.commands import RecordedCopy, RecordedLaunch
 from landbridge.devices.opencl.driver import driver_call
 from landbridge.devices.opencl.events import QueueEvent
 from landbridge.devices.opencl.instance import Queue
 from landbridge.devices.opencl.mapping import end_all
 from landbridge.errors import InputError
 from landbridge.locks import new_lock
-
-
-@dataclass
-class RecordedLaunch:
-    """A launch; ``positions`` are those of its arguments that are regions, by argument."""
-
-    kernel: cl.Kernel
-    name: str
-    grid: modules.Grid
-    block: modules.Grid
-    positions: Mapping[int, int]
-
-
-@dataclass
-class RecordedCopy:
-    """A copy between the regions of two positions."""
-
-    source: int
-    target: int
-    nbytes: int
 
 
 @dataclass
