@@ -16,7 +16,7 @@ from landbridge.devices.opencl.copies import copy, reaches
 from landbridge.devices.opencl.discovery import Found, discover
 from landbridge.devices.opencl.events import QueueEvent, elapsed_ms
 from landbridge.devices.opencl.imports import import_block
-from landbridge.devices.opencl.instance import Instance, Queue
+from landbridge.devices.opencl.instance import OpenCLInstance, Queue
 from landbridge.devices.opencl.mapping import begin, end, end_all, host_address
 from landbridge.devices.opencl.memory import alloc_flat, alloc_image
 from landbridge.devices.opencl.modules import OpenCLModule, launch, load
@@ -41,7 +41,7 @@ class OpenCLDeviceAPI(DeviceAPI):
         self._lock = new_lock()
         self._found: list[Found] | None = None
         self._report: list[str] = []
-        self._instances: dict[int, Instance] = {}
+        self._instances: dict[int, OpenCLInstance] = {}
 
     # --- facts -------------------------------------------------------------------------------------------------
 
@@ -78,7 +78,9 @@ class OpenCLDeviceAPI(DeviceAPI):
             raise InputError(f"opencl:{index} has no options {', '.join(unknown)}; legal: profiling, a bool")
         self.count()
         with self._lock:
-            self._instances[index] = Instance(index, self._of_index(index), profiling=bool(options.get("profiling")))
+            self._instances[index] = OpenCLInstance(
+                index, self._of_index(index), profiling=bool(options.get("profiling"))
+            )
 
     def close(self, index: int) -> None:
         """Finish what is queued on instance ``index`` and let go of its queues."""
@@ -272,7 +274,7 @@ class OpenCLDeviceAPI(DeviceAPI):
         assert self._found is not None
         return self._found[index]
 
-    def _instance(self, index: int) -> Instance:
+    def _instance(self, index: int) -> OpenCLInstance:
         found = self._instances.get(index)
         if found is None:
             with self._lock:

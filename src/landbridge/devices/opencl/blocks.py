@@ -120,6 +120,10 @@ class ImageBlock:
         self.image.release()
 
 
+#: The handle of a Space, whichever it is.
+MemoryBlock = BufferBlock | ImageBlock
+
+
 def host_bytes(address: int, nbytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """The ``nbytes`` bytes of this process from ``address`` on, as an array that owns nothing."""
     return np.asarray(_Bytes(address, nbytes))

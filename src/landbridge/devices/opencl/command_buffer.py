@@ -19,7 +19,7 @@ import pyopencl as cl
 
 from landbridge.devices.opencl.commands import RecordedLaunch
 from landbridge.devices.opencl.driver import driver_call
-from landbridge.devices.opencl.instance import Instance, Queue
+from landbridge.devices.opencl.instance import OpenCLInstance, Queue
 from landbridge.errors import DeviceError
 
 EXTENSION = "cl_khr_command_buffer"
@@ -90,7 +90,7 @@ class CommandBuffers:
         self._refused = False
 
     @classmethod
-    def of(cls, instance: Instance) -> CommandBuffers | None:
+    def of(cls, instance: OpenCLInstance) -> CommandBuffers | None:
         """None where the driver has no such extension, or not all of it."""
         if EXTENSION not in instance.device.extensions.split():
             return None

@@ -8,19 +8,17 @@ import pyopencl as cl
 
 from landbridge.device.protocols import HostMemory
 from landbridge.device.space import Region, Space
-from landbridge.devices.opencl.blocks import BufferBlock, ImageBlock, host_bytes
+from landbridge.devices.opencl.blocks import BufferBlock, ImageBlock, MemoryBlock, host_bytes
 from landbridge.devices.opencl.driver import driver_call
 from landbridge.devices.opencl.events import QueueEvent
 from landbridge.devices.opencl.instance import Queue
 from landbridge.devices.opencl.mapping import end_all
 from landbridge.errors import HostViewError, InputError
 
-Block = BufferBlock | ImageBlock
-
 
 def reaches(context: cl.Context, space: Space) -> bool:
     """Whether copies in ``context`` take ``space``: a block of the same context, or coherent memory of the host."""
-    if isinstance(space.handle, BufferBlock | ImageBlock):
+    if isinstance(space.handle, MemoryBlock):
         return space.handle.context == context
     kind = space.device.memory_kinds.get(space.scope)
     addressable = kind is not None and kind.coherent and kind.host_access == "read_write" and kind.ndim == 1
@@ -35,7 +33,7 @@ def copy(queue: Queue, src: Region, dst: Region, nbytes: int) -> QueueEvent | No
                 f"opencl:{queue.instance.index} cannot copy memory of scope {end.space.scope!r} of {end.space.device}; "
                 "copy it to the host first"
             )
-        if isinstance(end.space.handle, BufferBlock | ImageBlock):
+        if isinstance(end.space.handle, MemoryBlock):
             end.space.handle.check(end.byte_offset, nbytes)
     if nbytes == 0:
         return None
@@ -56,20 +54,20 @@ def copy(queue: Queue, src: Region, dst: Region, nbytes: int) -> QueueEvent | No
 def enqueue(queue: Queue, src: Region, dst: Region, nbytes: int) -> QueueEvent:
     """Queue a copy that was checked."""
     source, target = src.space.handle, dst.space.handle
-    blocks: list[Block] = []
+    blocks: list[MemoryBlock] = []
     host: Any = None
     for block in (source, target):
         if isinstance(block, BufferBlock) and block.mappings:
             end_all(queue.instance, block)
-        if isinstance(block, BufferBlock | ImageBlock):
+        if isinstance(block, MemoryBlock):
             blocks.append(block)
     with driver_call(f"a copy of {nbytes} bytes"):
         if isinstance(source, BufferBlock) and isinstance(target, BufferBlock):
             start, stop = source.origin + src.byte_offset, target.origin + dst.byte_offset
             event = cl._cl._enqueue_copy_buffer(queue.cl, source.buffer, target.buffer, nbytes, start, stop)
-        elif isinstance(source, BufferBlock | ImageBlock) and isinstance(target, BufferBlock | ImageBlock):
+        elif isinstance(source, MemoryBlock) and isinstance(target, MemoryBlock):
             event = _with_image(queue.cl, source, src.byte_offset, target, dst.byte_offset, nbytes)
-        elif isinstance(target, BufferBlock | ImageBlock):
+        elif isinstance(target, MemoryBlock):
             host = _host(src, nbytes)
             event = _from_host(queue.cl, host, target, dst.byte_offset, nbytes)
         else:
@@ -86,14 +84,14 @@ def _host(region: Region, nbytes: int) -> Any:
     return host_bytes(api.host_pointer(region.space) + region.byte_offset, nbytes)
 
 
-def _from_host(queue: cl.CommandQueue, host: Any, target: Block, offset: int, nbytes: int) -> cl.Event:
+def _from_host(queue: cl.CommandQueue, host: Any, target: MemoryBlock, offset: int, nbytes: int) -> cl.Event:
     if isinstance(target, BufferBlock):
         start = target.origin + offset
         return cl._cl._enqueue_write_buffer(queue, target.buffer, host, start, is_blocking=False)
     return cl._cl._enqueue_write_image(queue, target.image, *target.extent(offset, nbytes), host, is_blocking=False)
 
 
-def _to_host(queue: cl.CommandQueue, source: Block, offset: int, host: Any, nbytes: int) -> cl.Event:
+def _to_host(queue: cl.CommandQueue, source: MemoryBlock, offset: int, host: Any, nbytes: int) -> cl.Event:
     if isinstance(source, BufferBlock):
         start = source.origin + offset
         return cl._cl._enqueue_read_buffer(queue, source.buffer, host, start, is_blocking=False)
@@ -101,7 +99,7 @@ def _to_host(queue: cl.CommandQueue, source: Block, offset: int, host: Any, nbyt
 
 
 def _with_image(
-    queue: cl.CommandQueue, source: Block, from_offset: int, target: Block, to_offset: int, nbytes: int
+    queue: cl.CommandQueue, source: MemoryBlock, from_offset: int, target: MemoryBlock, to_offset: int, nbytes: int
 ) -> cl.Event:
     if isinstance(source, BufferBlock) and isinstance(target, ImageBlock):
         start = source.origin + from_offset

@@ -11,13 +11,13 @@ from landbridge.device.protocols import AccessMode
 from landbridge.device.space import BusAddress, DmaBuf, HostPointer, ImportSource
 from landbridge.devices.opencl.blocks import BufferBlock, host_bytes
 from landbridge.devices.opencl.driver import driver_call
-from landbridge.devices.opencl.instance import Instance
+from landbridge.devices.opencl.instance import OpenCLInstance
 from landbridge.errors import DeviceError, ZeroCopyError
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.target.opencl import SVM_SCOPE
 
 
-def import_block(instance: Instance, source: ImportSource, access: AccessMode) -> BufferBlock:
+def import_block(instance: OpenCLInstance, source: ImportSource, access: AccessMode) -> BufferBlock:
     """``source`` as a block, its bytes where they are; raises ZeroCopyError with the reason when that cannot be."""
     match source:
         case HostPointer(address=address, nbytes=nbytes):
@@ -31,7 +31,9 @@ def import_block(instance: Instance, source: ImportSource, access: AccessMode) -
     )
 
 
-def _import_pointer(instance: Instance, address: int, nbytes: int, access: AccessMode, keep: object) -> BufferBlock:
+def _import_pointer(
+    instance: OpenCLInstance, address: int, nbytes: int, access: AccessMode, keep: object
+) -> BufferBlock:
     required = instance.import_alignment
     where = f"opencl:{instance.index} cannot use {nbytes} bytes at {address:#x} in place"
     if not required:
@@ -73,7 +75,7 @@ def _import_pointer(instance: Instance, address: int, nbytes: int, access: Acces
     )
 
 
-def _import_file(instance: Instance, fd: int, offset: int, nbytes: int, access: AccessMode) -> BufferBlock:
+def _import_file(instance: OpenCLInstance, fd: int, offset: int, nbytes: int, access: AccessMode) -> BufferBlock:
     """A dma-buf, or a memfd, through a mapping of this process, which is the same memory."""
     low = offset // mmap.PAGESIZE * mmap.PAGESIZE
     protection = mmap.PROT_READ | (0 if access == "r" else mmap.PROT_WRITE)

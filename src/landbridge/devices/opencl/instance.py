@@ -9,7 +9,7 @@ from typing import Any
 import pyopencl as cl
 
 from landbridge.device.protocols import Event
-from landbridge.devices.opencl.blocks import BufferBlock, ImageBlock
+from landbridge.devices.opencl.blocks import MemoryBlock
 from landbridge.devices.opencl.discovery import Found
 from landbridge.devices.opencl.driver import driver_call
 from landbridge.devices.opencl.events import QueueEvent
@@ -27,7 +27,7 @@ class Queue:
     ``recorder`` takes the commands instead while one is recorded.
     """
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: OpenCLInstance) -> None:
         self.instance = instance
         with driver_call("a queue"):
             self.cl = (
@@ -41,7 +41,7 @@ class Queue:
         self._in_flight: list[QueueEvent] = []
         self._lock = new_lock()
 
-    def submitted(self, event: cl.Event, blocks: tuple[BufferBlock | ImageBlock, ...], keep: object) -> QueueEvent:
+    def submitted(self, event: cl.Event, blocks: tuple[MemoryBlock, ...], keep: object) -> QueueEvent:
         """Note a command just queued: the ``blocks`` it uses, and what must live until it is done."""
         for block in blocks:
             block.uses[self.key] = event
@@ -85,7 +85,7 @@ class Facts:
     kinds: Mapping[str, MemoryKind]
 
 
-class Instance:
+class OpenCLInstance:
     """The instance ``index`` of the device API: what was found, and the queue of stream None."""
 
     def __init__(self, index: int, found: Found, *, profiling: bool = False) -> None:
@@ -99,7 +99,7 @@ class Instance:
         self.queue = Queue(self)
         self.queues: dict[int, Queue] = {self.queue.key: self.queue}
 
-    def wait(self, block: BufferBlock | ImageBlock) -> None:
+    def wait(self, block: MemoryBlock) -> None:
         """Wait for every command that uses ``block``."""
         for key, event in tuple(block.uses.items()):
             queue = self.queues.get(key)

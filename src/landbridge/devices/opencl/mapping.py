@@ -14,7 +14,7 @@ import pyopencl as cl
 from landbridge.device.protocols import AccessMode
 from landbridge.devices.opencl.blocks import BufferBlock
 from landbridge.devices.opencl.driver import driver_call
-from landbridge.devices.opencl.instance import Instance
+from landbridge.devices.opencl.instance import OpenCLInstance
 from landbridge.errors import HostViewError
 
 _FLAGS = {
@@ -25,7 +25,7 @@ _FLAGS = {
 _READ_ONLY = cl.map_flags.READ
 
 
-def host_address(instance: Instance, block: BufferBlock) -> int:
+def host_address(instance: OpenCLInstance, block: BufferBlock) -> int:
     """Where the host sees ``block``; raises HostViewError for memory of the device's own."""
     if block.address is None:
         if instance.facts.kinds[block.scope].host_access == "none":
@@ -37,7 +37,7 @@ def host_address(instance: Instance, block: BufferBlock) -> int:
     return block.address
 
 
-def mapped_address(instance: Instance, buffer: cl.Buffer) -> int:
+def mapped_address(instance: OpenCLInstance, buffer: cl.Buffer) -> int:
     """The address of ``buffer``, from a mapping that is over on return."""
     with driver_call("a mapping"):
         array = _map(instance, buffer, _READ_ONLY, 0, 1)
@@ -46,7 +46,7 @@ def mapped_address(instance: Instance, buffer: cl.Buffer) -> int:
     return address
 
 
-def begin(instance: Instance, block: BufferBlock, byte_offset: int, nbytes: int, mode: AccessMode) -> None:
+def begin(instance: OpenCLInstance, block: BufferBlock, byte_offset: int, nbytes: int, mode: AccessMode) -> None:
     """Map the bytes for the host, after every command that uses the block; what is coherent only waits."""
     block.check(byte_offset, 0)
     nbytes = min(nbytes, block.nbytes - byte_offset)
@@ -77,7 +77,7 @@ def begin(instance: Instance, block: BufferBlock, byte_offset: int, nbytes: int,
         )
 
 
-def end(instance: Instance, block: BufferBlock, byte_offset: int, nbytes: int, mode: AccessMode) -> None:
+def end(instance: OpenCLInstance, block: BufferBlock, byte_offset: int, nbytes: int, mode: AccessMode) -> None:
     """End the mapping of these bytes; where there is none, map and unmap them, so that the device sees writes.
 
     A mapping of more ends too when these were written, and stays when they were read.
@@ -94,7 +94,7 @@ def end(instance: Instance, block: BufferBlock, byte_offset: int, nbytes: int, m
     _unmap(instance, block, found or key)
 
 
-def end_all(instance: Instance, block: BufferBlock) -> None:
+def end_all(instance: OpenCLInstance, block: BufferBlock) -> None:
     """End what is still mapped, because a command is about to use the bytes."""
     for key in tuple(block.mappings):
         _unmap(instance, block, key)
@@ -108,13 +108,13 @@ def _covering(block: BufferBlock, byte_offset: int, nbytes: int) -> tuple[int, i
     return next((key for key in block.mappings if key[0] <= byte_offset and stop <= key[0] + key[1]), None)
 
 
-def _map(instance: Instance, buffer: cl.Buffer, flags: int, start: int, nbytes: int) -> Any:
+def _map(instance: OpenCLInstance, buffer: cl.Buffer, flags: int, start: int, nbytes: int) -> Any:
     """An array over a mapping, its base; the host may use it on return."""
     mapped: Any = cl.enqueue_map_buffer  # its stub takes neither flags of several bits nor a dtype's class
     return mapped(instance.queue.cl, buffer, flags, start, (nbytes,), np.uint8)[0]
 
 
-def _unmap(instance: Instance, block: BufferBlock, key: tuple[int, int]) -> None:
+def _unmap(instance: OpenCLInstance, block: BufferBlock, key: tuple[int, int]) -> None:
     mapping: Any = block.mappings.pop(key)
     queue = instance.queue
     with driver_call("the end of a mapping"):

@@ -10,7 +10,7 @@ from landbridge.device.device import Device
 from landbridge.device.space import NdSpace
 from landbridge.devices.opencl.blocks import BufferBlock, ImageBlock, host_bytes
 from landbridge.devices.opencl.driver import driver_call
-from landbridge.devices.opencl.instance import Instance
+from landbridge.devices.opencl.instance import OpenCLInstance
 from landbridge.devices.opencl.mapping import mapped_address
 from landbridge.errors import DeviceError, InputError, OutOfMemoryError, UnsupportedError
 from landbridge.memory_kind import MemoryKind
@@ -27,7 +27,7 @@ _CHANNEL_TYPES = {
 }
 
 
-def alloc_flat(instance: Instance, nbytes: int, alignment: int, scope: str) -> BufferBlock:
+def alloc_flat(instance: OpenCLInstance, nbytes: int, alignment: int, scope: str) -> BufferBlock:
     """``nbytes`` bytes of a flat scope, aligned for the host and for kernels. Raises OutOfMemoryError, InputError."""
     kind = _kind(instance, scope)
     if nbytes < 0 or alignment < 1 or alignment & (alignment - 1):
@@ -60,7 +60,7 @@ def alloc_flat(instance: Instance, nbytes: int, alignment: int, scope: str) -> B
     return BufferBlock(instance.context, scope, buffer, origin, max(1, nbytes))
 
 
-def _alloc_svm(instance: Instance, nbytes: int, alignment: int, what: str) -> BufferBlock:
+def _alloc_svm(instance: OpenCLInstance, nbytes: int, alignment: int, what: str) -> BufferBlock:
     fine = cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER if instance.facts.kinds[SVM_SCOPE].coherent else 0
     flags = cl.svm_mem_flags.READ_WRITE | fine
     # Drivers need not grant more than the size of their largest type: more is found inside a larger allocation.
@@ -77,7 +77,7 @@ def _alloc_svm(instance: Instance, nbytes: int, alignment: int, what: str) -> Bu
     )
 
 
-def alloc_image(instance: Instance, device: Device, shape: Sequence[int], dtype: str, scope: str) -> NdSpace:
+def alloc_image(instance: OpenCLInstance, device: Device, shape: Sequence[int], dtype: str, scope: str) -> NdSpace:
     """An image of ``shape`` (rows, pixels, lanes of a pixel: 1, 2 or 4) elements of ``dtype``."""
     kind = _kind(instance, scope)
     extents = tuple(shape)
@@ -109,7 +109,7 @@ def alloc_image(instance: Instance, device: Device, shape: Sequence[int], dtype:
     return NdSpace(device, scope, block, extents, pitch, row_pitch=pitch)
 
 
-def _kind(instance: Instance, scope: str) -> MemoryKind:
+def _kind(instance: OpenCLInstance, scope: str) -> MemoryKind:
     kind = instance.facts.kinds.get(scope)
     if kind is None:
         raise InputError(
@@ -118,7 +118,7 @@ def _kind(instance: Instance, scope: str) -> MemoryKind:
     return kind
 
 
-def _check_size(instance: Instance, kind: MemoryKind, nbytes: int) -> None:
+def _check_size(instance: OpenCLInstance, kind: MemoryKind, nbytes: int) -> None:
     if kind.max_bytes is not None and nbytes > kind.max_bytes:
         raise OutOfMemoryError(
             f"opencl:{instance.index}: {nbytes} bytes asked in one allocation of scope {kind.scope!r}, which has at "

@@ -9,10 +9,10 @@ import numpy as np
 import pyopencl as cl
 
 from landbridge.device.space import Region
-from landbridge.devices.opencl.blocks import BufferBlock, ImageBlock
+from landbridge.devices.opencl.blocks import ImageBlock, MemoryBlock
 from landbridge.devices.opencl.driver import driver_call, translated
 from landbridge.devices.opencl.events import QueueEvent
-from landbridge.devices.opencl.instance import Instance, Queue
+from landbridge.devices.opencl.instance import OpenCLInstance, Queue
 from landbridge.devices.opencl.mapping import end_all
 from landbridge.errors import DeviceError, InputError, KernelBuildError, OutOfMemoryError
 from landbridge.locks import new_lock
@@ -47,7 +47,7 @@ class KernelFunction:
 class OpenCLModule:
     """A program built for ``instance``. ``source`` is its text, None for SPIR-V."""
 
-    def __init__(self, instance: Instance, program: cl.Program, source: str | None) -> None:
+    def __init__(self, instance: OpenCLInstance, program: cl.Program, source: str | None) -> None:
         self.instance = instance
         self.program = program
         self.source = source
@@ -71,7 +71,7 @@ class OpenCLModule:
             ) from error
 
 
-def load(instance: Instance, binary: bytes, format: str, options: str) -> OpenCLModule:
+def load(instance: OpenCLInstance, binary: bytes, format: str, options: str) -> OpenCLModule:
     """Build ``binary`` for ``instance``; raises KernelBuildError with source and log, InputError for a format."""
     if format not in FORMATS:
         raise InputError(f"opencl:{instance.index} loads no modules of format {format!r}; legal: {', '.join(FORMATS)}")
@@ -100,14 +100,14 @@ def load(instance: Instance, binary: bytes, format: str, options: str) -> OpenCL
     return OpenCLModule(instance, cl.Program(program), source)
 
 
-def _takes_il(instance: Instance) -> bool:
+def _takes_il(instance: OpenCLInstance) -> bool:
     try:
         return bool(str(instance.device.il_version).strip("\0 "))
     except cl.Error:  # before OpenCL 2.1
         return "cl_khr_il_program" in instance.device.extensions.split()
 
 
-def _build_error(instance: Instance, program: Any, source: str | None, error: cl.Error) -> KernelBuildError:
+def _build_error(instance: OpenCLInstance, program: Any, source: str | None, error: cl.Error) -> KernelBuildError:
     log = program.get_build_info(instance.device, cl.program_build_info.LOG).strip()
     lines = (source or "").splitlines()
     numbered = "\n".join(f"{number:4} {line}" for number, line in enumerate(lines, 1))
@@ -154,17 +154,17 @@ def enqueue(queue: Queue, kernel: cl.Kernel, name: str, grid: Grid, block: Grid)
 
 
 def bound(
-    instance: Instance, name: str, function: KernelFunction, args: Sequence[Argument]
-) -> tuple[list[Any], tuple[BufferBlock | ImageBlock, ...]]:
+    instance: OpenCLInstance, name: str, function: KernelFunction, args: Sequence[Argument]
+) -> tuple[list[Any], tuple[MemoryBlock, ...]]:
     """``args`` as the driver takes them, and the blocks among them; raises InputError for those that do not fit."""
     if len(args) != function.count:
         raise InputError(f"kernel {name!r} takes {function.count} arguments; {len(args)} were given")
     values: list[Any] = []
-    blocks: list[BufferBlock | ImageBlock] = []
+    blocks: list[MemoryBlock] = []
     for number, argument in enumerate(args):
         if isinstance(argument, Region):
             block = argument.space.handle
-            if not isinstance(block, BufferBlock | ImageBlock) or block.context != instance.context:
+            if not isinstance(block, MemoryBlock) or block.context != instance.context:
                 raise InputError(
                     f"argument {number} of kernel {name!r} is memory of {argument.space.device}, which "
                     f"opencl:{instance.index} does not reach; import it, or copy it there"
@@ -176,7 +176,7 @@ def bound(
     return values, tuple(blocks)
 
 
-def kernel_value(instance: Instance, block: BufferBlock | ImageBlock, byte_offset: int) -> Any:
+def kernel_value(instance: OpenCLInstance, block: MemoryBlock, byte_offset: int) -> Any:
     """What a kernel is given for ``block`` from ``byte_offset`` on; mappings of it are over then."""
     block.check(byte_offset, 0)
     if isinstance(block, ImageBlock):
@@ -217,7 +217,7 @@ def _scalar_type(kernel: cl.Kernel, number: int) -> np.dtype[Any] | None:
         return None
 
 
-def _check_shape(instance: Instance, name: str, grid: Grid, block: Grid) -> None:
+def _check_shape(instance: OpenCLInstance, name: str, grid: Grid, block: Grid) -> None:
     sizes = instance.device.max_work_item_sizes
     legal = len(grid) == len(block) == 3 and min((*grid, *block)) > 0
     if not legal or block[0] * block[1] * block[2] > instance.device.max_work_group_size:

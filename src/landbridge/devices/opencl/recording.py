@@ -13,7 +13,7 @@ from typing import Any
 
 from landbridge.device.space import Region
 from landbridge.devices.opencl import copies, modules
-from landbridge.devices.opencl.blocks import BufferBlock, ImageBlock
+from landbridge.devices.opencl.blocks import BufferBlock, MemoryBlock
 from landbridge.devices.opencl.command_buffer import CommandBuffers
 from landbridge.devices.opencl.commands import RecordedCopy, RecordedLaunch
 from landbridge.devices.opencl.driver import driver_call
@@ -97,7 +97,7 @@ class Recording:
             assert event is not None
             return queue.submitted(event.event, blocks, (*self._values, event.keep))
 
-    def _replay_recorded(self, queue: Queue, blocks: tuple[copies.Block, ...]) -> QueueEvent | None:
+    def _replay_recorded(self, queue: Queue, blocks: tuple[MemoryBlock, ...]) -> QueueEvent | None:
         """As a command buffer; None where the driver has none, for regions that are new, and while it is queued."""
         buffers = self._buffers
         if buffers is None:
@@ -111,7 +111,7 @@ class Recording:
         return bool(self.commands) and all(isinstance(command, RecordedLaunch) for command in self.commands)
 
     def _check(self, region: Region) -> None:
-        if isinstance(region.space.handle, BufferBlock | ImageBlock):
+        if isinstance(region.space.handle, MemoryBlock):
             if region.space.handle.context != self.instance.context:
                 raise InputError(f"a recording of opencl:{self.instance.index} was given memory of another context")
             modules.kernel_value(self.instance, region.space.handle, region.byte_offset)
@@ -125,16 +125,16 @@ class Recording:
 
     def _value(self, region: Region) -> Any:
         block = region.space.handle
-        if isinstance(block, BufferBlock | ImageBlock):
+        if isinstance(block, MemoryBlock):
             return modules.kernel_value(self.instance, block, region.byte_offset)
         return None  # memory of the host, which only copies use
 
-    def _prepare(self) -> tuple[copies.Block, ...]:
+    def _prepare(self) -> tuple[MemoryBlock, ...]:
         """The blocks in use, alive and with no mapping of the host open."""
-        blocks: list[copies.Block] = []
+        blocks: list[MemoryBlock] = []
         for region in self.regions:
             block = region.space.handle
-            if isinstance(block, BufferBlock | ImageBlock):
+            if isinstance(block, MemoryBlock):
                 block.check(region.byte_offset, 0)
                 if isinstance(block, BufferBlock) and block.mappings:
                     end_all(self.instance, block)
