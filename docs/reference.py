@@ -32,7 +32,7 @@ PUBLIC = (
     "landbridge.executable.executable",
     "landbridge.memory.allocators",
     "landbridge.memory.ledger",
-    "landbridge.memory.host_view",
+    "landbridge.tensor.host_view",
     "landbridge.memory.storage",
     "landbridge.passes.registry",
     "landbridge.planner",

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 import landbridge as lb
 from landbridge.errors import HostAccessError, InputError
 from landbridge.memory import ledger
-from landbridge.memory.transfer import copy_tensor
+from landbridge.tensor.copy import copy_tensor
 
 N = 64
 WHERE = {"before": -N, "after": N}

@@ -16,6 +16,7 @@ from landbridge.executable.executable import Executable, ModuleImage, VDevice
 from landbridge.executable.instructions import AllocStorage, AllocTensor, Call, If, LoadConstant, ToVDevice, View
 from landbridge.memory.storage import allocate
 from landbridge.target import Target
+from landbridge.tensor.copy import copy_tensor
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 from tests.device.queueing_device import QueueingDeviceAPI
 from tests.frontend.models import model, value
@@ -239,7 +240,7 @@ def test_a_run_waits_for_copies_that_are_queued_on_its_memory():
     hidden, x = lb.asarray(numbers(1)).to_device(dev), lb.empty((N,), dtype="float32")
     s.set_input_zero_copy("x", x)
     for step in range(3):
-        lb.memory.transfer.copy_tensor(x, hidden, cause="test")
+        copy_tensor(x, hidden, cause="test")
         s.run()
         y = s.get_output(0)
         assert np.array_equal(np.asarray(y), numbers(1) + WEIGHTS), step

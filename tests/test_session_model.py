@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import landbridge as lb
-from landbridge.memory.transfer import copy_tensor
+from landbridge.tensor.copy import copy_tensor
 from tests.session_place import On, session
 from tests.vm import programs
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 import landbridge as lb
 from landbridge.device.device import Device
 from landbridge.errors import HostAccessError
-from landbridge.memory import transfer
 from landbridge.memory.byte_ranges import ByteRanges
-from landbridge.tensor import Tensor
+from landbridge.tensor import Tensor, copy
 from tests.device.queueing_device import QueueingDeviceAPI
 
 SPANS = st.tuples(st.integers(0, 40), st.integers(0, 40)).map(lambda pair: tuple(sorted(pair)))
@@ -56,7 +55,7 @@ def part(tensor: Tensor, start: int, stop: int) -> Tensor:
 
 def device_write(api: QueueingDeviceAPI, tensor: Tensor, value: int) -> None:
     hidden = lb.asarray(np.full(tensor.shape, value, np.uint8), device=Device(api, 0))
-    transfer._copy_by(Device(api, 0), tensor, hidden, "test", None)
+    copy._copy_by(Device(api, 0), tensor, hidden, "test", None)
 
 
 @pytest.mark.parametrize(("start", "stop"), [(10, 20), (1, 64), (64, 127), (0, 255), (1, 256)])
@@ -86,7 +85,7 @@ def test_host_writes_are_flushed_before_the_device_reads(api: QueueingDeviceAPI)
     with part(tensor, 64, 72).host_view("w") as a:
         a[:] = 5
         # other bytes of the same granule: no conflict of bytes, but the granule must be there
-        transfer._copy_by(Device(api, 0), twin, part(tensor, 72, 80), "test", None)
+        copy._copy_by(Device(api, 0), twin, part(tensor, 72, 80), "test", None)
         assert device_bytes(tensor)[64:72] == b"\5" * 8
 
 
@@ -126,7 +125,7 @@ def test_coherent_memory_has_no_state() -> None:
     assert tensor.storage.coherence is None
     with tensor.host_view("w") as a:
         a[:] = 1
-    transfer.copy_tensor(lb.empty(8, dtype="uint8"), tensor, cause="test")
+    copy.copy_tensor(lb.empty(8, dtype="uint8"), tensor, cause="test")
 
 
 STEPS = st.lists(

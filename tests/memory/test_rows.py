@@ -25,9 +25,9 @@ from landbridge.errors import (
 from landbridge.memory.allocators.base import NdSize
 from landbridge.memory.holders import largest_holders
 from landbridge.memory.storage import allocate
-from landbridge.memory.transfer import copy_tensor
 from landbridge.memory_kind import MemoryKind
 from landbridge.tensor import Tensor
+from landbridge.tensor.copy import copy_tensor
 from landbridge.tensor.in_rows import row_table, tensor_in_rows
 from landbridge.testing.sim_scratch import SimScratchDeviceAPI
 

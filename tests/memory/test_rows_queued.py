@@ -11,9 +11,9 @@ import pytest
 import landbridge as lb
 from landbridge.device import registry
 from landbridge.device.space import NdSpace, Space
-from landbridge.memory.transfer import copy_tensor
 from landbridge.memory_kind import MemoryKind
 from landbridge.physical_shape import row_bytes
+from landbridge.tensor.copy import copy_tensor
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 
 

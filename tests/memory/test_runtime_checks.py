@@ -24,8 +24,8 @@ from landbridge.memory.allocators.pooled import PooledAllocator
 from landbridge.memory.allocators.statistics import StatisticsAllocator
 from landbridge.memory.ledger import copy_array
 from landbridge.memory.storage import allocate
-from landbridge.memory.transfer import copy_tensor
 from landbridge.tensor import Tensor
+from landbridge.tensor.copy import copy_tensor
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 from tests.memory.allocator_model import ModelDeviceAPI
 from tests.small_models import add

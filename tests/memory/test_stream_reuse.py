@@ -21,8 +21,8 @@ from landbridge.memory.allocators.keepers import trim
 from landbridge.memory.allocators.naive import NaiveAllocator
 from landbridge.memory.allocators.pooled import PooledAllocator
 from landbridge.memory.allocators.workspace import StackAllocator, workspace
-from landbridge.memory.transfer import copy_tensor
 from landbridge.tensor import Tensor
+from landbridge.tensor.copy import copy_tensor
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 
 N = 4096

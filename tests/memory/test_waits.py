@@ -12,8 +12,8 @@ import landbridge as lb
 from landbridge.device.device import Device
 from landbridge.memory.accesses import Access
 from landbridge.memory.allocators.base import Use
-from landbridge.memory.transfer import copy_tensor
 from landbridge.tensor import Tensor
+from landbridge.tensor.copy import copy_tensor
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 from tests.memory.test_accesses import Work
 

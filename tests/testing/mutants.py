@@ -553,7 +553,7 @@ RUNTIME = (
     RuntimeMutant(
         "The host's address of hidden memory is made up.",
         "test_hidden_scope",
-        lambda patch: patch.setattr("landbridge.memory.host_view._check_mode", lambda *a: None),
+        lambda patch: patch.setattr("landbridge.tensor.host_view._check_mode", lambda *a: None),
     ),
     RuntimeMutant(
         "Bounds of views are not checked.",

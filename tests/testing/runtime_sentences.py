@@ -28,8 +28,8 @@ def _s(text: str, tests: str, breaks: str, module: str, function: str, change: C
 
 _REGISTRY, _LOSS = "tests/device/test_registry.py::", "tests/device/test_loss.py::"
 _STREAM, _TARGET = "tests/device/test_stream.py::", "tests/target/test_target.py::"
-_DLPACK, _TENSOR = "tests/test_dlpack.py::", "tests/test_tensor.py::"
-_COHERENCE, _VIEW = "tests/memory/test_coherence.py::", "tests/memory/test_host_view.py::"
+_DLPACK, _TENSOR = "tests/dlpack/test_dlpack.py::", "tests/tensor/test_tensor.py::"
+_COHERENCE, _VIEW = "tests/memory/test_coherence.py::", "tests/tensor/test_host_view.py::"
 _SESSION, _DEVICES = "tests/test_session.py::", "tests/test_session_devices.py::"
 _INTERRUPTS = "tests/test_session_interrupts.py::"
 _PARAMS, _THREADS = "tests/test_session_params.py::", "tests/test_session_threads.py::"
@@ -135,17 +135,17 @@ SENTENCES = (
     ),
     _s(
         "Else the copy is staged through the host and the ledger says so.",
-        "tests/memory/test_transfer.py::test_staged_between_devices_that_cannot_reach_each_other",
+        "tests/tensor/test_copy.py::test_staged_between_devices_that_cannot_reach_each_other",
         "The second half of a staged copy is not said to be one.",
-        "memory/transfer.py",
+        "tensor/copy.py",
         "copy_tensor",
         Nth(-1, Pass("copy_tensor", "cause", "cause")),
     ),
     _s(
         "Strided copies are decomposed by the runtime.",
-        "tests/memory/test_transfer.py::test_strided_copies_are_one_for_each_dense_run",
+        "tests/tensor/test_copy.py::test_strided_copies_are_one_for_each_dense_run",
         "Every copy is one run.",
-        "memory/transfer.py",
+        "tensor/copy.py",
         "_runs",
         Nth(0, Assign("run", "(src.nbytes, 0)")),
     ),
@@ -284,7 +284,7 @@ SENTENCES = (
         "A strided w whose span has gaps is refused.",
         f"{_VIEW}test_refusals",
         "It is taken, and discards what is between.",
-        "memory/host_view.py",
+        "tensor/host_view.py",
         "_check_mode",
         If(("mode", "nbytes")),
     ),
@@ -292,7 +292,7 @@ SENTENCES = (
         "Outside a with, t.host_view() returns a lasting HostView whose barriers are the caller's.",
         f"{_VIEW}test_lasting_view",
         "flush() does nothing.",
-        "memory/host_view.py",
+        "tensor/host_view.py",
         "HostView.flush",
         Drop("_end"),
     ),

@@ -27,8 +27,8 @@ from landbridge.memory.allocators.statistics import StatisticsAllocator
 from landbridge.memory.allocators.tracking import TrackingAllocator
 from landbridge.memory.allocators.workspace import StackAllocator
 from landbridge.memory.storage import allocate
-from landbridge.memory.transfer import copy_tensor
 from landbridge.tensor import Tensor
+from landbridge.tensor.copy import copy_tensor
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 from tests.small_models import add, projection
 

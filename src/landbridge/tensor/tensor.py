@@ -17,11 +17,11 @@ from landbridge.dtypes import dtype_name
 from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.accesses import open_views
 from landbridge.memory.host_array import address_of, byte_bounds
-from landbridge.memory.host_view import HostView
 from landbridge.memory.rows import check_in_rows
 from landbridge.memory.storage import Storage, borrow_host
 from landbridge.physical_shape import separators_for
 from landbridge.shape import check_shape, check_strides, dense_bytes, row_major
+from landbridge.tensor.host_view import HostView
 
 if TYPE_CHECKING:
     import tvm_ffi
@@ -357,7 +357,7 @@ class Tensor:
         scope: str = "global",
         axis_separators: Sequence[int] | None = None,
     ) -> Tensor:
-        from landbridge.memory.transfer import copy_tensor
+        from landbridge.tensor.copy import copy_tensor
         from landbridge.tensor.create import empty
 
         out = empty(self.shape, dtype=self.dtype, device=device, scope=scope, axis_separators=axis_separators)

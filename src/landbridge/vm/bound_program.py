@@ -19,8 +19,8 @@ from landbridge.executable.executable import Executable, Function
 from landbridge.memory import ledger
 from landbridge.memory.accesses import open_views
 from landbridge.memory.storage import Storage, host_device
-from landbridge.memory.transfer import copy_tensor
 from landbridge.tensor import Tensor, empty
+from landbridge.tensor.copy import copy_tensor
 from landbridge.tensor.exports import exported_array
 from landbridge.vm.argument import as_array, as_tensor
 from landbridge.vm.call_arguments import CallArguments

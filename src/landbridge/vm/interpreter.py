@@ -12,8 +12,8 @@ import numpy as np
 
 from landbridge.dtypes import dtype, numpy_dtype
 from landbridge.memory import ledger
-from landbridge.memory.transfer import copy_tensor
 from landbridge.tensor import Tensor
+from landbridge.tensor.copy import copy_tensor
 from landbridge.vm.kernel_step import KernelStep
 from landbridge.vm.program import (
     BoundTensor,

@@ -16,9 +16,9 @@ from landbridge.memory.allocators.base import round_up
 from landbridge.memory.host_array import address_of
 from landbridge.memory.imports import import_tensor
 from landbridge.memory.storage import allocate, host_device
-from landbridge.memory.transfer import copy_tensor
 from landbridge.physical_shape import physical_shape, row_bytes
 from landbridge.tensor import Tensor, empty
+from landbridge.tensor.copy import copy_tensor
 from landbridge.vm.block import Block, RowBlock
 from landbridge.vm.home import Home
 from landbridge.vm.slot import Lease

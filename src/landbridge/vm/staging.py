@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from landbridge.memory.transfer import copy_tensor
 from landbridge.tensor import Tensor
+from landbridge.tensor.copy import copy_tensor
 from landbridge.vm.slot import Lease, Slot
 
 CAUSE = "on_mismatch"

@@ -12,8 +12,8 @@ import landbridge as lb
 from landbridge.device.device import Device
 from landbridge.device.protocols import Event
 from landbridge.errors import CopyForbiddenError, InputError
-from landbridge.memory.transfer import copy_tensor
 from landbridge.tensor import Tensor
+from landbridge.tensor.copy import copy_tensor
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 from tests.device.queueing_device import QueueingDeviceAPI
 

@@ -29,9 +29,9 @@ from landbridge.errors import (
     UseAfterFreeError,
     ZeroCopyError,
 )
-from landbridge.memory.transfer import copy_tensor
 from landbridge.memory_kind import MemoryKind
 from landbridge.tensor import Tensor
+from landbridge.tensor.copy import copy_tensor
 from tests.device.queueing_device import QueueingDeviceAPI
 
 
