@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import mmap
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,10 +20,7 @@ from landbridge.errors import ZeroCopyError
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import round_up
 from landbridge.memory.host_array import byte_bounds
-from landbridge.memory.storage import Storage, host_device
-
-if TYPE_CHECKING:
-    from landbridge.tensor import Tensor
+from landbridge.memory.storage import Storage
 
 #: Sizes are rounded up to this where the owner has the bytes: some drivers import whole cache lines only.
 _LINE = 64
@@ -76,31 +73,21 @@ _imports: dict[_Key, _Import] = {}
 _lock = new_lock()
 
 
-def import_tensor(tensor: Tensor, device: Device) -> Tensor:
-    """``tensor``, memory of the host, as a Tensor on ``device`` over the same bytes; it keeps their owner alive.
+def import_range(storage: Storage, start: int, stop: int, device: Device, *, readonly: bool) -> Storage:
+    """The bytes ``start <= b < stop`` of ``storage``, memory of the host, for ``device``; it keeps their owner alive.
 
-    Read-only memory is imported for reading. Raises ZeroCopyError with the device's reason when it cannot be.
+    ``readonly`` ones are imported for reading. Raises ZeroCopyError with the device's reason when it cannot be.
     """
-    from landbridge.tensor import Tensor
-
-    if tensor.device != host_device():
-        raise ZeroCopyError(f"{tensor!r} is not memory of the host, which is what {device} can import")
-    if tensor.axis_separators:
-        raise ZeroCopyError(f"{tensor!r} lies in rows; {device} imports flat memory")
-    start, _ = tensor.byte_range
-    storage, root = tensor.storage, _root(tensor)
-    first, last = _widened(device, tensor, root)
-    access: AccessMode = "r" if tensor.readonly else "rw"
-    known = _import(device, root, first, last - first, access)
+    root = _root(storage)
+    first, last = _widened(storage, start, stop, device, root)
+    known = _import(device, root, first, last - first, "r" if readonly else "rw")
     kind = device.memory_kind(known.space.scope)
     user = known.user()
     skipped = storage.address + start - first
-    held = Storage(
-        Region(known.space, skipped), kind, last - first - skipped, readonly=tensor.readonly, owner=(user, tensor)
-    )
+    held = Storage(Region(known.space, skipped), kind, last - first - skipped, readonly=readonly, owner=(user, storage))
     if isinstance(root, Storage):
         root.add_export(user)
-    return Tensor(held, tensor.dtype, tensor.shape, tensor.strides, tensor.byte_offset - start)
+    return held
 
 
 def imported_ranges(device: Device) -> int:
@@ -128,14 +115,13 @@ def _import(device: Device, root: object, address: int, nbytes: int, access: Acc
         return known
 
 
-def _widened(device: Device, tensor: Tensor, root: object) -> tuple[int, int]:
-    """The addresses of ``tensor``, widened to what ``device`` can import as far as its owner has the bytes.
+def _widened(storage: Storage, start: int, stop: int, device: Device, root: object) -> tuple[int, int]:
+    """The addresses of a range of ``storage``, widened to what ``device`` can import as far as ``root`` has the bytes.
 
     Drivers import whole pages (``import_alignment``) or cache lines. What cannot be widened stays as it is, for the
     device to say why it does not take it.
     """
-    storage = tensor.storage
-    first, last = (storage.address + end for end in tensor.byte_range)
+    first, last = storage.address + start, storage.address + stop
     step = max(kind.import_alignment for kind in device.memory_kinds.values())
     low, high = _owned(storage, root)
     wide = first // step * step, round_up(max(last, first + 1), step)
@@ -160,14 +146,14 @@ def _owned(storage: Storage, root: object) -> tuple[int, int]:
     return (start // mmap.PAGESIZE * mmap.PAGESIZE, round_up(stop, mmap.PAGESIZE)) if paged else (start, stop)
 
 
-def _root(tensor: Tensor) -> object:
-    """What dies with the memory of ``tensor``: the array that owns it, or the Storage."""
-    array = tensor._array
-    if array is None:
-        return tensor.storage
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array if array.base is None or not _can_die(array.base) else array.base
+def _root(storage: Storage) -> object:
+    """What dies with the bytes: the array that owns them, or ``storage``."""
+    owner = storage.owner
+    if not isinstance(owner, np.ndarray):
+        return storage
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    return owner if owner.base is None or not _can_die(owner.base) else owner.base
 
 
 def _can_die(owner: Any) -> bool:

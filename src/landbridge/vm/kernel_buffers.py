@@ -6,9 +6,9 @@ from typing import Protocol
 
 from landbridge.device.space import HostPointer, Region
 from landbridge.errors import BindError, ZeroCopyError
-from landbridge.memory.imports import import_tensor
 from landbridge.memory.storage import Storage, import_memory
 from landbridge.memory_kind import GLOBAL_SCOPE
+from landbridge.tensor.imported import import_tensor
 from landbridge.vm.block import Block
 from landbridge.vm.device_kernels import LoadedKernels
 from landbridge.vm.home import Home

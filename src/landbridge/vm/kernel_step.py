@@ -13,9 +13,9 @@ from landbridge.device.stream import Stream
 from landbridge.errors import BindError, ZeroCopyError
 from landbridge.executable.device_image import Launch
 from landbridge.memory.coherence import before_device_access
-from landbridge.memory.imports import import_tensor
 from landbridge.tensor import Tensor, empty
 from landbridge.tensor.copy import copy_tensor
+from landbridge.tensor.imported import import_tensor
 from landbridge.vm.device_kernels import LoadedKernels
 
 #: What is bound to a register: a Tensor, or an array of the host.

@@ -14,11 +14,11 @@ from landbridge.executable.executable import Executable, TensorSpec, parameter_c
 from landbridge.executable.instructions import AllocStorage, LoadConstant
 from landbridge.memory.allocators.base import round_up
 from landbridge.memory.host_array import address_of
-from landbridge.memory.imports import import_tensor
 from landbridge.memory.storage import allocate, host_device
 from landbridge.physical_shape import physical_shape, row_bytes
 from landbridge.tensor import Tensor, empty
 from landbridge.tensor.copy import copy_tensor
+from landbridge.tensor.imported import import_tensor
 from landbridge.vm.block import Block, RowBlock
 from landbridge.vm.home import Home
 from landbridge.vm.slot import Lease

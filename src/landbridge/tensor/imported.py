@@ -1,0 +1,23 @@
+"""Tensors of the host on a device that uses their memory in place."""
+
+from __future__ import annotations
+
+from landbridge.device.device import Device
+from landbridge.errors import ZeroCopyError
+from landbridge.memory.imports import import_range
+from landbridge.memory.storage import host_device
+from landbridge.tensor.tensor import Tensor
+
+
+def import_tensor(tensor: Tensor, device: Device) -> Tensor:
+    """``tensor``, memory of the host, as a Tensor on ``device`` over the same bytes; it keeps their owner alive.
+
+    Read-only memory is imported for reading. Raises ZeroCopyError with the device's reason when it cannot be.
+    """
+    if tensor.device != host_device():
+        raise ZeroCopyError(f"{tensor!r} is not memory of the host, which is what {device} can import")
+    if tensor.axis_separators:
+        raise ZeroCopyError(f"{tensor!r} lies in rows; {device} imports flat memory")
+    start, stop = tensor.byte_range
+    storage = import_range(tensor.storage, start, stop, device, readonly=tensor.readonly)
+    return Tensor(storage, tensor.dtype, tensor.shape, tensor.strides, tensor.byte_offset - start)
