@@ -48,11 +48,25 @@ def dense_bytes(extents: tuple[int, ...], dtype: str) -> int:
     return prod(extents) * itemsize
 
 
+def reach(shape: Sequence[int], strides: Sequence[int], size: int = 1) -> tuple[int, int]:
+    """The half-open range that the elements lie in, counted from the first; empty when there are none.
+
+    ``size`` is what an element takes, in the unit that ``strides`` have.
+    """
+    if 0 in shape:
+        return 0, 0
+    low = high = 0
+    for extent, step in zip(shape, strides, strict=True):
+        if step > 0:
+            high += (extent - 1) * step
+        else:
+            low += (extent - 1) * step
+    return low, high + size
+
+
 def span(shape: Sequence[int], strides: Sequence[int]) -> int:
     """Elements from the first to the end of the last, gaps included, of ``strides`` that are not negative."""
-    if 0 in shape:
-        return 0
-    return 1 + sum((extent - 1) * step for extent, step in zip(shape, strides, strict=True))
+    return reach(shape, strides)[1]
 
 
 def same_layout(shape: Sequence[int], one: Sequence[int], other: Sequence[int]) -> bool:

@@ -1,4 +1,4 @@
-"""DLPack 1.x through ctypes: capsules that others read our memory by, and Tensors over theirs. Nothing is copied.
+"""DLPack 1.x through ctypes: capsules that others read our memory by, and what theirs describe. Nothing is copied.
 
 ``DLManagedTensorVersioned`` when the consumer takes one, else the unversioned form, which cannot say read-only
 and is therefore refused for read-only memory.
@@ -6,5 +6,6 @@ and is therefore refused for read-only memory.
 
 from landbridge.dlpack.consume import import_capsule as import_capsule
 from landbridge.dlpack.consume import import_object as import_object
+from landbridge.dlpack.elements import Elements as Elements
 from landbridge.dlpack.produce import dlpack_device as dlpack_device
 from landbridge.dlpack.produce import export_capsule as export_capsule

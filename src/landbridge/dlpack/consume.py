@@ -1,4 +1,4 @@
-"""Memory of others: Tensors over what a DLPack capsule describes, until nothing uses it any more."""
+"""Memory of others: what a DLPack capsule describes, until nothing uses it any more."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from contextlib import suppress
 from functools import cache
 from struct import Struct
 from sys import is_finalizing
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from landbridge.device.device import Device
 from landbridge.device.registry import device_of_type, device_type
 from landbridge.device.space import Region, Space
 from landbridge.dlpack import capsules
+from landbridge.dlpack.elements import Elements
 from landbridge.dlpack.structs import (
     FLAG_IS_COPIED,
     FLAG_READ_ONLY,
@@ -26,19 +28,15 @@ from landbridge.dlpack.structs import (
 from landbridge.dtypes import dtype, from_dlpack_type
 from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.storage import Storage, borrow_host
-from landbridge.shape import check_shape, dense_bytes, row_major
-
-if TYPE_CHECKING:
-    from landbridge.device.device import Device
-    from landbridge.tensor import Tensor
+from landbridge.shape import check_shape, reach, row_major
 
 
-def import_object(x: Any, *, device: Device | None = None, copy: bool | None = None) -> Tensor:
-    """The memory of ``x`` as a Tensor that borrows it.
+def import_object(x: Any, *, device: Device | None = None, copy: bool | None = None) -> Elements:
+    """The memory of ``x``, borrowed.
 
-    A producer whose memory is not on ``device`` is asked to export it there in place; when it cannot, the Tensor
-    is where the memory is. ``copy=False`` is passed on, and a producer that copied all the same is refused.
-    Raises InputError for an object without ``__dlpack__``.
+    A producer whose memory is not on ``device`` is asked to export it there in place; when it cannot, the elements
+    are where the memory is. ``copy=False`` is passed on, and a producer that copied all the same is refused.
+    Raises InputError for an object without ``__dlpack__``, ZeroCopyError for one that refuses.
     """
     export = getattr(x, "__dlpack__", None)
     if export is None:
@@ -56,7 +54,7 @@ def import_object(x: Any, *, device: Device | None = None, copy: bool | None = N
         except TypeError:  # a producer from before DLPack 1.0 has no such parameters
             capsule = export()
     except BufferError as error:
-        return _import_unsigned(x, error)
+        raise ZeroCopyError(f"DLPack: {type(x).__name__} refused to export its memory: {error}") from error
     return import_capsule(capsule, copy=copy)
 
 
@@ -69,8 +67,8 @@ def _elsewhere(x: Any, device: Device) -> tuple[int, int] | None:
         return None
 
 
-def import_capsule(capsule: object, *, copy: bool | None = None) -> Tensor:
-    """The memory that ``capsule`` describes as a Tensor; consumes it, even when it cannot be used."""
+def import_capsule(capsule: object, *, copy: bool | None = None) -> Elements:
+    """What ``capsule`` describes, borrowed; consumes it, even when it cannot be used."""
     name = VERSIONED if capsules.is_valid(capsule, VERSIONED) else UNVERSIONED
     if name is UNVERSIONED and not capsules.is_valid(capsule, UNVERSIONED):
         raise InputError("this is no DLPack capsule, or it was consumed before; ask the producer for another one")
@@ -89,7 +87,7 @@ def import_capsule(capsule: object, *, copy: bool | None = None) -> Tensor:
         raise InputError(f"the producer wrote DLPack {major}.{minor}; we read {VERSION[0]}.x")
     if copy is False and flags & FLAG_IS_COPIED:
         raise ZeroCopyError("from_dlpack(copy=False): the producer copied its memory; allow a copy")
-    return _tensor_over(_Described(*described), owner, readonly=bool(flags & FLAG_READ_ONLY))
+    return _elements(_Described(*described), owner, readonly=bool(flags & FLAG_READ_ONLY))
 
 
 _MOST_DIMENSIONS = 64  # as numpy
@@ -132,9 +130,7 @@ class _Borrowed:
             Deleter(self._deleter)(self._pointer)
 
 
-def _tensor_over(described: _Described, owner: _Borrowed, *, readonly: bool) -> Tensor:
-    from landbridge.tensor import Tensor
-
+def _elements(described: _Described, owner: _Borrowed, *, readonly: bool) -> Elements:
     if not 0 <= described.ndim <= _MOST_DIMENSIONS or (described.ndim and not described.shape):
         raise InputError(f"DLPack: the producer wrote {described.ndim} dimensions and a shape at {described.shape:#x}")
     name = from_dlpack_type(described.code, described.bits, described.lanes)
@@ -146,13 +142,7 @@ def _tensor_over(described: _Described, owner: _Borrowed, *, readonly: bool) -> 
         # what is written for an extent of 1, or for no elements, means nothing
         written = zip(shape, _int64s(described.strides, described.ndim), dense, strict=True)
         strides = tuple(own if extent == 1 else stride for extent, stride, own in written)
-    low = high = 0
-    if strides == dense:
-        strides = dense
-        high = dense_bytes(shape, name)
-    else:
-        spans = [(extent - 1) * stride * itemsize for extent, stride in zip(shape, strides, strict=True)]
-        low, high = sum(s for s in spans if s < 0), sum(s for s in spans if s > 0) + itemsize
+    low, high = (end * itemsize for end in reach(shape, strides))
     base, offset = described.data, described.byte_offset
     if described.device_type in HOST_TYPES:
         address = base + offset if high else 0  # an address of no bytes means nothing
@@ -167,13 +157,13 @@ def _tensor_over(described: _Described, owner: _Borrowed, *, readonly: bool) -> 
                 "copy them first"
             )
         storage = borrow_host(address + low, high - low, owner, readonly=readonly)
-        return Tensor(storage, name, shape, None if strides is dense else strides, -low)
+        return Elements(storage, name, shape, strides, -low)
     device = device_of_type(described.device_type, described.device_id)
     # The producer's allocation begins somewhere at or before its data: from there to the last element is ours.
     storage = Storage(
         Region(Space(device, "global", base)), device.memory_kind(), offset + high, readonly=readonly, owner=owner
     )
-    return Tensor(storage, name, shape, strides, offset)
+    return Elements(storage, name, shape, strides, offset)
 
 
 def _int64s(address: int, count: int) -> tuple[int, ...]:
@@ -183,14 +173,3 @@ def _int64s(address: int, count: int) -> tuple[int, ...]:
 @cache
 def _int64_fields(count: int) -> Struct:
     return Struct(f"={count}q")
-
-
-def _import_unsigned(x: Any, error: BufferError) -> Tensor:
-    """numpy cannot describe ml_dtypes to DLPack: its arrays are borrowed as they are."""
-    import numpy as np
-
-    from landbridge.tensor import Tensor
-
-    if isinstance(x, np.ndarray):
-        return Tensor.from_numpy_view(x)
-    raise ZeroCopyError(f"DLPack: {type(x).__name__} refused to export its memory: {error}") from error

@@ -1,13 +1,14 @@
-"""Our memory for others: capsules that describe a Tensor and keep its bytes alive."""
+"""Our memory for others: capsules that describe its elements and keep the bytes alive."""
 
 from __future__ import annotations
 
 import ctypes
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from landbridge.device.registry import device_type
 from landbridge.dlpack import capsules
+from landbridge.dlpack.elements import Elements
 from landbridge.dlpack.structs import (
     CPU,
     CUDA_TYPES,
@@ -24,9 +25,7 @@ from landbridge.dlpack.structs import (
 from landbridge.dtypes import dtype
 from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.export import Exporter
-
-if TYPE_CHECKING:
-    from landbridge.tensor import Tensor
+from landbridge.memory.storage import Storage
 
 # What lives exports own, by the key in their manager_ctx, until their consumer calls the deleter.
 _exports: dict[int, tuple[Any, ...]] = {}
@@ -62,73 +61,70 @@ _versioned_deleter, _unversioned_deleter, _destructor = (
 )
 
 
-def dlpack_device(tensor: Tensor) -> tuple[int, int]:
-    """The DLPack (device type, index) of the memory of ``tensor``."""
-    known = tensor.storage.kind.dlpack_device
-    device = tensor.device
+def dlpack_device(storage: Storage) -> tuple[int, int]:
+    """The DLPack (device type, index) of the memory of ``storage``."""
+    known = storage.kind.dlpack_device
+    device = storage.device
     return known if known is not None else (device_type(device.api), device.index)
 
 
 def export_capsule(
-    tensor: Tensor,
+    elements: Elements,
     *,
+    readonly: bool,
+    is_copy: bool,
     stream: int | None = None,
     max_version: tuple[int, int] | None = None,
     dl_device: tuple[int, int] | None = None,
-    copy: bool | None = None,
 ) -> object:
-    """A capsule over the bytes of ``tensor``, which live until its consumer is done.
+    """A capsule over ``elements``, whose bytes live until its consumer is done.
 
-    ``max_version`` from (1, 0) on gives the versioned form. ``dl_device`` must be the tensor's own, or
-    ``(kDLCPU, 0)`` for coherent memory the host can read. ``copy=True`` exports a copy and says so.
+    ``max_version`` from (1, 0) on gives the versioned form. ``dl_device`` must be their own, or ``(kDLCPU, 0)`` for
+    coherent memory the host can read. ``is_copy``: made for the consumer alone, which the capsule says.
     Raises ZeroCopyError (a BufferError) for what DLPack cannot say or the memory does not allow.
     """
-    own = dlpack_device(tensor)
+    storage, name, shape, strides, byte_offset = elements
+    own = dlpack_device(storage)
     where = own if dl_device is None else tuple(dl_device)
     _check_stream(where, stream)
-    if copy:
-        tensor = tensor.copy()
-    storage = tensor.storage
     region = storage.live_region
-    start, stop = tensor.byte_range
-    storage.wait(start, stop, writes=False)
+    storage.wait(*elements.byte_range, writes=False)
     if where == CPU and (own == CPU or (storage.kind.host_readable and storage.kind.coherent)):
-        data, offset = storage.address, tensor.byte_offset
+        data, offset = storage.address, byte_offset
     elif where == own:
-        data, offset = region.space.handle, region.byte_offset + tensor.byte_offset
+        data, offset = region.space.handle, region.byte_offset + byte_offset
     else:
         raise ZeroCopyError(
-            f"DLPack: {tensor!r} is on device {own} and cannot be exported in place to {where}; copy it with "
+            f"DLPack: {elements} is on device {own} and cannot be exported in place to {where}; copy it with "
             "t.to_device first"
         )
     if not isinstance(data, int):
-        raise ZeroCopyError(f"DLPack: the memory of {tensor!r} has no address that can be exported; copy it first")
+        raise ZeroCopyError(f"DLPack: the memory of {elements} has no address that can be exported; copy it first")
     versioned = max_version is not None and max_version[0] >= 1
-    if tensor.readonly and not versioned:
+    if readonly and not versioned:
         raise ZeroCopyError(
-            f"DLPack: {tensor!r} is read-only, which an unversioned capsule cannot say; ask for max_version=(1, 0) "
+            f"DLPack: {elements} is read-only, which an unversioned capsule cannot say; ask for max_version=(1, 0) "
             "or newer, or export a copy"
         )
     managed: Managed
     if versioned:
         managed = DLManagedTensorVersioned(major=VERSION[0], minor=VERSION[1], deleter=_versioned_deleter)
-        managed.flags = (FLAG_READ_ONLY if tensor.readonly else 0) | (FLAG_IS_COPIED if copy else 0)
+        managed.flags = (FLAG_READ_ONLY if readonly else 0) | (FLAG_IS_COPIED if is_copy else 0)
     else:
         managed = DLManagedTensor(deleter=_unversioned_deleter)
-    name, shape = tensor.dtype, tensor.shape  # not the tensor: the export would keep it alive
     key = managed.manager_ctx = next(_keys)
     described = managed.dl_tensor
-    element = dtype(tensor.dtype)
-    extents = (ctypes.c_int64 * max(tensor.ndim, 1))(*tensor.shape)
-    strides = (ctypes.c_int64 * max(tensor.ndim, 1))(*tensor.strides)
-    described.data = None if tensor.size == 0 else data
-    described.byte_offset = 0 if tensor.size == 0 else offset
+    element = dtype(name)
+    words = ctypes.c_int64 * max(len(shape), 1)
+    extents, steps = words(*shape), words(*strides)
+    described.data = None if 0 in shape else data
+    described.byte_offset = 0 if 0 in shape else offset
     described.device_type, described.device_id = where
-    described.ndim = tensor.ndim
+    described.ndim = len(shape)
     described.code, described.bits, described.lanes = element.dlpack_code, element.dlpack_bits, 1
     described.shape = ctypes.cast(extents, ctypes.POINTER(ctypes.c_int64))
-    described.strides = ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64))
-    _exports[key] = (managed, extents, strides, Exporter(storage, lambda: f"DLPack capsule {name}{list(shape)}"))
+    described.strides = ctypes.cast(steps, ctypes.POINTER(ctypes.c_int64))
+    _exports[key] = (managed, extents, steps, Exporter(storage, lambda: f"DLPack capsule {name}{list(shape)}"))
     return capsules.new(ctypes.addressof(managed), VERSIONED if versioned else UNVERSIONED, _destructor)
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from landbridge.shape import reach
+
 # numpy's C ABI: an array object is PyObject_HEAD, then `char *data`. Reading it takes a quarter of the time
 # of `array.ctypes.data`, and needs neither a writable nor a contiguous array.
 _DATA_OFFSET = object.__basicsize__
@@ -30,15 +32,9 @@ def address_of_known(array: np.ndarray[Any, Any]) -> int:
 
 def byte_bounds(array: np.ndarray[Any, Any]) -> tuple[int, int]:
     """The half-open range of host addresses that the elements of ``array`` lie in; empty when it has none."""
-    low = high = address_of(array)
-    if array.size == 0:
-        return low, low
-    for extent, stride in zip(array.shape, array.strides, strict=True):
-        if stride > 0:
-            high += (extent - 1) * stride
-        else:
-            low += (extent - 1) * stride
-    return low, high + array.itemsize
+    address = address_of(array)
+    low, high = reach(array.shape, array.strides, array.itemsize)
+    return address + low, address + high
 
 
 def _data_pointer_of(array: np.ndarray[Any, Any]) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 from landbridge.device.device import Device
 from landbridge.device.protocols import MemoryImport
 from landbridge.device.registry import device as find_device
+from landbridge.dlpack import import_object
 from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.errors import ZeroCopyError
 from landbridge.memory.storage import host_device
@@ -23,11 +24,12 @@ def from_dlpack(x: Any, /, *, device: Device | str | None = None, copy: bool | N
     A producer elsewhere is asked for its memory on ``device`` first; only then is it copied there.
     """
     if type(x) is np.ndarray and device is None and not copy:
-        return Tensor.from_numpy_view(x)  # what its capsule would say, without the capsule
-    from landbridge.dlpack import import_object
-
+        return Tensor.from_numpy_view(x)
     target = None if device is None else find_device(device)
-    tensor = import_object(x, device=target, copy=copy)
+    if isinstance(x, np.ndarray):
+        tensor = Tensor.from_numpy_view(x)  # what its capsule would say, and for ml_dtypes, of which it has none
+    else:
+        tensor = Tensor(*import_object(x, device=target, copy=copy))
     if copy or (target is not None and target != tensor.device):
         return asarray(tensor, device=target, copy=copy)
     return tensor
@@ -68,9 +70,7 @@ def _as_tensor(obj: Any, copy: bool | None) -> tuple[Tensor, bool]:
     if isinstance(obj, np.ndarray):
         return Tensor.from_numpy_view(obj), False
     if hasattr(obj, "__dlpack__"):
-        from landbridge.dlpack import import_object
-
-        return import_object(obj, copy=copy), False
+        return Tensor(*import_object(obj, copy=copy)), False
     if hasattr(obj, "__array_interface__"):
         return Tensor.from_numpy_view(np.asarray(obj)), False
     try:

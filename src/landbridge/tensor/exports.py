@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from landbridge.dlpack import Elements, export_capsule
 from landbridge.errors import HostViewError, ZeroCopyError
 from landbridge.memory import ledger
 from landbridge.memory.export import export_array
@@ -76,11 +77,11 @@ def exported_array(tensor: Tensor, *, waits: bool = True) -> np.ndarray[Any, Any
     return array
 
 
-def capsule(tensor: Tensor, **request: Any) -> object:
+def capsule(tensor: Tensor, *, copy: bool | None, **request: Any) -> object:
     """``Tensor.__dlpack__`` the first time, and for all that numpy does not export."""
-    from landbridge.dlpack import export_capsule
-
-    made = export_capsule(tensor, **request)
+    source = tensor.copy() if copy else tensor
+    elements = Elements(source.storage, source.dtype, source.shape, source.strides, source.byte_offset)
+    made = export_capsule(elements, readonly=source.readonly, is_copy=bool(copy), **request)
     if tensor._array is None and tensor.size and tensor.storage.device == host_device():
         exported_array(tensor)  # the next one is numpy's
     return made

@@ -12,6 +12,7 @@ from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode
 from landbridge.device.registry import device as find_device
 from landbridge.device.stream import Stream
+from landbridge.dlpack import dlpack_device
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.dtypes import dtype_name
 from landbridge.errors import InputError, ZeroCopyError
@@ -20,7 +21,7 @@ from landbridge.memory.host_array import address_of, byte_bounds
 from landbridge.memory.rows import check_in_rows
 from landbridge.memory.storage import Storage, borrow_host
 from landbridge.physical_shape import separators_for
-from landbridge.shape import check_shape, check_strides, dense_bytes, row_major
+from landbridge.shape import check_shape, check_strides, dense_bytes, reach, row_major
 from landbridge.tensor.host_view import HostView
 
 if TYPE_CHECKING:
@@ -201,16 +202,9 @@ class Tensor:
     @property
     def byte_range(self) -> tuple[int, int]:
         """The half-open range of bytes of the storage that the elements lie in."""
-        start = stop = self.byte_offset
-        if self.size == 0:
-            return start, start
-        itemsize = self.itemsize
-        for extent, stride in zip(self.shape, self.strides, strict=True):
-            if stride > 0:
-                stop += (extent - 1) * stride * itemsize
-            else:
-                start += (extent - 1) * stride * itemsize
-        return start, stop + itemsize
+        low, high = reach(self.shape, self.strides)
+        itemsize, offset = self.itemsize, self.byte_offset
+        return offset + low * itemsize, offset + high * itemsize
 
     @property
     def data_address(self) -> int:
@@ -307,9 +301,7 @@ class Tensor:
         """The DLPack device type and index of the memory."""
         if self._storage is None:
             return (1, 0)
-        from landbridge.dlpack import dlpack_device
-
-        return dlpack_device(self)
+        return dlpack_device(self.storage)
 
     def __tvm_ffi_object__(self) -> tvm_ffi.Tensor:
         """The Tensor as tvm-ffi passes it to a PackedFunc: the same bytes, described once.
