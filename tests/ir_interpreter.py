@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from landbridge.dtypes import numpy_dtype
+from landbridge.ir.attributes import ints
 from landbridge.ir.graph_ops import (
     CallOp,
     ConcatOp,
@@ -26,7 +27,6 @@ from landbridge.ir.graph_ops import (
     UnpackOp,
     ViewOp,
     YieldOp,
-    ints,
 )
 from landbridge.ir.module import IRModule
 from landbridge.ir.prim_ops import PadOp

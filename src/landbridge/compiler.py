@@ -19,10 +19,10 @@ from landbridge.codegen.registry import check_target, codegen_for
 from landbridge.errors import CompileError, TargetError
 from landbridge.executable.executable import Executable, ModuleImage, VDevice, parameter_constant
 from landbridge.input_spec import InputSpec
+from landbridge.ir.attributes import target_number
 from landbridge.ir.budget import MAX_NODES
 from landbridge.ir.module import IRModule
 from landbridge.output_file import check_folder, write_text
-from landbridge.passes.assign_targets import target_number
 from landbridge.passes.lower import lower_module
 from landbridge.passes.place import Places, request_places
 from landbridge.passes.registry import run_pipeline

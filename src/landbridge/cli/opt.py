@@ -85,10 +85,11 @@ def _source(module: IRModule) -> str:
     from landbridge.codegen.registry import codegen_for
     from landbridge.executable.device_image import DeviceImage
     from landbridge.executable.spirv import disassemble, words_of
+    from landbridge.ir.attributes import task_count
     from landbridge.passes.lower import lower_module
     from landbridge.target.grid import grid_limits
 
-    functions = [op.clone() for op in module.op.body.block.ops if "lb.tasks" in op.attributes]
+    functions = [f.clone() for f in module.functions() if task_count(f) is not None]
     lowered = ModuleOp(functions) if functions else lower_module(module)
     target = module.targets[0]
     if grid_limits(target) is None:

@@ -32,14 +32,22 @@ from landbridge.executable.instructions import (
     ToVDevice,
     View,
 )
-from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, IfOp, ToVDeviceOp, ViewOp, YieldOp, ints
+from landbridge.ir.attributes import (
+    frame_layouts,
+    ints,
+    io_names,
+    moved_bytes,
+    node_name,
+    placed_on,
+    plan_quality,
+    target_number,
+    task_count,
+    vdevice_stated,
+)
+from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, IfOp, ToVDeviceOp, ViewOp, YieldOp
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp, PreparedOp
-from landbridge.ir.module import IRModule, frame_layouts
+from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, dtype_of, item_bytes, nbytes_of, separators_of, shape_of
-from landbridge.passes.assign_targets import target_number
-from landbridge.passes.bufferize import VDEVICE, io_names, placed_on
-from landbridge.passes.moves import MOVES
-from landbridge.passes.plan import LOWER_BOUND, PROVED_OPTIMAL
 
 
 def build_function(module: IRModule, lowered: ModuleOp) -> tuple[Function, tuple[VDevice, ...]]:
@@ -84,14 +92,14 @@ def storage_reports(module: IRModule) -> tuple[StorageReport, ...]:
     reports = []
     for op in module.main.body.block.ops:
         if isinstance(op, AllocStorageOp):
-            bound, optimal = op.attributes.get(LOWER_BOUND), op.attributes.get(PROVED_OPTIMAL)
+            lower_bound, optimal = plan_quality(op)
             reports.append(
                 StorageReport(
                     device=module.vdevices[op.vdevice.index.data].name,
                     scope=op.vdevice.scope.data,
                     planned_bytes=op.nbytes.value.data,
-                    lower_bound_bytes=_integer(bound, 0),
-                    proved_optimal=bool(_integer(optimal, 0)),
+                    lower_bound_bytes=lower_bound,
+                    proved_optimal=optimal,
                 )
             )
     return tuple(reports)
@@ -158,13 +166,13 @@ class _Builder:
             return View(self.define(op.result), at[op.source], first, shape_of(ty), dtype_of(ty))
         if isinstance(op, ToVDeviceOp):
             ty, there = op.result.type, self.vdevice(placed_on(op))
-            return View(self.define(op.result), at[op.source], 0, shape_of(ty), dtype_of(ty), _node(op), there)
+            return View(self.define(op.result), at[op.source], 0, shape_of(ty), dtype_of(ty), node_name(op), there)
         if isinstance(op, CallOp):
             return self.call(op)
         if isinstance(op, HostCallOp):
             return HostCall(op.builtin.data, tuple(at[v] for v in op.operands), _dictionary(op.parameters))
         if isinstance(op, memref.CopyOp):
-            return ToVDevice(at[op.source], at[op.destination], _node(op))
+            return ToVDevice(at[op.source], at[op.destination], node_name(op))
         if isinstance(op, IfOp):
             then, orelse = self.block(op.then_region.block), self.block(op.else_region.block)
             return If(at[op.condition], then, orelse)
@@ -191,32 +199,24 @@ class _Builder:
             function=name,
             args=tuple(self.registers[v] for v in op.operands),
             tasks=self.tasks[name],
-            name=_node(op),
-            moves_bytes=_integer(function.attributes.get(MOVES), 0),
+            name=node_name(op),
+            moves_bytes=moved_bytes(function),
             vdevice=self.vdevice(VDeviceAttr.of(_computes(op))),
         )
 
 
 def _computes(op: CallOp) -> int:
     """The number of the module's vdevice that runs a call; 0 where the text does not say."""
-    return placed_on(op).index.data if VDEVICE in op.attributes else 0
+    place = vdevice_stated(op)
+    return 0 if place is None else place.index.data
 
 
 def _tasks(lowered: ModuleOp) -> dict[str, int]:
     return {
-        op.sym_name.data: _integer(op.attributes.get("lb.tasks"), 1)
+        op.sym_name.data: 1 if (tasks := task_count(op)) is None else tasks
         for op in lowered.body.block.ops
         if isinstance(op, func.FuncOp)
     }
-
-
-def _node(op: Operation) -> str:
-    node = op.attributes.get("node")
-    return node.data if isinstance(node, StringAttr) else ""
-
-
-def _integer(attribute: Attribute | None, default: int) -> int:
-    return attribute.value.data if isinstance(attribute, IntegerAttr) else default
 
 
 def _dictionary(attribute: DictionaryAttr) -> dict[str, object]:

@@ -12,9 +12,6 @@ from xdsl.ir import Attribute, Block
 
 from landbridge.errors import CodegenError
 
-#: On a function: an output may share memory with an input.
-IN_PLACE_ATTRIBUTE = "lb.in_place"
-
 
 def is_kernel(function: func.FuncOp) -> bool:
     """Whether other modules may call it, through the native interface."""

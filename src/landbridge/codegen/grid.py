@@ -9,9 +9,10 @@ from xdsl.dialects import arith, func, gpu, memref
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from landbridge.codegen.functions import IN_PLACE_ATTRIBUTE, c_names
+from landbridge.codegen.functions import c_names
 from landbridge.errors import CodegenError
 from landbridge.executable.device_image import Launch, LaunchSequence
+from landbridge.ir.attributes import is_in_place
 from landbridge.ir.types import element_count, nbytes_of, shape_of
 
 _INT_END = 1 << 31
@@ -76,9 +77,7 @@ def grid_function(function: func.FuncOp, identifier: str) -> GridFunction:
             numbers[op.memref] = len(numbers)
             scratch.append(nbytes_of(op.memref.type))
         elif isinstance(op, gpu.LaunchOp):
-            kernels.append(
-                _kernel(op, f"{identifier}_{len(kernels)}", numbers, IN_PLACE_ATTRIBUTE in function.attributes)
-            )
+            kernels.append(_kernel(op, f"{identifier}_{len(kernels)}", numbers, is_in_place(function)))
         elif not isinstance(op, arith.ConstantOp | func.ReturnOp):
             raise CodegenError(f"{op.name!r} outside of launches; legal: arith.constant, memref.alloc, gpu.launch")
     launches = tuple(Launch(k.name, tuple(numbers[b] for b in k.buffers), k.grid, k.block) for k in kernels)

@@ -15,6 +15,7 @@ from xdsl.rewriter import InsertPoint
 
 from landbridge.dtypes import dtype_name
 from landbridge.errors import ShapeError
+from landbridge.ir.attributes import NODE
 from landbridge.ir.budget import Budget
 from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, HostCallOp, IfOp, ViewOp, YieldOp
 from landbridge.ir.module import IRModule
@@ -93,7 +94,7 @@ class GraphBuilder:
             attributes={
                 "builtin": StringAttr(builtin),
                 "parameters": DictionaryAttr(parameters),
-                "node": StringAttr(self.node or builtin),
+                NODE: StringAttr(self.node or builtin),
             },
         )
         return self._builder.insert(op).res[0]

@@ -33,17 +33,8 @@ from xdsl.irdl import (
 )
 from xdsl.traits import IsTerminator, Pure
 
+from landbridge.ir.attributes import NODE, int_array
 from landbridge.ir.types import AnyTensor, dtype_of, shape_of, tensor_type, vdevice_of
-
-
-def int_array(values: Sequence[int]) -> ArrayAttr[IntegerAttr]:
-    """``[1, 2, 3]`` as an attribute."""
-    return ArrayAttr([IntegerAttr(v, i64) for v in values])
-
-
-def ints(attr: ArrayAttr[IntegerAttr]) -> tuple[int, ...]:
-    """The integers of such an attribute."""
-    return tuple(a.value.data for a in attr)
 
 
 @irdl_op_definition
@@ -82,7 +73,7 @@ class CallOp(IRDLOperation):
     ) -> None:
         attributes: dict[str, Attribute] = {"callee": SymbolRefAttr(callee)}
         if node:
-            attributes["node"] = StringAttr(node)
+            attributes[NODE] = StringAttr(node)
         super().__init__(operands=[inputs, destinations], result_types=[result_types], attributes=attributes)
 
 

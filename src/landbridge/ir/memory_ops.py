@@ -17,6 +17,7 @@ from xdsl.irdl import (
     var_operand_def,
 )
 
+from landbridge.ir.attributes import NODE, int_array
 from landbridge.ir.types import VDeviceAttr
 
 
@@ -51,7 +52,7 @@ class AllocStorageOp(IRDLOperation):
             "vdevice": vdevice,
         }
         if shape:
-            attributes |= {"shape": ArrayAttr([IntegerAttr(e, i64) for e in shape]), "dtype": StringAttr(dtype)}
+            attributes |= {"shape": int_array(shape), "dtype": StringAttr(dtype)}
         super().__init__(result_types=[StorageType()], attributes=attributes)
 
 
@@ -69,7 +70,7 @@ class AllocTensorOp(IRDLOperation):
         super().__init__(
             operands=[storage],
             result_types=[ty],
-            attributes={"offset": IntegerAttr(offset, i64), "node": StringAttr(node)},
+            attributes={"offset": IntegerAttr(offset, i64), NODE: StringAttr(node)},
         )
 
 

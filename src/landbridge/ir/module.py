@@ -9,22 +9,16 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.parser import Parser
 
-from landbridge.errors import CompileError, ParseError
+from landbridge.errors import ParseError
 from landbridge.executable.executable import VDevice
 from landbridge.executable.file_watch import FileWatch
+from landbridge.ir.attributes import io_names, is_prim, parameter_names
 from landbridge.ir.dialect import context
-from landbridge.ir.graph_ops import ints
 from landbridge.target import Target
-
-#: Attribute of @main: the names of its inputs, the last ones, that are parameters.
-PARAMETERS = "lb.parameter_names"
-
-#: Attribute of @main: ``{name: [shape, strides]}`` of inputs that are frames, whose argument is all that they span.
-FRAMES = "lb.frames"
 
 
 @dataclass(repr=False)
@@ -67,7 +61,7 @@ class IRModule:
 
     def prims(self) -> dict[str, func.FuncOp]:
         """PrimFuncs by name."""
-        return {f.sym_name.data: f for f in self.functions() if "lb.prim" in f.attributes}
+        return {f.sym_name.data: f for f in self.functions() if is_prim(f)}
 
     def target_of(self, vdevice: int) -> Target:
         """The target that compiles for vdevice number ``vdevice``."""
@@ -118,29 +112,11 @@ class IRModule:
         return IRModule(op, targets, vdevices, dict(constants or {}))
 
 
-def frame_layouts(main: func.FuncOp) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Shape and strides, in elements, of each input that is a frame, by name; dense ones have no strides."""
-    found = main.attributes.get(FRAMES)
-    if not isinstance(found, DictionaryAttr):
-        return {}
-    layouts = {}
-    for name, layout in found.data.items():
-        match layout:
-            case ArrayAttr(data=(ArrayAttr() as shape, ArrayAttr() as strides)):
-                layouts[name] = (ints(shape), ints(strides))
-            case _:
-                raise CompileError(f"{FRAMES} of {name!r} is {layout}; legal: [shape, strides], two lists of integers")
-    return layouts
-
-
 def parameters(module: IRModule) -> frozenset[SSAValue]:
     """The arguments of @main that are parameters: the last of its inputs, on tensors as on memrefs."""
     main = module.main
-    names, inputs = main.attributes.get(PARAMETERS), main.attributes.get("lb.input_names")
-    if not isinstance(names, ArrayAttr):
-        return frozenset()
-    end = len(inputs) if isinstance(inputs, ArrayAttr) else len(main.body.block.args)
-    return frozenset(main.body.block.args[end - len(names) : end])
+    end = len(io_names(main)[0])
+    return frozenset(main.body.block.args[end - len(parameter_names(main)) : end])
 
 
 def symbol_name(name: str) -> str:

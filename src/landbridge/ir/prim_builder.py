@@ -11,13 +11,13 @@ from typing import Any, TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, func, linalg, memref
-from xdsl.dialects.builtin import AffineMapAttr, FloatAttr, FunctionType, IntegerAttr, MemRefType, UnitAttr
+from xdsl.dialects.builtin import AffineMapAttr, FloatAttr, FunctionType, IntegerAttr, MemRefType
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 
-from landbridge.ir.graph_ops import int_array
+from landbridge.ir.attributes import mark_prim, set_loop_extents
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.scalars import ScalarBuilder, Value, accumulator, arith_type, in_range, is_float, meeting
 from landbridge.ir.types import compute_type, dtype_of, memref_type, shape_of, vdevice_of
@@ -129,7 +129,7 @@ class PrimBuilder:
             [AffineMapAttr(m) for m in maps],
             [kinds[c] for c in iterators],
         )
-        op.attributes["lb.extents"] = int_array(extents)
+        set_loop_extents(op, extents)
         self._builder.insert(op)
 
     def _accumulator_of(self, target: SSAValue) -> SSAValue:
@@ -163,7 +163,7 @@ class PrimBuilder:
         """The PrimFunc, closed; the builder is not used after this."""
         self._builder.insert(func.ReturnOp())
         op = func.FuncOp(self._name, FunctionType.from_lists(list(self._block.arg_types), []), Region(self._block))
-        op.attributes["lb.prim"] = UnitAttr()
+        mark_prim(op)
         return op
 
 

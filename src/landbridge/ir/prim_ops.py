@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import IRDLOperation, attr_def, irdl_op_definition, operand_def
 
-from landbridge.ir.graph_ops import int_array
+from landbridge.ir.attributes import int_array
 
 
 @irdl_op_definition

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from xdsl.dialects import arith, func, linalg, memref
 from xdsl.dialects.builtin import AffineMapAttr
@@ -12,7 +11,7 @@ from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
-from landbridge.ir.graph_ops import ints
+from landbridge.ir.attributes import loop_extents
 from landbridge.ir.prim_ops import PadOp
 
 
@@ -65,10 +64,9 @@ def view_generic(op: linalg.ops.GenericOp) -> Generic:
     maps = [a.data for a in op.indexing_maps.data if isinstance(a, AffineMapAttr)]
     buffers = [*op.inputs, *op.outputs]
     operands = [Operand(b, m, a) for b, m, a in zip(buffers, maps, op.body.block.args, strict=True)]
-    extents: Any = op.attributes["lb.extents"]
     return Generic(
         op,
-        ints(extents),
+        loop_extents(op),
         "".join("r" if t.data == IteratorType.REDUCTION else "p" for t in op.iterator_types.data),
         tuple(operands[: len(op.inputs)]),
         tuple(operands[len(op.inputs) :]),

@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from xdsl.dialects import bufferization, func, memref
-from xdsl.dialects.builtin import MemRefType, StringAttr, TensorType
+from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from landbridge.errors import VerifyError
+from landbridge.ir.attributes import ints, is_prim, node_name, task_count
 from landbridge.ir.graph_ops import (
     CallOp,
     ConcatOp,
@@ -26,7 +27,6 @@ from landbridge.ir.graph_ops import (
     UnpackOp,
     ViewOp,
     YieldOp,
-    ints,
     packed_shape,
     viewed,
 )
@@ -83,9 +83,9 @@ class _Verifier:
             if name in names:
                 self.fail(f, "its name is used by another function", "one function of that name")
             names.add(name)
-            if "lb.prim" in f.attributes:
+            if is_prim(f):
                 self.prims[name] = f.function_type.inputs.data
-            elif "lb.tasks" in f.attributes:
+            elif task_count(f) is not None:
                 self.lowered[name] = f.function_type.inputs.data
             else:
                 graphs.append(f)
@@ -270,10 +270,9 @@ class _Verifier:
             self.fail(op, f"returned types {_types(found)}", f"those of the function, {_types(expected)}")
 
     def fail(self, op: Operation, found: str, expected: str) -> NoReturn:
-        node = op.attributes.get("node")
         what = f"@{op.sym_name.data}" if isinstance(op, func.FuncOp) else op.name
-        if isinstance(node, StringAttr) and node.data:
-            what += f" (node {node.data!r})"
+        if name := node_name(op):
+            what += f" (node {name!r})"
         when = f"after pass {self.after!r}: " if self.after else ""
         raise VerifyError(f"{when}{what}: {found}; expected {expected}")
 

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 from xdsl.dialects import arith, func, gpu, memref, scf, vector
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, IntegerAttr, MemRefType, VectorType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, MemRefType, VectorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from landbridge.errors import AccessError
+from landbridge.ir.attributes import task_count
 from landbridge.ir.index_ranges import Form, IndexRanges, constant
 
 _READS = (memref.LoadOp, vector.LoadOp, vector.MaskedLoadOp)
@@ -25,11 +26,11 @@ def verify_accesses(function: func.FuncOp) -> None:
     """Raise AccessError, naming access, range and extent, unless every access of a lowered function is proved."""
     ranges = IndexRanges()
     arguments = [a for a in function.body.block.args if isinstance(a.type, IndexType)]
-    tasks = function.attributes.get("lb.tasks")
-    if len(arguments) == 2 and isinstance(tasks, IntegerAttr):
+    tasks = task_count(function)
+    if len(arguments) == 2 and tasks is not None:
         begin, end = arguments  # begin < end, or nothing is done
-        ranges.define(begin, [constant(0)], [constant(tasks.value.data - 1)])
-        ranges.define(end, [ranges.form(begin).plus(constant(1))], [constant(tasks.value.data)])
+        ranges.define(begin, [constant(0)], [constant(tasks - 1)])
+        ranges.define(end, [ranges.form(begin).plus(constant(1))], [constant(tasks)])
     _Walk(function, ranges).block(function.body.block)
 
 

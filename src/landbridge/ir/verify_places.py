@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Operation
 
 from landbridge.dtypes import dtype
 from landbridge.errors import InputError, TargetError
-from landbridge.ir.graph_ops import ints
+from landbridge.ir.attributes import ints
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp, StorageType
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import (

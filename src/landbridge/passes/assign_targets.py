@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, SymbolRefAttr, i64
+from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 
+from landbridge.ir.attributes import set_target_number
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import vdevice_of
 from landbridge.passes.registry import register_pass
-
-#: Integer attribute of a PrimFunc: the number of the target it is compiled for; 0 when absent.
-TARGET = "lb.target"
 
 
 @register_pass("assign_targets")
@@ -31,7 +29,7 @@ def assign_targets(module: IRModule) -> None:
             if callee in served:
                 function = _clone(module, function, target)
             served.add(callee)
-            function.attributes[TARGET] = IntegerAttr(target, i64)
+            set_target_number(function, target)
             name = placed[callee, target] = function.sym_name.data
         if name != callee:
             op.attributes["callee"] = SymbolRefAttr(name)
@@ -42,9 +40,3 @@ def _clone(module: IRModule, function: func.FuncOp, target: int) -> func.FuncOp:
     copy.properties["sym_name"] = StringAttr(f"{function.sym_name.data}_t{target}")
     module.op.body.block.insert_op_after(copy, function)
     return copy
-
-
-def target_number(function: func.FuncOp) -> int:
-    """The number of the target that ``function`` is compiled for."""
-    number = function.attributes.get(TARGET)
-    return number.value.data if isinstance(number, IntegerAttr) else 0

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects import bufferization, func, memref
-from xdsl.dialects.builtin import ArrayAttr, FunctionType, StringAttr
+from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge.errors import CompileError
+from landbridge.ir.attributes import ints, io_names, node_name, place_on, set_io_names, set_node_name
 from landbridge.ir.graph_ops import (
     CallOp,
     ConcatOp,
@@ -28,7 +29,6 @@ from landbridge.ir.graph_ops import (
     UnpackOp,
     ViewOp,
     YieldOp,
-    ints,
 )
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import (
@@ -48,28 +48,11 @@ from landbridge.passes.homes import shared_homes
 from landbridge.passes.offsets import may_begin
 from landbridge.passes.registry import register_pass
 
-#: Attribute of memory-level operations: the vdevice that the bytes of ``memref.alloc`` and ``lb.constant`` are on, that
-#: computes a call, and that sees a view from then on.
-VDEVICE = "lb.vdevice"
-
 
 @register_pass("bufferize")
 def bufferize(module: IRModule) -> None:
     """Give every tensor of @main a place in memory and make results be written there."""
     _Bufferizer(module).run()
-
-
-def io_names(main: func.FuncOp) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of the inputs and outputs of a tensor-level @main: those it carries, else made up."""
-    found: list[tuple[str, ...]] = []
-    counts = (len(main.function_type.inputs), len(main.function_type.outputs))
-    for key, stem, count in zip(("lb.input_names", "lb.output_names"), ("input", "output"), counts, strict=True):
-        given = main.attributes.get(key)
-        if isinstance(given, ArrayAttr):
-            found.append(tuple(a.data for a in given.data if isinstance(a, StringAttr)))
-        else:
-            found.append(tuple(f"{stem}_{i}" for i in range(count)))
-    return found[0], found[1]
 
 
 class _Bufferizer:
@@ -100,8 +83,7 @@ class _Bufferizer:
         new.add_ops([*self.head, *self.body, func.ReturnOp()])
         main = func.FuncOp("main", FunctionType.from_lists(types, []), Region(new))
         main.attributes.update(old.attributes)
-        main.attributes["lb.input_names"] = ArrayAttr([StringAttr(n) for n in inputs])
-        main.attributes["lb.output_names"] = ArrayAttr([StringAttr(n) for n in outputs])
+        set_io_names(main, inputs, outputs)
         self.module.op.body.block.insert_op_before(main, old)
         Rewriter.erase_op(old, safe_erase=False)
 
@@ -113,8 +95,8 @@ class _Bufferizer:
             claim = self.claims.of(at)
             if claim is None:
                 alloc = memref.AllocOp([], [], buffer_type(cast(AnyTensor, at.type)))
-                alloc.attributes[VDEVICE] = self.homes.get(at, vdevice_of(at.type))
-                alloc.attributes["node"] = StringAttr(_node(at.owner))
+                place_on(alloc, self.homes.get(at, vdevice_of(at.type)))
+                set_node_name(alloc, _node(at.owner))
                 self.head.append(alloc)
                 self.places[at] = alloc.memref
             else:
@@ -154,13 +136,14 @@ class _Bufferizer:
             self.lower_reorder(op)
         elif isinstance(op, ToVDeviceOp) and op.view is not None:
             shared = ToVDeviceOp(self.values[op.source], buffer_type(cast(AnyTensor, op.result.type)))
-            shared.attributes |= {**op.attributes, VDEVICE: vdevice_of(op.result.type)}
+            shared.attributes |= op.attributes
+            place_on(shared, vdevice_of(op.result.type))
             self.body.append(shared)
             self.values[op.result] = shared.result
         elif isinstance(op, ToVDeviceOp):
             target = self.values[op.result] = self.place(op.result)
             crossing = memref.CopyOp(self.values[op.source], target)
-            crossing.attributes["node"] = StringAttr(_node(op))
+            set_node_name(crossing, _node(op))
             self.body.append(crossing)
         elif isinstance(op, IfOp):
             self.lower_if(op)
@@ -172,9 +155,10 @@ class _Bufferizer:
         destinations = [self.place(r) for r in op.res]
         self.values.update(zip(op.res, destinations, strict=True))
         attributes = {k: v for k, v in op.attributes.items() if k != "operandSegmentSizes"}
+        call = type(op).build(operands=[inputs, destinations], result_types=[[]], attributes=attributes)
         if op.res:
-            attributes[VDEVICE] = vdevice_of(op.res[0].type)
-        self.body.append(type(op).build(operands=[inputs, destinations], result_types=[[]], attributes=attributes))
+            place_on(call, vdevice_of(op.res[0].type))
+        self.body.append(call)
 
     def constant(self, op: ConstantOp) -> SSAValue:
         ty = buffer_type(cast(AnyTensor, op.result.type))
@@ -182,7 +166,7 @@ class _Bufferizer:
         symbol = op.symbol.root_reference.data
         if (symbol, op.result.type) not in self.constants:
             loaded = ConstantOp(symbol, ty)
-            loaded.attributes[VDEVICE] = place
+            place_on(loaded, place)
             self.head.append(loaded)
             self.constants[symbol, op.result.type] = loaded.result
         return self.constants[symbol, op.result.type]
@@ -196,7 +180,8 @@ class _Bufferizer:
             return
         # No kernel can be given what begins there: the elements are copied to where it can.
         alloc = memref.AllocOp([], [], ty)
-        alloc.attributes |= {VDEVICE: place, "node": StringAttr(_node(op))}
+        place_on(alloc, place)
+        set_node_name(alloc, _node(op))
         self.head.append(alloc)
         self.values[op.result] = alloc.memref
         dtype, total = dtype_of(op.result.type), element_count(shape_of(op.source.type))
@@ -263,19 +248,12 @@ class _Bufferizer:
 
     def append_copy(self, prim: str, source: SSAValue, target: SSAValue, place: VDeviceAttr, node: str) -> None:
         call = CallOp(prim, [source], [target], [], node)
-        call.attributes[VDEVICE] = place
+        place_on(call, place)
         self.body.append(call)
 
 
 def _node(op: Operation | Block) -> str:
-    if isinstance(op, Operation):
-        node = op.attributes.get("node")
-        return node.data if isinstance(node, StringAttr) else op.name.removeprefix("lb.")
-    return ""
-
-
-def placed_on(op: Operation) -> VDeviceAttr:
-    """The vdevice that a memory-level operation states."""
-    place = op.attributes[VDEVICE]
-    assert isinstance(place, VDeviceAttr)  # bufferize puts it there
-    return place
+    """The node of ``op``, else what it is."""
+    if isinstance(op, Block):
+        return ""
+    return node_name(op) or op.name.removeprefix("lb.")

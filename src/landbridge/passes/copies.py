@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineExpr, AffineMap
 
+from landbridge.ir.attributes import set_target_number
 from landbridge.ir.graph_ops import packed_shape
 from landbridge.ir.module import IRModule
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import VDeviceAttr, tensor_type, vdevice_of
-from landbridge.passes.assign_targets import TARGET
 
 
 class CopyPrims:
@@ -126,7 +125,7 @@ class CopyPrims:
             prim = PrimBuilder(name, [source], [target])
             build(prim)
             function = prim.finish()
-            function.attributes[TARGET] = IntegerAttr(self._module.vdevices[place.index.data].target, i64)
+            set_target_number(function, self._module.vdevices[place.index.data].target)
             self._module.op.body.block.add_op(function)
         return name
 

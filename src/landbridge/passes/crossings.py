@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType, StringAttr, TensorType, UnitAttr
+from xdsl.dialects.builtin import FunctionType, TensorType, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import Rewriter
 
+from landbridge.ir.attributes import set_node_name
 from landbridge.ir.graph_ops import ToVDeviceOp, viewed
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, vdevice_of
@@ -121,7 +122,7 @@ def _on(ty: Attribute, index: int) -> Attribute:
 
 def _crossing(value: SSAValue, ty: Attribute) -> ToVDeviceOp:
     op = ToVDeviceOp(value, ty)
-    op.attributes["node"] = StringAttr("host memory")
+    set_node_name(op, "host memory")
     return op
 
 

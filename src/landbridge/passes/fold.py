@@ -11,7 +11,8 @@ from xdsl.dialects import bufferization
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, IfOp, PackOp, ToVDeviceOp, UnpackOp, ViewOp, ints
+from landbridge.ir.attributes import NODE, ints
+from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, IfOp, PackOp, ToVDeviceOp, UnpackOp, ViewOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import element_count, shape_of
 from landbridge.passes.registry import register_pass
@@ -112,7 +113,7 @@ def _merge_repeated(block: Block, seen: ChainMap[Hashable, Operation]) -> None:
             inputs = op.operands
         else:
             continue
-        facts = tuple(sorted((k, v) for k, v in op.attributes.items() if k != "node"))
+        facts = tuple(sorted((k, v) for k, v in op.attributes.items() if k != NODE))
         key = (op.name, tuple(inputs), facts, tuple(r.type for r in op.results))
         first = seen.setdefault(key, op)
         if first is not op:

@@ -10,21 +10,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from xdsl.dialects import func, linalg, memref
-from xdsl.dialects.builtin import MemRefType, StringAttr, SymbolRefAttr, UnitAttr
-from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
+from xdsl.dialects.builtin import MemRefType, StringAttr, SymbolRefAttr
+from xdsl.ir import BlockArgument, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
+from landbridge.ir.attributes import mark_in_place, placed_on
 from landbridge.ir.graph_ops import CallOp, ViewOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.stages import Operand, is_identity, view_generic
 from landbridge.ir.types import SpaceAttr, VDeviceAttr, dtype_of, nbytes_of
-from landbridge.passes.bufferize import VDEVICE
 from landbridge.passes.fold import drop_unused
 from landbridge.passes.lifetimes import Lifetime, lifetimes, root, steps
 from landbridge.passes.registry import register_pass
-
-#: Unit attribute of a PrimFunc whose output may be the memory of one of its inputs.
-IN_PLACE = "lb.in_place"
 
 
 @register_pass("inplace")
@@ -109,9 +106,9 @@ def _share(op: CallOp, source: SSAValue, target: SSAValue, step: int, lives: dic
     return True
 
 
-def _vdevice(value: SSAValue) -> Attribute:
+def _vdevice(value: SSAValue) -> VDeviceAttr:
     """Where a buffer is; inputs and outputs are in ordinary memory of vdevice 0."""
-    return value.owner.attributes[VDEVICE] if isinstance(value, OpResult) else VDeviceAttr.of()
+    return placed_on(value.op) if isinstance(value, OpResult) else VDeviceAttr.of()
 
 
 def _become_view(gone: SSAValue, kept: SSAValue) -> None:
@@ -134,6 +131,6 @@ def _clone(module: IRModule, function: func.FuncOp) -> str:
     copy = function.clone()
     name = f"{function.sym_name.data}_in_place"
     copy.properties["sym_name"] = StringAttr(name)
-    copy.attributes[IN_PLACE] = UnitAttr()
+    mark_in_place(copy)
     module.op.body.block.insert_op_after(copy, function)
     return name

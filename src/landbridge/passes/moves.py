@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 from xdsl.dialects import func, linalg, memref
-from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import BlockArgument
 
+from landbridge.ir.attributes import set_moved_bytes
 from landbridge.ir.module import IRModule
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import Generic, view_prim
 from landbridge.ir.types import element_count, item_bytes, nbytes_of
 from landbridge.passes.registry import register_pass
 
-#: Integer attribute of a PrimFunc that only moves data: the bytes a call writes.
-MOVES = "lb.moves"
-
 
 @register_pass("moves")
 def moves(module: IRModule) -> None:
     """Mark PrimFuncs that only move data with the bytes they write."""
     for function in module.prims().values():
-        nbytes = moved_bytes(function)
-        if nbytes:
-            function.attributes[MOVES] = IntegerAttr(nbytes, i64)
-        else:
-            function.attributes.pop(MOVES, None)
+        set_moved_bytes(function, _moved_bytes(function))
 
 
-def moved_bytes(function: func.FuncOp) -> int:
+def _moved_bytes(function: func.FuncOp) -> int:
     """Bytes that ``function`` writes to its arguments when it only moves data; 0 when it computes."""
     view = view_prim(function)
     generics = {g.op: g for g in view.generics()}

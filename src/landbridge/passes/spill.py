@@ -6,25 +6,22 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
-from xdsl.dialects.builtin import DictionaryAttr, MemRefType, StringAttr
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge import planner
 from landbridge.errors import PlacementError, PlanError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
+from landbridge.ir.attributes import place_on, set_spill_requests, take_spill_requests
 from landbridge.ir.graph_ops import ToVDeviceOp, ViewOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr
 from landbridge.memory_kind import normalize_scope
-from landbridge.passes.bufferize import VDEVICE
 from landbridge.passes.lifetimes import root, steps
 from landbridge.passes.place.spaces import match_spaces
 from landbridge.passes.plan.scope import Alloc, Scope, round_up, scopes_of
 from landbridge.passes.registry import register_pass
-
-#: Dictionary attribute of @main: scopes to the scopes that take what does not fit.
-SPILL = "lb.spill"
 
 
 def request_spill(module: IRModule, spill: Mapping[str, str]) -> None:
@@ -43,7 +40,7 @@ def request_spill(module: IRModule, spill: Mapping[str, str]) -> None:
         if source == destination:
             raise PlacementError(f"{asked} leads to itself; name another scope")
     if spill:
-        module.main.attributes[SPILL] = DictionaryAttr({k: StringAttr(v) for k, v in spill.items()})
+        set_spill_requests(module.main, spill)
 
 
 def _described(module: IRModule, scope: str, *, flat: bool) -> bool:
@@ -58,10 +55,9 @@ def _described(module: IRModule, scope: str, *, flat: bool) -> bool:
 @register_pass("spill")
 def spill(module: IRModule) -> None:
     """Move buffers that do not fit their scope to the scope that ``lb.spill`` names for it."""
-    attribute = module.main.attributes.pop(SPILL, None)
-    if not isinstance(attribute, DictionaryAttr):
+    places = take_spill_requests(module.main)
+    if not places:
         return
-    places = {name: scope.data for name, scope in attribute.data.items() if isinstance(scope, StringAttr)}
     uses = _uses(module)
     for scope in scopes_of(module):
         destination = places.get(scope.kind.scope)
@@ -103,7 +99,7 @@ def _leaving(scope: Scope, uses: Mapping[SSAValue, int]) -> list[Alloc]:
 def _move(alloc: Alloc, scope: str) -> None:
     """Give a buffer and its views another scope of the same vdevice, a flat one."""
     place = VDeviceAttr.of(alloc.place.index.data, scope)
-    alloc.op.attributes[VDEVICE] = place
+    place_on(alloc.op, place)
     pending: list[SSAValue] = [alloc.op.memref]
     while pending:
         value = pending.pop()

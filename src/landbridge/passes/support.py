@@ -8,13 +8,13 @@ from xdsl.ir import Operation
 
 from landbridge.errors import FallbackWarning
 from landbridge.executable.executable import VDevice
+from landbridge.ir.attributes import node_name
 from landbridge.ir.graph_ops import CallOp, HostCallOp, IfOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, vdevice_of
 from landbridge.passes.crossings import swap_first
 from landbridge.passes.lower.grid.supports import supports
 from landbridge.passes.place.mover import move
-from landbridge.passes.place.requests import node_name
 from landbridge.passes.registry import register_pass
 from landbridge.target import Target
 from landbridge.target.grid import grid_limits

@@ -19,7 +19,6 @@ from landbridge.codegen.c import arith, control, memory, vector
 from landbridge.codegen.c.emitter import Emitter, Printer, Unit
 from landbridge.codegen.c.types import kind_of
 from landbridge.codegen.functions import (
-    IN_PLACE_ATTRIBUTE,
     body_of,
     callees,
     errors_of,
@@ -29,6 +28,7 @@ from landbridge.codegen.functions import (
 )
 from landbridge.codegen.layout import is_row_table, strides_and_offset
 from landbridge.errors import CodegenError
+from landbridge.ir.attributes import is_in_place
 
 PRINTERS: dict[type[Operation], Printer] = {
     **arith.PRINTERS,
@@ -76,7 +76,7 @@ def _callees_first(functions: Sequence[func.FuncOp]) -> list[func.FuncOp]:
 def _function(unit: Unit, function: func.FuncOp, names: Mapping[str, str]) -> str:
     name = function.sym_name.data
     e = Emitter(unit, PRINTERS)
-    qualifier = "" if IN_PLACE_ATTRIBUTE in function.attributes else "restrict "
+    qualifier = "" if is_in_place(function) else "restrict "
     params = []
     with errors_of(name):
         body, result = body_of(function), returned_type(function)

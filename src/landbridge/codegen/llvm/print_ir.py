@@ -16,7 +16,6 @@ from xdsl.dialects.builtin import MemRefType, VectorType
 from xdsl.ir import Attribute, Operation
 
 from landbridge.codegen.functions import (
-    IN_PLACE_ATTRIBUTE,
     body_of,
     errors_of,
     is_kernel,
@@ -28,6 +27,7 @@ from landbridge.codegen.llvm import arith, casts, control, math, memory, vector
 from landbridge.codegen.llvm.emitter import Emitter, ModuleState, Printer
 from landbridge.codegen.llvm.isa import Isa
 from landbridge.codegen.llvm.types import element_bytes, extent_bytes
+from landbridge.ir.attributes import is_in_place
 
 PRINTERS: dict[type[Operation], Printer] = {
     **arith.PRINTERS,
@@ -53,7 +53,7 @@ def print_functions(functions: Sequence[func.FuncOp], isa: Isa) -> str:
 def _function(state: ModuleState, function: func.FuncOp) -> str:
     name = function.sym_name.data
     e = Emitter(state, PRINTERS)
-    restricted = IN_PLACE_ATTRIBUTE not in function.attributes
+    restricted = not is_in_place(function)
     with errors_of(name):
         body, result = body_of(function), returned_type(function)
         params = [f"{_param(state, argument.type, restricted)} {e.define(argument)}" for argument in body.args]

@@ -6,21 +6,20 @@ converts, normalizes and writes what the model takes. What follows is fused with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
 from typing import Any, TypeAlias
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir import Attribute, SSAValue
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import InputError
 from landbridge.input_spec import InputSpec, Resize
+from landbridge.ir.attributes import FrameLayout
 from landbridge.ir.graph_builder import GraphBuilder
-from landbridge.ir.graph_ops import int_array
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value, is_float
 from landbridge.ir.types import tensor_type
@@ -52,6 +51,12 @@ class Frame:
         """The type of the argument of ``@main``."""
         return tensor_type((span(self.shape, self.frame_strides),), self.dtype)
 
+    @property
+    def layout(self) -> FrameLayout:
+        """Shape and strides of the frame, as ``@main`` states them."""
+        dense = same_layout(self.shape, self.frame_strides, row_major(self.shape))
+        return self.shape, () if dense else self.frame_strides
+
 
 def frame_of(name: str, spec: InputSpec, shape: tuple[int, ...], dtype: str) -> Frame:
     """The frame that ``spec`` states for input ``name`` of a model; raises InputError where it does not fit."""
@@ -78,16 +83,6 @@ def frame_of(name: str, spec: InputSpec, shape: tuple[int, ...], dtype: str) -> 
         shape,
         dtype,
     )
-
-
-def frame_layouts(frames: Mapping[str, Frame]) -> DictionaryAttr:
-    """Shape and strides of each frame, as ``@main`` states them; dense frames have no strides."""
-    layouts: dict[str, Attribute] = {}
-    for name, frame in frames.items():
-        dense = same_layout(frame.shape, frame.frame_strides, row_major(frame.shape))
-        strides = () if dense else frame.frame_strides
-        layouts[name] = ArrayAttr([int_array(frame.shape), int_array(strides)])
-    return DictionaryAttr(layouts)
 
 
 def read_frame(g: GraphBuilder, argument: SSAValue, frame: Frame) -> SSAValue | Array:

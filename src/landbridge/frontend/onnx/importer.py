@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import onnx_ir as ir
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp, StringAttr
+from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 
 from landbridge.dtypes import numpy_dtype
@@ -30,7 +30,7 @@ from landbridge.executable.executable import VDevice
 from landbridge.frontend.onnx.attributes import attribute_values, dtype_of_onnx, tensor_array
 from landbridge.frontend.onnx.branches import import_if
 from landbridge.frontend.onnx.evaluate import evaluate, foldable
-from landbridge.frontend.onnx.frames import Frame, frame_layouts, frame_of, read_frame
+from landbridge.frontend.onnx.frames import Frame, frame_of, read_frame
 from landbridge.frontend.onnx.functions import function_body
 from landbridge.frontend.onnx.index_checks import checked_indices
 from landbridge.frontend.onnx.load import load_model
@@ -39,10 +39,11 @@ from landbridge.frontend.onnx.parameters import promote_parameters
 from landbridge.frontend.onnx.schema import check_schema
 from landbridge.frontend.onnx.shapes import check_declared, input_shapes
 from landbridge.input_spec import InputSpec
+from landbridge.ir.attributes import set_frame_layouts, set_io_names, set_parameter_names
 from landbridge.ir.budget import MAX_NODES, Budget
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import ViewOp
-from landbridge.ir.module import FRAMES, PARAMETERS, IRModule
+from landbridge.ir.module import IRModule
 from landbridge.ir.types import shape_of, tensor_type
 from landbridge.ops.context import Array, OpContext, Operand
 from landbridge.ops.registry import handler_for
@@ -120,12 +121,11 @@ def import_onnx(
     block.add_op(func.ReturnOp(*returned))
     types = FunctionType.from_lists([a.type for a in block.args], [v.type for v in returned])
     main = func.FuncOp("main", types, Region(block))
-    main.attributes["lb.input_names"] = ArrayAttr([StringAttr(str(v.name)) for v in inputs])
-    main.attributes["lb.output_names"] = ArrayAttr([StringAttr(str(v.name)) for v in wanted])
+    set_io_names(main, [str(v.name) for v in inputs], [str(v.name) for v in wanted])
     if framed:
-        main.attributes[FRAMES] = frame_layouts(framed)
+        set_frame_layouts(main, {name: frame.layout for name, frame in framed.items()})
     if parameters:
-        main.attributes[PARAMETERS] = ArrayAttr([StringAttr(name) for name in parameters])
+        set_parameter_names(main, list(parameters))
     first = module.op.body.block.first_op
     if first is None:
         module.op.body.block.add_op(main)

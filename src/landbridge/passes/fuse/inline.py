@@ -20,7 +20,7 @@ from xdsl.ir.affine import (
 from xdsl.rewriter import InsertPoint
 
 from landbridge.errors import CompileError
-from landbridge.ir.graph_ops import int_array
+from landbridge.ir.attributes import set_loop_extents
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.stages import Generic, Operand, view_generic
 from landbridge.passes.fuse.accesses import (
@@ -226,7 +226,7 @@ def rebuild(
     )
     new.attributes.update(op.attributes)
     if extents is not None:
-        new.attributes["lb.extents"] = int_array(extents)
+        set_loop_extents(new, extents)
     block = op.parent
     assert isinstance(block, Block)
     block.insert_op_before(new, op)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import func, linalg, memref
-from xdsl.dialects.builtin import FunctionType, UnitAttr
+from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
+from landbridge.ir.attributes import mark_prim
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.stages import view_generic
 from landbridge.passes.fuse.graph import Graph, Key, inputs_of, value_key
@@ -79,7 +80,7 @@ def _concatenate(
             block.erase_arg(argument)
             del inputs[key]
     fused = func.FuncOp("fused", FunctionType.from_lists(list(block.arg_types), []), Region(block))
-    fused.attributes["lb.prim"] = UnitAttr()
+    mark_prim(fused)
     return fused
 
 

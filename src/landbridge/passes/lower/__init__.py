@@ -10,14 +10,14 @@ from collections.abc import Callable
 from functools import partial
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, UnitAttr, i64
+from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
+from landbridge.ir.attributes import is_in_place, mark_in_place, set_task_count, target_number
 from landbridge.ir.module import IRModule
 from landbridge.ir.stages import view_prim
 from landbridge.ir.verify_accesses import verify_accesses
-from landbridge.passes.assign_targets import target_number
 from landbridge.passes.lower.code import INDEX, Code
 from landbridge.passes.lower.grid import lower_grid
 from landbridge.passes.lower.nest import build_nests
@@ -79,7 +79,7 @@ def lower_prim(function: func.FuncOp, machine: Machine) -> func.FuncOp:
     block.add_op(func.ReturnOp())
     code.finish()
     lowered = func.FuncOp(function.sym_name.data, FunctionType.from_lists(list(block.arg_types), []), Region(block))
-    lowered.attributes["lb.tasks"] = IntegerAttr(tasks, i64)
-    if "lb.in_place" in function.attributes:
-        lowered.attributes["lb.in_place"] = UnitAttr()
+    set_task_count(lowered, tasks)
+    if is_in_place(function):
+        mark_in_place(lowered)
     return lowered

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from landbridge.errors import CodegenError
-from landbridge.ir.graph_ops import ints
+from landbridge.ir.attributes import ints, tile_bounds
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import Generic, PrimView, is_identity, view_generic
 from landbridge.ir.types import shape_of
@@ -162,8 +162,7 @@ class _Group:
 
     def __init__(self, g: Generic, pads: Mapping[SSAValue, _Pad], fills: Mapping[SSAValue, Attribute]) -> None:
         self.dims = [Dim(e, k == "r") for e, k in zip(g.extents, g.iterators, strict=True)]
-        bounds = g.op.attributes.get("lb.bounds")
-        self.bounds = [Bound(*ints(b)) for b in bounds] if bounds is not None else []  # type: ignore[attr-defined]
+        self.bounds = [Bound(*bound) for bound in tile_bounds(g.op)]
         self.stages: list[Stage] = []
         self._written: dict[SSAValue, tuple[Register, AffineMap]] = {}
         identity = {i: Linear(0, {i: 1}) for i in range(len(self.dims))}

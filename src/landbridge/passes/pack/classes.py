@@ -13,7 +13,7 @@ from xdsl.dialects import linalg, memref
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineDimExpr, AffineExpr
 
-from landbridge.ir.graph_ops import ints
+from landbridge.ir.attributes import ints
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import PrimView, view_generic
 from landbridge.ir.types import shape_of

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects import arith, func, linalg, memref
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, FunctionType, IntegerAttr, MemRefType, UnitAttr, i64
+from xdsl.dialects.builtin import AffineMapAttr, FunctionType, MemRefType
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from landbridge.ir.graph_ops import int_array, ints, packed_shape
+from landbridge.ir.attributes import ints, mark_prim, set_loop_extents, set_tile_bounds
+from landbridge.ir.graph_ops import packed_shape
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import PrimView, view_generic
 from landbridge.ir.types import shape_of
@@ -67,7 +68,7 @@ def split_prim(
             block.add_op(op.clone(env))
     block.add_op(func.ReturnOp())
     function = func.FuncOp(name, FunctionType.from_lists(list(block.arg_types), []), Region(block))
-    function.attributes["lb.prim"] = UnitAttr()
+    mark_prim(function)
     return function
 
 
@@ -125,10 +126,8 @@ def _generic(
         maps,
         [kinds[k] for k in iterators],
     )
-    new.attributes["lb.extents"] = int_array(extents)
-    ragged = [(d, i) for d, i in inner.items() if g.extents[d] % tile]
+    set_loop_extents(new, extents)
+    ragged = [(d, i, tile, g.extents[d]) for d, i in inner.items() if g.extents[d] % tile]
     if ragged:
-        new.attributes["lb.bounds"] = ArrayAttr(
-            [ArrayAttr([IntegerAttr(v, i64) for v in (d, i, tile, g.extents[d])]) for d, i in ragged]
-        )
+        set_tile_bounds(new, ragged)
     return new

@@ -7,9 +7,10 @@ the memory spaces that it is called with.
 
 from __future__ import annotations
 
+from landbridge.ir.attributes import take_place_requests
 from landbridge.ir.module import IRModule
 from landbridge.passes.place.mover import move, move_constants, move_inputs
-from landbridge.passes.place.requests import PlacedNode, Places, request_places, take_requests
+from landbridge.passes.place.requests import PlacedNode, Places, Requests, request_places
 from landbridge.passes.place.spaces import match_spaces
 from landbridge.passes.registry import register_pass
 
@@ -19,8 +20,8 @@ __all__ = ["PlacedNode", "Places", "place", "request_places"]
 @register_pass("place")
 def place(module: IRModule) -> None:
     """Move what ``lb.place`` names to its vdevice and scope, with ``lb.to_vdevice`` at every crossing."""
-    requests = take_requests(module)
-    if requests:
+    requests = Requests(take_place_requests(module.main))
+    if requests.places:
         move_constants(module, requests.of_constant)
         move_inputs(module, requests.places)
         move(module, requests.of_node)

@@ -10,17 +10,16 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from xdsl.dialects import bufferization, func
-from xdsl.dialects.builtin import StringAttr, TensorType
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge.errors import InputError, PlacementError
+from landbridge.ir.attributes import io_names, node_name, set_node_name
 from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, HostCallOp, IfOp, ToVDeviceOp, ViewOp, viewed
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, shape_of, vdevice_of
 from landbridge.memory_kind import GLOBAL_SCOPE
-from landbridge.passes.bufferize import io_names
-from landbridge.passes.place.requests import node_name
 from landbridge.physical_shape import check_axis_separators
 
 PlaceOf: TypeAlias = Callable[[CallOp | HostCallOp], VDeviceAttr]
@@ -131,7 +130,7 @@ def _crossing(value: SSAValue, place: VDeviceAttr, name: str) -> Operation:
     if isinstance(value.owner, ConstantOp):
         return ConstantOp(value.owner.symbol.root_reference.data, ty)
     op = ToVDeviceOp(value, ty)
-    op.attributes["node"] = StringAttr(name)
+    set_node_name(op, name)
     return op
 
 

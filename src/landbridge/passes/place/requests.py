@@ -9,18 +9,14 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 from xdsl.ir import Operation
 
 from landbridge.errors import PlacementError, TargetError
 from landbridge.executable.executable import TensorSpec, VDevice
+from landbridge.ir.attributes import io_names, node_name, set_place_requests
 from landbridge.ir.graph_ops import CallOp, HostCallOp, ViewOp
 from landbridge.ir.module import IRModule, symbol_name
 from landbridge.ir.types import VDeviceAttr, dtype_of, shape_of
-from landbridge.passes.bufferize import io_names
-
-#: Dictionary attribute of @main: patterns of names to ``#lb.vdevice``.
-PLACE = "lb.place"
 
 
 @dataclass(frozen=True)
@@ -44,16 +40,11 @@ Wanted: TypeAlias = VDevice | str | None
 Places: TypeAlias = Mapping[str, VDevice | str] | Callable[[PlacedNode], Wanted]
 
 
+@dataclass(frozen=True)
 class Requests:
-    """Places by pattern of a name."""
+    """The places asked for, by pattern of a name."""
 
-    def __init__(self, places: Mapping[str, VDeviceAttr]) -> None:
-        self._places = dict(places)
-
-    @property
-    def places(self) -> Mapping[str, VDeviceAttr]:
-        """The places asked for, by pattern."""
-        return self._places
+    places: Mapping[str, VDeviceAttr]
 
     def of_node(self, op: CallOp | HostCallOp) -> VDeviceAttr:
         """The place of a node's results: that of the first pattern that matches its name, else the default.
@@ -61,12 +52,12 @@ class Requests:
         What a node passes on between calls of its own stays in ordinary memory.
         """
         name = node_name(op)
-        place = next((p for pattern, p in self._places.items() if fnmatchcase(name, pattern)), VDeviceAttr.of())
+        place = next((p for pattern, p in self.places.items() if fnmatchcase(name, pattern)), VDeviceAttr.of())
         return VDeviceAttr.of(place.index.data) if isinstance(op, CallOp) and _is_inner(op) else place
 
     def of_constant(self, symbol: str) -> VDeviceAttr | None:
         """The place of a constant, which is matched by its exact name alone."""
-        return next((place for name, place in self._places.items() if symbol_name(name) == symbol), None)
+        return next((place for name, place in self.places.items() if symbol_name(name) == symbol), None)
 
 
 def request_places(module: IRModule, places: Places) -> None:
@@ -90,23 +81,7 @@ def request_places(module: IRModule, places: Places) -> None:
                 f"place={{{pattern!r}: {str(places[pattern])!r}}} matches no node, input or constant; "
                 f"nodes are: {some}, ..."
             )
-    module.main.attributes[PLACE] = DictionaryAttr(
-        {pattern: _resolve(module, pattern, wanted) for pattern, wanted in places.items()}
-    )
-
-
-def take_requests(module: IRModule) -> Requests | None:
-    """The requests that ``module`` carries, taken off it."""
-    attribute = module.main.attributes.pop(PLACE, None)
-    if not isinstance(attribute, DictionaryAttr):
-        return None
-    return Requests({name: place for name, place in attribute.data.items() if isinstance(place, VDeviceAttr)})
-
-
-def node_name(op: Operation) -> str:
-    """The name that the model gave the node which ``op`` is part of."""
-    node = op.attributes.get("node")
-    return node.data if isinstance(node, StringAttr) else ""
+    set_place_requests(module.main, {pattern: _resolve(module, pattern, wanted) for pattern, wanted in places.items()})
 
 
 def _is_inner(op: CallOp) -> bool:

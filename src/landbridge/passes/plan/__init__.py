@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Attribute, Block
 from xdsl.rewriter import Rewriter
 
 from landbridge.errors import PlacementError, PlanError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
+from landbridge.ir.attributes import set_plan_quality
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr
@@ -21,10 +21,6 @@ from landbridge.memory_kind import MemoryKind
 from landbridge.passes.plan.scope import Alloc, scopes_of
 from landbridge.passes.plan.storages import Solution, solve
 from landbridge.passes.registry import register_pass
-
-#: Attributes of ``lb.alloc_storage`` that say how good its plan is.
-LOWER_BOUND = "lb.lower_bound"
-PROVED_OPTIMAL = "lb.proved_optimal"
 
 
 @register_pass("plan")
@@ -52,8 +48,7 @@ def _rewrite(block: Block, kind: MemoryKind, allocs: Sequence[Alloc], solution: 
     place = VDeviceAttr.of(allocs[0].place.index.data, kind.scope)
     alignment = max(STORAGE_ALIGNMENT, kind.alignment)
     storage = AllocStorageOp(solution.nbytes, alignment, place, solution.shape, solution.dtype)
-    storage.attributes[LOWER_BOUND] = IntegerAttr(solution.lower_bound, i64)
-    storage.attributes[PROVED_OPTIMAL] = IntegerAttr.from_bool(solution.proved_optimal)
+    set_plan_quality(storage, solution.lower_bound, solution.proved_optimal)
     block.insert_op_before(storage, first)
     for alloc, offset in zip(allocs, solution.offsets, strict=True):
         ty: Attribute = alloc.op.memref.type

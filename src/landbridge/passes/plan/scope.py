@@ -7,17 +7,16 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Block
 from xdsl.rewriter import Rewriter
 
 from landbridge import planner
+from landbridge.ir.attributes import node_name, placed_on
 from landbridge.ir.graph_ops import ConstantOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, dtype_of, nbytes_of, separators_of, shape_of
 from landbridge.locks import cached_property
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
-from landbridge.passes.bufferize import placed_on
 from landbridge.passes.lifetimes import Lifetime, lifetimes
 from landbridge.passes.offsets import offset_alignment
 from landbridge.physical_shape import nd_bytes, physical_shape
@@ -36,8 +35,7 @@ class Alloc:
 
     @property
     def name(self) -> str:
-        node = self.op.attributes.get("node")
-        return node.data if isinstance(node, StringAttr) else ""
+        return node_name(self.op)
 
     @property
     def nbytes(self) -> int:

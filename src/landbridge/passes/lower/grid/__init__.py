@@ -12,9 +12,10 @@ import math
 from collections.abc import Sequence
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType, IntegerAttr, MemRefType, UnitAttr, i64
+from xdsl.dialects.builtin import FunctionType, MemRefType
 from xdsl.ir import Block, Region, SSAValue
 
+from landbridge.ir.attributes import is_in_place, mark_in_place, set_task_count
 from landbridge.ir.stages import PrimView, view_prim
 from landbridge.ir.types import element_count, shape_of
 from landbridge.passes.lower.code import Code
@@ -57,9 +58,9 @@ def lower_grid(function: func.FuncOp, limits: GridLimits) -> func.FuncOp:
     block.add_op(func.ReturnOp())
     code.finish()
     lowered = func.FuncOp(function.sym_name.data, FunctionType.from_lists(list(block.arg_types), []), Region(block))
-    lowered.attributes["lb.tasks"] = IntegerAttr(min(launcher.launches, 1), i64)
-    if "lb.in_place" in function.attributes:
-        lowered.attributes["lb.in_place"] = UnitAttr()
+    set_task_count(lowered, min(launcher.launches, 1))
+    if is_in_place(function):
+        mark_in_place(lowered)
     return lowered
 
 

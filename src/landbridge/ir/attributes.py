@@ -1,0 +1,276 @@
+"""The attributes that passes leave each other: every key, what carries it, and how it is read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from xdsl.dialects import func, linalg
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
+from xdsl.ir import Attribute, Operation
+
+from landbridge.errors import CompileError
+from landbridge.ir.types import VDeviceAttr
+
+#: Any operation: the name that the model gave the node which it is part of.
+NODE = "node"
+
+# @main ------------------------------------------------------------------------------------------------------------
+
+#: The names of its inputs and outputs.
+INPUT_NAMES = "lb.input_names"
+OUTPUT_NAMES = "lb.output_names"
+#: The names of its inputs, the last ones, that are parameters.
+PARAMETER_NAMES = "lb.parameter_names"
+#: ``{name: [shape, strides]}`` of inputs that are frames, whose argument is all that they span.
+FRAMES = "lb.frames"
+#: ``{pattern: #lb.vdevice}``: what the pass ``place`` is to put elsewhere.
+PLACE = "lb.place"
+#: ``{scope: scope}``: where the pass ``spill`` is to put what does not fit.
+SPILL = "lb.spill"
+
+# PrimFuncs and lowered functions ----------------------------------------------------------------------------------
+
+#: The function is a PrimFunc.
+PRIM = "lb.prim"
+#: The number of the target that it is compiled for; 0 when absent.
+TARGET = "lb.target"
+#: It computes nothing: the bytes that a call moves.
+MOVES = "lb.moves"
+#: An output may be the memory of an input.
+IN_PLACE = "lb.in_place"
+#: The function is lowered: how many tasks a call has.
+TASKS = "lb.tasks"
+
+# linalg.generic ---------------------------------------------------------------------------------------------------
+
+#: The bounds of its loops.
+EXTENTS = "lb.extents"
+#: ``[outer, inner, tile, extent]`` of each loop that was cut in two and whose last tile is not full.
+BOUNDS = "lb.bounds"
+
+# Operations of a memory-level @main -------------------------------------------------------------------------------
+
+#: The vdevice that the bytes of ``memref.alloc`` and ``lb.constant`` are on, that computes a call, and that sees a
+#: view from then on.
+VDEVICE = "lb.vdevice"
+#: Of a storage: the bytes that it has at least, and whether no plan has fewer than this one.
+LOWER_BOUND = "lb.lower_bound"
+PROVED_OPTIMAL = "lb.proved_optimal"
+
+#: Shape and strides, in elements, of a frame; a dense one has no strides.
+FrameLayout: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def int_array(values: Sequence[int]) -> ArrayAttr[IntegerAttr]:
+    """``[1, 2, 3]`` as an attribute."""
+    return ArrayAttr([IntegerAttr(v, i64) for v in values])
+
+
+def ints(attr: ArrayAttr[IntegerAttr]) -> tuple[int, ...]:
+    """The integers of such an attribute."""
+    return tuple(a.value.data for a in attr)
+
+
+def node_name(op: Operation) -> str:
+    """The name that the model gave the node which ``op`` is part of; empty when it has none."""
+    node = op.attributes.get(NODE)
+    return node.data if isinstance(node, StringAttr) else ""
+
+
+def set_node_name(op: Operation, name: str) -> None:
+    """State the node that ``op`` is part of."""
+    op.attributes[NODE] = StringAttr(name)
+
+
+def io_names(main: func.FuncOp) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of the inputs and outputs of @main: those it carries, else made up from its tensor-level type."""
+    inputs, outputs = _strings(main, INPUT_NAMES), _strings(main, OUTPUT_NAMES)
+    if inputs is None:
+        inputs = tuple(f"input_{i}" for i in range(len(main.function_type.inputs)))
+    if outputs is None:
+        outputs = tuple(f"output_{i}" for i in range(len(main.function_type.outputs)))
+    return inputs, outputs
+
+
+def set_io_names(main: func.FuncOp, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    """State the names of the inputs and outputs of @main."""
+    main.attributes[INPUT_NAMES] = _string_array(inputs)
+    main.attributes[OUTPUT_NAMES] = _string_array(outputs)
+
+
+def parameter_names(main: func.FuncOp) -> tuple[str, ...]:
+    """The names of the inputs of @main, the last ones, that are parameters."""
+    return _strings(main, PARAMETER_NAMES) or ()
+
+
+def set_parameter_names(main: func.FuncOp, names: Sequence[str]) -> None:
+    """State which inputs of @main, its last ones, are parameters."""
+    main.attributes[PARAMETER_NAMES] = _string_array(names)
+
+
+def frame_layouts(main: func.FuncOp) -> dict[str, FrameLayout]:
+    """The layout of each input that is a frame, by name."""
+    layouts = {}
+    for name, layout in _dictionary(main, FRAMES).items():
+        match layout:
+            case ArrayAttr(data=(ArrayAttr() as shape, ArrayAttr() as strides)):
+                layouts[name] = (ints(shape), ints(strides))
+            case _:
+                raise CompileError(f"{FRAMES} of {name!r} is {layout}; legal: [shape, strides], two lists of integers")
+    return layouts
+
+
+def set_frame_layouts(main: func.FuncOp, layouts: Mapping[str, FrameLayout]) -> None:
+    """State the layouts of inputs that are frames, by name."""
+    main.attributes[FRAMES] = DictionaryAttr(
+        {name: ArrayAttr([int_array(shape), int_array(strides)]) for name, (shape, strides) in layouts.items()}
+    )
+
+
+def take_place_requests(main: func.FuncOp) -> dict[str, VDeviceAttr]:
+    """The places that were asked for, by pattern of a name, taken off @main."""
+    asked = _dictionary(main, PLACE)
+    main.attributes.pop(PLACE, None)
+    return {pattern: place for pattern, place in asked.items() if isinstance(place, VDeviceAttr)}
+
+
+def set_place_requests(main: func.FuncOp, places: Mapping[str, VDeviceAttr]) -> None:
+    """Ask for places, by pattern of a name."""
+    main.attributes[PLACE] = DictionaryAttr(dict(places))
+
+
+def take_spill_requests(main: func.FuncOp) -> dict[str, str]:
+    """The scopes that take what does not fit, by the scope that it leaves, taken off @main."""
+    asked = _dictionary(main, SPILL)
+    main.attributes.pop(SPILL, None)
+    return {source: target.data for source, target in asked.items() if isinstance(target, StringAttr)}
+
+
+def set_spill_requests(main: func.FuncOp, spill: Mapping[str, str]) -> None:
+    """Name the scopes that take what does not fit."""
+    main.attributes[SPILL] = DictionaryAttr({source: StringAttr(target) for source, target in spill.items()})
+
+
+def is_prim(function: func.FuncOp) -> bool:
+    """Whether ``function`` is a PrimFunc."""
+    return PRIM in function.attributes
+
+
+def mark_prim(function: func.FuncOp) -> None:
+    """Make ``function`` a PrimFunc."""
+    function.attributes[PRIM] = UnitAttr()
+
+
+def target_number(function: func.FuncOp) -> int:
+    """The number of the target that a PrimFunc is compiled for."""
+    return _integer(function, TARGET) or 0
+
+
+def set_target_number(function: func.FuncOp, target: int) -> None:
+    """State the target that a PrimFunc is compiled for."""
+    function.attributes[TARGET] = IntegerAttr(target, i64)
+
+
+def moved_bytes(function: func.FuncOp) -> int:
+    """The bytes that a call of a PrimFunc moves; 0 for one that computes."""
+    return _integer(function, MOVES) or 0
+
+
+def set_moved_bytes(function: func.FuncOp, nbytes: int) -> None:
+    """State the bytes that a call of a PrimFunc moves; 0 for one that computes."""
+    if nbytes:
+        function.attributes[MOVES] = IntegerAttr(nbytes, i64)
+    else:
+        function.attributes.pop(MOVES, None)
+
+
+def is_in_place(function: func.FuncOp) -> bool:
+    """Whether an output of a kernel may be the memory of an input."""
+    return IN_PLACE in function.attributes
+
+
+def mark_in_place(function: func.FuncOp) -> None:
+    """Let an output of a kernel be the memory of an input."""
+    function.attributes[IN_PLACE] = UnitAttr()
+
+
+def task_count(function: func.FuncOp) -> int | None:
+    """How many tasks a call of a lowered function has; None for a function that is not lowered."""
+    return _integer(function, TASKS)
+
+
+def set_task_count(function: func.FuncOp, tasks: int) -> None:
+    """State how many tasks a call of a lowered function has."""
+    function.attributes[TASKS] = IntegerAttr(tasks, i64)
+
+
+def loop_extents(generic: linalg.ops.GenericOp) -> tuple[int, ...]:
+    """The bounds of the loops of a ``linalg.generic``, which must carry them."""
+    extents = generic.attributes[EXTENTS]
+    assert isinstance(extents, ArrayAttr)  # whoever makes a generic states them
+    return ints(extents)
+
+
+def set_loop_extents(generic: linalg.ops.GenericOp, extents: Sequence[int]) -> None:
+    """State the bounds of the loops of a ``linalg.generic``."""
+    generic.attributes[EXTENTS] = int_array(extents)
+
+
+def tile_bounds(generic: linalg.ops.GenericOp) -> list[tuple[int, ...]]:
+    """``(outer, inner, tile, extent)`` of each loop that was cut in two and whose last tile is not full."""
+    bounds = generic.attributes.get(BOUNDS)
+    return [ints(bound) for bound in bounds] if isinstance(bounds, ArrayAttr) else []
+
+
+def set_tile_bounds(generic: linalg.ops.GenericOp, bounds: Sequence[tuple[int, int, int, int]]) -> None:
+    """State which loops were cut in two and have a last tile that is not full."""
+    generic.attributes[BOUNDS] = ArrayAttr([int_array(bound) for bound in bounds])
+
+
+def vdevice_stated(op: Operation) -> VDeviceAttr | None:
+    """The vdevice that a memory-level operation states; None where the text has none."""
+    place = op.attributes.get(VDEVICE)
+    return place if isinstance(place, VDeviceAttr) else None
+
+
+def placed_on(op: Operation) -> VDeviceAttr:
+    """The vdevice of a memory-level operation, which bufferize has stated."""
+    place = vdevice_stated(op)
+    assert place is not None
+    return place
+
+
+def place_on(op: Operation, vdevice: VDeviceAttr) -> None:
+    """State the vdevice of a memory-level operation."""
+    op.attributes[VDEVICE] = vdevice
+
+
+def plan_quality(storage: Operation) -> tuple[int, bool]:
+    """The bytes that a storage has at least, and whether its plan is proved to be the smallest."""
+    return _integer(storage, LOWER_BOUND) or 0, bool(_integer(storage, PROVED_OPTIMAL))
+
+
+def set_plan_quality(storage: Operation, lower_bound: int, proved_optimal: bool) -> None:
+    """State the bytes that a storage has at least, and whether its plan is proved to be the smallest."""
+    storage.attributes[LOWER_BOUND] = IntegerAttr(lower_bound, i64)
+    storage.attributes[PROVED_OPTIMAL] = IntegerAttr.from_bool(proved_optimal)
+
+
+def _integer(op: Operation, key: str) -> int | None:
+    number = op.attributes.get(key)
+    return number.value.data if isinstance(number, IntegerAttr) else None
+
+
+def _strings(op: Operation, key: str) -> tuple[str, ...] | None:
+    names = op.attributes.get(key)
+    return tuple(a.data for a in names if isinstance(a, StringAttr)) if isinstance(names, ArrayAttr) else None
+
+
+def _string_array(names: Sequence[str]) -> ArrayAttr[StringAttr]:
+    return ArrayAttr([StringAttr(name) for name in names])
+
+
+def _dictionary(op: Operation, key: str) -> Mapping[str, Attribute]:
+    found = op.attributes.get(key)
+    return found.data if isinstance(found, DictionaryAttr) else {}
