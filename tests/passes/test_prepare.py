@@ -8,13 +8,13 @@ from onnx import helper
 from tests.frontend.models import model, value
 from xdsl.ir import BlockArgument, Operation
 
+from landbridge.analysis.lifetimes import root
 from landbridge.compiler import PIPELINE
 from landbridge.frontend.onnx import import_onnx
 from landbridge.ir.graph_ops import CallOp, ConstantOp, IfOp
 from landbridge.ir.memory_ops import AllocTensorOp, PreparedOp
 from landbridge.ir.module import IRModule, parameters
 from landbridge.ir.types import nbytes_of
-from landbridge.passes.lifetimes import root
 from landbridge.passes.registry import run_pipeline
 from landbridge.target import Target
 

@@ -16,8 +16,12 @@ from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
+from landbridge.analysis.claims import Claim, Claims, parts
+from landbridge.analysis.homes import shared_homes
+from landbridge.analysis.offsets import may_begin
 from landbridge.errors import CompileError
 from landbridge.ir.attributes import ints, io_names, node_name, place_on, set_io_names, set_node_name
+from landbridge.ir.copy_prims import CopyPrims
 from landbridge.ir.graph_ops import (
     CallOp,
     ConcatOp,
@@ -42,10 +46,6 @@ from landbridge.ir.types import (
     shape_of,
     vdevice_of,
 )
-from landbridge.passes.claims import Claim, Claims, parts
-from landbridge.passes.copies import CopyPrims
-from landbridge.passes.homes import shared_homes
-from landbridge.passes.offsets import may_begin
 from landbridge.passes.registry import register_pass
 
 

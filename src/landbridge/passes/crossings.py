@@ -13,14 +13,13 @@ from xdsl.dialects.builtin import FunctionType, TensorType, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import Rewriter
 
+from landbridge.analysis.claims import produced
+from landbridge.analysis.shared_memory import host_of, is_host, shares
 from landbridge.ir.attributes import set_node_name
 from landbridge.ir.graph_ops import ToVDeviceOp, viewed
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, vdevice_of
-from landbridge.memory_kind import GLOBAL_SCOPE
-from landbridge.passes.claims import produced
 from landbridge.passes.registry import register_pass
-from landbridge.target.grid import grid_limits
 
 
 @register_pass("crossings")
@@ -36,31 +35,6 @@ def crossings(module: IRModule) -> None:
             op.attributes["view"] = UnitAttr()
 
 
-def host_of(module: IRModule, op: ToVDeviceOp) -> VDeviceAttr | None:
-    """The place in memory of the host where both sides of a crossing can use a tensor; None where there is none."""
-    ends = vdevice_of(op.source.type), vdevice_of(op.result.type)
-    for host, device in (ends, ends[::-1]):
-        if _is_host(module, host) and _shares(module, device, host):
-            return host
-    return None
-
-
-def _is_host(module: IRModule, place: VDeviceAttr) -> bool:
-    """Whether kernels of a CPU work in ``place``, which is ordinary memory to them."""
-    target = module.target_of(place.index.data)
-    if grid_limits(target) is not None or place.scope.data != GLOBAL_SCOPE:
-        return False
-    kinds = [kind for kind in target.memory if kind.scope == GLOBAL_SCOPE]
-    return all(kind.coherent and kind.host_readable and kind.host_writable for kind in kinds)
-
-
-def _shares(module: IRModule, device: VDeviceAttr, host: VDeviceAttr) -> bool:
-    """Whether kernels for ``device`` use memory in ``host`` in place."""
-    names = module.target_of(host.index.data).device_types
-    shared = module.target_of(device.index.data).shares
-    return device.scope.data == GLOBAL_SCOPE and any((name, host.scope.data) in shared for name in names)
-
-
 def _host_for_both(module: IRModule) -> int | None:
     """The CPU's vdevice that inputs and outputs should be on, as its code looks at them and the first one's too."""
     block = module.main.body.block
@@ -72,7 +46,7 @@ def _host_for_both(module: IRModule) -> int | None:
         ends = vdevice_of(op.source.type), vdevice_of(op.result.type)
         outside = viewed(op.source) in block.args or op.result in made or produced(op.source) in made
         for mine, other in (ends, ends[::-1]):
-            if outside and mine.index.data == 0 and _is_host(module, other) and _shares(module, mine, other):
+            if outside and mine.index.data == 0 and is_host(module, other) and shares(module, mine, other):
                 return other.index.data
     return None
 

@@ -14,13 +14,13 @@ from xdsl.dialects.builtin import MemRefType, StringAttr, SymbolRefAttr
 from xdsl.ir import BlockArgument, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
+from landbridge.analysis.lifetimes import Lifetime, lifetimes, root, steps
 from landbridge.ir.attributes import mark_in_place, placed_on
 from landbridge.ir.graph_ops import CallOp, ViewOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.stages import Operand, is_identity, view_generic
 from landbridge.ir.types import SpaceAttr, VDeviceAttr, dtype_of, nbytes_of
 from landbridge.passes.fold import drop_unused
-from landbridge.passes.lifetimes import Lifetime, lifetimes, root, steps
 from landbridge.passes.registry import register_pass
 
 

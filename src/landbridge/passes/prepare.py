@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from xdsl.dialects import memref
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from landbridge.analysis.lifetimes import root
 from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, ToVDeviceOp, ViewOp
 from landbridge.ir.memory_ops import PreparedOp
 from landbridge.ir.module import IRModule, parameters
-from landbridge.passes.lifetimes import root
 from landbridge.passes.registry import register_pass
 
 #: Operations that only say where bytes are.

@@ -11,6 +11,8 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge import planner
+from landbridge.analysis.lifetimes import root, steps
+from landbridge.analysis.scopes import Alloc, Scope, round_up, scopes_of
 from landbridge.errors import PlacementError, PlanError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.ir.attributes import place_on, set_spill_requests, take_spill_requests
@@ -18,9 +20,7 @@ from landbridge.ir.graph_ops import ToVDeviceOp, ViewOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr
 from landbridge.memory_kind import normalize_scope
-from landbridge.passes.lifetimes import root, steps
 from landbridge.passes.place.spaces import match_spaces
-from landbridge.passes.plan.scope import Alloc, Scope, round_up, scopes_of
 from landbridge.passes.registry import register_pass
 
 

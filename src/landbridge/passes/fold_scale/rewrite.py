@@ -11,8 +11,9 @@ from xdsl.dialects import arith, linalg, memref
 from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 
+from landbridge.analysis.accesses import is_copy, reads_of
 from landbridge.ir.graph_builder import broadcast_map
 from landbridge.ir.graph_ops import CallOp, ConstantOp
 from landbridge.ir.scalars import ScalarBuilder, Value
@@ -20,7 +21,6 @@ from landbridge.ir.stages import Generic, Operand, is_identity, view_generic
 from landbridge.ir.types import VDeviceAttr, memref_type, shape_of, tensor_type, vdevice_of
 from landbridge.passes.fold_scale.steps import Aligned, Steps, multiplies, steps_of
 from landbridge.passes.fold_scale.weights import factors_before, scaled
-from landbridge.passes.fuse.accesses import erase, is_copy, reads_of
 from landbridge.passes.fuse.graph import Graph, inputs_of
 from landbridge.passes.fuse.inline import rebuild
 from landbridge.passes.fuse.merge import merge
@@ -190,10 +190,10 @@ def _replace_steps(
     result.replace_all_uses_with(value.ssa)
     for op in reversed(steps.ops):
         known = [v.owner for v in op.operands]
-        erase(op)
+        Rewriter.erase_op(op)
         for constant in dict.fromkeys(known):
             if isinstance(constant, arith.ConstantOp) and constant.result.first_use is None:
-                erase(constant)
+                Rewriter.erase_op(constant)
     return {result: value.ssa}
 
 
@@ -208,7 +208,7 @@ def _drop_copy(stage: Generic) -> None:
         same = source.type == target.type and is_identity(operand.map, stage.extents) and stage.elementwise
         if same and isinstance(source.owner, memref.AllocOp) and len(reads_of(source) or ()) == 1:
             alloc = source.owner
-            erase(stage.op)
+            Rewriter.erase_op(stage.op)
             source.replace_all_uses_with(target)
-            erase(alloc)
+            Rewriter.erase_op(alloc)
             return

@@ -10,9 +10,9 @@ from xdsl.dialects import arith, linalg
 from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Operation, SSAValue
 
+from landbridge.analysis.accesses import writers_of
 from landbridge.ir.stages import Generic, Operand, view_generic
 from landbridge.passes.fold_scale.steps import Aligned
-from landbridge.passes.fuse.accesses import writers_of
 
 Array = np.ndarray[Any, Any]
 

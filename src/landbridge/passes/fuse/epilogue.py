@@ -5,12 +5,13 @@ from __future__ import annotations
 from xdsl.dialects import func, linalg
 from xdsl.ir import Block, SSAValue
 
+from landbridge.analysis.accesses import follows, pointwise_stage, reads_of, writers_of
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import Generic, is_identity, view_generic
 from landbridge.ir.types import shape_of
-from landbridge.passes.fuse.accesses import MAX_OPERANDS, follows, pointwise_stage, reads_of, writers_of
 from landbridge.passes.fuse.graph import Graph, inputs_of
+from landbridge.passes.fuse.limits import MAX_OPERANDS
 from landbridge.passes.fuse.merge import merge
 from landbridge.passes.fuse.pointwise import only_consumer, reads_by
 from landbridge.passes.fuse.reshape import cross, crossing_pointwise

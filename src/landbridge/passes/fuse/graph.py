@@ -9,11 +9,11 @@ from typing import TypeAlias
 from xdsl.dialects import bufferization, func
 from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from landbridge.ir.graph_ops import CallOp, ConstantOp, IfOp, ViewOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, element_count, shape_of, vdevice_of
-from landbridge.passes.fuse.accesses import erase
 
 Key: TypeAlias = SSAValue | str
 
@@ -73,7 +73,7 @@ def erase_dead_views(value: SSAValue) -> None:
             result = op.results[0]
             erase_dead_views(result)
             if result.first_use is None:
-                erase(op)
+                Rewriter.erase_op(op)
 
 
 def shorten_views(block: Block) -> None:
@@ -84,12 +84,12 @@ def shorten_views(block: Block) -> None:
         source = source_of(op.result)
         if source.type == op.result.type:
             op.result.replace_all_uses_with(source)
-            erase(op)
+            Rewriter.erase_op(op)
         elif source is not op.source:
             op.operands[0] = source
     for op in reversed(list(block.ops)):
         if isinstance(op, ViewOp) and op.result.first_use is None:
-            erase(op)
+            Rewriter.erase_op(op)
 
 
 class Graph:
@@ -153,10 +153,10 @@ class Graph:
         destinations = list(call.destinations)
         for result in call.res:
             erase_dead_views(result)
-        erase(call)
+        Rewriter.erase_op(call)
         for value in destinations:
             if isinstance(value.owner, bufferization.AllocTensorOp) and value.first_use is None:
-                erase(value.owner)
+                Rewriter.erase_op(value.owner)
         del self.order[call], self._nodes[call]
 
     def remove(self, call: CallOp) -> None:
@@ -165,7 +165,7 @@ class Graph:
         self.forget(call)
         self._callers[name] -= 1
         if not self._callers[name]:
-            erase(self.prims.pop(name))
+            Rewriter.erase_op(self.prims.pop(name))
 
     def producer(self, value: SSAValue, block: Block) -> CallOp | None:
         """The call in ``block`` with one result that ``value`` is, or is a reshape of."""

@@ -17,19 +17,12 @@ from xdsl.ir.affine import (
     AffineExpr,
     AffineMap,
 )
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 
-from landbridge.errors import CompileError
-from landbridge.ir.attributes import set_loop_extents
-from landbridge.ir.scalars import ScalarBuilder, Value
-from landbridge.ir.stages import Generic, Operand, view_generic
-from landbridge.passes.fuse.accesses import (
-    MAX_BODY_OPS,
-    MAX_OPERANDS,
+from landbridge.analysis.accesses import (
     Read,
     buffers_read,
     canonical,
-    erase,
     input_count,
     is_copy,
     iterations,
@@ -39,6 +32,11 @@ from landbridge.passes.fuse.accesses import (
     work,
     writers_of,
 )
+from landbridge.errors import CompileError
+from landbridge.ir.attributes import set_loop_extents
+from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ir.stages import Generic, Operand, view_generic
+from landbridge.passes.fuse.limits import MAX_BODY_OPS, MAX_OPERANDS
 from landbridge.passes.fuse.vectors import composed, computes_addresses, keeps_vectors
 
 
@@ -97,8 +95,8 @@ def _inline_stage(op: linalg.ops.GenericOp, budget: int) -> bool:
     if not reads or not can_inline(producer, reads, budget) or _overwritten(producer, reads[0].stage.op):
         return False
     substitute(producer, reads[0].stage, target)
-    erase(op)
-    erase(target.owner)
+    Rewriter.erase_op(op)
+    Rewriter.erase_op(target.owner)
     return True
 
 
@@ -230,7 +228,7 @@ def rebuild(
     block = op.parent
     assert isinstance(block, Block)
     block.insert_op_before(new, op)
-    erase(op)
+    Rewriter.erase_op(op)
     return new
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from xdsl.ir import Block, SSAValue
 
+from landbridge.analysis.accesses import Read, pointwise_stage, reads_of
 from landbridge.ir.graph_ops import CallOp
-from landbridge.passes.fuse.accesses import MAX_OPERANDS, Read, pointwise_stage, reads_of
 from landbridge.passes.fuse.graph import Graph, inputs_of, may_vanish, source_of
 from landbridge.passes.fuse.inline import can_inline
+from landbridge.passes.fuse.limits import MAX_OPERANDS
 from landbridge.passes.fuse.merge import merge
 from landbridge.passes.fuse.reshape import cross, crossing
 from landbridge.passes.fuse.vectors import LIGHT

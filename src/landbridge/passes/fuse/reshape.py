@@ -9,10 +9,10 @@ from xdsl.dialects.builtin import FunctionType, MemRefType
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
+from landbridge.analysis.accesses import loops_visible, pointwise_stage, reads_of
 from landbridge.ir.graph_ops import CallOp, ViewOp
 from landbridge.ir.stages import Generic, is_identity, view_generic
 from landbridge.ir.types import dtype_of, shape_of, tensor_type, vdevice_of
-from landbridge.passes.fuse.accesses import loops_visible, pointwise_stage, reads_of
 from landbridge.passes.fuse.graph import Graph, erase_dead_views, inputs_of, source_of
 from landbridge.passes.fuse.inline import rebuild
 

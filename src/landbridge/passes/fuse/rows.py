@@ -12,12 +12,13 @@ from math import prod
 from xdsl.dialects import func
 from xdsl.ir import Block, SSAValue
 
+from landbridge.analysis.accesses import buffers_read, identity_prefix, plain_reduction
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import item_bytes, shape_of
-from landbridge.passes.fuse.accesses import MAX_OPERANDS, buffers_read, identity_prefix, plain_reduction
 from landbridge.passes.fuse.graph import Graph, inputs_of, may_vanish
+from landbridge.passes.fuse.limits import MAX_OPERANDS
 from landbridge.passes.fuse.merge import merge
 
 #: A row, as one stage walks it, stays in the first-level cache with room for its neighbours.

@@ -8,8 +8,8 @@ from xdsl.dialects import arith, linalg, memref
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 
+from landbridge.analysis.accesses import follows, input_count
 from landbridge.ir.stages import Generic, Operand, view_generic
-from landbridge.passes.fuse.accesses import follows, input_count
 from landbridge.passes.lower.access import linear_index
 from landbridge.passes.lower.rows import index_strides
 

@@ -14,10 +14,10 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
+from landbridge.analysis.verify_accesses import verify_accesses
 from landbridge.ir.attributes import is_in_place, mark_in_place, set_task_count, target_number
 from landbridge.ir.module import IRModule
 from landbridge.ir.stages import view_prim
-from landbridge.ir.verify_accesses import verify_accesses
 from landbridge.passes.lower.code import INDEX, Code
 from landbridge.passes.lower.grid import lower_grid
 from landbridge.passes.lower.nest import build_nests

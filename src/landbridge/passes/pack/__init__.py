@@ -15,6 +15,8 @@ from xdsl.dialects import bufferization
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
+from landbridge.analysis.axis_classes import AxisClass, axis_classes, class_of
+from landbridge.ir.copy_prims import CopyPrims
 from landbridge.ir.graph_ops import (
     CallOp,
     ConcatOp,
@@ -29,10 +31,8 @@ from landbridge.ir.graph_ops import (
 from landbridge.ir.module import IRModule, parameters
 from landbridge.ir.stages import PrimView, view_prim
 from landbridge.ir.types import dtype_of, shape_of, tensor_type, vdevice_of
-from landbridge.passes.copies import CopyPrims
 from landbridge.passes.fold import pack_array
 from landbridge.passes.lower.nest import widest_bytes
-from landbridge.passes.pack.classes import AxisClass, axis_classes, class_of
 from landbridge.passes.pack.split import Layout, layout_of, split_prim
 from landbridge.passes.pack.unshare import unshare
 from landbridge.passes.registry import register_pass

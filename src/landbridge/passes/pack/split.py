@@ -12,12 +12,12 @@ from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
+from landbridge.analysis.axis_classes import AxisClass
 from landbridge.ir.attributes import ints, mark_prim, set_loop_extents, set_tile_bounds
 from landbridge.ir.graph_ops import packed_shape
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import PrimView, view_generic
 from landbridge.ir.types import shape_of
-from landbridge.passes.pack.classes import AxisClass
 
 
 @dataclass(frozen=True)

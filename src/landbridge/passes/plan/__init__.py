@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects import memref
 from xdsl.ir import Attribute, Block
 from xdsl.rewriter import Rewriter
 
+from landbridge.analysis.scopes import Alloc, scopes_of
 from landbridge.errors import PlacementError, PlanError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.ir.attributes import set_plan_quality
@@ -18,7 +20,6 @@ from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr
 from landbridge.memory_kind import MemoryKind
-from landbridge.passes.plan.scope import Alloc, scopes_of
 from landbridge.passes.plan.storages import Solution, solve
 from landbridge.passes.registry import register_pass
 
@@ -30,6 +31,9 @@ def plan(module: IRModule) -> None:
     Raises PlacementError where a scope cannot hold what was placed in it.
     """
     block = module.main.body.block
+    for op in list(block.ops):
+        if isinstance(op, memref.AllocOp) and op.memref.first_use is None:
+            Rewriter.erase_op(op)
     for scope in scopes_of(module):
         try:
             solved = list(solve(scope))

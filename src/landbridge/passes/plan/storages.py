@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from landbridge import planner
+from landbridge.analysis.scopes import Alloc, Scope, round_up
 from landbridge.errors import PlanError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.ir.types import dtype_of, item_bytes
-from landbridge.passes.plan.scope import Alloc, Scope, round_up
 from landbridge.physical_shape import nd_bytes
 
 

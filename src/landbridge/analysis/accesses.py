@@ -12,10 +12,6 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, Affine
 
 from landbridge.ir.stages import Generic, Operand, view_generic
 
-#: Bodies above these sizes are not fused further: the values of a row would no longer fit in registers.
-MAX_BODY_OPS = 192
-MAX_OPERANDS = 24
-
 
 @dataclass(frozen=True)
 class Read:
@@ -141,13 +137,6 @@ def plain_reduction(stage: Generic) -> bool:
 
 def _reduced(stage: Generic, e: AffineExpr) -> bool:
     return isinstance(e, AffineDimExpr) and stage.iterators[e.position] == "r"
-
-
-def erase(op: Operation) -> None:
-    """Take an operation without users out of its block."""
-    block = op.parent
-    assert block is not None  # only operations of blocks are erased
-    block.erase_op(op)
 
 
 def iterations(stage: Generic) -> int:

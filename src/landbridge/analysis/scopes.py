@@ -8,17 +8,16 @@ from dataclasses import dataclass, field, replace
 
 from xdsl.dialects import memref
 from xdsl.ir import Attribute, Block
-from xdsl.rewriter import Rewriter
 
 from landbridge import planner
+from landbridge.analysis.lifetimes import Lifetime, lifetimes
+from landbridge.analysis.offsets import offset_alignment
 from landbridge.ir.attributes import node_name, placed_on
 from landbridge.ir.graph_ops import ConstantOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, dtype_of, nbytes_of, separators_of, shape_of
 from landbridge.locks import cached_property
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
-from landbridge.passes.lifetimes import Lifetime, lifetimes
-from landbridge.passes.offsets import offset_alignment
 from landbridge.physical_shape import nd_bytes, physical_shape
 
 #: What is assumed of a scope that its Target does not describe.
@@ -74,7 +73,7 @@ def scopes_of(module: IRModule) -> list[Scope]:
     """The scopes that buffers of @main are in."""
     block = module.main.body.block
     scopes: dict[tuple[int, str], Scope] = {}
-    for alloc in allocations(block):
+    for alloc in _allocations(block):
         index, name = alloc.place.index.data, alloc.place.scope.data
         if (index, name) not in scopes:
             kind = _memory_kind(module, index, name)
@@ -83,19 +82,14 @@ def scopes_of(module: IRModule) -> list[Scope]:
     return list(scopes.values())
 
 
-def allocations(block: Block) -> list[Alloc]:
-    """The allocations of @main that are used; the others are erased."""
+def _allocations(block: Block) -> list[Alloc]:
+    """The allocations of @main that are used."""
     lives = lifetimes(block)
-    found = []
-    for op in list(block.ops):
-        if not isinstance(op, memref.AllocOp):
-            continue
-        life = lives.get(op.memref)
-        if life is None and not op.memref.uses:
-            Rewriter.erase_op(op)
-            continue
-        found.append(Alloc(op, placed_on(op), life or Lifetime(0, 0)))
-    return found
+    return [
+        Alloc(op, placed_on(op), lives.get(op.memref, Lifetime(0, 0)))
+        for op in block.ops
+        if isinstance(op, memref.AllocOp) and op.memref.first_use is not None
+    ]
 
 
 def _memory_kind(module: IRModule, index: int, scope: str) -> MemoryKind:

@@ -8,10 +8,10 @@ from typing import cast
 
 from xdsl.ir import Block, OpResult, SSAValue
 
+from landbridge.analysis.offsets import may_begin
 from landbridge.ir.graph_ops import CallOp, ConcatOp, HostCallOp, IfOp, PackOp, ToVDeviceOp, UnpackOp, ViewOp, YieldOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import element_count, shape_of
-from landbridge.passes.offsets import may_begin
 
 _PRODUCERS = (CallOp, HostCallOp, IfOp, ConcatOp, PackOp, UnpackOp, ToVDeviceOp)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from xdsl.ir import Block, SSAValue
 
+from landbridge.analysis.claims import is_view, produced
+from landbridge.analysis.shared_memory import host_of
+from landbridge.analysis.union_find import UnionFind
 from landbridge.ir.graph_ops import ConcatOp, IfOp, ToVDeviceOp, ViewOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr
-from landbridge.passes.claims import is_view, produced
-from landbridge.passes.crossings import host_of
-from landbridge.passes.union_find import UnionFind
 
 
 def shared_homes(module: IRModule, block: Block) -> dict[SSAValue, VDeviceAttr]:

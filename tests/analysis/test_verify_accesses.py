@@ -15,8 +15,8 @@ from xdsl.ir import SSAValue
 from xdsl.parser import Parser
 
 import landbridge as lb
+from landbridge.analysis.verify_accesses import verify_accesses
 from landbridge.errors import AccessError
-from landbridge.ir.verify_accesses import verify_accesses
 from landbridge.passes.lower.access import Access
 from landbridge.passes.lower.operands import Operands, Tile
 from landbridge.passes.lower.padding import Padding

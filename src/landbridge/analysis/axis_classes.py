@@ -13,11 +13,11 @@ from xdsl.dialects import linalg, memref
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineDimExpr, AffineExpr
 
+from landbridge.analysis.union_find import UnionFind
 from landbridge.ir.attributes import ints
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import PrimView, view_generic
 from landbridge.ir.types import shape_of
-from landbridge.passes.union_find import UnionFind
 
 Axis = tuple[SSAValue, int]
 Loop = tuple[linalg.ops.GenericOp, int]

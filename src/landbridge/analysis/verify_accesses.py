@@ -14,9 +14,9 @@ from xdsl.dialects import arith, func, gpu, memref, scf, vector
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, MemRefType, VectorType
 from xdsl.ir import Block, Operation, SSAValue
 
+from landbridge.analysis.index_ranges import Form, IndexRanges, constant
 from landbridge.errors import AccessError
 from landbridge.ir.attributes import task_count
-from landbridge.ir.index_ranges import Form, IndexRanges, constant
 
 _READS = (memref.LoadOp, vector.LoadOp, vector.MaskedLoadOp)
 _WRITES = (memref.StoreOp, vector.StoreOp, vector.MaskedStoreOp)

@@ -1,0 +1,1 @@
+"""Facts about IR that passes and verifiers decide by; nothing here changes it."""

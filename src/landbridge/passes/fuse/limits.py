@@ -1,0 +1,6 @@
+"""How large a fused body may be: above, the values of a row would no longer fit in registers."""
+
+from __future__ import annotations
+
+MAX_BODY_OPS = 192
+MAX_OPERANDS = 24
