@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
-from landbridge.codegen.executable_builder import build_function, scratch_bytes, storage_reports
 from landbridge.codegen.registry import check_target, codegen_for
+from landbridge.emit import emit
 from landbridge.errors import CompileError, TargetError
-from landbridge.executable.executable import Executable, ModuleImage, VDevice, parameter_constant
+from landbridge.executable.executable import Executable, ModuleImage, VDevice
 from landbridge.input_spec import InputSpec
 from landbridge.ir.attributes import target_number
 from landbridge.ir.budget import MAX_NODES
@@ -139,21 +139,10 @@ def compile(
         if directory is not None:
             write_text(directory / "lowered.mlir", str(lowered) + "\n", module.sources)
     with _timed(seconds, "emit"):
-        main, vdevices = build_function(module, lowered)
-        scratch = scratch_bytes(lowered)
+        executable = emit(module, lowered)
     with _timed(seconds, "codegen"):
         images = _generate(module, lowered)
-    return Executable(
-        functions={"main": main},
-        vdevices=vdevices,
-        modules=images,
-        constants=module.constants | {parameter_constant(name): a for name, a in module.parameters.items()},
-        memory=storage_reports(module),
-        scratch_bytes=scratch,
-        metadata=_metadata(model, on_mismatch, seconds),
-        sources=module.sources,
-        files=module.files,
-    )
+    return replace(executable, modules=images, metadata=_metadata(model, on_mismatch, seconds))
 
 
 def _resolve(target: Targets) -> tuple[tuple[Target, ...], tuple[VDevice, ...]]:

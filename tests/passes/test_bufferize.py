@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from graphs import Build, add, double, graph, mirror, pack, relu, row_sums, unpack
@@ -9,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from native import NativeRun
 
-from landbridge.codegen.executable_builder import build_function, storage_reports
 from landbridge.codegen.llvm import generate
+from landbridge.emit import emit
 from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import Call
 from landbridge.ir.module import IRModule
@@ -26,9 +28,7 @@ def build(module: IRModule, passes: tuple[str, ...] = MEMORY) -> Executable:
     module.op.verify()
     assert IRModule.parse(module.print(), module.targets).print() == module.print()
     lowered = lower_module(module)
-    main, _ = build_function(module, lowered)
-    image = generate(lowered, module.targets[0])
-    return Executable({"main": main}, module.vdevices, (image,), module.constants, storage_reports(module))
+    return replace(emit(module, lowered), modules=(generate(lowered, module.targets[0]),))
 
 
 def moved(exe: Executable) -> int:

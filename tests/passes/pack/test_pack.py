@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,9 +14,8 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from landbridge.codegen.executable_builder import build_function
 from landbridge.codegen.llvm import generate
-from landbridge.executable.executable import Executable
+from landbridge.emit import emit
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import CallOp, PackOp, UnpackOp
 from landbridge.ir.module import IRModule
@@ -136,9 +136,7 @@ NETS = {"squeeze_excite": squeeze_excite, "classifier": classifier}
 def native(module: IRModule, x: np.ndarray) -> list[np.ndarray]:
     module = run_pipeline(module, BACK)
     lowered: ModuleOp = lower_module(module)
-    image = generate(lowered, module.targets[0])
-    exe = Executable({"main": build_function(module, lowered)[0]}, module.vdevices, (image,), module.constants)
-    return NativeRun(exe)(x)
+    return NativeRun(replace(emit(module, lowered), modules=(generate(lowered, module.targets[0]),)))(x)
 
 
 @pytest.mark.sample(2)

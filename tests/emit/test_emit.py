@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from landbridge.codegen.executable_builder import build_function, storage_reports
+from landbridge.emit import emit
 from landbridge.errors import CodegenError
 from landbridge.executable.executable import StorageReport, TensorSpec, VDevice
 from landbridge.executable.instructions import (
@@ -62,7 +62,7 @@ def lowered() -> ModuleOp:
 
 
 def test_registers_are_inputs_outputs_then_what_is_defined():
-    main, _ = build_function(module(), lowered())
+    main = emit(module(), lowered()).main
     assert main.inputs == (TensorSpec("flag", (), "bool"), TensorSpec("image", (2, 2), "uint8"))
     assert main.outputs == (TensorSpec("y", (4,), "float32"),)
     assert main.instructions == (
@@ -80,12 +80,24 @@ def test_registers_are_inputs_outputs_then_what_is_defined():
 
 
 def test_the_plan_is_reported():
-    assert storage_reports(module()) == (StorageReport("npu", "global", 32, 24, False),)
+    assert emit(module(), lowered()).memory == (StorageReport("npu", "global", 32, 24, False),)
+
+
+def test_stack_and_constants_are_those_of_the_kernels_and_the_module():
+    text = """builtin.module {
+      func.func @k() attributes {lb.tasks = 3 : i64} { %0 = memref.alloca() : memref<6xf32> func.return }
+      func.func @l() attributes {lb.tasks = 3 : i64} { %0 = memref.alloca() : memref<4xf32> func.return }
+    }"""
+    given = module()
+    given.parameters["p"] = np.ones(2, np.float32)
+    found = emit(given, IRModule.parse(text, ()).op)
+    assert (found.scratch_bytes, found.modules) == (24, ())
+    assert set(found.constants) == {"w", "parameter:p"}
 
 
 def test_a_kernel_that_was_not_lowered_is_named():
     with pytest.raises(CodegenError, match="@k was not lowered"):
-        build_function(module(), ModuleOp([]))
+        emit(module(), ModuleOp([]))
 
 
 def test_tensors_have_no_registers():
@@ -94,4 +106,4 @@ def test_tensors_have_no_registers():
       func.return
     } }"""
     with pytest.raises(CodegenError, match="alloc_tensor has no instruction; run the passes bufferize and plan"):
-        build_function(IRModule.parse(text, ()), lowered())
+        emit(IRModule.parse(text, ()), lowered())

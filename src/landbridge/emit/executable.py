@@ -1,0 +1,96 @@
+"""The Executable of a planned module, all but its code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import ModuleOp
+
+from landbridge.emit.instructions import InstructionBuilder
+from landbridge.errors import CodegenError
+from landbridge.executable.executable import (
+    Executable,
+    Function,
+    StorageReport,
+    TensorSpec,
+    VDevice,
+    parameter_constant,
+)
+from landbridge.ir.attributes import frame_layouts, io_names, plan_quality, task_count
+from landbridge.ir.memory_ops import AllocStorageOp
+from landbridge.ir.module import IRModule
+from landbridge.ir.types import dtype_of, nbytes_of, shape_of
+
+
+def emit(module: IRModule, lowered: ModuleOp) -> Executable:
+    """The program that a planned ``module`` is, without code: its modules are empty.
+
+    ``lowered`` has the kernels and states the tasks of each. The Executable's vdevices are those of the module, then
+    one for each further scope that instructions name. Raises CodegenError for a called PrimFunc that was not lowered,
+    and for a frame of other bytes than its argument.
+    """
+    kernels = {op.sym_name.data: op for op in lowered.body.block.ops if isinstance(op, func.FuncOp)}
+    main, vdevices = _main(module, {name: _tasks(kernel) for name, kernel in kernels.items()})
+    return Executable(
+        functions={"main": main},
+        vdevices=vdevices,
+        modules=(),
+        constants=module.constants | {parameter_constant(name): a for name, a in module.parameters.items()},
+        memory=tuple(_reports(module)),
+        scratch_bytes=max(map(_temporary_bytes, kernels.values()), default=0),
+        sources=module.sources,
+        files=module.files,
+    )
+
+
+def _main(module: IRModule, tasks: Mapping[str, int]) -> tuple[Function, tuple[VDevice, ...]]:
+    """``@main`` with its signature, and the vdevices that its instructions number."""
+    main = module.main
+    names = io_names(main)
+    arguments = main.body.block.args
+    frames = frame_layouts(main)
+    specs = [
+        TensorSpec(name, shape_of(argument.type), dtype_of(argument.type))
+        for argument, name in zip(arguments, (*names[0], *names[1]), strict=True)
+    ]
+    for i, name in enumerate(names[0]):
+        if name in frames:
+            specs[i] = _frame_spec(specs[i], *frames[name])
+    first, end = len(names[0]) - len(module.parameters), len(names[0])  # parameters are the last inputs of @main
+    builder = InstructionBuilder(module, tasks)
+    for argument in (*arguments[:first], *arguments[end:], *arguments[first:end]):
+        builder.define(argument)
+    instructions = builder.block(main.body.block)
+    inputs, outputs, parameters = tuple(specs[:first]), tuple(specs[end:]), tuple(specs[first:end])
+    return Function("main", inputs, outputs, instructions, parameters), tuple(builder.vdevices)
+
+
+def _frame_spec(argument: TensorSpec, shape: tuple[int, ...], strides: tuple[int, ...]) -> TensorSpec:
+    spec = TensorSpec(argument.name, shape, argument.dtype, strides)
+    if spec.nbytes != argument.nbytes:
+        raise CodegenError(
+            f"input {spec.name!r} is a frame of shape {shape} and strides {strides or 'that are dense'}, {spec.nbytes} "
+            f"bytes, and its argument of @main has {argument.nbytes}; they must be equal"
+        )
+    return spec
+
+
+def _reports(module: IRModule) -> Iterator[StorageReport]:
+    """What the planner reached for each storage."""
+    for op in module.main.body.block.ops:
+        if isinstance(op, AllocStorageOp):
+            device, scope = module.vdevices[op.vdevice.index.data].name, op.vdevice.scope.data
+            yield StorageReport(device, scope, op.nbytes.value.data, *plan_quality(op))
+
+
+def _tasks(kernel: func.FuncOp) -> int:
+    tasks = task_count(kernel)
+    return 1 if tasks is None else tasks
+
+
+def _temporary_bytes(kernel: func.FuncOp) -> int:
+    """The stack that a thread needs for the temporaries of ``kernel``."""
+    if not kernel.body.blocks:
+        return 0
+    return sum(nbytes_of(op.memref.type) for op in kernel.body.block.ops if isinstance(op, memref.AllocaOp))

@@ -1,0 +1,183 @@
+"""The instructions of a memory-level @main: one for each operation, on registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+    i1,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from landbridge.errors import CodegenError
+from landbridge.executable.instructions import (
+    AllocStorage,
+    AllocTensor,
+    Call,
+    HostCall,
+    If,
+    Instruction,
+    LoadConstant,
+    Prepared,
+    ToVDevice,
+    View,
+)
+from landbridge.ir.attributes import (
+    TASKS,
+    ints,
+    moved_bytes,
+    node_name,
+    placed_on,
+    target_number,
+    vdevice_stated,
+)
+from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, IfOp, ToVDeviceOp, ViewOp, YieldOp
+from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp, PreparedOp
+from landbridge.ir.module import IRModule
+from landbridge.ir.types import VDeviceAttr, dtype_of, item_bytes, separators_of, shape_of
+
+
+class InstructionBuilder:
+    """Numbers values as registers, and gives each operation its instruction.
+
+    ``tasks``: how many each kernel has, by name. ``vdevices`` grow as instructions name further scopes.
+    """
+
+    def __init__(self, module: IRModule, tasks: Mapping[str, int]) -> None:
+        self.vdevices = list(module.vdevices)
+        self._prims = module.prims()
+        self._tasks = tasks
+        self._registers: dict[SSAValue, int] = {}
+        self._makers: dict[type[Operation], Callable[[Any], Instruction | None]] = {
+            AllocStorageOp: self._alloc_storage,
+            AllocTensorOp: self._alloc_tensor,
+            ConstantOp: self._constant,
+            ViewOp: self._view,
+            ToVDeviceOp: self._crossing,
+            CallOp: self._call,
+            HostCallOp: self._host_call,
+            memref.CopyOp: self._copy,
+            IfOp: self._if,
+            PreparedOp: self._prepared,
+        }
+
+    def define(self, value: SSAValue) -> int:
+        """The next register, which holds ``value``."""
+        number = self._registers[value] = len(self._registers)
+        return number
+
+    def block(self, block: Block) -> tuple[Instruction, ...]:
+        """The instructions of ``block``; raises CodegenError for an operation that has none."""
+        made = (self._maker(op)(op) for op in block.ops if not isinstance(op, YieldOp | func.ReturnOp))
+        return tuple(instruction for instruction in made if instruction is not None)
+
+    def _maker(self, op: Operation) -> Callable[[Any], Instruction | None]:
+        try:
+            return self._makers[type(op)]
+        except KeyError:
+            raise CodegenError(f"{op.name} has no instruction; run the passes bufferize and plan first") from None
+
+    def _alloc_storage(self, op: AllocStorageOp) -> Instruction:
+        return AllocStorage(
+            dst=self.define(op.result),
+            nbytes=op.nbytes.value.data,
+            vdevice=self._vdevice(op.vdevice),
+            alignment=op.alignment.value.data,
+            shape=() if op.shape is None else ints(op.shape),
+            dtype="uint8" if op.dtype is None else op.dtype.data,
+        )
+
+    def _alloc_tensor(self, op: AllocTensorOp) -> Instruction:
+        ty = op.result.type
+        return AllocTensor(
+            dst=self.define(op.result),
+            storage=self._registers[op.storage],
+            offset=op.offset.value.data,
+            shape=shape_of(ty),
+            dtype=dtype_of(ty),
+            name=op.node.data,
+            axis_separators=separators_of(ty),
+        )
+
+    def _constant(self, op: ConstantOp) -> Instruction:
+        place = placed_on(op)
+        symbol, number = op.symbol.root_reference.data, self._vdevice(place)
+        return LoadConstant(self.define(op.result), symbol, number, place.axis_separators)
+
+    def _view(self, op: ViewOp) -> Instruction | None:
+        ty, source = op.result.type, self._registers[op.source]
+        if op.source.type == ty:
+            self._registers[op.result] = source
+            return None
+        first = op.offset.value.data * item_bytes(ty)
+        return View(self.define(op.result), source, first, shape_of(ty), dtype_of(ty))
+
+    def _crossing(self, op: ToVDeviceOp) -> Instruction:
+        """A crossing that is a view: bufferize has made a copy of any other."""
+        ty, there, source = op.result.type, self._vdevice(placed_on(op)), self._registers[op.source]
+        return View(self.define(op.result), source, 0, shape_of(ty), dtype_of(ty), node_name(op), there)
+
+    def _call(self, op: CallOp) -> Instruction:
+        name = op.callee.root_reference.data
+        if name not in self._tasks:
+            raise CodegenError(f"PrimFunc @{name} was not lowered; the lowered module must hold it with {TASKS}")
+        function, place = self._prims[name], vdevice_stated(op)
+        return Call(
+            module=target_number(function),
+            function=name,
+            args=self._numbers(op.operands),
+            tasks=self._tasks[name],
+            name=node_name(op),
+            moves_bytes=moved_bytes(function),
+            vdevice=self._vdevice(VDeviceAttr.of(0 if place is None else place.index.data)),
+        )
+
+    def _host_call(self, op: HostCallOp) -> Instruction:
+        return HostCall(op.builtin.data, self._numbers(op.operands), _dictionary(op.parameters))
+
+    def _copy(self, op: memref.CopyOp) -> Instruction:
+        return ToVDevice(self._registers[op.source], self._registers[op.destination], node_name(op))
+
+    def _if(self, op: IfOp) -> Instruction:
+        then, orelse = self.block(op.then_region.block), self.block(op.else_region.block)
+        return If(self._registers[op.condition], then, orelse)
+
+    def _prepared(self, op: PreparedOp) -> Instruction:
+        return Prepared(self._numbers(op.buffers))
+
+    def _numbers(self, values: Sequence[SSAValue]) -> tuple[int, ...]:
+        return tuple(self._registers[v] for v in values)
+
+    def _vdevice(self, place: VDeviceAttr) -> int:
+        """The program's number for ``place``: a vdevice in a scope of its own is one more vdevice of the same name."""
+        at = replace(self.vdevices[place.index.data], scope=place.scope.data)
+        if at not in self.vdevices:
+            self.vdevices.append(at)
+        return self.vdevices.index(at)
+
+
+def _dictionary(attribute: DictionaryAttr) -> dict[str, object]:
+    return {key: _plain(value) for key, value in attribute.data.items()}
+
+
+def _plain(attribute: Attribute) -> Any:
+    """An attribute as plain data: numbers, text, lists and dictionaries of them."""
+    if isinstance(attribute, IntegerAttr) and attribute.type == i1:
+        return bool(attribute.value.data)
+    if isinstance(attribute, IntegerAttr | FloatAttr):
+        return attribute.value.data
+    if isinstance(attribute, StringAttr):
+        return attribute.data
+    if isinstance(attribute, ArrayAttr):
+        return [_plain(item) for item in attribute.data]
+    if isinstance(attribute, DictionaryAttr):
+        return _dictionary(attribute)
+    raise CodegenError(f"attribute {attribute} of a host call is no plain data; legal: numbers, text, lists of them")
