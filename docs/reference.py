@@ -30,6 +30,7 @@ PUBLIC = (
     "landbridge.target",
     "landbridge.codegen.registry",
     "landbridge.executable.executable",
+    "landbridge.executable.parts",
     "landbridge.memory.allocators",
     "landbridge.memory.ledger",
     "landbridge.tensor.host_view",

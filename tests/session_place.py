@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import landbridge as lb
-from landbridge.executable.executable import ModuleImage, VDevice
+from landbridge.executable.parts import ModuleImage, VDevice
 from landbridge.target import Target
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 

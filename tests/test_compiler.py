@@ -8,8 +8,8 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
 from landbridge.compiler import PIPELINE, compile
 from landbridge.errors import CompileError, PlacementError, TargetError
-from landbridge.executable.executable import TensorSpec, VDevice
 from landbridge.executable.instructions import Call, LoadConstant, ToVDevice
+from landbridge.executable.parts import TensorSpec, VDevice
 from landbridge.passes.registry import names
 from landbridge.target import Target
 from tests.passes.graphs import add, double, graph, relu, row_sums

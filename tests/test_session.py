@@ -22,8 +22,8 @@ from landbridge.errors import (
     SessionBusyError,
     ZeroCopyError,
 )
-from landbridge.executable.executable import VDevice
 from landbridge.executable.instructions import AllocStorage, Call, HostCall, LoadConstant, ToVDevice, View
+from landbridge.executable.parts import VDevice
 from landbridge.vm.builtins import register_builtin
 from tests import session_place
 from tests.session_place import On, empty, where  # noqa: F401

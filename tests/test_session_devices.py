@@ -12,8 +12,9 @@ from onnx import helper
 import landbridge as lb
 from landbridge.device.device import Device
 from landbridge.errors import BindError, DeviceLostError, StorageInUseError, ZeroCopyError
-from landbridge.executable.executable import Executable, ModuleImage, VDevice
+from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import AllocStorage, AllocTensor, Call, If, LoadConstant, ToVDevice, View
+from landbridge.executable.parts import ModuleImage, VDevice
 from landbridge.memory.storage import allocate
 from landbridge.target import Target
 from landbridge.tensor.copy import copy_tensor

@@ -17,7 +17,8 @@ from xdsl.dialects.builtin import ModuleOp
 from landbridge.codegen.registry import check_target, codegen_for
 from landbridge.emit import emit
 from landbridge.errors import CompileError, TargetError
-from landbridge.executable.executable import Executable, ModuleImage, VDevice
+from landbridge.executable.executable import Executable
+from landbridge.executable.parts import ModuleImage, VDevice
 from landbridge.input_spec import InputSpec
 from landbridge.ir.attributes import target_number
 from landbridge.ir.budget import MAX_NODES

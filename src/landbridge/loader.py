@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from landbridge.executable.executable import Executable
-from landbridge.executable.file_format import Verify, read_executable
+from landbridge.executable.file_reader import Verify, read_executable
 
 
 def load(path: str | Path, *, verify: Verify = "bind", mapped: bool = True) -> Executable:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from landbridge.errors import InputError
 from landbridge.executable import instructions as ins
-from landbridge.executable.executable import Executable, TensorSpec
+from landbridge.executable.executable import Executable
 from landbridge.executable.packed import PREFIX, PackedKernel, with_packed_functions
+from landbridge.executable.parts import TensorSpec
 from landbridge.executable.shared_library import shared_library
 from landbridge.output_file import check_outputs, open_output
 from landbridge.vm.code_image import load_image

@@ -15,7 +15,8 @@ import numpy as np
 
 from landbridge.device.device import Device
 from landbridge.errors import InputError
-from landbridge.executable.executable import Executable, TensorSpec
+from landbridge.executable.executable import Executable
+from landbridge.executable.parts import TensorSpec
 from landbridge.memory import ledger
 from landbridge.memory.accesses import open_views, queued_accesses
 from landbridge.memory.allocators.memory_cfg import MemoryCfg

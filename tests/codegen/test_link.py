@@ -8,7 +8,7 @@ import pytest
 from landbridge.codegen.link import LinkedImage, link_objects
 from landbridge.codegen.llvm.compile import Machine, compile_ir
 from landbridge.errors import CodegenError
-from landbridge.executable.executable import CodeImage
+from landbridge.executable.parts import CodeImage
 from landbridge.vm.code_image import LoadedImage, load_image
 
 MACHINE = Machine("x86_64-unknown-linux-gnu", "x86-64", "")

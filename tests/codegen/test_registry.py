@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from landbridge.codegen.registry import codegen_for, codegen_kinds, register_codegen
 from landbridge.errors import CodegenError
-from landbridge.executable.executable import CodeImage, ModuleImage
+from landbridge.executable.parts import CodeImage, ModuleImage
 
 
 def nothing(module: ModuleOp, target: Any) -> ModuleImage:

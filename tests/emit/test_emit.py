@@ -8,7 +8,6 @@ from xdsl.dialects.builtin import ModuleOp
 
 from landbridge.emit import emit
 from landbridge.errors import CodegenError
-from landbridge.executable.executable import StorageReport, TensorSpec, VDevice
 from landbridge.executable.instructions import (
     AllocStorage,
     AllocTensor,
@@ -19,6 +18,7 @@ from landbridge.executable.instructions import (
     ToVDevice,
     View,
 )
+from landbridge.executable.parts import StorageReport, TensorSpec, VDevice
 from landbridge.ir.module import IRModule
 from landbridge.target import Target
 

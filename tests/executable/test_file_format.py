@@ -10,13 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from landbridge import output_file
 from landbridge.errors import ExecutableError
-from landbridge.executable import file_format
 from landbridge.executable.device_image import DeviceImage, Launch, LaunchSequence
-from landbridge.executable.executable import Executable, ModuleImage
-from landbridge.executable.file_format import read_executable
+from landbridge.executable.executable import Executable
+from landbridge.executable.file_reader import read_executable
 from landbridge.executable.header import HEADER_BYTES, PAGE, Header, Section, unpack_header
 from landbridge.executable.instructions import HostCall, If, Kill, ToVDevice
+from landbridge.executable.parts import ModuleImage
 from tests.vm import programs
 
 CONSTANTS = {
@@ -96,7 +97,7 @@ def test_saving_replaces_only_when_complete(tmp_path, monkeypatch):
     path = tmp_path / "model.lbx"
     programs.add_weights().save(path)
     good = path.read_bytes()
-    monkeypatch.setattr(file_format.os, "fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
+    monkeypatch.setattr(output_file.os, "fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         sample().save(path)
     assert path.read_bytes() == good

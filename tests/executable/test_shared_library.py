@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from landbridge.errors import ExecutableError
-from landbridge.executable.executable import CodeImage, TensorSpec
 from landbridge.executable.packed import PAGE, PackedKernel, with_packed_functions
+from landbridge.executable.parts import CodeImage, TensorSpec
 from landbridge.executable.shared_library import shared_library
 
 RETURN_7 = b"\xb8\x07\x00\x00\x00\xc3"  # mov $7, %eax; ret

@@ -18,7 +18,7 @@ from draw import EDGES, Draw
 
 import landbridge as lb
 from landbridge.errors import BindError, ExecutableError, OutOfMemoryError
-from landbridge.executable.file_format import read_executable
+from landbridge.executable.file_reader import read_executable
 from landbridge.executable.header import HEADER_BYTES, PAGE, Header, Section, unpack_header
 
 INSTRUMENT = ("landbridge",)

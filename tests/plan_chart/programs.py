@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from landbridge.executable.executable import (
-    CodeImage,
-    Executable,
-    Function,
-    ModuleImage,
-    StorageReport,
-    TensorSpec,
-    VDevice,
-)
+from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import (
     AllocStorage,
     AllocTensor,
@@ -22,6 +14,7 @@ from landbridge.executable.instructions import (
     ToVDevice,
     View,
 )
+from landbridge.executable.parts import CodeImage, Function, ModuleImage, StorageReport, TensorSpec, VDevice
 from landbridge.memory_kind import MemoryKind
 from landbridge.target import Target
 

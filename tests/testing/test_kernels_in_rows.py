@@ -12,8 +12,9 @@ import landbridge as lb
 from landbridge.codegen.registry import codegen_for
 from landbridge.device import registry
 from landbridge.errors import BindError
-from landbridge.executable.executable import Executable, Function, TensorSpec, VDevice
+from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import AllocStorage, AllocTensor, Call, LoadConstant, ToVDevice
+from landbridge.executable.parts import Function, TensorSpec, VDevice
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.types import VDeviceAttr, tensor_type
 from landbridge.passes.lower import lower_prim, machine_of

@@ -21,7 +21,7 @@ from landbridge.codegen.link import link_objects
 from landbridge.codegen.llvm.compile import Machine, compile_ir
 from landbridge.codegen.llvm.runtime_ir import runtime_ir
 from landbridge.executable import abi
-from landbridge.executable.executable import CodeImage
+from landbridge.executable.parts import CodeImage
 from landbridge.target import Target
 from landbridge.vm import code_image
 

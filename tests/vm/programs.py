@@ -10,15 +10,7 @@ import numpy as np
 from landbridge.codegen.link import link_objects
 from landbridge.codegen.llvm.compile import Machine, compile_ir
 from landbridge.codegen.llvm.runtime_ir import runtime_ir
-from landbridge.executable.executable import (
-    CodeImage,
-    Executable,
-    Function,
-    ModuleImage,
-    StorageReport,
-    TensorSpec,
-    VDevice,
-)
+from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import (
     AllocStorage,
     AllocTensor,
@@ -29,6 +21,7 @@ from landbridge.executable.instructions import (
     LoadConstant,
     View,
 )
+from landbridge.executable.parts import CodeImage, Function, ModuleImage, StorageReport, TensorSpec, VDevice
 from landbridge.target import Target
 
 _HEADER = """

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 import landbridge as lb
 from landbridge.errors import BindError, LandbridgeError
-from landbridge.executable.executable import TensorSpec
 from landbridge.executable.instructions import (
     AllocStorage,
     AllocTensor,
@@ -19,6 +18,7 @@ from landbridge.executable.instructions import (
     ToVDevice,
     View,
 )
+from landbridge.executable.parts import TensorSpec
 from landbridge.vm.bind import bind_function
 from landbridge.vm.block import Block
 from landbridge.vm.code_image import load_image

@@ -19,7 +19,7 @@ from landbridge.codegen.llvm.compile import Machine, compile_ir
 from landbridge.codegen.llvm.runtime_ir import runtime_ir
 from landbridge.device import registry
 from landbridge.errors import BindError, OutOfMemoryError
-from landbridge.executable.executable import CodeImage, Executable, VDevice
+from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import (
     AllocStorage,
     AllocTensor,
@@ -30,6 +30,7 @@ from landbridge.executable.instructions import (
     ToVDevice,
     View,
 )
+from landbridge.executable.parts import CodeImage, VDevice
 from landbridge.testing.sim_scratch import SimScratchDeviceAPI
 from landbridge.vm.builtins import register_builtin
 from tests.vm.programs import executable

@@ -13,7 +13,8 @@ from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.errors import InputError
 
 if TYPE_CHECKING:
-    from landbridge.executable.executable import Executable, TensorSpec
+    from landbridge.executable.executable import Executable
+    from landbridge.executable.parts import TensorSpec
     from landbridge.tensor import Tensor
 
 #: Random integers are below this: as indices they are legal for most real models.

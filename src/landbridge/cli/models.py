@@ -14,7 +14,8 @@ from landbridge.cli.output import progress
 
 if TYPE_CHECKING:
     from landbridge.cli.device_list import DeviceList
-    from landbridge.executable.executable import Executable, TensorSpec
+    from landbridge.executable.executable import Executable
+    from landbridge.executable.parts import TensorSpec
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ _PAGE = 4096
 
 @dataclass(frozen=True)
 class LinkedImage:
-    """A flat image: see ``landbridge.executable.executable.CodeImage`` for the fields."""
+    """A flat image: see ``landbridge.executable.parts.CodeImage`` for the fields."""
 
     code: bytes
     symbols: dict[str, int]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from xdsl.dialects.builtin import ModuleOp
 
 from landbridge.errors import CodegenError
-from landbridge.executable.executable import ModuleImage
+from landbridge.executable.parts import ModuleImage
 from landbridge.locks import new_lock
 
 if TYPE_CHECKING:

@@ -9,14 +9,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from landbridge.emit.instructions import InstructionBuilder
 from landbridge.errors import CodegenError
-from landbridge.executable.executable import (
-    Executable,
-    Function,
-    StorageReport,
-    TensorSpec,
-    VDevice,
-    parameter_constant,
-)
+from landbridge.executable.executable import Executable
+from landbridge.executable.parts import Function, StorageReport, TensorSpec, VDevice, parameter_constant
 from landbridge.ir.attributes import frame_layouts, io_names, plan_quality, task_count
 from landbridge.ir.memory_ops import AllocStorageOp
 from landbridge.ir.module import IRModule

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from landbridge.errors import ExecutableError
 from landbridge.executable.device_image import LaunchSequence
-from landbridge.executable.executable import CodeImage, StorageReport, TensorSpec, VDevice
+from landbridge.executable.parts import StorageReport, TensorSpec, VDevice
 
 
 @dataclass(frozen=True)
@@ -77,15 +76,3 @@ class Manifest:
     memory: tuple[StorageReport, ...]
     scratch_bytes: int
     metadata: Mapping[str, str]
-
-
-def check_code_image(image: CodeImage) -> None:
-    """Raise ExecutableError unless every symbol and slot of ``image`` lies inside its code."""
-    size = len(image.code)
-    for symbol, offset in image.symbols.items():
-        if not 0 <= offset < size:
-            raise ExecutableError(f"symbol {symbol!r} is at byte {offset} of an image of {size} bytes; save it again")
-    slots = [*image.relocations, *(slot for slots in image.imports.values() for slot in slots)]
-    for slot in slots:
-        if not 0 <= slot <= size - 8:
-            raise ExecutableError(f"a slot is at byte {slot} of an image of {size} bytes; save the file again")

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from landbridge.dtypes import dtype
 from landbridge.errors import ExecutableError
 from landbridge.executable.device_image import DeviceImage
-from landbridge.executable.executable import CodeImage, TensorSpec
+from landbridge.executable.parts import CodeImage, TensorSpec
 
 PACKED_SYMBOL = "landbridge_packed_v1"
 PREFIX = "__tvm_ffi_"

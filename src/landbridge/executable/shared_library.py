@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from landbridge.errors import ExecutableError
-from landbridge.executable.executable import CodeImage
 from landbridge.executable.packed import PAGE
+from landbridge.executable.parts import CodeImage
 
 _ET_DYN, _EM_X86_64 = 3, 62
 _PT_LOAD, _PT_DYNAMIC, _PT_GNU_STACK, _PT_GNU_RELRO = 1, 2, 0x6474E551, 0x6474E552

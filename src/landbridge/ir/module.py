@@ -14,8 +14,8 @@ from xdsl.ir import SSAValue
 from xdsl.parser import Parser
 
 from landbridge.errors import ParseError
-from landbridge.executable.executable import VDevice
 from landbridge.executable.file_watch import FileWatch
+from landbridge.executable.parts import VDevice
 from landbridge.ir.attributes import io_names, is_prim, parameter_names
 from landbridge.ir.dialect import context
 from landbridge.target import Target

@@ -7,7 +7,7 @@ import warnings
 from xdsl.ir import Operation
 
 from landbridge.errors import FallbackWarning
-from landbridge.executable.executable import VDevice
+from landbridge.executable.parts import VDevice
 from landbridge.ir.attributes import node_name
 from landbridge.ir.graph_ops import CallOp, HostCallOp, IfOp
 from landbridge.ir.module import IRModule

@@ -14,7 +14,7 @@ from math import prod
 from landbridge.dtypes import dtype
 from landbridge.errors import ExecutableError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
-from landbridge.executable.executable import Executable, VDevice
+from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import (
     AllocStorage,
     AllocTensor,
@@ -26,6 +26,7 @@ from landbridge.executable.instructions import (
     ToVDevice,
     View,
 )
+from landbridge.executable.parts import VDevice
 from landbridge.memory_kind import MemoryKind
 from landbridge.plan_chart.arena import Arena, Block, Kind, Step, Use
 from landbridge.plan_chart.kinds import kind_of

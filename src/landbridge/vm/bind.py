@@ -8,7 +8,7 @@ from typing import cast
 from landbridge.errors import BindError
 from landbridge.executable import instructions as ins
 from landbridge.executable.abi import RECORD_BRANCH_IF_ZERO, RECORD_CALL, RECORD_JUMP, RECORD_WORDS
-from landbridge.executable.executable import Function, VDevice
+from landbridge.executable.parts import Function, VDevice
 from landbridge.tensor import Tensor
 from landbridge.vm.block import Block, RowBlock
 from landbridge.vm.builtins import find_builtin

@@ -15,7 +15,8 @@ import numpy as np
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import InputError
-from landbridge.executable.executable import Executable, Function
+from landbridge.executable.executable import Executable
+from landbridge.executable.parts import Function
 from landbridge.memory import ledger
 from landbridge.memory.accesses import open_views
 from landbridge.memory.storage import Storage, host_device

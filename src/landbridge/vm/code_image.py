@@ -12,8 +12,7 @@ from functools import cache
 
 from landbridge.errors import BindError, ExecutableError
 from landbridge.executable.device_image import DeviceImage
-from landbridge.executable.executable import CodeImage
-from landbridge.executable.manifest import check_code_image
+from landbridge.executable.parts import CodeImage, check_code_image
 from landbridge.vm import host_cpu
 
 _SLOT = struct.Struct("<Q")

@@ -7,7 +7,8 @@ from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from landbridge.executable.executable import CodeImage, Executable
+from landbridge.executable.executable import Executable
+from landbridge.executable.parts import CodeImage
 from landbridge.vm.bind import bind_function
 from landbridge.vm.code_image import LoadedImage, load_image
 from landbridge.vm.device_kernels import ModuleKernels, load_kernels

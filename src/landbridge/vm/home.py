@@ -14,7 +14,8 @@ from landbridge.device.registry import names as known_devices
 from landbridge.errors import BindError, InputError
 from landbridge.executable import instructions as ins
 from landbridge.executable.device_image import DeviceImage
-from landbridge.executable.executable import Executable, Function
+from landbridge.executable.executable import Executable
+from landbridge.executable.parts import Function
 from landbridge.memory.allocators.base import Allocator
 from landbridge.memory.allocators.default import configured_allocator
 from landbridge.memory.allocators.memory_cfg import MemoryCfg, check_memory_cfg, check_used

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from landbridge.dtypes import dtype
 from landbridge.executable import instructions as ins
-from landbridge.executable.executable import Function
+from landbridge.executable.parts import Function
 
 
 @dataclass

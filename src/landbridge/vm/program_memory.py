@@ -10,8 +10,9 @@ import numpy as np
 from landbridge.errors import BindError, InputError, ZeroCopyError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.executable.device_image import DeviceImage
-from landbridge.executable.executable import Executable, TensorSpec, parameter_constant
+from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import AllocStorage, LoadConstant
+from landbridge.executable.parts import TensorSpec, parameter_constant
 from landbridge.memory.allocators.base import round_up
 from landbridge.memory.host_array import address_of
 from landbridge.memory.storage import allocate, host_device

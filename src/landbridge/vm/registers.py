@@ -10,7 +10,7 @@ from typing import Protocol, cast
 from landbridge.dtypes import dtype
 from landbridge.errors import BindError, InputError
 from landbridge.executable import instructions as ins
-from landbridge.executable.executable import Function, TensorSpec, VDevice
+from landbridge.executable.parts import Function, TensorSpec, VDevice
 from landbridge.physical_shape import check_axis_separators
 from landbridge.vm.block import Block, RowBlock
 from landbridge.vm.home import Home

@@ -9,7 +9,7 @@ import numpy as np
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import InputError
-from landbridge.executable.executable import TensorSpec
+from landbridge.executable.parts import TensorSpec
 from landbridge.memory.storage import Storage
 from landbridge.shape import same_layout
 from landbridge.tensor import Tensor

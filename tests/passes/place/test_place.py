@@ -11,8 +11,8 @@ from xdsl.dialects.builtin import TensorType
 import landbridge as lb
 from landbridge.compiler import PIPELINE
 from landbridge.errors import PlacementError, VerifyError
-from landbridge.executable.executable import VDevice
 from landbridge.executable.instructions import AllocStorage, AllocTensor, LoadConstant, ToVDevice
+from landbridge.executable.parts import VDevice
 from landbridge.frontend.onnx import import_onnx
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.module import IRModule

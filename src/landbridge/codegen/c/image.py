@@ -14,8 +14,8 @@ from landbridge.codegen.c.print_c import print_functions, text_of
 from landbridge.codegen.functions import c_names, call_groups
 from landbridge.codegen.link import link_objects
 from landbridge.executable import abi
-from landbridge.executable.executable import CodeImage
 from landbridge.executable.packed import PACKED_SYMBOL
+from landbridge.executable.parts import CodeImage
 
 if TYPE_CHECKING:
     from landbridge.target.target import Target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from landbridge.executable.executable import ModuleImage
+from landbridge.executable.parts import ModuleImage
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp

@@ -15,7 +15,7 @@ from landbridge.codegen.llvm.parallel import Job, compile_all
 from landbridge.codegen.llvm.print_ir import print_functions, uses_vectors
 from landbridge.codegen.llvm.runtime_ir import runtime_ir
 from landbridge.errors import CodegenError
-from landbridge.executable.executable import CodeImage
+from landbridge.executable.parts import CodeImage
 from landbridge.target.llvm_cpu import architecture
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from landbridge.errors import (
     NodeError,
     UnsupportedOperatorError,
 )
-from landbridge.executable.executable import VDevice
+from landbridge.executable.parts import VDevice
 from landbridge.frontend.onnx.attributes import attribute_values, dtype_of_onnx, tensor_array
 from landbridge.frontend.onnx.branches import import_if
 from landbridge.frontend.onnx.evaluate import evaluate, foldable

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from xdsl.ir import Operation
 
 from landbridge.errors import PlacementError, TargetError
-from landbridge.executable.executable import TensorSpec, VDevice
+from landbridge.executable.parts import TensorSpec, VDevice
 from landbridge.ir.attributes import io_names, node_name, set_place_requests
 from landbridge.ir.graph_ops import CallOp, HostCallOp, ViewOp
 from landbridge.ir.module import IRModule, symbol_name

@@ -1,0 +1,136 @@
+"""The file ``.lbx``: linked machine code, instructions and constants, loaded by mapping.
+
+Sections in this order, zero bytes between them::
+
+    header        128 bytes (see ``header``)
+    manifest      JSON (see ``manifest``)
+    instructions  JSON: a list of instructions per function, in the manifest's order
+    code          from a page boundary; each image from a page boundary
+    constants     from a page boundary; each tensor from a multiple of 256 bytes
+
+The header's SHA-256 covers every byte before the constants and is always checked. The constants are mapped, and loading
+touches none. Of their two digests in the manifest one is as fast as memory (see ``file_watch``) and checked when a
+program first uses them, the other, their SHA-256, on demand. An ``.lbx`` executes code: load only what you trust.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from landbridge.dtypes import dtype_name, numpy_dtype
+from landbridge.executable.abi import CONSTANT_ALIGNMENT
+from landbridge.executable.file_watch import quick_checksum
+from landbridge.executable.header import HEADER_BYTES, PAGE, Header, Section
+from landbridge.executable.json_form import to_json
+from landbridge.executable.manifest import ConstantEntry, DeviceImageEntry, FunctionEntry, ImageEntry, Manifest
+from landbridge.executable.parts import CodeImage, Function, ModuleImage, StorageReport, VDevice
+
+Array = np.ndarray[Any, Any]
+Buffer = bytes | memoryview
+
+
+def file_pieces(
+    functions: Mapping[str, Function],
+    vdevices: tuple[VDevice, ...],
+    modules: tuple[ModuleImage, ...],
+    constants: Mapping[str, Array],
+    *,
+    memory: tuple[StorageReport, ...],
+    scratch_bytes: int,
+    metadata: Mapping[str, str],
+) -> Iterator[Buffer]:
+    """The bytes of the file of an Executable with these fields, piece by piece."""
+    plain = {name: _plain_array(array) for name, array in constants.items()}
+    constant_offsets = _offsets([array.nbytes for array in plain.values()], CONSTANT_ALIGNMENT)
+    image_offsets = _offsets([len(module.image.code) for module in modules], PAGE)
+    entries = [
+        _image_entry(number, module, offset)
+        for number, (module, offset) in enumerate(zip(modules, image_offsets, strict=False))
+    ]
+    manifest = Manifest(
+        functions=tuple(FunctionEntry(name, f.inputs, f.outputs, f.parameters) for name, f in functions.items()),
+        vdevices=tuple(vdevices),
+        images=tuple(entry for entry in entries if isinstance(entry, ImageEntry)),
+        device_images=tuple(entry for entry in entries if isinstance(entry, DeviceImageEntry)),
+        constants=tuple(
+            ConstantEntry(name, array.shape, dtype_name(array.dtype), offset)
+            for (name, array), offset in zip(plain.items(), constant_offsets, strict=False)
+        ),
+        constants_sha256=sha256(_padded(plain.values(), constant_offsets)),
+        constants_checksum=quick_checksum(zip(constant_offsets, map(_bytes_of, plain.values()), strict=False)),
+        memory=tuple(memory),
+        scratch_bytes=scratch_bytes,
+        metadata=metadata,
+    )
+    front = _json_bytes(to_json(manifest))
+    instructions = _json_bytes([to_json(f.instructions) for f in functions.values()])
+    manifest_section = Section(HEADER_BYTES, len(front))
+    instructions_section = Section(manifest_section.end, len(instructions))
+    code_section = Section(_round_up(instructions_section.end, PAGE), image_offsets[-1])
+    constants_section = Section(_round_up(code_section.end, PAGE), constant_offsets[-1])
+    body: list[Buffer] = [
+        front,
+        instructions,
+        bytes(code_section.offset - instructions_section.end),
+        *_padded([np.frombuffer(module.image.code, np.uint8) for module in modules], image_offsets),
+        bytes(constants_section.offset - code_section.end),
+    ]
+    header = Header((manifest_section, instructions_section, code_section, constants_section))
+    header = replace(header, sha256=header.digest(body))
+    return chain([header.pack()], body, _padded(plain.values(), constant_offsets))
+
+
+def sha256(pieces: Iterable[Buffer]) -> str:
+    """The SHA-256 of ``pieces`` one after another, as a manifest states it."""
+    hasher = hashlib.sha256()
+    for piece in pieces:
+        hasher.update(piece)
+    return hasher.hexdigest()
+
+
+def _image_entry(number: int, module: ModuleImage, offset: int) -> ImageEntry | DeviceImageEntry:
+    image, size = module.image, len(module.image.code)
+    if isinstance(image, CodeImage):
+        facts = image.symbols, image.imports, image.relocations, image.features
+        return ImageEntry(number, module.target, image.isa, offset, size, *facts)
+    sequences = image.functions, image.options, image.requires
+    return DeviceImageEntry(number, module.target, image.format, offset, size, *sequences)
+
+
+def _plain_array(array: Array) -> Array:
+    """``array`` C-contiguous in native byte order; itself where it is already."""
+    return np.asarray(array, dtype=numpy_dtype(dtype_name(array.dtype)), order="C")
+
+
+def _offsets(sizes: list[int], alignment: int) -> list[int]:
+    """The aligned offset of each of consecutive pieces, then the aligned end."""
+    offsets = [0]
+    for size in sizes:
+        offsets.append(_round_up(offsets[-1] + size, alignment))
+    return offsets
+
+
+def _padded(arrays: Iterable[Array], offsets: list[int]) -> Iterator[Buffer]:
+    """The bytes of ``arrays`` at ``offsets``, zeros between them."""
+    for array, start, end in zip(arrays, offsets, offsets[1:], strict=False):
+        yield _bytes_of(array).data
+        yield bytes(end - start - array.nbytes)
+
+
+def _bytes_of(array: Array) -> Array:
+    return array.reshape(-1).view(np.uint8)
+
+
+def _json_bytes(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _round_up(value: int, multiple: int) -> int:
+    return -(-value // multiple) * multiple
