@@ -126,6 +126,14 @@ UNARY = {
     "Relu": Case("Relu", lambda x: np.where(x < 0, 0, x)),
 }
 
+
+def _mean_terms(a: Array, b: Array) -> Array:
+    """Half the sum of magnitudes; infinite where that overflows in f32, or f64 for f64, before it is halved."""
+    terms = np.abs(a) + np.abs(b)
+    highest = np.ldexp(terms.dtype.type(1), 1024 if terms.dtype == np.longdouble else 128)
+    return np.where(terms < highest, terms / 2, np.inf)
+
+
 BINARY = {
     "Add": Case("Add", np.add),
     "Sub": Case("Sub", np.subtract),
@@ -137,5 +145,5 @@ BINARY = {
     "PRelu": Case("PRelu", lambda x, slope: np.where(x < 0, x * slope, x)),
     "Mod": Case("Mod", np.fmod, {"fmod": 1}),
     "Sum": Case("Sum", np.add, condition=lambda a, b: np.abs(a) + np.abs(b)),
-    "Mean": Case("Mean", lambda a, b: (a + b) / 2, condition=lambda a, b: (np.abs(a) + np.abs(b)) / 2),
+    "Mean": Case("Mean", lambda a, b: (a + b) / 2, condition=_mean_terms),
 }

@@ -70,7 +70,7 @@ _variadic("Min", "min", EXACT)
 @operator("Mean")
 @accuracy(ulp=1.5, sums=True, note="one eps for each addition, a half for the division")
 def mean(c: OpContext, *operands: Operand) -> Operand:
-    """The mean of the inputs."""
+    """The mean of the inputs; infinite where their sum is."""
 
     def body(s: ScalarBuilder, first: Value, *rest: Value) -> Value:
         for value in rest:
