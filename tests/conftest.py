@@ -6,9 +6,14 @@ xdsl defines its operations while plugins are unknown: a test that swaps entry p
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import landbridge.ir.dialect  # noqa: F401
 from tests import sampling
+
+# The tests say nothing of time, and other work may have the processor: no deadline, no check of speed.
+settings.register_profile("landbridge", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("landbridge")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
