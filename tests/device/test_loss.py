@@ -14,7 +14,7 @@ from landbridge.device.registry import device, register, unregister
 from landbridge.device.space import HostPointer, Region, Space
 from landbridge.device.stream import Stream
 from landbridge.errors import DeviceLostError, ForkedDeviceError
-from landbridge.memory.storage import import_memory
+from landbridge.memory.borrowed import import_memory
 from tests.device.queueing_device import QueuedCopy, QueueingDeviceAPI
 
 

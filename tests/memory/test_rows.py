@@ -22,9 +22,9 @@ from landbridge.errors import (
     UseAfterFreeError,
     ZeroCopyError,
 )
+from landbridge.memory.allocation import allocate
 from landbridge.memory.allocators.base import NdSize
 from landbridge.memory.holders import largest_holders
-from landbridge.memory.storage import allocate
 from landbridge.memory_kind import MemoryKind
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor

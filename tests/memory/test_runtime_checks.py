@@ -16,6 +16,7 @@ import landbridge as lb
 from landbridge.device.device import Device
 from landbridge.device.registry import device
 from landbridge.errors import InputError, OutOfMemoryError, UseAfterFreeError
+from landbridge.memory.allocation import allocate
 from landbridge.memory.allocators.base import NdSize
 from landbridge.memory.allocators.failure_callback import FailureCallbackAllocator
 from landbridge.memory.allocators.limiting import LimitingAllocator
@@ -23,7 +24,6 @@ from landbridge.memory.allocators.naive import NaiveAllocator
 from landbridge.memory.allocators.pooled import PooledAllocator
 from landbridge.memory.allocators.statistics import StatisticsAllocator
 from landbridge.memory.ledger import copy_array
-from landbridge.memory.storage import allocate
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI

@@ -11,9 +11,11 @@ import landbridge as lb
 from landbridge.device.device import Device
 from landbridge.errors import HostViewError, StorageInUseError, UseAfterFreeError
 from landbridge.memory.accesses import Access
+from landbridge.memory.allocation import allocate
 from landbridge.memory.allocators.base import Use
 from landbridge.memory.allocators.naive import NaiveAllocator
-from landbridge.memory.storage import Storage, allocate, borrow_host
+from landbridge.memory.borrowed import borrow_host
+from landbridge.memory.storage import Storage
 from tests.device.queueing_device import QueuedCopy, QueueingDeviceAPI
 from tests.memory.test_accesses import Work
 

@@ -7,7 +7,8 @@ from collections.abc import Generator
 import pytest
 
 from landbridge.device import registry
-from landbridge.testing.sim_lazy import SEED_VARIABLE, SimLazyDeviceAPI
+from landbridge.testing.lazy_streams import SEED_VARIABLE
+from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 
 
 @pytest.hookimpl(wrapper=True)

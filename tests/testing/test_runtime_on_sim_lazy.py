@@ -16,6 +16,7 @@ import landbridge as lb
 from landbridge.device.device import Device
 from landbridge.device.stream import Stream, set_stream
 from landbridge.errors import DeviceLostError, OutOfMemoryError, ZeroCopyError
+from landbridge.memory.allocation import allocate
 from landbridge.memory.allocators.arena import ArenaAllocator
 from landbridge.memory.allocators.base import Allocator
 from landbridge.memory.allocators.failure_callback import FailureCallbackAllocator
@@ -26,7 +27,6 @@ from landbridge.memory.allocators.pooled import PooledAllocator
 from landbridge.memory.allocators.statistics import StatisticsAllocator
 from landbridge.memory.allocators.tracking import TrackingAllocator
 from landbridge.memory.allocators.workspace import StackAllocator
-from landbridge.memory.storage import allocate
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI

@@ -14,7 +14,8 @@ from landbridge.device.device import Device
 from landbridge.device.space import Region, Space
 from landbridge.errors import DeviceLostError, HostAccessError, HostViewError, InputError, UseAfterFreeError
 from landbridge.testing.lazy_instance import POISON
-from landbridge.testing.sim_lazy import SEED_VARIABLE, SimLazyDeviceAPI
+from landbridge.testing.lazy_streams import SEED_VARIABLE
+from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 
 
 @pytest.fixture

@@ -27,7 +27,8 @@ from landbridge.dlpack.structs import (
 )
 from landbridge.dtypes import dtype, from_dlpack_type
 from landbridge.errors import InputError, ZeroCopyError
-from landbridge.memory.storage import Storage, borrow_host
+from landbridge.memory.borrowed import borrow_host
+from landbridge.memory.storage import Storage
 from landbridge.shape import check_shape, reach, row_major
 
 

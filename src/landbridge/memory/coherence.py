@@ -7,25 +7,11 @@ one is flushed before any access of the device. Coherent memory has no such stat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from landbridge.device.protocols import AccessMode, HostBarriers
 from landbridge.device.space import Region
 from landbridge.errors import HostAccessError
-from landbridge.memory.byte_ranges import ByteRanges, Range
-
-if TYPE_CHECKING:
-    from landbridge.memory.storage import Storage
-
-
-class Coherence:
-    """The granules of one Storage of a kind that is not coherent; bytes count from the start of the Storage."""
-
-    __slots__ = ("device_dirty", "host_dirty")
-
-    def __init__(self) -> None:
-        self.host_dirty = ByteRanges()
-        self.device_dirty = ByteRanges()
+from landbridge.memory.byte_ranges import Range
+from landbridge.memory.storage import Storage
 
 
 def begin_host_access(storage: Storage, start: int, stop: int, mode: AccessMode) -> None:
@@ -35,17 +21,17 @@ def begin_host_access(storage: Storage, start: int, stop: int, mode: AccessMode)
     """
     low, high = _granules(storage, start, stop)
     storage.wait(low, high, writes=mode != "r")
-    state = storage.coherence
-    if state is None:
+    dirty = storage.dirty
+    if dirty is None:
         _begin(storage, low, high, mode)
         return
-    for written in state.host_dirty.within(low, high):
+    for written in dirty.by_host.within(low, high):
         _end(storage, *written, "w")  # another view has its granules here: the barrier must not bring old bytes back
     shares_granules = low < start or stop < min(high, storage.nbytes)
     _begin(storage, low, high, "rw" if mode == "w" and shares_granules else mode)
-    state.device_dirty.remove(low, high)
+    dirty.by_device.remove(low, high)
     if mode != "r":
-        state.host_dirty.add(low, high)
+        dirty.by_host.add(low, high)
 
 
 def end_host_access(storage: Storage, start: int, stop: int, mode: AccessMode) -> None:
@@ -54,33 +40,33 @@ def end_host_access(storage: Storage, start: int, stop: int, mode: AccessMode) -
     Raises HostAccessError when the device wrote to the same granules meanwhile; no barrier is called then.
     """
     low, high = _granules(storage, start, stop)
-    state = storage.coherence
-    if state is None or mode == "r":
+    dirty = storage.dirty
+    if dirty is None or mode == "r":
         _end(storage, low, high, mode)
         return
-    if lost := state.device_dirty.within(low, high):
-        state.host_dirty.remove(low, high)
+    if lost := dirty.by_device.within(low, high):
+        dirty.by_host.remove(low, high)
         raise HostAccessError(
             f"host and device both wrote bytes {lost[0][0]} to {lost[0][1]} of a storage on {storage.device}, whose "
             f"granules are {storage.kind.coherence_granule} bytes: what the host wrote there is not flushed; call "
             "invalidate() before writing, and leave the view before the device writes"
         )
     _end(storage, low, high, mode)
-    state.host_dirty.remove(low, high)
+    dirty.by_host.remove(low, high)
 
 
 def before_device_access(storage: Storage, start: int, stop: int, *, writes: bool) -> None:
     """Flush what the host wrote of ``start <= b < stop``; call it before the device is given work on them."""
-    state = storage.coherence
-    if state is None:
+    dirty = storage.dirty
+    if dirty is None:
         return
     low, high = _granules(storage, start, stop)
-    if state.host_dirty:
-        for written in state.host_dirty.within(low, high):
+    if dirty.by_host:
+        for written in dirty.by_host.within(low, high):
             _end(storage, *written, "w")
-        state.host_dirty.remove(low, high)
+        dirty.by_host.remove(low, high)
     if writes:
-        state.device_dirty.add(low, high)
+        dirty.by_device.add(low, high)
 
 
 def _granules(storage: Storage, start: int, stop: int) -> Range:

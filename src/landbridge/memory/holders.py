@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import gc
 from dataclasses import dataclass
+from typing import TypeVar
 
 from landbridge.device.device import Device
-from landbridge.memory.rows import held_bytes
+from landbridge.device.space import NdSpace
 from landbridge.memory.storage import Storage
+
+_Kind = TypeVar("_Kind", bound=type)
 
 
 @dataclass(frozen=True)
@@ -24,10 +27,17 @@ class Holder:
         return f"{self.nbytes} bytes by {' and '.join(self.names) or 'no tensor'}"
 
 
+_named: set[type] = set()
+
+
+def named_holder(kind: _Kind) -> _Kind:
+    """Decorate a class whose objects refer to a Storage: each is named by its ``repr`` among those who hold it."""
+    _named.add(kind)
+    return kind
+
+
 def holders(device: Device, scope: str) -> list[Holder]:
     """Every Storage of ``scope`` that is allocated, the largest first; borrowed memory is its owner's."""
-    from landbridge.tensor.tensor import Tensor
-
     held = [
         known
         for known in gc.get_objects()
@@ -37,10 +47,10 @@ def holders(device: Device, scope: str) -> list[Holder]:
         and (region.space.device, known.kind.scope) == (device, scope)
     ]
     found = []
-    for storage in sorted(held, key=lambda storage: -held_bytes(storage)):
-        tensors = {repr(known) for known in gc.get_referrers(storage) if type(known) is Tensor}
-        names = storage.users or sorted(tensors)
-        found.append(Holder(held_bytes(storage), tuple(names)))
+    for storage in sorted(held, key=lambda storage: -_held_bytes(storage)):
+        views = {repr(known) for known in gc.get_referrers(storage) if type(known) in _named}
+        names = storage.users or sorted(views)
+        found.append(Holder(_held_bytes(storage), tuple(names)))
     return found
 
 
@@ -50,3 +60,11 @@ def largest_holders(device: Device, scope: str, most: int = 5) -> str:
     total = sum(holder.nbytes for holder in held)
     largest = "; ".join(map(str, held[:most]))
     return f"{total} bytes are held by {len(held)} storages{', the largest: ' if largest else ''}{largest}"
+
+
+def _held_bytes(storage: Storage) -> int:
+    """Bytes that ``storage`` holds: of a table of rows, without what is counted between them."""
+    space = storage.live_region.space
+    if isinstance(space, NdSpace) and space.rows is not None:
+        return space.physical_shape[0] * space.row_bytes
+    return storage.nbytes

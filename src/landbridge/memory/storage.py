@@ -8,36 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
 from contextlib import AbstractContextManager
-from dataclasses import replace
-from functools import cache, partial
 from sys import is_finalizing
 from typing import Any, Protocol
 from weakref import ref
 
 from landbridge.device.device import Device
-from landbridge.device.protocols import AccessMode, HostMemory, MemoryImport
-from landbridge.device.registry import device as find_device
-from landbridge.device.space import DmaBuf, ImportSource, Region, Space
-from landbridge.device.stream import current_stream
+from landbridge.device.protocols import HostMemory
+from landbridge.device.space import Region
 from landbridge.errors import (
     HostViewError,
-    InputError,
-    OutOfMemoryError,
     StorageInUseError,
     UseAfterFreeError,
-    ZeroCopyError,
 )
 from landbridge.locks import new_lock
 from landbridge.memory.accesses import Access, Program, Queued, Tenant, changing, open_views, queued_accesses
-from landbridge.memory.allocators.base import Allocator, NdSize, Queue, Size, Use, bytes_of, wait_for
-from landbridge.memory.allocators.default import default_allocator
+from landbridge.memory.allocators.base import Queue, Use, wait_for
 from landbridge.memory.allocators.in_flight import let_go
-from landbridge.memory.allocators.out_of_memory import allocate_or_trim
-from landbridge.memory.coherence import Coherence
+from landbridge.memory.byte_ranges import DirtyBytes
 from landbridge.memory.lent_file import LentFile
-from landbridge.memory.rows import check_space, lies_in_a_table, span_of
+from landbridge.memory.rows import lies_in_a_table
 from landbridge.memory_kind import MemoryKind
-from landbridge.shape import LARGEST_BYTES
 
 
 class ExportCache(Protocol):
@@ -55,12 +45,12 @@ class Storage:
         "_address",
         "_caches",
         "_exports",
-        "_file",
         "_queued",
         "_release",
         "_tenants",
         "_turns",
-        "coherence",
+        "dirty",
+        "file",
         "kind",
         "nbytes",
         "order",
@@ -77,6 +67,7 @@ class Storage:
         *,
         readonly: bool = False,
         owner: object = None,
+        address: int | None = None,
         release: Callable[[Sequence[Use]], None] | None = None,
         uses: Sequence[Use] = (),
     ) -> None:
@@ -86,10 +77,11 @@ class Storage:
         self.readonly = readonly
         self.owner = owner
         #: Who wrote each granule last; None where host and device see each other's writes.
-        self.coherence = None if kind.coherent or kind.host_access == "none" else Coherence()
+        self.dirty = None if kind.coherent or kind.host_access == "none" else DirtyBytes()
         self._release = release
-        self._address: int | None = None
-        self._file: LentFile | None = None
+        self._address = address
+        #: What the bytes are of, where others can cut it.
+        self.file: LentFile | None = None
         self._exports: set[ref[Any]] | None = None
         self._caches: set[ref[ExportCache]] | None = None
         self._tenants: tuple[ref[Tenant], ...] = ()
@@ -142,8 +134,8 @@ class Storage:
 
     def check_file(self) -> None:
         """Raise HostViewError where these are bytes of a file that others cut meanwhile."""
-        if self._file is not None:
-            self._file.check()
+        if self.file is not None:
+            self.file.check()
 
     def check_device(self) -> None:
         """Raise DeviceLostError when the bytes are gone with their device; those of a host owner stay."""
@@ -231,7 +223,7 @@ class Storage:
     @property
     def is_ready(self) -> bool:
         """Whether the bytes are there, whatever others do, no access is pending and no run under way: nobody waits."""
-        return self.region is not None and not self._queued and self._file is None and all(self._turns)
+        return self.region is not None and not self._queued and self.file is None and all(self._turns)
 
     def queue(self, access: Access, use: Use) -> None:
         """Note an access that is done when ``use`` is."""
@@ -289,89 +281,3 @@ class Storage:
         with changing:
             self.check_access(access.start, access.stop, writes=access.writes, what=access.holder)
             open_views[access] = self
-
-
-def allocate(
-    device: Device,
-    size: Size,
-    *,
-    scope: str = "global",
-    alignment: int = 1,
-    shared: bool = False,
-    allocator: Allocator | None = None,
-) -> Storage:
-    """A Storage of ``size``, undefined, of ``scope``, from ``allocator`` (None: the process's).
-
-    ``size``: bytes, or an NdSize for a scope of more dimensions. ``shared``: memory that other processes and devices
-    can map too. Raises InputError for what no memory has and OutOfMemoryError; then nothing is left allocated.
-    """
-    device.state.check()
-    kind = device.memory_kind(scope)
-    nbytes = bytes_of(size)
-    if not 0 <= nbytes <= LARGEST_BYTES:
-        raise InputError(f"{nbytes} bytes of scope {kind.scope!r} of {device} asked; legal: 0 to {LARGEST_BYTES}")
-    if alignment < 1 or alignment & (alignment - 1):
-        raise InputError(f"alignment {alignment} is not legal; give a power of two in bytes")
-    source = allocator or default_allocator(device, scope, shared=shared)
-    queue = current_stream(device) or device
-    try:
-        block = allocate_or_trim(source, size, max(alignment, kind.alignment), queue)
-    except OutOfMemoryError as error:
-        from landbridge.memory.holders import largest_holders
-
-        raise OutOfMemoryError(f"{error}. {largest_holders(device, kind.scope)}") from error
-    storage = Storage(block.region, kind, nbytes, release=partial(source.deallocate, block), uses=block.uses)
-    if isinstance(size, NdSize):
-        storage.nbytes = span_of(check_space(block.region.space, size.physical_shape, size.dtype))
-    return storage
-
-
-@cache
-def host_device() -> Device:
-    """The device that ordinary memory of this process belongs to."""
-    return find_device("cpu")
-
-
-@cache
-def borrowed_host_kind() -> MemoryKind:
-    """The kind of host memory that others allocated: nothing is known of its alignment."""
-    return replace(host_device().memory_kind(), alignment=1)
-
-
-def import_memory(device: Device, source: ImportSource, access: AccessMode, owner: object = None) -> Storage:
-    """A Storage over memory of others that ``device`` uses in place; released before ``owner`` is let go.
-
-    Raises ZeroCopyError when the device cannot, with its reason.
-    """
-    api = device.capability(MemoryImport)
-    if api is None:
-        raise ZeroCopyError(
-            f"{device} cannot use {source} in place: it has no import_memory; copy the data to a tensor of its own"
-        )
-    with device.state.submitting(f"an import of {source}"):
-        space = api.import_memory(device.index, source, access)
-
-    def release(uses: Sequence[Use]) -> None:
-        if not device.is_lost:
-            wait_for(uses)
-            api.release_import(space)
-
-    storage = Storage(
-        Region(space),
-        device.memory_kind(space.scope),
-        source.nbytes,
-        readonly=access == "r",
-        owner=owner,
-        release=release,
-    )
-    if isinstance(source, DmaBuf) and (file := LentFile(source)).can_shrink:
-        storage._file = file
-    return storage
-
-
-def borrow_host(address: int, nbytes: int, owner: object, *, readonly: bool) -> Storage:
-    """A Storage over ``nbytes`` bytes of this process that ``owner`` keeps alive."""
-    space = Space(host_device(), "global", address)
-    storage = Storage(Region(space), borrowed_host_kind(), nbytes, readonly=readonly, owner=owner)
-    storage._address = address
-    return storage

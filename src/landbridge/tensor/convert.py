@@ -12,7 +12,7 @@ from landbridge.device.registry import device as find_device
 from landbridge.dlpack import import_object
 from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.errors import ZeroCopyError
-from landbridge.memory.storage import host_device
+from landbridge.memory.borrowed import host_device
 from landbridge.tensor.host_view import HostView
 from landbridge.tensor.imported import import_tensor
 from landbridge.tensor.tensor import Tensor

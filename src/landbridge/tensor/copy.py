@@ -15,9 +15,10 @@ from landbridge.memory import ledger
 from landbridge.memory.accesses import Access, any_view_open
 from landbridge.memory.allocators.base import Use
 from landbridge.memory.allocators.in_flight import hold
+from landbridge.memory.borrowed import host_device
 from landbridge.memory.coherence import before_device_access
 from landbridge.memory.rows import lies_in_a_table, region_at
-from landbridge.memory.storage import Storage, host_device
+from landbridge.memory.storage import Storage
 
 if TYPE_CHECKING:
     from landbridge.tensor import Tensor
@@ -68,6 +69,7 @@ def copy_tensor(dst: Tensor, src: Tensor, *, cause: str, stream: Stream | None =
 
 def _copy_by(by: Device, dst: Tensor, src: Tensor, cause: str, stream: Stream | None) -> None:
     source, target = src.storage, dst.storage
+    source_region, target_region = source.live_region, target.live_region
     ledger.announce(src.nbytes, cause=cause, tensor=repr(src), source=str(src.device), destination=str(dst.device))
     _check_overlap(dst, src, cause)
     (src_start, src_stop), (dst_start, dst_stop) = src.byte_range, dst.byte_range
@@ -89,7 +91,7 @@ def _copy_by(by: Device, dst: Tensor, src: Tensor, cause: str, stream: Stream | 
     try:
         with by.state.submitting(f"{cause} of {src.nbytes} bytes of {src!r} to {dst!r}"):
             for src_offset, dst_offset, nbytes in _runs(src, dst):
-                ends = region_at(source, src_offset), region_at(target, dst_offset)
+                ends = region_at(source_region, src_offset), region_at(target_region, dst_offset)
                 event = by.api.copy_data_from_to(*ends, nbytes, stream, (source, target))
                 last = last if event is None else event
     except BaseException:

@@ -12,8 +12,8 @@ from landbridge.device.stream import current_device
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.dtypes import dtype_name
 from landbridge.errors import InputError
+from landbridge.memory.allocation import allocate
 from landbridge.memory.allocators.base import Allocator, NdSize, Size
-from landbridge.memory.storage import allocate
 from landbridge.memory_kind import GLOBAL_SCOPE, HOST_ACCESSES, HostAccess, MemoryKind
 from landbridge.physical_shape import nd_bytes, physical_shape, separators_for
 from landbridge.shape import check_shape, dense_bytes

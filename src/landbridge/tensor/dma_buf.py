@@ -14,7 +14,7 @@ from landbridge.device.space import DmaBuf
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.dtypes import dtype_name
 from landbridge.errors import InputError, ZeroCopyError
-from landbridge.memory.storage import import_memory
+from landbridge.memory.borrowed import import_memory
 from landbridge.shape import check_shape, check_strides, row_major, span
 from landbridge.tensor.tensor import Tensor
 

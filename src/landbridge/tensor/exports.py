@@ -9,8 +9,8 @@ import numpy as np
 from landbridge.dlpack import Elements, export_capsule
 from landbridge.errors import HostViewError, ZeroCopyError
 from landbridge.memory import ledger
+from landbridge.memory.borrowed import host_device
 from landbridge.memory.export import export_array
-from landbridge.memory.storage import host_device
 
 if TYPE_CHECKING:
     import tvm_ffi

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from landbridge.device.device import Device
 from landbridge.errors import ZeroCopyError
+from landbridge.memory.borrowed import host_device
 from landbridge.memory.imports import import_range
-from landbridge.memory.storage import host_device
 from landbridge.tensor.tensor import Tensor
 
 

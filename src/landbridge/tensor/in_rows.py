@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from landbridge.device.protocols import HostMemory
 from landbridge.device.space import NdSpace
 from landbridge.dtypes import dtype as dtype_facts
-from landbridge.errors import InputError
-from landbridge.memory.rows import row_address, stride_of
+from landbridge.errors import HostViewError, InputError
+from landbridge.memory.rows import stride_of
 from landbridge.memory.storage import Storage
 from landbridge.physical_shape import physical_shape, row_strides
 from landbridge.tensor.tensor import Tensor
@@ -40,4 +41,15 @@ def row_table(tensor: Tensor) -> tuple[int, ...]:
         raise InputError(f"{tensor!r} is in flat memory and has no rows; its address is data_address")
     first, byte = divmod(tensor.byte_offset, stride_of(space))
     count = physical_shape(tensor.shape, tensor.axis_separators)[0] if tensor.size else 0
-    return tuple(row_address(storage, first + row) + byte for row in range(count))
+    return tuple(_row_address(storage, space, first + row) + byte for row in range(count))
+
+
+def _row_address(storage: Storage, space: NdSpace, row: int) -> int:
+    host = space.device.capability(HostMemory)
+    if storage.kind.host_access == "none" or host is None:
+        raise HostViewError(
+            f"the host cannot address rows of scope {storage.kind.scope!r} of {space.device}; copy the tensor to the "
+            "host with t.to_device('cpu')"
+        )
+    region = space.row(row)
+    return host.host_pointer(region.space) + region.byte_offset

@@ -17,12 +17,14 @@ from landbridge.dtypes import dtype as dtype_facts
 from landbridge.dtypes import dtype_name
 from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.accesses import open_views
+from landbridge.memory.borrowed import borrow_host
+from landbridge.memory.holders import named_holder
 from landbridge.memory.host_array import address_of, byte_bounds
-from landbridge.memory.rows import check_in_rows
-from landbridge.memory.storage import Storage, borrow_host
+from landbridge.memory.storage import Storage
 from landbridge.physical_shape import separators_for
 from landbridge.shape import check_shape, check_strides, dense_bytes, reach, row_major
 from landbridge.tensor.host_view import HostView
+from landbridge.tensor.layout import check_layout
 
 if TYPE_CHECKING:
     import tvm_ffi
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 _names: dict[np.dtype[Any], str] = {}
 
 
+@named_holder
 class Tensor:
     """``shape`` elements of ``dtype`` at ``byte_offset`` of ``storage``; many Tensors may view one Storage.
 
@@ -84,24 +87,7 @@ class Tensor:
         self._address: int | None = None
         self.readonly = readonly or storage.readonly
         self.axis_separators = axis_separators
-        if storage.kind.ndim > 1:
-            check_in_rows(storage, dtype, self._shape, self._strides, byte_offset, axis_separators)
-            return
-        if byte_offset:
-            multiple = max(dtype_facts(dtype).itemsize, storage.kind.offset_alignment)
-            if byte_offset % multiple:
-                raise InputError(
-                    f"a tensor {dtype}{list(self._shape)} cannot start at byte {byte_offset} of a storage of scope "
-                    f"{storage.kind.scope!r}; give a multiple of {multiple}"
-                )
-        if strides is None and 0 <= byte_offset <= storage.nbytes - dense_bytes(self._shape, dtype):
-            return
-        start, stop = self.byte_range
-        if start < 0 or stop > storage.nbytes:
-            raise InputError(
-                f"a tensor {dtype}{list(self._shape)} with strides {self._strides} at byte {byte_offset} needs bytes "
-                f"{start} to {stop} of a storage of {storage.nbytes}"
-            )
+        check_layout(storage, dtype, self._shape, self._strides, byte_offset, axis_separators)
 
     @classmethod
     def from_numpy_view(cls, array: np.ndarray[Any, Any]) -> Self:

@@ -9,8 +9,8 @@ import numpy as np
 from landbridge.device.protocols import MemoryImport
 from landbridge.dtypes import dtype_name
 from landbridge.errors import HostViewError, InputError, LandbridgeError, ZeroCopyError
+from landbridge.memory.borrowed import host_device
 from landbridge.memory.host_array import address_of
-from landbridge.memory.storage import host_device
 from landbridge.tensor import Tensor, from_dlpack
 from landbridge.tensor.imported import import_tensor
 from landbridge.vm.home import Home

@@ -19,7 +19,8 @@ from landbridge.executable.executable import Executable
 from landbridge.executable.parts import Function
 from landbridge.memory import ledger
 from landbridge.memory.accesses import open_views
-from landbridge.memory.storage import Storage, host_device
+from landbridge.memory.borrowed import host_device
+from landbridge.memory.storage import Storage
 from landbridge.tensor import Tensor, empty
 from landbridge.tensor.copy import copy_tensor
 from landbridge.tensor.exports import exported_array

@@ -19,7 +19,7 @@ from landbridge.executable.parts import Function
 from landbridge.memory.allocators.base import Allocator
 from landbridge.memory.allocators.default import configured_allocator
 from landbridge.memory.allocators.memory_cfg import MemoryCfg, check_memory_cfg, check_used
-from landbridge.memory.storage import host_device
+from landbridge.memory.borrowed import host_device
 from landbridge.memory_kind import MemoryKind
 from landbridge.physical_shape import nd_bytes
 from landbridge.vm.device_kernels import device_of, kernel_api

@@ -6,7 +6,8 @@ from typing import Protocol
 
 from landbridge.device.space import HostPointer, Region
 from landbridge.errors import BindError, ZeroCopyError
-from landbridge.memory.storage import Storage, import_memory
+from landbridge.memory.borrowed import import_memory
+from landbridge.memory.storage import Storage
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.tensor.imported import import_tensor
 from landbridge.vm.block import Block

@@ -120,7 +120,7 @@ class KernelStep:
             base = storage.live_region
             region = Region(base.space, base.byte_offset + start)
             regions.append(region)
-            if storage.coherence is not None:
+            if storage.dirty is not None:
                 if storage.owner is None:
                     before_device_access(storage, start, start + buffer.nbytes, writes=buffer.writes)
                 else:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from landbridge.executable import instructions as ins
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import Function, TensorSpec
-from landbridge.memory.storage import host_device
+from landbridge.memory.borrowed import host_device
 from landbridge.physical_shape import nd_bytes
 from landbridge.vm.home import Home
 from landbridge.vm.program_memory import ProgramMemory

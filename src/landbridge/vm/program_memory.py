@@ -13,9 +13,10 @@ from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import AllocStorage, LoadConstant
 from landbridge.executable.parts import TensorSpec, parameter_constant
+from landbridge.memory.allocation import allocate
 from landbridge.memory.allocators.base import round_up
+from landbridge.memory.borrowed import host_device
 from landbridge.memory.host_array import address_of
-from landbridge.memory.storage import allocate, host_device
 from landbridge.physical_shape import physical_shape, row_bytes
 from landbridge.tensor import Tensor, empty
 from landbridge.tensor.copy import copy_tensor

@@ -15,8 +15,8 @@ from landbridge.device.space import Region, Space
 from landbridge.devices.vulkan import VulkanDeviceAPI
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.spirv import disassemble, words_of
+from landbridge.memory.borrowed import host_device
 from landbridge.memory.host_array import address_of
-from landbridge.memory.storage import host_device
 from tests.devices.present import first_instance
 from tests.installed import spirv_tool
 

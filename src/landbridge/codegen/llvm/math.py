@@ -12,9 +12,10 @@ from xdsl.ir import Operation
 
 from landbridge.codegen.llvm.arith import fast_flags
 from landbridge.codegen.llvm.emitter import Emitter, ModuleState, Printer
-from landbridge.codegen.llvm.math_builder import LlvmBody, Term
+from landbridge.codegen.llvm.math_builder import LlvmBody
 from landbridge.codegen.llvm.narrow_floats import in_float, narrow, widen
 from landbridge.codegen.llvm.types import element_of, is_float, splat, suffix
+from landbridge.codegen.math_builder import Term
 from landbridge.codegen.math_functions import COMMON, LIMITED
 from landbridge.codegen.math_remainder import is_far, near_fmod
 from landbridge.codegen.printing import FUNCTIONS

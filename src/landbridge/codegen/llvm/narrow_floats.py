@@ -12,8 +12,9 @@ from collections.abc import Callable
 from xdsl.ir import Operation
 
 from landbridge.codegen.llvm.emitter import Emitter
-from landbridge.codegen.llvm.math_builder import LlvmBody, Term
+from landbridge.codegen.llvm.math_builder import LlvmBody
 from landbridge.codegen.llvm.types import element_of, suffix, with_element
+from landbridge.codegen.math_builder import Term
 from landbridge.codegen.narrow_expand import (
     bfloat_to_float,
     float_to_bfloat,

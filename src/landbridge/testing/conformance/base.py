@@ -13,7 +13,7 @@ from landbridge.device.protocols import Event, HostBarriers, HostMemory, PeerCop
 from landbridge.device.registry import device as find_device
 from landbridge.device.space import Region, Space
 from landbridge.device.stream import Stream
-from landbridge.memory.storage import host_device
+from landbridge.memory.borrowed import host_device
 from landbridge.memory_kind import MemoryKind
 
 _Ability = TypeVar("_Ability")

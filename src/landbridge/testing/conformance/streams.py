@@ -8,7 +8,7 @@ from landbridge.device.protocols import Events, Streams
 from landbridge.device.space import Region, Space
 from landbridge.device.stream import Stream
 from landbridge.errors import LandbridgeError
-from landbridge.memory.storage import host_device
+from landbridge.memory.borrowed import host_device
 from landbridge.testing.conformance.base import ConformanceCase, expect, expect_raises, pattern
 
 _BYTES = 512

@@ -19,7 +19,7 @@ from landbridge.errors import (
     UseAfterFreeError,
     ZeroCopyError,
 )
-from landbridge.memory.storage import host_device
+from landbridge.memory.borrowed import host_device
 from landbridge.tensor import Tensor
 from landbridge.testing.conformance.base import ConformanceCase, expect, expect_raises, pattern
 

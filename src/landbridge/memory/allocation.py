@@ -1,0 +1,49 @@
+"""Allocation: a Storage from an allocator, or an error that says who holds what there is."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from landbridge.device.device import Device
+from landbridge.device.stream import current_stream
+from landbridge.errors import InputError, OutOfMemoryError
+from landbridge.memory.allocators.base import Allocator, NdSize, Size, bytes_of
+from landbridge.memory.allocators.default import default_allocator
+from landbridge.memory.allocators.out_of_memory import allocate_or_trim
+from landbridge.memory.holders import largest_holders
+from landbridge.memory.rows import check_space, span_of
+from landbridge.memory.storage import Storage
+from landbridge.shape import LARGEST_BYTES
+
+
+def allocate(
+    device: Device,
+    size: Size,
+    *,
+    scope: str = "global",
+    alignment: int = 1,
+    shared: bool = False,
+    allocator: Allocator | None = None,
+) -> Storage:
+    """A Storage of ``size``, undefined, of ``scope``, from ``allocator`` (None: the process's).
+
+    ``size``: bytes, or an NdSize for a scope of more dimensions. ``shared``: memory that other processes and devices
+    can map too. Raises InputError for what no memory has and OutOfMemoryError; then nothing is left allocated.
+    """
+    device.state.check()
+    kind = device.memory_kind(scope)
+    nbytes = bytes_of(size)
+    if not 0 <= nbytes <= LARGEST_BYTES:
+        raise InputError(f"{nbytes} bytes of scope {kind.scope!r} of {device} asked; legal: 0 to {LARGEST_BYTES}")
+    if alignment < 1 or alignment & (alignment - 1):
+        raise InputError(f"alignment {alignment} is not legal; give a power of two in bytes")
+    source = allocator or default_allocator(device, scope, shared=shared)
+    queue = current_stream(device) or device
+    try:
+        block = allocate_or_trim(source, size, max(alignment, kind.alignment), queue)
+    except OutOfMemoryError as error:
+        raise OutOfMemoryError(f"{error}. {largest_holders(device, kind.scope)}") from error
+    storage = Storage(block.region, kind, nbytes, release=partial(source.deallocate, block), uses=block.uses)
+    if isinstance(size, NdSize):
+        storage.nbytes = span_of(check_space(block.region.space, size.physical_shape, size.dtype))
+    return storage

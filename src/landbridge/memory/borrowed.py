@@ -1,0 +1,67 @@
+"""Memory of others: a Storage over bytes of this process, or over what a device can import."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+
+from landbridge.device.device import Device
+from landbridge.device.protocols import AccessMode, MemoryImport
+from landbridge.device.registry import device as find_device
+from landbridge.device.space import DmaBuf, ImportSource, Region, Space
+from landbridge.errors import ZeroCopyError
+from landbridge.memory.allocators.base import Use, wait_for
+from landbridge.memory.lent_file import LentFile
+from landbridge.memory.storage import Storage
+from landbridge.memory_kind import MemoryKind
+
+
+@cache
+def host_device() -> Device:
+    """The device that ordinary memory of this process belongs to."""
+    return find_device("cpu")
+
+
+@cache
+def borrowed_host_kind() -> MemoryKind:
+    """The kind of host memory that others allocated: nothing is known of its alignment."""
+    return replace(host_device().memory_kind(), alignment=1)
+
+
+def import_memory(device: Device, source: ImportSource, access: AccessMode, owner: object = None) -> Storage:
+    """A Storage over memory of others that ``device`` uses in place; released before ``owner`` is let go.
+
+    Raises ZeroCopyError when the device cannot, with its reason.
+    """
+    api = device.capability(MemoryImport)
+    if api is None:
+        raise ZeroCopyError(
+            f"{device} cannot use {source} in place: it has no import_memory; copy the data to a tensor of its own"
+        )
+    with device.state.submitting(f"an import of {source}"):
+        space = api.import_memory(device.index, source, access)
+
+    def release(uses: Sequence[Use]) -> None:
+        if not device.is_lost:
+            wait_for(uses)
+            api.release_import(space)
+
+    storage = Storage(
+        Region(space),
+        device.memory_kind(space.scope),
+        source.nbytes,
+        readonly=access == "r",
+        owner=owner,
+        release=release,
+    )
+    if isinstance(source, DmaBuf) and (file := LentFile(source)).can_shrink:
+        storage.file = file
+    return storage
+
+
+def borrow_host(address: int, nbytes: int, owner: object, *, readonly: bool) -> Storage:
+    """A Storage over ``nbytes`` bytes of this process that ``owner`` keeps alive."""
+    space = Space(host_device(), "global", address)
+    kind = borrowed_host_kind()
+    return Storage(Region(space), kind, nbytes, readonly=readonly, owner=owner, address=address)
