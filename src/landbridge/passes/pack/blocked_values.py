@@ -1,0 +1,77 @@
+"""Values in physical layouts: each is reordered once, and not at all where a blocked twin is there."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from dataclasses import dataclass, field, replace
+
+from xdsl.dialects import bufferization
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from landbridge.ir.copy_prims import CopyPrims
+from landbridge.ir.graph_ops import CallOp, ConstantOp, PackOp, UnpackOp, ViewOp
+from landbridge.ir.module import IRModule
+from landbridge.ir.types import AnyTensor, dtype_of, shape_of, tensor_type, vdevice_of
+from landbridge.passes.fold import pack_array
+from landbridge.passes.pack.layout import Layout
+
+
+@dataclass(frozen=True)
+class BlockedValues:
+    """The blocked twins of plain values that a block sees, and the packed constants of ``module``."""
+
+    module: IRModule
+    copies: CopyPrims
+    twins: ChainMap[SSAValue, SSAValue] = field(default_factory=ChainMap)
+    constants: dict[tuple[str, Layout], str] = field(default_factory=dict)
+
+    def nested(self) -> BlockedValues:
+        """Those that a block inside this one sees."""
+        return replace(self, twins=self.twins.new_child())
+
+    def physical(self, value: SSAValue, layout: Layout, before: Operation) -> SSAValue:
+        """``value`` in ``layout``: its blocked twin, a packed constant, a view where no element moves, or a pack."""
+        if layout.is_of_channels and value in self.twins:
+            return self.twins[value]
+        if isinstance(value.owner, ConstantOp):
+            symbol = self._packed_constant(value.owner.symbol.root_reference.data, layout)
+            return _insert(ConstantOp(symbol, layout.tensor(value.type)), before)
+        value = self._transposed(value, layout.order, before)
+        if layout.moves_nothing(shape_of(value.type)):
+            made = _insert(ViewOp(value, layout.tensor(value.type)), before)
+        else:
+            made = _insert(PackOp(value, layout.axes, layout.tiles), before)
+        if layout.is_of_channels:
+            self.twins[value] = made
+        return made
+
+    def plain(self, value: SSAValue, layout: Layout, ty: AnyTensor, before: Operation) -> SSAValue:
+        """The plain form, of type ``ty``, of a value in ``layout``, which becomes its twin."""
+        view = layout.moves_nothing(shape_of(ty))
+        op = ViewOp(value, ty) if view else UnpackOp(value, layout.axes, layout.tiles, ty)
+        made = _insert(op, before)
+        self.twins[made] = value
+        return made
+
+    def _packed_constant(self, symbol: str, layout: Layout) -> str:
+        key = (symbol, layout)
+        if key not in self.constants:
+            array = self.module.constants[symbol].transpose(layout.order)
+            self.constants[key] = self.module.add_constant(pack_array(array, layout.axes, layout.tiles), symbol)
+        return self.constants[key]
+
+    def _transposed(self, value: SSAValue, order: tuple[int, ...], before: Operation) -> SSAValue:
+        if order == tuple(range(len(order))):
+            return value
+        shape, dtype, place = shape_of(value.type), dtype_of(value.type), vdevice_of(value.type)
+        alloc = bufferization.AllocTensorOp(tensor_type([shape[i] for i in order], dtype, place))
+        name = self.copies.transpose(shape, order, dtype, place)
+        call = CallOp(name, [value], [alloc.tensor], [alloc.tensor.type], "transpose")
+        Rewriter.insert_op([alloc, call], InsertPoint.before(before))
+        return call.res[0]
+
+
+def _insert(op: Operation, before: Operation) -> SSAValue:
+    Rewriter.insert_op(op, InsertPoint.before(before))
+    return op.results[0]

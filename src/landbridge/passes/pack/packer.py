@@ -1,0 +1,145 @@
+"""The walk of ``pack`` over a graph: calls and concatenations are replaced by blocked ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects import bufferization
+from xdsl.ir import Block, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from landbridge.analysis.axis_classes import AxisClass, axis_classes
+from landbridge.ir.attributes import node_name
+from landbridge.ir.copy_prims import CopyPrims
+from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, IfOp, PackOp, ToVDeviceOp, UnpackOp, ViewOp
+from landbridge.ir.module import IRModule, parameters
+from landbridge.ir.stages import PrimView, view_prim
+from landbridge.ir.types import AnyTensor, shape_of, vdevice_of
+from landbridge.passes.pack.blocked_values import BlockedValues
+from landbridge.passes.pack.layout import Layout
+from landbridge.passes.pack.rules import Blocking, Candidate, blocking_of, sums_its_channels
+from landbridge.passes.pack.split import split_prim
+from landbridge.passes.pack.unshare import unshare
+from landbridge.target import Target
+from landbridge.target.grid import grid_limits
+
+
+def pack_graph(module: IRModule) -> None:
+    """Block what the rules say, and cancel reorders that nobody reads then."""
+    _Packer(module).block(module.main.body.block, BlockedValues(module, CopyPrims(module)))
+
+
+def _lanes(target: Target) -> int:
+    """How many channels stand side by side in blocked layouts of ``target``; 1 where plain ones serve it better.
+
+    Work-items of a GPU read neighbours along the pixels of a plain layout together; a CPU's vectors need blocks.
+    """
+    limits = grid_limits(target)
+    return 1 if limits is not None and not limits.core_vectors else max(2, target.vector_bits // 32)
+
+
+class _Packer:
+    def __init__(self, module: IRModule) -> None:
+        self._module = module
+        self._tiles = [_lanes(module.target_of(i)) for i in range(len(module.vdevices))]
+        self._prims = module.prims()
+        self._parameters = parameters(module)
+        self._views: dict[str, tuple[PrimView, list[AxisClass]]] = {}
+
+    def block(self, block: Block, values: BlockedValues) -> None:
+        """Rewrite the operations of ``block``."""
+        for op in list(block.ops):
+            if isinstance(op, IfOp):
+                self.block(op.then_region.block, values.nested())
+                self.block(op.else_region.block, values.nested())
+            elif isinstance(op, ConcatOp | CallOp):
+                tile = self._tiles[vdevice_of(op.results[0].type).index.data]
+                if tile < 2:
+                    continue
+                if isinstance(op, ConcatOp):
+                    _concat(op, tile, values)
+                else:
+                    self._call(op, tile, values)
+        for op in reversed(list(block.ops)):
+            if isinstance(op, UnpackOp | PackOp | ViewOp) and op.result.first_use is None:
+                Rewriter.erase_op(op)
+
+    def _call(self, op: CallOp, tile: int, values: BlockedValues) -> None:
+        if any(vdevice_of(v.type).axis_separators for v in (*op.inputs, *op.res)):
+            return  # the separators were asked for these axes
+        name = op.callee.root_reference.data
+        if name not in self._views:
+            view = view_prim(self._prims[name])
+            self._views[name] = (view, axis_classes(view))
+        prim, classes = self._views[name]
+        if next(prim.generics(), None) is None:
+            return
+        arguments = prim.function.body.block.args
+        inputs, outputs = arguments[: len(op.inputs)], arguments[len(op.inputs) :]
+        given = list(zip(op.inputs, inputs, strict=True))
+        weights = {a for v, a in given if self._is_weight(v)}
+        blocked = {a for v, a in given if v in values.twins}
+        candidate = Candidate(prim, classes, inputs, outputs, weights, blocked, tile)
+        if sums_its_channels(candidate):
+            apart = self._unshared(op)
+            if apart is not None:
+                self._call(apart, tile, values)
+        elif (blocking := blocking_of(candidate)) is not None:
+            self._replace(op, prim, blocking, values)
+
+    def _is_weight(self, value: SSAValue) -> bool:
+        """Whether ``value`` is a constant or a parameter, which is packed once for each value it gets."""
+        while isinstance(value.owner, ToVDeviceOp):
+            value = value.owner.source
+        return isinstance(value.owner, ConstantOp) or value in self._parameters
+
+    def _unshared(self, op: CallOp) -> CallOp | None:
+        """The call with an argument of its own for each stage; None where no two stages share one."""
+        name = op.callee.root_reference.data
+        self._module.prim_count += 1
+        found = unshare(self._prims[name], len(op.inputs), f"{name}_u{self._module.prim_count}")
+        if found is None:
+            return None
+        function, repeated = found
+        self._module.op.body.block.add_op(function)
+        self._prims[function.sym_name.data] = function
+        inputs = [*op.inputs, *(op.inputs[i] for i in repeated)]
+        new = CallOp(function.sym_name.data, inputs, op.destinations, op.result_types, node_name(op))
+        Rewriter.replace_op(op, new)
+        return new
+
+    def _replace(self, op: CallOp, prim: PrimView, blocking: Blocking, values: BlockedValues) -> None:
+        """Call the PrimFunc with cut loops, on operands in their layouts."""
+        self._module.prim_count += 1
+        name = f"{prim.function.sym_name.data}_p{self._module.prim_count}"
+        self._module.op.body.block.add_op(split_prim(prim, name, blocking))
+        layouts: Sequence[Layout | None] = [blocking.layouts.get(a) for a in prim.function.body.block.args]
+        inputs = [
+            value if layout is None else values.physical(value, layout, op)
+            for value, layout in zip(op.inputs, layouts, strict=False)
+        ]
+        outputs = layouts[len(inputs) :]
+        types = [r.type if at is None else at.tensor(r.type) for r, at in zip(op.res, outputs, strict=True)]
+        allocs = [bufferization.AllocTensorOp(ty) for ty in types]
+        new = CallOp(name, inputs, [alloc.tensor for alloc in allocs], types, node_name(op))
+        Rewriter.insert_op([*allocs, new], InsertPoint.before(op))
+        results = [
+            made if layout is None else values.plain(made, layout, cast(AnyTensor, old.type), op)
+            for made, layout, old in zip(new.res, outputs, op.res, strict=True)
+        ]
+        destinations = [d.owner for d in op.destinations]
+        Rewriter.replace_op(op, [], results)
+        for alloc in destinations:
+            if isinstance(alloc, bufferization.AllocTensorOp) and alloc.tensor.first_use is None:
+                Rewriter.erase_op(alloc)
+
+
+def _concat(op: ConcatOp, tile: int, values: BlockedValues) -> None:
+    """Channel blocks are concatenated as they are when every part is a whole number of them."""
+    if op.axis.value.data != 1 or any(v not in values.twins or shape_of(v.type)[1] % tile for v in op.inputs):
+        return
+    layout = Layout.of_channels(4, tile)
+    new = ConcatOp([values.twins[v] for v in op.inputs], 1, layout.tensor(op.result.type))
+    Rewriter.insert_op(new, InsertPoint.before(op))
+    Rewriter.replace_op(op, [], [values.plain(new.result, layout, cast(AnyTensor, op.result.type), op)])

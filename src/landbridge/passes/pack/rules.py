@@ -1,0 +1,127 @@
+"""Which loops of a call are blocked: a rule for each kind of kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from landbridge.analysis.axis_classes import AxisClass, class_of
+from landbridge.ir.stages import PrimView
+from landbridge.ir.types import shape_of
+from landbridge.passes.lower.nest import widest_bytes
+from landbridge.passes.pack.layout import Layout, layout_of
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A call as rules see it: the arguments of its PrimFunc, and what the graph gives them.
+
+    ``weights`` are inputs that are constants or parameters, packed once for each value they get; ``blocked`` those
+    that have a blocked form already. ``tile`` is the target's vector.
+    """
+
+    prim: PrimView
+    classes: list[AxisClass]
+    inputs: Sequence[SSAValue]
+    outputs: Sequence[SSAValue]
+    weights: Collection[SSAValue]
+    blocked: Collection[SSAValue]
+    tile: int
+
+    @property
+    def contracted_weights(self) -> SSAValue | None:
+        """The argument that is the weight of the leading contraction."""
+        first = next(self.prim.generics())
+        if not first.reduces or len(first.ins) != 2:
+            return None
+        found = [o.buffer for o in first.ins if o.buffer in self.weights]
+        return found[0] if len(found) == 1 else None
+
+    @property
+    def output_channels(self) -> AxisClass | None:
+        """The class of axis 1 of every output, when all are rank 4 and one class has them all."""
+        found = [class_of(self.classes, o, 1) if len(shape_of(o.type)) == 4 else None for o in self.outputs]
+        return found[0] if len(set(map(id, found))) == 1 else None
+
+    def data_axis(self, c: AxisClass) -> int | None:
+        """The axis that class ``c`` has in the one operand that is no weight."""
+        axes = [axis for a in self.inputs if a not in self.weights and (axis := c.axis_of(a)) is not None]
+        return axes[0] if len(axes) == 1 else None
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """The classes of a PrimFunc that are cut into tiles, and the layouts that its buffers then have."""
+
+    tile: int
+    cut: Sequence[AxisClass]
+    layouts: Mapping[SSAValue, Layout]
+
+
+def blocking_of(c: Candidate) -> Blocking | None:
+    """What the rule for a kernel like ``c`` says; None where it stays plain."""
+    weights = c.contracted_weights
+    if weights is not None and len(shape_of(c.outputs[0].type)) == 4:
+        return convolution(c, weights)
+    if weights is not None and len(shape_of(weights.type)) == 2:
+        return matrix_product(c, weights)
+    return neighbour(c)
+
+
+def sums_its_channels(c: Candidate) -> bool:
+    """Whether a convolution reads one argument along the channels it sums and along those it produces: only as two
+    arguments can it be blocked."""
+    if c.contracted_weights is None or len(shape_of(c.outputs[0].type)) != 4:
+        return False
+    return c.output_channels is not None and c.output_channels.reduces
+
+
+def convolution(c: Candidate, weights: SSAValue) -> Blocking | None:
+    """Block the channels it produces, and those it sums where its input is blocked or has enough of them."""
+    lanes = c.output_channels
+    if lanes is not None and lanes.reduces:
+        return None
+    if lanes is not None and lanes.extent < c.tile // 2:
+        lanes = None
+    cut = [lanes] if lanes is not None else []
+    summed = next(
+        (k for k in c.classes if k.reduces and not k.fixed and k.axis_of(weights) is not None and c.data_axis(k) == 1),
+        None,
+    )
+    if summed is not None:
+        data = next(a for a in c.inputs if a is not weights and summed.axis_of(a) is not None)
+        if data in c.blocked or (lanes is not None and summed.extent >= c.tile):
+            cut = [summed, *cut]
+    return _blocked(c, cut, lanes) if cut else None
+
+
+def matrix_product(c: Candidate, weights: SSAValue) -> Blocking | None:
+    """Pack the weights in column panels; everything else stays plain."""
+    columns = next((k for k in c.classes if not k.fixed and not k.reduces and k.axis_of(weights) is not None), None)
+    # A panel is one vector of the widest element computed with: a plain result has no room past its last column.
+    tile = c.tile * 4 // max(4, *(widest_bytes(g.body) for g in c.prim.generics()))
+    if columns is None or columns.extent < tile or tile < 2:
+        return None
+    layout = layout_of(weights, [columns], tile, first=columns)
+    assert layout is not None  # the class has an axis of the weights
+    return Blocking(tile, [columns], {weights: layout})
+
+
+def neighbour(c: Candidate) -> Blocking | None:
+    """Stay in the blocked layout of an operand when the channel is a parallel loop of every stage."""
+    lanes = c.output_channels
+    if lanes is None or lanes.reduces or not any(lanes.axis_of(a) == 1 for a in c.blocked):
+        return None
+    return _blocked(c, [lanes], lanes)
+
+
+def _blocked(c: Candidate, cut: Sequence[AxisClass], lanes: AxisClass | None) -> Blocking:
+    """Every buffer in blocks of the classes ``cut``, weights with the axis of ``lanes`` first."""
+    layouts = {
+        buffer: layout
+        for buffer in (*c.inputs, *c.outputs, *c.prim.temporaries)
+        if (layout := layout_of(buffer, cut, c.tile, first=lanes if buffer in c.weights else None)) is not None
+    }
+    return Blocking(c.tile, cut, layouts)
