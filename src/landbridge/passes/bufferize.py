@@ -20,7 +20,7 @@ from landbridge.analysis.claims import Claim, Claims, parts
 from landbridge.analysis.homes import shared_homes
 from landbridge.analysis.offsets import may_begin
 from landbridge.errors import CompileError
-from landbridge.ir.attributes import ints, io_names, node_name, place_on, set_io_names, set_node_name
+from landbridge.ir.attributes import VDEVICE, ints, io_names, node_name, place_on, set_io_names, set_node_name
 from landbridge.ir.copy_prims import CopyPrims
 from landbridge.ir.graph_ops import (
     CallOp,
@@ -155,10 +155,9 @@ class _Bufferizer:
         destinations = [self.place(r) for r in op.res]
         self.values.update(zip(op.res, destinations, strict=True))
         attributes = {k: v for k, v in op.attributes.items() if k != "operandSegmentSizes"}
-        call = type(op).build(operands=[inputs, destinations], result_types=[[]], attributes=attributes)
         if op.res:
-            place_on(call, vdevice_of(op.res[0].type))
-        self.body.append(call)
+            attributes[VDEVICE] = vdevice_of(op.res[0].type)
+        self.body.append(type(op).build(operands=[inputs, destinations], result_types=[[]], attributes=attributes))
 
     def constant(self, op: ConstantOp) -> SSAValue:
         ty = buffer_type(cast(AnyTensor, op.result.type))
