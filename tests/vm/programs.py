@@ -7,9 +7,9 @@ from functools import cache
 
 import numpy as np
 
+from landbridge.codegen.cpu_runtime.runtime_ir import runtime_ir
 from landbridge.codegen.link import link_objects
 from landbridge.codegen.llvm.compile import Machine, compile_ir
-from landbridge.codegen.llvm.runtime_ir import runtime_ir
 from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import (
     AllocStorage,

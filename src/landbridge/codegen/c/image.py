@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from functools import cache
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
-from landbridge.codegen.c.compile import Compiler, compile_all, compiler_for
-from landbridge.codegen.c.print_c import print_functions, text_of
+from landbridge.codegen.c.compile import compile_all, compiler_for
+from landbridge.codegen.c.print_c import print_functions
+from landbridge.codegen.cpu_runtime.object_code import runtime_object
 from landbridge.codegen.functions import c_names, call_groups
 from landbridge.codegen.link import link_objects
 from landbridge.executable import abi
@@ -29,7 +29,7 @@ def generate_image(module: ModuleOp, target: Target) -> CodeImage:
     groups = call_groups(module)
     names = c_names(f for group in groups for f in group)
     sources = [print_functions(files, names) for files in _files(groups, len(os.sched_getaffinity(0)))]
-    linked = link_objects([*_runtime(compiler), *compile_all(sources, compiler)])
+    linked = link_objects([runtime_object(), *compile_all(sources, compiler)])
     own = {identifier: name for name, identifier in names.items()}
     symbols = {own.get(s, s): at for s, at in linked.symbols.items() if s in own or s in _RUNTIME}
     return CodeImage(
@@ -60,8 +60,3 @@ def _files(groups: list[list[func.FuncOp]], count: int) -> list[list[func.FuncOp
         files[smallest] += group
         loads[smallest] += size
     return files
-
-
-@cache
-def _runtime(compiler: Compiler) -> list[bytes]:
-    return compile_all([text_of("runtime.c"), text_of("packed.c")], compiler)

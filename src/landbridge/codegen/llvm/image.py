@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 
+from landbridge.codegen.cpu_runtime.object_code import runtime_object
 from landbridge.codegen.functions import call_groups
 from landbridge.codegen.link import LINKED, link_objects, only_linked
 from landbridge.codegen.llvm.compile import Machine
 from landbridge.codegen.llvm.isa import isa_of, required_flags
 from landbridge.codegen.llvm.parallel import Job, compile_all
 from landbridge.codegen.llvm.print_ir import print_functions, uses_vectors
-from landbridge.codegen.llvm.runtime_ir import runtime_ir
 from landbridge.errors import CodegenError
 from landbridge.executable.parts import CodeImage
 from landbridge.target.llvm_cpu import architecture
@@ -30,7 +29,7 @@ def generate_image(module: ModuleOp, target: Target) -> CodeImage:
     jobs = [
         Job(print_functions(group, isa), vectorize=not any(map(uses_vectors, group))) for group in call_groups(module)
     ]
-    objects = [_runtime(machine), *compile_all(jobs, machine)]
+    objects = [runtime_object(), *compile_all(jobs, machine)]
     linked = link_objects(objects)
     return CodeImage(
         isa="x86_64",
@@ -49,8 +48,3 @@ def machine_of(target: Target) -> Machine:
         raise CodegenError(f"code for {isa} {only_linked(str(target))}")
     # The environment part of a triple names no ISA; Linux ELF is what the image format holds.
     return Machine("x86_64-unknown-linux-gnu", target.mcpu, ",".join(target.mattr))
-
-
-@cache
-def _runtime(machine: Machine) -> bytes:
-    return compile_all([Job(runtime_ir(), vectorize=True)], machine)[0]

@@ -15,7 +15,7 @@ from landbridge.executable import abi
 from landbridge.target.target import Target
 from landbridge.vm.code_image import LoadedImage
 
-from .native import Array, build
+from ..native import Array, build
 
 SIZE = 1024
 KERNELS = f"""

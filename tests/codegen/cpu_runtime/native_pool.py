@@ -1,4 +1,4 @@
-"""The thread pool of either runtime, called as images are, with a clock and futexes that a test can hold up.
+"""The thread pool of CPU images, called as images are, with a clock and futexes that a test can hold up.
 
 Everything the native code asks of the system goes through Python: so each order of events that its waits are there for
 can be made, however rare it is.
@@ -12,20 +12,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 from unittest import mock
 
-from landbridge.codegen.c.compile import compile_all, compiler_for
-from landbridge.codegen.c.print_c import text_of
+from landbridge.codegen.cpu_runtime.runtime_ir import runtime_ir
 from landbridge.codegen.link import link_objects
 from landbridge.codegen.llvm.compile import Machine, compile_ir
-from landbridge.codegen.llvm.runtime_ir import runtime_ir
 from landbridge.executable import abi
 from landbridge.executable.parts import CodeImage
-from landbridge.target import Target
 from landbridge.vm import code_image
 
-Runtime = Literal["llvm", "c"]
 #: Of the kernel that a test hands in: (first task, task after the last).
 Kernel = Callable[[int, int], object]
 
@@ -39,7 +35,6 @@ _SYSCALL = ctypes.CFUNCTYPE(
     ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_long, ctypes.c_long, ctypes.c_void_p
 )
 _CLOCK = ctypes.CFUNCTYPE(ctypes.c_int64)
-_CLOCK_GETTIME = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.POINTER(ctypes.c_int64))
 _PTHREAD_CREATE = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)
 
 
@@ -61,7 +56,7 @@ class System:
         return False
 
     def functions(self) -> dict[str, Any]:
-        """By the names that the runtimes import."""
+        """By the names that the runtime imports."""
 
         def syscall(number: int, word: int, operation: int, value: int, timeout: int | None) -> int:
             if operation == _FUTEX_WAIT:
@@ -71,10 +66,6 @@ class System:
                 self.after_wake()
             return result
 
-        def clock_gettime(which: int, at: Any) -> int:
-            at[0], at[1] = divmod(self.clock(), 10**9)
-            return 0
-
         def pthread_create(*arguments: int) -> int:
             if self.refuses_thread():
                 return 11  # EAGAIN
@@ -83,7 +74,6 @@ class System:
         return {
             "syscall": _SYSCALL(syscall),
             "clock": _CLOCK(lambda: self.clock()),
-            "clock_gettime": _CLOCK_GETTIME(clock_gettime),
             "pthread_create": _PTHREAD_CREATE(pthread_create),
         }
 
@@ -91,7 +81,7 @@ class System:
 class Pool:
     """A pool of ``threads`` threads, the caller counted."""
 
-    def __init__(self, runtime: Runtime, threads: int, system: System) -> None:
+    def __init__(self, threads: int, system: System) -> None:
         functions = system.functions()
         known = code_image._library_function
 
@@ -100,7 +90,7 @@ class Pool:
             return known(symbol) if ours is None else ctypes.cast(ours, ctypes.c_void_p).value or 0
 
         with mock.patch.object(code_image, "_library_function", find):
-            self._image = code_image.load_image(_image(runtime))
+            self._image = code_image.load_image(_image())
         # For ever: a test that fails leaves threads behind.
         _kept.append((functions, self._image))
         create = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)(self._image.address(abi.POOL_CREATE_SYMBOL))
@@ -132,20 +122,16 @@ _kept: list[Any] = []
 
 
 @cache
-def _linked(runtime: Runtime) -> CodeImage:
-    if runtime == "llvm":
-        # what reads the processor's counter asks us instead
-        text = runtime_ir().replace("@llvm.readcyclecounter()", "@clock()")
-        objects = [compile_ir(text, Machine("x86_64-unknown-linux-gnu", "x86-64", ""))]
-    else:
-        objects = compile_all([text_of("runtime.c")], compiler_for(Target("c")))
-    linked = link_objects(objects)
+def _linked() -> CodeImage:
+    # what reads the processor's counter asks us instead
+    text = runtime_ir().replace("@llvm.readcyclecounter()", "@clock()")
+    linked = link_objects([compile_ir(text, Machine("x86_64-unknown-linux-gnu", "x86-64", ""))])
     return CodeImage("x86_64", linked.code, linked.symbols, linked.imports, linked.relocations, ("sse2",))
 
 
-def _image(runtime: Runtime) -> CodeImage:
+def _image() -> CodeImage:
     """One of its own, as an image is loaded once and each test has its own System."""
-    of = _linked(runtime)
+    of = _linked()
     return CodeImage(of.isa, of.code, of.symbols, of.imports, of.relocations, of.features)
 
 

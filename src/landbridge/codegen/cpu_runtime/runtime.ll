@@ -259,7 +259,8 @@ quit:
 
 define ptr @landbridge_pool_create_v1(i64 %threads) #0 {
 entry:
-  %sane = icmp sgt i64 %threads, 0
+  %others = sub i64 %threads, 1
+  %sane = icmp ult i64 %others, 2147483647
   br i1 %sane, label %reserve, label %fail
 reserve:
   %tail = mul i64 %threads, 8
@@ -274,12 +275,11 @@ fill:
   store i64 %threads, ptr %threads_at, align 8
   %workers_at = getelementptr i8, ptr %pool, i64 [WORKERS]
   %handles = getelementptr i8, ptr %pool, i64 [HANDLES]
-  %workers = sub i64 %threads, 1
   br label %next
 next:
   %i = phi i64 [ 0, %fill ], [ %i1, %started ]
   store i64 %i, ptr %workers_at, align 8
-  %more = icmp slt i64 %i, %workers
+  %more = icmp slt i64 %i, %others
   br i1 %more, label %start, label %done
 start:
   %handle = getelementptr i64, ptr %handles, i64 %i

@@ -1,0 +1,1 @@
+"""The runtime that every CPU image carries, whichever generator printed its kernels."""
