@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from xdsl.ir import Operation, SSAValue
 
+from landbridge.codegen.expansions.terms import Term
 from landbridge.codegen.llvm.isa import Isa
-from landbridge.codegen.llvm.math_builder import LlvmBody
+from landbridge.codegen.llvm.terms import LlvmBody
 from landbridge.codegen.llvm.types import suffix, type_text, view_of
-from landbridge.codegen.math_builder import Term
 from landbridge.codegen.printing import Dispatcher, by_identity
 
 #: The metadata of ``!invariant.load``.

@@ -10,14 +10,14 @@ from __future__ import annotations
 from xdsl.dialects import math
 from xdsl.ir import Operation
 
+from landbridge.codegen.expansions.functions import COMMON, LIMITED
+from landbridge.codegen.expansions.remainder import is_far, near_fmod
+from landbridge.codegen.expansions.terms import Term
 from landbridge.codegen.llvm.arith import fast_flags
 from landbridge.codegen.llvm.emitter import Emitter, ModuleState, Printer
-from landbridge.codegen.llvm.math_builder import LlvmBody
 from landbridge.codegen.llvm.narrow_floats import in_float, narrow, widen
+from landbridge.codegen.llvm.terms import LlvmBody
 from landbridge.codegen.llvm.types import element_of, is_float, splat, suffix
-from landbridge.codegen.math_builder import Term
-from landbridge.codegen.math_functions import COMMON, LIMITED
-from landbridge.codegen.math_remainder import is_far, near_fmod
 from landbridge.codegen.printing import FUNCTIONS
 from landbridge.ir.prim_ops import RemFOp
 

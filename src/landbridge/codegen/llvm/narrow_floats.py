@@ -11,17 +11,17 @@ from collections.abc import Callable
 
 from xdsl.ir import Operation
 
-from landbridge.codegen.llvm.emitter import Emitter
-from landbridge.codegen.llvm.math_builder import LlvmBody
-from landbridge.codegen.llvm.types import element_of, suffix, with_element
-from landbridge.codegen.math_builder import Term
-from landbridge.codegen.narrow_expand import (
+from landbridge.codegen.expansions.narrow import (
     bfloat_to_float,
     float_to_bfloat,
     float_to_half,
     half_to_float,
     round_to_odd,
 )
+from landbridge.codegen.expansions.terms import Term
+from landbridge.codegen.llvm.emitter import Emitter
+from landbridge.codegen.llvm.terms import LlvmBody
+from landbridge.codegen.llvm.types import element_of, suffix, with_element
 
 
 def is_narrow(kind: str) -> bool:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from landbridge.codegen.c.types import Kind, literal
-from landbridge.codegen.math_builder import Body, Term
-from landbridge.codegen.math_functions import EVERY, FAR
+from landbridge.codegen.expansions.functions import EVERY, FAR
+from landbridge.codegen.expansions.terms import Body, Term
 from landbridge.codegen.opencl.unit import ELEMENTS, OpenCLUnit
 
 _ELEMENTS = {"float": "f32", "i32": "i32"}

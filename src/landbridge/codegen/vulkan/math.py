@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects import math, vector
 from xdsl.ir import Operation
 
-from landbridge.codegen.math_builder import Term
-from landbridge.codegen.math_functions import COMMON, EVERY, FAR
+from landbridge.codegen.expansions import doubles
+from landbridge.codegen.expansions.functions import COMMON, EVERY, FAR
+from landbridge.codegen.expansions.terms import Term
 from landbridge.codegen.printing import FUNCTIONS
-from landbridge.codegen.vulkan import doubles, glsl
+from landbridge.codegen.vulkan import glsl
 from landbridge.codegen.vulkan.arith import apply
 from landbridge.codegen.vulkan.emitter import Emitter, Printer, bits_of
 from landbridge.codegen.vulkan.terms import expanded

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from landbridge.codegen.math_builder import Body, Term
-from landbridge.codegen.narrow_expand import (
+from landbridge.codegen.expansions.narrow import (
     bfloat_to_float,
     float_to_bfloat,
     float_to_half,
     half_to_float,
     round_to_odd,
 )
+from landbridge.codegen.expansions.terms import Body, Term
 from landbridge.codegen.vulkan import glsl
 from landbridge.codegen.vulkan.emitter import Emitter
 from landbridge.executable.spirv import Op

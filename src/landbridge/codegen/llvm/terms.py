@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from landbridge.codegen.expansions.terms import Body, Term
 from landbridge.codegen.llvm.types import element_of, is_float, lanes_of, splat, suffix, with_element
-from landbridge.codegen.math_builder import Body, Term
 
 __all__ = ["LlvmBody", "Term"]
 

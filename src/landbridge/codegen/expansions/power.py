@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import factorial, inf, log, nan
 
-from landbridge.codegen.math_builder import Term
-from landbridge.codegen.math_expand import ROUNDER, ROUNDER_BITS, scale
+from landbridge.codegen.expansions.exponentials import ROUNDER, ROUNDER_BITS, scale
+from landbridge.codegen.expansions.terms import Term
 
 _TWO_OVER_LN2 = float.fromhex("0x1.715476p+1")  # as a float, and what it lacks
 _CUBIC = 0.9617967

@@ -6,7 +6,7 @@ nearest, ties to even, once.
 
 from __future__ import annotations
 
-from landbridge.codegen.math_builder import Term
+from landbridge.codegen.expansions.terms import Term
 
 
 def float_to_bfloat(x: Term) -> Term:
