@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING
 
 from landbridge.devices.vulkan import flags, structs_work
+from landbridge.devices.vulkan.driver_objects import DriverObjects
 from landbridge.devices.vulkan.memory_types import MemoryType
+from landbridge.devices.vulkan.memory_uses import UsedMemory
 from landbridge.devices.vulkan.result import check
 from landbridge.devices.vulkan.structure import Chained
-from landbridge.devices.vulkan.used import Used
 from landbridge.errors import DeviceError
 
-if TYPE_CHECKING:
-    from landbridge.devices.vulkan.logical_device import LogicalDevice
 
-
-class Allocation(Used):
+class Allocation(UsedMemory):
     """The handle of a Space: ``nbytes`` bytes that ``buffer`` shows, from ``offset`` in ``memory``.
 
     ``address`` is where this process maps the first byte, None where it cannot. ``exportable``: whether it was made to
@@ -27,7 +24,7 @@ class Allocation(Used):
 
     def __init__(
         self,
-        device: LogicalDevice,
+        device: DriverObjects,
         memory_type: MemoryType,
         nbytes: int,
         *,
@@ -75,7 +72,7 @@ class Allocation(Used):
 
 
 def allocate(
-    device: LogicalDevice, memory_type: MemoryType, nbytes: int, alignment: int, export_as: int = 0
+    device: DriverObjects, memory_type: MemoryType, nbytes: int, alignment: int, export_as: int = 0
 ) -> Allocation:
     """New memory whose first byte is aligned to ``alignment`` where the host sees it. Raises OutOfMemoryError.
 
@@ -125,7 +122,7 @@ def allocate(
 
 
 def import_as(
-    device: LogicalDevice,
+    device: DriverObjects,
     memory_type: MemoryType,
     source: Chained,
     nbytes: int,
@@ -166,13 +163,13 @@ def _buffer_bytes(nbytes: int) -> int:
     return max(4, -(-nbytes // 4) * 4)
 
 
-def _requirements(device: LogicalDevice, buffer: int) -> structs_work.VkMemoryRequirements:
+def _requirements(device: DriverObjects, buffer: int) -> structs_work.VkMemoryRequirements:
     needs = structs_work.VkMemoryRequirements()
     device.calls.vkGetBufferMemoryRequirements(device.handle, buffer, ctypes.byref(needs))
     return needs
 
 
-def _map(device: LogicalDevice, memory: int) -> int:
+def _map(device: DriverObjects, memory: int) -> int:
     pointer = ctypes.c_void_p()
     result = device.calls.vkMapMemory(device.handle, memory, 0, flags.WHOLE_SIZE, 0, ctypes.byref(pointer))
     check(result, "mapping memory")

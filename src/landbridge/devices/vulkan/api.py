@@ -17,12 +17,13 @@ from landbridge.devices.vulkan.copies import Copy, copy_from_host, copy_to_host
 from landbridge.devices.vulkan.dispatch import dispatch
 from landbridge.devices.vulkan.images import allocate_image, check_pixels
 from landbridge.devices.vulkan.imports import export_dma_buf, export_handle, import_dma_buf, import_host
-from landbridge.devices.vulkan.logical_device import DL_VULKAN, LogicalDevice, Step
+from landbridge.devices.vulkan.logical_device import DL_VULKAN, LogicalDevice
+from landbridge.devices.vulkan.memory_uses import UsedMemory
 from landbridge.devices.vulkan.modules import VulkanModule
 from landbridge.devices.vulkan.open_devices import OpenDevices
-from landbridge.devices.vulkan.recording import Recorder, Recording
+from landbridge.devices.vulkan.recording import Recording
+from landbridge.devices.vulkan.steps import MemoryPlace, Recorder
 from landbridge.devices.vulkan.timeline import Point, Timeline, elapsed_ms
-from landbridge.devices.vulkan.used import Place, Used
 from landbridge.errors import (
     HostViewError,
     InputError,
@@ -105,12 +106,12 @@ class VulkanDeviceAPI(DeviceAPI):
 
     def export_fd(self, space: Space) -> int:
         """A dma-buf of memory that was made to be shared; the caller closes it. Raises ZeroCopyError."""
-        allocation = self._allocation(space)
-        if export_handle(allocation.device) and not allocation.exportable:
+        allocation, device = self._allocation(space), self.logical(space.device.index)
+        if export_handle(device) and not allocation.exportable:
             raise ZeroCopyError(
                 f"a space of {space.device} was not made to be shared; allocate it with lb.empty(..., host_access='rw')"
             )
-        return export_dma_buf(allocation)
+        return export_dma_buf(device, allocation)
 
     def _alloc(self, index: int, nbytes: int, alignment: int, scope: str, export_as: int) -> Space:
         device = self.logical(index)
@@ -152,10 +153,10 @@ class VulkanDeviceAPI(DeviceAPI):
 
     def free_data_space(self, space: Space) -> None:
         """Give it back; the driver's objects go when the last batch that uses them is done."""
-        memory: Used = space.handle
+        memory: UsedMemory = space.handle
         if memory.freed:
             raise UseAfterFreeError(f"a space of {space.device} is freed twice")
-        memory.device.free(memory)
+        memory.free()
 
     def host_pointer(self, space: Space) -> int:
         """Where this process maps the first byte."""
@@ -202,7 +203,7 @@ class VulkanDeviceAPI(DeviceAPI):
         allocation: Allocation = space.handle
         if not allocation.freed and allocation.device.is_open:
             allocation.wait(writes=True)
-            allocation.device.free(allocation)
+            allocation.free()
 
     # --- copies --------------------------------------------------------------------------------------------------
 
@@ -227,15 +228,15 @@ class VulkanDeviceAPI(DeviceAPI):
             self._check_region(end, nbytes)
         if nbytes == 0:
             return None
-        device = queue.device
+        device = self.logical(owner.device.index)
         check_pixels(_place(src), _place(dst), nbytes)
         if queue.recorder is not None and not src.space.device == dst.space.device:
             raise UnsupportedError("a copy from or to the host cannot be recorded; copy before, or import the memory")
         if src.space.device.api is not self:
-            copy_from_host(device, queue, _host_address(src), dst.space.handle, dst.byte_offset, nbytes)
+            copy_from_host(device, queue, _host_address(src), _place(dst), nbytes)
             return None
         if dst.space.device.api is not self:
-            copy_to_host(device, queue, src.space.handle, src.byte_offset, _host_address(dst), nbytes)
+            copy_to_host(device, queue, _place(src), _host_address(dst), nbytes)
             return None
         if src.space.handle is dst.space.handle:
             distance = abs(src.byte_offset - dst.byte_offset)
@@ -246,7 +247,7 @@ class VulkanDeviceAPI(DeviceAPI):
                     f"vulkan: a copy of {nbytes} bytes from {src.byte_offset} to {dst.byte_offset} of one space "
                     "overlaps; give ranges that are apart"
                 )
-        return self._do(queue, Copy(_place(src), _place(dst), nbytes))
+        return device.give(queue, Copy(_place(src), _place(dst), nbytes))
 
     # --- streams and events --------------------------------------------------------------------------------------
 
@@ -277,7 +278,7 @@ class VulkanDeviceAPI(DeviceAPI):
     def record_event(self, index: int, stream: Stream | None) -> Point:
         """A point of the stream, with the device's time where the driver has a clock."""
         timeline = self._timeline(index, stream)
-        return timeline.device.submit(timeline, (), timed=True)
+        return self.logical(index).submit(timeline, (), timed=True)
 
     def wait_event(self, index: int, stream: Stream | None, event: Event) -> None:
         """Have the next batch of ``stream`` wait for ``event``; one of another device is waited for here."""
@@ -332,14 +333,14 @@ class VulkanDeviceAPI(DeviceAPI):
                 raise InputError(f"kernel {function!r} was given memory of {arg.space.device}; import it, or copy it")
         places = [_place(arg) for arg in args if isinstance(arg, Region)]
         numbers = [arg for arg in args if not isinstance(arg, Region)]
-        return self._do(timeline, dispatch(module.kernel(function), grid, block, places, numbers))
+        return module.device.give(timeline, dispatch(module.kernel(function), grid, block, places, numbers))
 
     def begin_record(self, index: int, stream: Stream | None) -> None:
         """Note copies and launches given to ``stream`` instead of doing them."""
         timeline = self._timeline(index, stream)
         if timeline.recorder is not None:
             raise InputError(f"a stream of vulkan:{index} is recorded already; end that recording first")
-        timeline.recorder = Recorder(timeline.device)
+        timeline.recorder = Recorder()
 
     def end_record(self, index: int, stream: Stream | None) -> Recording:
         """What was noted, as command buffers that are made once for each binding of its regions."""
@@ -347,7 +348,7 @@ class VulkanDeviceAPI(DeviceAPI):
         recorder, timeline.recorder = timeline.recorder, None
         if recorder is None:
             raise InputError(f"no recording of this stream of vulkan:{index} was begun; call begin_record first")
-        return Recording(recorder)
+        return Recording(self.logical(index), recorder)
 
     def replay(self, recording: object, args: Mapping[int, Region], stream: Stream | None) -> Event | None:
         """Queue a recording as one batch. ``args`` are bound from now on to positions: the number of a region in the
@@ -361,14 +362,8 @@ class VulkanDeviceAPI(DeviceAPI):
 
     # --- inside --------------------------------------------------------------------------------------------------
 
-    def _do(self, timeline: Timeline, step: Step) -> Point | None:
-        if timeline.recorder is not None:
-            timeline.recorder.add(step)
-            return None
-        return timeline.device.submit(timeline, [step])
-
-    def _memory(self, space: Space) -> Used:
-        memory: Used = space.handle
+    def _memory(self, space: Space) -> UsedMemory:
+        memory: UsedMemory = space.handle
         memory.device.check_open()
         if memory.freed:
             raise UseAfterFreeError(f"a space of {space.device} is used after it was freed; allocate another one")
@@ -413,8 +408,8 @@ class VulkanDeviceAPI(DeviceAPI):
         return start, max(start, stop)
 
 
-def _place(region: Region) -> Place:
-    return Place(region.space.handle, region.byte_offset)
+def _place(region: Region) -> MemoryPlace:
+    return MemoryPlace(region.space.handle, region.byte_offset)
 
 
 def _host_address(region: Region) -> int:

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 
 from landbridge.devices.vulkan import flags, structs_work
 from landbridge.devices.vulkan.allocation import Allocation, allocate
+from landbridge.devices.vulkan.driver_objects import DriverObjects
 from landbridge.devices.vulkan.images import LARGEST_ROW, Image, copy_pixels
 from landbridge.devices.vulkan.logical_device import LogicalDevice
+from landbridge.devices.vulkan.memory_uses import UsedMemory
+from landbridge.devices.vulkan.steps import MemoryPlace
 from landbridge.devices.vulkan.timeline import Timeline
-from landbridge.devices.vulkan.used import Place, Used
 from landbridge.errors import UnsupportedError
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.target.vulkan import HOST_CACHED_SCOPE, HOST_SCOPE
@@ -25,26 +27,26 @@ _STAGE_BYTES = 4 << 20
 class Copy:
     """``nbytes`` bytes from ``src`` to ``dst``; a Step."""
 
-    src: Place
-    dst: Place
+    src: MemoryPlace
+    dst: MemoryPlace
     nbytes: int
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[MemoryPlace, ...]:
         """The source, then the destination."""
         return self.src, self.dst
 
     @property
-    def uses(self) -> Sequence[tuple[Used, bool]]:
+    def uses(self) -> Sequence[tuple[UsedMemory, bool]]:
         """It reads ``src`` and writes ``dst``."""
         return (self.src.memory, False), (self.dst.memory, True)
 
-    def moved(self, places: Sequence[Place]) -> Copy:
+    def moved(self, places: Sequence[MemoryPlace]) -> Copy:
         """The same copy between other places."""
         src, dst = places
         return Copy(src, dst, self.nbytes)
 
-    def encode(self, device: LogicalDevice, commands: int) -> Callable[[], None] | None:
+    def encode(self, device: DriverObjects, commands: int) -> Callable[[], None] | None:
         """One copy of one range, or of one block of pixels."""
         source, target = self.src.memory, self.dst.memory
         if isinstance(source, Image) or isinstance(target, Image):
@@ -56,37 +58,43 @@ class Copy:
         return None
 
 
-def copy_from_host(device: LogicalDevice, stream: Timeline, address: int, dst: Used, offset: int, nbytes: int) -> None:
+def copy_from_host(device: LogicalDevice, stream: Timeline, address: int, dst: MemoryPlace, nbytes: int) -> None:
     """Copy ``nbytes`` bytes of the host at ``address`` into ``dst`` after all that is on ``stream``; done on return."""
     stream.drain()
-    if isinstance(dst, Allocation) and dst.address is not None:
-        dst.wait(writes=True)
-        ctypes.memmove(dst.address + offset, address, nbytes)
-        dst.flush(offset, nbytes)
+    memory = dst.memory
+    if isinstance(memory, Allocation) and memory.address is not None:
+        memory.wait(writes=True)
+        ctypes.memmove(memory.address + dst.offset, address, nbytes)
+        memory.flush(dst.offset, nbytes)
         return
     with _stage(device, nbytes) as (stage, window):
-        for start, part in _parts(dst, nbytes):
+        for start, part in _parts(memory, nbytes):
             ctypes.memmove(window, address + start, part)
             stage.flush(0, part)
-            device.submit(stream, [Copy(Place(stage, 0), Place(dst, offset + start), part)]).synchronize()
+            device.submit(
+                stream, [Copy(MemoryPlace(stage, 0), MemoryPlace(memory, dst.offset + start), part)]
+            ).synchronize()
 
 
-def copy_to_host(device: LogicalDevice, stream: Timeline, src: Used, offset: int, address: int, nbytes: int) -> None:
+def copy_to_host(device: LogicalDevice, stream: Timeline, src: MemoryPlace, address: int, nbytes: int) -> None:
     """Copy ``nbytes`` bytes of ``src`` to the host at ``address`` after all that is on ``stream``; done on return."""
     stream.drain()
-    if isinstance(src, Allocation) and src.address is not None:
-        src.wait(writes=False)
-        src.invalidate(offset, nbytes)
-        ctypes.memmove(address, src.address + offset, nbytes)
+    memory = src.memory
+    if isinstance(memory, Allocation) and memory.address is not None:
+        memory.wait(writes=False)
+        memory.invalidate(src.offset, nbytes)
+        ctypes.memmove(address, memory.address + src.offset, nbytes)
         return
     with _stage(device, nbytes) as (stage, window):
-        for start, part in _parts(src, nbytes):
-            device.submit(stream, [Copy(Place(src, offset + start), Place(stage, 0), part)]).synchronize()
+        for start, part in _parts(memory, nbytes):
+            device.submit(
+                stream, [Copy(MemoryPlace(memory, src.offset + start), MemoryPlace(stage, 0), part)]
+            ).synchronize()
             stage.invalidate(0, part)
             ctypes.memmove(address + start, window, part)
 
 
-def _parts(memory: Used, nbytes: int) -> Iterator[tuple[int, int]]:
+def _parts(memory: UsedMemory, nbytes: int) -> Iterator[tuple[int, int]]:
     """Start and size of what is staged at a time: of an image whole rows, unless it is less than one."""
     step = _STAGE_BYTES
     if isinstance(memory, Image):
@@ -106,4 +114,4 @@ def _stage(device: LogicalDevice, nbytes: int) -> Iterator[tuple[Allocation, int
     try:
         yield stage, stage.address or 0
     finally:
-        device.free(stage)
+        stage.free()

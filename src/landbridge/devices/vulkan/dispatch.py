@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from landbridge.devices.vulkan import flags, structs_work
 from landbridge.devices.vulkan.allocation import Allocation
-from landbridge.devices.vulkan.logical_device import LogicalDevice
+from landbridge.devices.vulkan.driver_objects import DriverObjects
+from landbridge.devices.vulkan.memory_uses import UsedMemory
 from landbridge.devices.vulkan.modules import Kernel
 from landbridge.devices.vulkan.spirv_facts import EntryPoint, Shape
+from landbridge.devices.vulkan.steps import MemoryPlace
 from landbridge.devices.vulkan.structure import array, handles
-from landbridge.devices.vulkan.used import Place, Used
 from landbridge.errors import InputError, UseAfterFreeError
 
 
@@ -25,23 +26,23 @@ class Dispatch:
     """
 
     kernel: Kernel
-    places: tuple[Place, ...]
+    places: tuple[MemoryPlace, ...]
     push: bytes | None
     grid: Shape
 
     @property
-    def uses(self) -> Sequence[tuple[Used, bool]]:
+    def uses(self) -> Sequence[tuple[UsedMemory, bool]]:
         """The memory it is bound to, and what it may write of it."""
         entry = self.kernel.entry
         pairs = zip(entry.bindings, self.places, strict=True)
         return [(place.memory, binding in entry.written) for binding, place in pairs]
 
-    def moved(self, places: Sequence[Place]) -> Dispatch:
+    def moved(self, places: Sequence[MemoryPlace]) -> Dispatch:
         """The same dispatch over other places."""
         _check_places(self.kernel, places, starts=self.push is None)
         return Dispatch(self.kernel, tuple(places), self.push, self.grid)
 
-    def encode(self, device: LogicalDevice, commands: int) -> Callable[[], None] | None:
+    def encode(self, device: DriverObjects, commands: int) -> Callable[[], None] | None:
         """Bind and dispatch; the descriptor set is given back when the commands will not run again."""
         kernel, calls = self.kernel, device.calls
         calls.vkCmdBindPipeline(commands, flags.BIND_POINT_COMPUTE, kernel.pipeline)
@@ -86,7 +87,11 @@ class Dispatch:
 
 
 def dispatch(
-    kernel: Kernel, grid: Sequence[int], block: Sequence[int], places: Sequence[Place], numbers: Sequence[int | float]
+    kernel: Kernel,
+    grid: Sequence[int],
+    block: Sequence[int],
+    places: Sequence[MemoryPlace],
+    numbers: Sequence[int | float],
 ) -> Dispatch:
     """The step that a launch is; raises InputError for arguments or shapes that the kernel does not have.
 
@@ -110,7 +115,7 @@ def dispatch(
     return Dispatch(kernel, tuple(places), push, (grid[0], grid[1], grid[2]))
 
 
-def _check_places(kernel: Kernel, places: Sequence[Place], *, starts: bool) -> None:
+def _check_places(kernel: Kernel, places: Sequence[MemoryPlace], *, starts: bool) -> None:
     what = f"kernel {kernel.entry.name!r} on {kernel.device.name}"
     alignment = kernel.device.physical.limits.minStorageBufferOffsetAlignment
     for place, stride in zip(places, kernel.entry.strides, strict=True):

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from landbridge.devices.vulkan import flags, structs_work
 from landbridge.devices.vulkan.allocation import Allocation
+from landbridge.devices.vulkan.driver_objects import DriverObjects
+from landbridge.devices.vulkan.logical_device import LogicalDevice
+from landbridge.devices.vulkan.memory_uses import UsedMemory
 from landbridge.devices.vulkan.result import check
+from landbridge.devices.vulkan.steps import MemoryPlace
 from landbridge.devices.vulkan.structs_device import VkExtent3D
-from landbridge.devices.vulkan.used import Place, Used
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import InputError, OutOfMemoryError
-
-if TYPE_CHECKING:
-    from landbridge.devices.vulkan.logical_device import LogicalDevice
 
 #: VkFormat of pixels of 1, 2 and 4 lanes.
 _FORMATS = {
@@ -36,13 +35,13 @@ _LANES = (1, 2, 4)
 LARGEST_ROW = 1 << 19
 
 
-class Image(Used):
+class Image(UsedMemory):
     """``height`` rows of ``width`` pixels of ``pixel_bytes``; byte offsets count them as if rows were dense."""
 
     __slots__ = ("height", "image", "pixel_bytes", "width")
 
     def __init__(
-        self, device: LogicalDevice, image: int, memory: int, height: int, width: int, pixel_bytes: int
+        self, device: DriverObjects, image: int, memory: int, height: int, width: int, pixel_bytes: int
     ) -> None:
         super().__init__(device, height * width * pixel_bytes, (("Image", image), ("Memory", memory)))
         self.image = image
@@ -124,7 +123,7 @@ def allocate_image(device: LogicalDevice, shape: Sequence[int], dtype: str) -> I
     return made
 
 
-def copy_pixels(device: LogicalDevice, commands: int, src: Place, dst: Place, nbytes: int) -> None:
+def copy_pixels(device: DriverObjects, commands: int, src: MemoryPlace, dst: MemoryPlace, nbytes: int) -> None:
     """Append a copy of which one end is an image at least; both ends were checked."""
     source, target = src.memory, dst.memory
     layout = flags.IMAGE_LAYOUT_GENERAL
@@ -143,7 +142,7 @@ def copy_pixels(device: LogicalDevice, commands: int, src: Place, dst: Place, nb
         device.calls.vkCmdCopyBufferToImage(commands, source.buffer, target.image, layout, 1, ctypes.byref(part))
 
 
-def check_pixels(src: Place, dst: Place, nbytes: int) -> None:
+def check_pixels(src: MemoryPlace, dst: MemoryPlace, nbytes: int) -> None:
     """Raise InputError unless the driver can copy these bytes between images, or an image and a buffer."""
     ends = (src, dst)
     images = [end.memory for end in ends if isinstance(end.memory, Image)]
@@ -166,20 +165,20 @@ class _Prepare:
         self._image = image
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[MemoryPlace, ...]:
         """The image."""
-        return (Place(self._image, 0),)
+        return (MemoryPlace(self._image, 0),)
 
     @property
-    def uses(self) -> Sequence[tuple[Used, bool]]:
+    def uses(self) -> Sequence[tuple[UsedMemory, bool]]:
         """It writes the image."""
         return ((self._image, True),)
 
-    def moved(self, places: Sequence[Place]) -> _Prepare:
+    def moved(self, places: Sequence[MemoryPlace]) -> _Prepare:
         """Of no use elsewhere."""
         return self
 
-    def encode(self, device: LogicalDevice, commands: int) -> Callable[[], None] | None:
+    def encode(self, device: DriverObjects, commands: int) -> Callable[[], None] | None:
         """One barrier."""
         barrier = structs_work.VkImageMemoryBarrier(
             dstAccessMask=flags.ACCESS_READ | flags.ACCESS_WRITE,
@@ -194,7 +193,7 @@ class _Prepare:
         return None
 
 
-def _bind(device: LogicalDevice, image: int) -> int:
+def _bind(device: DriverObjects, image: int) -> int:
     """Memory for ``image``, of the device's own where there is such."""
     needs = structs_work.VkMemoryRequirements()
     device.calls.vkGetImageMemoryRequirements(device.handle, image, ctypes.byref(needs))

@@ -100,9 +100,8 @@ def export_handle(device: LogicalDevice) -> int:
     return flags.HANDLE_DMA_BUF if {MEMORY_FD, DMA_BUF} <= set(device.extensions) else 0
 
 
-def export_dma_buf(allocation: Allocation) -> int:
-    """A new file descriptor of ``allocation``, which was made to be shared; raises ZeroCopyError."""
-    device = allocation.device
+def export_dma_buf(device: LogicalDevice, allocation: Allocation) -> int:
+    """A new file descriptor of ``allocation``, memory of ``device`` made to be shared; raises ZeroCopyError."""
     handle_type = export_handle(device)
     if not handle_type:
         missing = [name for name in (MEMORY_FD, DMA_BUF) if name not in device.extensions]

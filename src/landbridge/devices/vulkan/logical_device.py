@@ -1,14 +1,12 @@
-"""LogicalDevice: one device, open: its queue, what was made on it, and the work in flight."""
+"""LogicalDevice: one device, open: its memory, its queue, and the work in flight."""
 
 from __future__ import annotations
 
 import ctypes
-from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Protocol
 
 from landbridge.devices.vulkan import calls, flags, structs_device, structs_work
+from landbridge.devices.vulkan.driver_objects import DriverObjects
 from landbridge.devices.vulkan.instance import Instance
 from landbridge.devices.vulkan.memory_types import (
     MemoryType,
@@ -17,6 +15,7 @@ from landbridge.devices.vulkan.memory_types import (
     texture_kind,
     with_properties_hidden,
 )
+from landbridge.devices.vulkan.memory_uses import UsedMemory
 from landbridge.devices.vulkan.physical_device import (
     DMA_BUF,
     HOST_IMPORT,
@@ -26,11 +25,9 @@ from landbridge.devices.vulkan.physical_device import (
     enabled_features,
 )
 from landbridge.devices.vulkan.result import check, error_of
-from landbridge.devices.vulkan.structure import Chained, array, handles, texts
+from landbridge.devices.vulkan.steps import Step
+from landbridge.devices.vulkan.structure import array, handles, texts
 from landbridge.devices.vulkan.timeline import Clock, Point, Timeline
-from landbridge.devices.vulkan.used import Place, Used
-from landbridge.errors import DeviceLostError
-from landbridge.locks import new_lock
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.target.vulkan import TEXTURE_SCOPE
 
@@ -52,53 +49,26 @@ DL_VULKAN = 7  # kDLVulkan of dlpack.h
 _EXTENSIONS = (HOST_IMPORT, MEMORY_FD, DMA_BUF)
 
 
-class Step(Protocol):
-    """One piece of work: what it uses, and how a command buffer says it."""
-
-    @property
-    def places(self) -> tuple[Place, ...]:
-        """What it is given, in its own order."""
-
-    def moved(self, places: Sequence[Place]) -> Step:
-        """The same work on other ``places``, as many as it has."""
-
-    @property
-    def uses(self) -> Sequence[tuple[Used, bool]]:
-        """The memory it touches, and whether it writes there."""
-
-    def encode(self, device: LogicalDevice, commands: int) -> Callable[[], None] | None:
-        """Append it to ``commands``; what to call once the commands will not run again."""
-
-
-class LogicalDevice:
+class LogicalDevice(DriverObjects):
     """``physical``, open. ``features`` are those switched on; ``scopes`` has the memory type of each scope.
 
-    ``coherent`` and ``unified`` False use the device as if it had no coherent memory, or none it shares. Everything
-    made on it is destroyed with it. Methods may be called from any thread.
+    ``coherent`` and ``unified`` False use the device as if it had no coherent memory, or none it shares.
     """
 
     def __init__(
         self, instance: Instance, physical: PhysicalDevice, index: int, *, coherent: bool = True, unified: bool = True
     ) -> None:
-        self.name = f"vulkan:{index}"
-        self.physical = physical
         self.features = _FEATURES & physical.features
         self.extensions = tuple(e for e in _EXTENSIONS if e in physical.extensions)
+        handle = _open(instance, physical, self.features, self.extensions)
+        super().__init__(f"vulkan:{index}", physical, handle, calls.of_device(instance.calls, handle))
         self.scopes: dict[str, MemoryType] = scopes(
             with_properties_hidden(physical.memory_types, coherent=coherent, unified=unified)
         )
         self.kinds = memory_kinds(self.scopes, physical.memory_limits, DL_VULKAN, index)
         self.kinds[TEXTURE_SCOPE] = texture_kind(self.kinds[GLOBAL_SCOPE])
-        self._lock = new_lock()
-        self._owned: dict[tuple[str, int], int] = {}
-        self._deferred: deque[Callable[[], None]] = deque()
-        self._in_flight: list[tuple[Point, Callable[[], None]]] = []
-        self._freed: list[Used] = []
-        self._spare_commands: list[int] = []
-        self.is_open = True
         self._instance = instance
-        self.handle = _open(instance, physical, self.features, self.extensions)
-        self.calls = calls.of_device(instance.calls, self.handle)
+        self._spare_commands: list[int] = []
         queue = ctypes.c_void_p()
         self.calls.vkGetDeviceQueue(self.handle, physical.queue_family, 0, ctypes.byref(queue))
         self.queue = queue.value
@@ -116,71 +86,6 @@ class LogicalDevice:
         found = structs_work.VkFormatProperties()
         self._instance.calls.vkGetPhysicalDeviceFormatProperties(self.physical.handle, format, ctypes.byref(found))
         return int(found.optimalTilingFeatures)
-
-    # --- what the driver makes -----------------------------------------------------------------------------------
-
-    def create(self, kind: str, request: Chained) -> int:
-        """A new object of ``kind`` ("Buffer", "Memory", ...); it ends by ``destroy``, ``retire`` or with the device."""
-        self.check_open()
-        handle = ctypes.c_uint64()
-        maker = "vkAllocateMemory" if kind == "Memory" else f"vkCreate{kind}"
-        result = getattr(self.calls, maker)(self.handle, ctypes.byref(request), None, ctypes.byref(handle))
-        check(result, f"{self.name}: {maker}")
-        self.own(kind, handle.value)
-        return handle.value
-
-    def own(self, kind: str, handle: int) -> None:
-        """Destroy ``handle`` with the device at the latest. Drivers may give one handle twice: each time counts."""
-        with self._lock:
-            self._owned[kind, handle] = self._owned.get((kind, handle), 0) + 1
-
-    def destroy(self, kind: str, handle: int) -> None:
-        """Destroy what ``create`` gave; nothing happens once the device is closed."""
-        with self._lock:
-            left = self._owned.get((kind, handle), 0)
-            if left > 1:
-                self._owned[kind, handle] = left - 1
-            elif left:
-                del self._owned[kind, handle]
-            if left:
-                self._end(kind, handle)
-
-    def defer(self, action: Callable[[], None]) -> None:
-        """Have ``action`` called soon, by a thread that is not in the middle of something: for finalizers."""
-        self._deferred.append(action)
-
-    def retire(self, kind: str, handle: int) -> None:
-        """Destroy ``handle`` soon; for finalizers."""
-        self.defer(lambda: self.destroy(kind, handle))
-
-    def end_stream(self, semaphore: int, count: int) -> None:
-        """Destroy the ``semaphore`` of a stream that nobody refers to, when its ``count`` batches are done."""
-        value = ctypes.c_uint64()
-        self.calls.vkGetSemaphoreCounterValue(self.handle, semaphore, ctypes.byref(value))
-        if value.value >= count:
-            self.destroy("Semaphore", semaphore)
-        else:
-            self.defer(partial(self.end_stream, semaphore, count))
-
-    def check_open(self) -> None:
-        """Raise DeviceLostError when the device was closed, so that no handle of it reaches the driver."""
-        if not self.is_open:
-            raise DeviceLostError(f"{self.name} was closed; what was made on it is gone")
-
-    def close(self) -> None:
-        """Wait for the queue, then destroy everything; twice is once. A device that is lost waits for nothing."""
-        with self._lock:
-            if not self.is_open:
-                return
-            self.calls.vkDeviceWaitIdle(self.handle)
-            self.is_open = False
-            self._in_flight.clear()
-            self._freed.clear()
-            for (kind, handle), times in reversed(tuple(self._owned.items())):
-                for _ in range(times):
-                    self._end(kind, handle)
-            self._owned.clear()
-            self.calls.vkDestroyDevice(self.handle, None)
 
     # --- work ----------------------------------------------------------------------------------------------------
 
@@ -201,6 +106,13 @@ class LogicalDevice:
             self.release_after(point, commands, releases)
             return point
 
+    def give(self, stream: Timeline, step: Step) -> Point | None:
+        """Queue ``step`` on ``stream``; None where it is recorded instead."""
+        if stream.recorder is not None:
+            stream.recorder.add(step)
+            return None
+        return self.submit(stream, [step])
+
     def release_after(self, point: Point | None, commands: int, releases: Sequence[Callable[[], None]]) -> None:
         """Reuse ``commands`` and call ``releases`` once ``point`` is done."""
 
@@ -209,11 +121,10 @@ class LogicalDevice:
                 each()
             self._spare_commands.append(commands)
 
-        with self._lock:
-            if point is None:
-                release()
-            else:
-                self._in_flight.append((point, release))
+        if point is None:
+            release()
+        else:
+            self.when(point.query, release)
 
     def encode(self, commands: int, steps: Sequence[Step]) -> list[Callable[[], None]]:
         """Append ``steps`` to ``commands``, each after the one before; what to call once they will not run again."""
@@ -242,7 +153,7 @@ class LogicalDevice:
         """Make ``commands`` ready to be queued."""
         check(self.calls.vkEndCommandBuffer(commands), f"{self.name}: recording commands")
 
-    def enqueue(self, stream: Timeline, commands: int, uses: Sequence[tuple[Used, bool]]) -> Point:
+    def enqueue(self, stream: Timeline, commands: int, uses: Sequence[tuple[UsedMemory, bool]]) -> Point:
         """Queue ``commands`` on ``stream`` after all before on it, and after what the stream was told to wait for."""
         with self._lock:
             self.check_open()
@@ -274,42 +185,8 @@ class LogicalDevice:
             stream.waits.clear()
             point = Point(stream, count)
             for memory, writes in uses:
-                memory.note_use(point, writes=writes)
+                memory.note_use(stream, count, writes=writes)
             return point
-
-    def free(self, memory: Used) -> None:
-        """Destroy ``memory`` when the last batch that uses it is done."""
-        with self._lock:
-            if self.is_open:
-                memory.freed = True
-                self._freed.append(memory)
-                self.collect()
-
-    def collect(self) -> None:
-        """Let go of what was waiting for work that is done by now."""
-        with self._lock:
-            if not self.is_open:
-                return
-            for _ in range(len(self._deferred)):  # an action may defer itself once more
-                self._deferred.popleft()()
-            waiting = self._in_flight
-            self._in_flight = []
-            for point, release in waiting:
-                if point.query():
-                    release()
-                else:
-                    self._in_flight.append((point, release))
-            freed, self._freed = self._freed, []
-            for memory in freed:
-                if memory.is_idle():
-                    for kind, handle in memory.objects:
-                        self.destroy(kind, handle)
-                else:
-                    self._freed.append(memory)
-
-    def _end(self, kind: str, handle: int) -> None:
-        ender = "vkFreeMemory" if kind == "Memory" else f"vkDestroy{kind}"
-        getattr(self.calls, ender)(self.handle, handle, None)
 
     def _new_commands(self) -> int:
         request = structs_work.VkCommandBufferAllocateInfo(commandPool=self._pool, commandBufferCount=1)

@@ -7,7 +7,7 @@ import ctypes
 from landbridge.devices.vulkan.allocation import allocate
 from landbridge.devices.vulkan.copies import Copy, copy_from_host, copy_to_host
 from landbridge.devices.vulkan.logical_device import LogicalDevice
-from landbridge.devices.vulkan.used import Place
+from landbridge.devices.vulkan.steps import MemoryPlace
 from landbridge.errors import DeviceError
 from landbridge.memory_kind import GLOBAL_SCOPE
 
@@ -19,13 +19,14 @@ def probe(device: LogicalDevice) -> None:
     sent = ctypes.create_string_buffer(bytes(range(_BYTES)), _BYTES)
     got = ctypes.create_string_buffer(_BYTES)
     spaces = [allocate(device, device.scopes[GLOBAL_SCOPE], _BYTES, 1) for _ in range(2)]
+    first, second = (MemoryPlace(space, 0) for space in spaces)
     try:
-        copy_from_host(device, device.stream, ctypes.addressof(sent), spaces[0], 0, _BYTES)
-        device.submit(device.stream, [Copy(Place(spaces[0], 0), Place(spaces[1], 0), _BYTES)])
-        copy_to_host(device, device.stream, spaces[1], 0, ctypes.addressof(got), _BYTES)
+        copy_from_host(device, device.stream, ctypes.addressof(sent), first, _BYTES)
+        device.submit(device.stream, [Copy(first, second, _BYTES)])
+        copy_to_host(device, device.stream, second, ctypes.addressof(got), _BYTES)
     finally:
         for space in spaces:
-            device.free(space)
+            space.free()
     if got.raw != sent.raw:
         raise DeviceError(
             f"{device.name} ({device.physical.name}, {device.physical.driver}) is listed by its driver, and bytes "

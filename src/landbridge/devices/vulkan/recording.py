@@ -11,34 +11,17 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from landbridge.devices.vulkan import flags
-from landbridge.devices.vulkan.used import Place, Used
+from landbridge.devices.vulkan.logical_device import LogicalDevice
+from landbridge.devices.vulkan.memory_uses import UsedMemory
+from landbridge.devices.vulkan.steps import MemoryPlace, Recorder
+from landbridge.devices.vulkan.timeline import Point, Timeline
 from landbridge.errors import InputError, UseAfterFreeError
 from landbridge.locks import new_lock
 
-if TYPE_CHECKING:
-    from landbridge.devices.vulkan.logical_device import LogicalDevice, Step
-    from landbridge.devices.vulkan.timeline import Point, Timeline
-
 #: Bindings kept; the one used longest ago goes first.
 _MOST_BINDINGS = 16
-
-
-class Recorder:
-    """Takes the steps given to a stream. ``places`` are numbered in the order of their first use."""
-
-    def __init__(self, device: LogicalDevice) -> None:
-        self.device = device
-        self.steps: list[Step] = []
-        self.places: dict[Place, int] = {}
-
-    def add(self, step: Step) -> None:
-        """Note ``step``, which was checked."""
-        self.steps.append(step)
-        for place in step.places:
-            self.places.setdefault(place, len(self.places))
 
 
 @dataclass
@@ -47,22 +30,22 @@ class _Recorded:
 
     commands: int
     releases: list[Callable[[], None]]
-    uses: list[tuple[Used, bool]]
+    uses: list[tuple[UsedMemory, bool]]
     last: Point | None = None
 
 
 class Recording:
     """Steps that can be queued again. ``places`` are what each position is bound to now; one thread at a time binds."""
 
-    def __init__(self, recorder: Recorder) -> None:
-        self.device = recorder.device
+    def __init__(self, device: LogicalDevice, recorder: Recorder) -> None:
+        self.device = device
         self.places = tuple(recorder.places)
         self._steps = tuple(recorder.steps)
         self._positions = [[recorder.places[place] for place in step.places] for step in self._steps]
-        self._recorded: OrderedDict[tuple[Place, ...], _Recorded] = OrderedDict()
+        self._recorded: OrderedDict[tuple[MemoryPlace, ...], _Recorded] = OrderedDict()
         self._lock = new_lock()
 
-    def replay(self, stream: Timeline, args: Mapping[int, Place]) -> Point:
+    def replay(self, stream: Timeline, args: Mapping[int, MemoryPlace]) -> Point:
         """Queue all of it on ``stream``, ``args`` in their positions from now on."""
         for position in args:
             if not 0 <= position < len(self.places):
@@ -79,7 +62,7 @@ class Recording:
             found.last = self.device.enqueue(stream, found.commands, found.uses)
             return found.last
 
-    def _record(self, places: tuple[Place, ...]) -> _Recorded:
+    def _record(self, places: tuple[MemoryPlace, ...]) -> _Recorded:
         steps = [
             step.moved([places[number] for number in positions])
             for step, positions in zip(self._steps, self._positions, strict=True)

@@ -9,15 +9,12 @@ from __future__ import annotations
 import ctypes
 import time
 from functools import partial
-from typing import TYPE_CHECKING
 
 from landbridge.devices.vulkan import flags, structs_work
+from landbridge.devices.vulkan.driver_objects import DriverObjects
 from landbridge.devices.vulkan.result import TIMEOUT, check
+from landbridge.devices.vulkan.steps import Recorder
 from landbridge.devices.vulkan.structure import handles
-
-if TYPE_CHECKING:
-    from landbridge.devices.vulkan.logical_device import LogicalDevice
-    from landbridge.devices.vulkan.recording import Recorder
 
 #: Longest sleep inside the driver, in seconds, so that Ctrl-C is answered.
 _SLICE = 0.05
@@ -30,7 +27,7 @@ class Timeline:
     stream while there is one.
     """
 
-    def __init__(self, device: LogicalDevice) -> None:
+    def __init__(self, device: DriverObjects) -> None:
         kind = structs_work.VkSemaphoreTypeCreateInfo(semaphoreType=flags.SEMAPHORE_TIMELINE, initialValue=0)
         self.device = device
         self.semaphore = device.create("Semaphore", structs_work.VkSemaphoreCreateInfo(kind))
@@ -72,13 +69,23 @@ class Timeline:
 
     def __del__(self) -> None:
         if hasattr(self, "semaphore"):
-            self.device.defer(partial(self.device.end_stream, self.semaphore, self.submitted))
+            self.device.defer(partial(_end, self.device, self.semaphore, self.submitted))
 
     def drain(self) -> None:
         """Wait for all that was submitted, and for what the next batch would have waited for."""
         for other, count in tuple(self.waits.items()):
             other.wait(count)
         self.wait(self.submitted)
+
+
+def _end(device: DriverObjects, semaphore: int, count: int) -> None:
+    """Destroy the ``semaphore`` of a stream that nobody refers to, when its ``count`` batches are done."""
+    value = ctypes.c_uint64()
+    device.calls.vkGetSemaphoreCounterValue(device.handle, semaphore, ctypes.byref(value))
+    if value.value >= count:
+        device.destroy("Semaphore", semaphore)
+    else:
+        device.defer(partial(_end, device, semaphore, count))
 
 
 class Point:
@@ -103,7 +110,7 @@ class Point:
 class Clock:
     """One reading of the device's clock, of which ``bits`` are valid and one tick is ``period`` nanoseconds."""
 
-    def __init__(self, device: LogicalDevice) -> None:
+    def __init__(self, device: DriverObjects) -> None:
         self.device = device
         self.bits = device.physical.timestamp_bits
         self.period = device.physical.limits.timestampPeriod

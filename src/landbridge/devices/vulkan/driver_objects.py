@@ -1,0 +1,108 @@
+"""DriverObjects: an open device as its driver's objects see it: how they are made, and when they end."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import deque
+from collections.abc import Callable
+
+from landbridge.devices.vulkan.calls import Calls
+from landbridge.devices.vulkan.physical_device import PhysicalDevice
+from landbridge.devices.vulkan.result import check
+from landbridge.devices.vulkan.structure import Chained
+from landbridge.errors import DeviceLostError
+from landbridge.locks import new_lock
+
+
+class DriverObjects:
+    """The driver's ``handle`` of a device, its ``calls``, and what was made with them, which is destroyed with it.
+
+    Methods may be called from any thread.
+    """
+
+    def __init__(self, name: str, physical: PhysicalDevice, handle: int, calls: Calls) -> None:
+        self.name = name
+        self.physical = physical
+        self.handle = handle
+        self.calls = calls
+        self.is_open = True
+        self._lock = new_lock()
+        self._owned: dict[tuple[str, int], int] = {}
+        self._deferred: deque[Callable[[], None]] = deque()
+        self._waiting: list[tuple[Callable[[], bool], Callable[[], None]]] = []
+
+    def create(self, kind: str, request: Chained) -> int:
+        """A new object of ``kind`` ("Buffer", "Memory", ...); it ends by ``destroy``, ``retire`` or with the device."""
+        self.check_open()
+        handle = ctypes.c_uint64()
+        maker = "vkAllocateMemory" if kind == "Memory" else f"vkCreate{kind}"
+        result = getattr(self.calls, maker)(self.handle, ctypes.byref(request), None, ctypes.byref(handle))
+        check(result, f"{self.name}: {maker}")
+        self.own(kind, handle.value)
+        return handle.value
+
+    def own(self, kind: str, handle: int) -> None:
+        """Destroy ``handle`` with the device at the latest. Drivers may give one handle twice: each time counts."""
+        with self._lock:
+            self._owned[kind, handle] = self._owned.get((kind, handle), 0) + 1
+
+    def destroy(self, kind: str, handle: int) -> None:
+        """Destroy what ``create`` gave; nothing happens once the device is closed."""
+        with self._lock:
+            left = self._owned.get((kind, handle), 0)
+            if left > 1:
+                self._owned[kind, handle] = left - 1
+            elif left:
+                del self._owned[kind, handle]
+            if left:
+                self._end(kind, handle)
+
+    def when(self, done: Callable[[], bool], action: Callable[[], None]) -> None:
+        """Have ``collect`` call ``action`` once ``done()``; never, when the device is closed before."""
+        with self._lock:
+            self._waiting.append((done, action))
+
+    def defer(self, action: Callable[[], None]) -> None:
+        """Have ``action`` called soon, by a thread that is not in the middle of something: for finalizers."""
+        self._deferred.append(action)
+
+    def retire(self, kind: str, handle: int) -> None:
+        """Destroy ``handle`` soon; for finalizers."""
+        self.defer(lambda: self.destroy(kind, handle))
+
+    def collect(self) -> None:
+        """Let go of what was waiting for work that is done by now."""
+        with self._lock:
+            if not self.is_open:
+                return
+            for _ in range(len(self._deferred)):  # an action may defer itself once more
+                self._deferred.popleft()()
+            waiting, self._waiting = self._waiting, []
+            for done, action in waiting:
+                if done():
+                    action()
+                else:
+                    self._waiting.append((done, action))
+
+    def check_open(self) -> None:
+        """Raise DeviceLostError when the device was closed, so that no handle of it reaches the driver."""
+        if not self.is_open:
+            raise DeviceLostError(f"{self.name} was closed; what was made on it is gone")
+
+    def close(self) -> None:
+        """Wait for the queue, then destroy everything; twice is once. A device that is lost waits for nothing."""
+        with self._lock:
+            if not self.is_open:
+                return
+            self.calls.vkDeviceWaitIdle(self.handle)
+            self.is_open = False
+            self._waiting.clear()
+            for (kind, handle), times in reversed(tuple(self._owned.items())):
+                for _ in range(times):
+                    self._end(kind, handle)
+            self._owned.clear()
+            self.calls.vkDestroyDevice(self.handle, None)
+
+    def _end(self, kind: str, handle: int) -> None:
+        ender = "vkFreeMemory" if kind == "Memory" else f"vkDestroy{kind}"
+        getattr(self.calls, ender)(self.handle, handle, None)

@@ -1,0 +1,67 @@
+"""UsedMemory: memory of a device, and the batches that use it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from landbridge.devices.vulkan.driver_objects import DriverObjects
+
+#: Streams whose uses are remembered before those that are done are forgotten.
+_MANY_STREAMS = 4
+
+
+class Batches(Protocol):
+    """The batches of a stream, counted."""
+
+    def reached(self, count: int) -> bool:
+        """Whether ``count`` batches are done."""
+
+    def wait(self, count: int) -> bool:
+        """Wait until they are."""
+
+
+class UsedMemory:
+    """``nbytes`` bytes of ``device``, made of the driver's ``objects`` by kind, which end together.
+
+    ``freed`` once it was given back: the objects live on until the last batch that uses them is done.
+    """
+
+    __slots__ = ("_objects", "_reads", "_writes", "device", "freed", "nbytes")
+
+    def __init__(self, device: DriverObjects, nbytes: int, objects: tuple[tuple[str, int], ...]) -> None:
+        self.device = device
+        self.nbytes = nbytes
+        self.freed = False
+        self._objects = objects
+        self._reads: dict[Batches, int] = {}
+        self._writes: dict[Batches, int] = {}
+
+    def note_use(self, stream: Batches, count: int, *, writes: bool) -> None:
+        """Remember that batch ``count`` of ``stream`` uses the bytes."""
+        uses = self._writes if writes else self._reads
+        if len(uses) > _MANY_STREAMS:
+            for other, done in tuple(uses.items()):
+                if other.reached(done):
+                    del uses[other]
+        uses[stream] = count
+
+    def wait(self, *, writes: bool) -> None:
+        """Wait for the batches that an access of the host must come after."""
+        for uses in (self._writes, self._reads) if writes else (self._writes,):
+            for stream, count in tuple(uses.items()):
+                stream.wait(count)
+
+    def free(self) -> None:
+        """Give it back; nothing happens once the device is closed."""
+        if self.device.is_open:
+            self.freed = True
+            self.device.when(self._is_idle, self._destroy)
+            self.device.collect()
+
+    def _is_idle(self) -> bool:
+        uses = [*self._writes.items(), *self._reads.items()]
+        return all(stream.reached(count) for stream, count in uses)
+
+    def _destroy(self) -> None:
+        for kind, handle in self._objects:
+            self.device.destroy(kind, handle)

@@ -1,0 +1,50 @@
+"""Steps: pieces of work that command buffers take, the places they are given, and what notes them in a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from landbridge.devices.vulkan.driver_objects import DriverObjects
+from landbridge.devices.vulkan.memory_uses import UsedMemory
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlace:
+    """The bytes of ``memory`` from ``offset`` on."""
+
+    memory: UsedMemory
+    offset: int
+
+
+class Step(Protocol):
+    """One piece of work: what it uses, and how a command buffer says it."""
+
+    @property
+    def places(self) -> tuple[MemoryPlace, ...]:
+        """What it is given, in its own order."""
+
+    def moved(self, places: Sequence[MemoryPlace]) -> Step:
+        """The same work on other ``places``, as many as it has."""
+
+    @property
+    def uses(self) -> Sequence[tuple[UsedMemory, bool]]:
+        """The memory it touches, and whether it writes there."""
+
+    def encode(self, device: DriverObjects, commands: int) -> Callable[[], None] | None:
+        """Append it to ``commands``; what to call once the commands will not run again."""
+
+
+class Recorder:
+    """Takes the steps given to a stream. ``places`` are numbered in the order of their first use."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.places: dict[MemoryPlace, int] = {}
+
+    def add(self, step: Step) -> None:
+        """Note ``step``, which was checked."""
+        self.steps.append(step)
+        for place in step.places:
+            self.places.setdefault(place, len(self.places))
