@@ -121,7 +121,7 @@ def devices(name: str) -> list[Device]:
 def discovery(name: str) -> Sequence[str]:
     """What the device called ``name`` has to tell of looking for its instances, a line for each thing."""
     with _lock:
-        return _told(_api(name))
+        return _diagnostics(_api(name))
 
 
 def register(api: DeviceAPI) -> DeviceAPI:
@@ -174,12 +174,12 @@ def _find(parsed: DeviceName) -> Device:
         api = _api(parsed.name)
     count = api.count()
     if parsed.index >= count:
-        legal = f"0 to {count - 1}" if count else f"none: {'; '.join(_told(api)) or _NOTHING_FOUND}"
+        legal = f"0 to {count - 1}" if count else f"none: {'; '.join(_diagnostics(api)) or _NOTHING_FOUND}"
         raise DeviceIndexError(f"device {parsed} does not exist; legal indices of {parsed.name!r}: {legal}")
     return Device(api, parsed.index)
 
 
-def _told(api: DeviceAPI) -> Sequence[str]:
+def _diagnostics(api: DeviceAPI) -> Sequence[str]:
     from landbridge.device.protocols import Discovery
 
     return api.discovery() if isinstance(api, Discovery) else ()

@@ -59,7 +59,7 @@ class VulkanDeviceAPI(DeviceAPI):
 
     def discovery(self) -> Sequence[str]:
         """What is missing, and the devices that are not used with the reason."""
-        return self._devices.told
+        return self._devices.diagnostics
 
     def get_attr(self, index: int, attr: DeviceAttr) -> object | None:
         """What the driver states; None for what Vulkan has no question for."""

@@ -1,4 +1,4 @@
-"""Instance: the connection to the Vulkan loader, and the devices that its drivers have."""
+"""VulkanInstance: the connection to the Vulkan loader, and the devices that its drivers have."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _DRIVERLESS = (
 )
 
 
-class Instance:
-    """An open connection. ``devices`` are usable, real GPUs before CPUs; ``told`` says what was passed over and why.
+class VulkanInstance:
+    """An open connection. ``devices`` are usable, real GPUs before CPUs; ``diagnostics`` say what was passed over.
 
     Raises DeviceError where there is no loader, or none of version 1.2.
     """
@@ -34,9 +34,9 @@ class Instance:
             )
         self.handle = _create(loader)
         self.devices: list[PhysicalDevice] = []
-        self.told: list[str] = []
+        self.diagnostics: list[str] = []
         if self.handle is None:
-            self.told.append(_DRIVERLESS)
+            self.diagnostics.append(_DRIVERLESS)
             return
         self.calls = loader.of_instance(self.handle)
         # Devices refer to this, so that they end first; at the interpreter's end the driver may be gone already.
@@ -50,9 +50,9 @@ class Instance:
         check(self.calls.vkEnumeratePhysicalDevices(self.handle, ctypes.byref(count), found), "listing Vulkan devices")
         every = [describe(self.calls, handle) for handle in found if handle]
         self.devices = sorted((d for d in every if d.refusal is None), key=lambda d: d.device_type == "CPU")
-        self.told += [f"{device.name} is not used: {device.refusal}" for device in every if device.refusal]
+        self.diagnostics += [f"{device.name} is not used: {device.refusal}" for device in every if device.refusal]
         if not every:
-            self.told.append(_DRIVERLESS)
+            self.diagnostics.append(_DRIVERLESS)
 
 
 def _create(loader: calls.LoaderCalls) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from landbridge.devices.vulkan import calls, flags, structs_device, structs_work
 from landbridge.devices.vulkan.driver_objects import DriverObjects
-from landbridge.devices.vulkan.instance import Instance
+from landbridge.devices.vulkan.instance import VulkanInstance
 from landbridge.devices.vulkan.memory_types import (
     MemoryType,
     memory_kinds,
@@ -56,7 +56,13 @@ class LogicalDevice(DriverObjects):
     """
 
     def __init__(
-        self, instance: Instance, physical: PhysicalDevice, index: int, *, coherent: bool = True, unified: bool = True
+        self,
+        instance: VulkanInstance,
+        physical: PhysicalDevice,
+        index: int,
+        *,
+        coherent: bool = True,
+        unified: bool = True,
     ) -> None:
         self.features = _FEATURES & physical.features
         self.extensions = tuple(e for e in _EXTENSIONS if e in physical.extensions)
@@ -202,7 +208,9 @@ class LogicalDevice(DriverObjects):
         self.calls.vkCmdPipelineBarrier(commands, before, stages, 0, 1, ctypes.byref(barrier), 0, None, 0, None)
 
 
-def _open(instance: Instance, physical: PhysicalDevice, features: frozenset[str], extensions: tuple[str, ...]) -> int:
+def _open(
+    instance: VulkanInstance, physical: PhysicalDevice, features: frozenset[str], extensions: Sequence[str]
+) -> int:
     priorities = array(ctypes.c_float, [1.0])
     queue = structs_device.VkDeviceQueueCreateInfo(
         queueFamilyIndex=physical.queue_family, queueCount=1, pQueuePriorities=priorities

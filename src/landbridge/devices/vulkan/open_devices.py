@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from weakref import finalize
 
-from landbridge.devices.vulkan.instance import Instance
+from landbridge.devices.vulkan.instance import VulkanInstance
 from landbridge.devices.vulkan.logical_device import LogicalDevice
 from landbridge.devices.vulkan.physical_device import PhysicalDevice
 from landbridge.devices.vulkan.probe import probe
@@ -26,7 +26,7 @@ class OpenDevices:
     def __init__(self, **defaults: bool) -> None:
         self._defaults = defaults
         self._lock = new_lock()
-        self._instance: Instance | None = None
+        self._instance: VulkanInstance | None = None
         self._failure = ""
         self._opened: dict[int, LogicalDevice] = {}
         # Drivers have threads: they end with this, and must be still when the interpreter goes.
@@ -39,10 +39,10 @@ class OpenDevices:
         return () if instance is None else instance.devices
 
     @property
-    def told(self) -> Sequence[str]:
+    def diagnostics(self) -> Sequence[str]:
         """What is missing, and the devices that are not used with the reason."""
         instance = self._connect()
-        return (self._failure,) if instance is None else tuple(instance.told)
+        return (self._failure,) if instance is None else tuple(instance.diagnostics)
 
     def logical(self, index: int) -> LogicalDevice:
         """Device ``index``, opened if it was not. Raises DeviceIndexError, and DeviceError when it does no work."""
@@ -70,11 +70,11 @@ class OpenDevices:
         if opened is not None:
             opened.close()
 
-    def _connect(self) -> Instance | None:
+    def _connect(self) -> VulkanInstance | None:
         with self._lock:
             if self._instance is None and not self._failure:
                 try:
-                    self._instance = Instance()
+                    self._instance = VulkanInstance()
                 except DeviceError as error:
                     self._failure = str(error)
             return self._instance
@@ -82,7 +82,7 @@ class OpenDevices:
     def _open(self, index: int, *, coherent: bool = True, unified: bool = True) -> LogicalDevice:
         instance, found = self._connect(), self.physical
         if instance is None or not 0 <= index < len(found):
-            legal = f"0 to {len(found) - 1}" if found else "none: " + "; ".join(self.told)
+            legal = f"0 to {len(found) - 1}" if found else "none: " + "; ".join(self.diagnostics)
             raise DeviceIndexError(f"device vulkan:{index} does not exist; legal indices: {legal}")
         device = LogicalDevice(instance, found[index], index, coherent=coherent, unified=unified)
         try:
