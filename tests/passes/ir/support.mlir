@@ -1,0 +1,57 @@
+// support moves kernels that their target cannot run to a CPU, which joins the vdevices where there is none.
+
+!t = tensor<4xf32, #lb.vdevice<0, "global">>
+!cpu = tensor<4xf32, #lb.vdevice<1, "global">>
+!d = tensor<4xf64, #lb.vdevice<0, "global">>
+!dcpu = tensor<4xf64, #lb.vdevice<1, "global">>
+!m = memref<4xf32, "global">
+!md = memref<4xf64, "global">
+#id = affine_map<(d0) -> (d0)>
+
+// ---- a function of the host
+// target gpu: opencl
+func.func @main(%x: !t) -> !t {
+  %d = bufferization.alloc_tensor() : !t
+  %y = "lb.host_call"(%x, %d) {builtin = "check", parameters = {}, node = "a", operandSegmentSizes = array<i32: 1, 1>} : (!t, !t) -> !t
+  func.return %y : !t
+}
+// becomes
+func.func @main(%x: !t) -> !t {
+  %d = bufferization.alloc_tensor() : !cpu
+  %0 = "lb.to_vdevice"(%x) {node = "input 0 to cpu"} : (!t) -> !cpu
+  %y = "lb.host_call"(%0, %d) {builtin = "check", parameters = {}, node = "a", operandSegmentSizes = array<i32: 1, 1>} : (!cpu, !cpu) -> !cpu
+  %1 = "lb.to_vdevice"(%y) {node = "a to gpu"} : (!cpu) -> !t
+  func.return %1 : !t
+}
+
+// ---- float64 on a device without it
+// target gpu: opencl -fp64=0
+func.func @widen(%x: !md, %y: !md) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : !md) outs(%y : !md) attrs = {lb.extents = [4 : i64]} {
+  ^bb0(%a: f64, %b: f64):
+    %c = arith.addf %a, %a : f64
+    linalg.yield %c : f64
+  }
+  func.return
+}
+func.func @main(%x: !d) -> !d {
+  %d = bufferization.alloc_tensor() : !d
+  %y = "lb.call"(%x, %d) {callee = @widen, node = "a", operandSegmentSizes = array<i32: 1, 1>} : (!d, !d) -> !d
+  func.return %y : !d
+}
+// becomes
+func.func @widen(%x: !md, %y: !md) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : !md) outs(%y : !md) attrs = {lb.extents = [4 : i64]} {
+  ^bb0(%a: f64, %b: f64):
+    %c = arith.addf %a, %a : f64
+    linalg.yield %c : f64
+  }
+  func.return
+}
+func.func @main(%x: !d) -> !d {
+  %d = bufferization.alloc_tensor() : !dcpu
+  %0 = "lb.to_vdevice"(%x) {node = "input 0 to cpu"} : (!d) -> !dcpu
+  %y = "lb.call"(%0, %d) {callee = @widen, node = "a", operandSegmentSizes = array<i32: 1, 1>} : (!dcpu, !dcpu) -> !dcpu
+  %1 = "lb.to_vdevice"(%y) {node = "a to gpu"} : (!dcpu) -> !d
+  func.return %1 : !d
+}
