@@ -23,7 +23,7 @@ def test_llvm_is_there_through_its_entry_point() -> None:
 
 
 def test_an_unknown_kind_names_the_known_ones() -> None:
-    with pytest.raises(CodegenError, match=r"'abacus'; known kinds: .*llvm.*landbridge.codegens"):
+    with pytest.raises(CodegenError, match=r"'abacus'; known: .*llvm.*landbridge.codegens"):
         codegen_for("abacus")
 
 
@@ -33,5 +33,5 @@ def test_a_kind_is_registered_once() -> None:
     register_codegen(kind, nothing)
     assert codegen_for(kind) is nothing
     assert kind in codegen_kinds()
-    with pytest.raises(CodegenError, match="already has"):
+    with pytest.raises(CodegenError, match="is taken by <function nothing"):
         register_codegen(kind, lambda module, target: nothing(module, target))

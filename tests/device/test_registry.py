@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import metadata
 from pathlib import Path
 from typing import ClassVar
 
@@ -72,9 +73,15 @@ def install(folder: Path, distribution: str, module: str, text: str, points: dic
 @pytest.fixture
 def fresh_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """A registry that has read no plugins yet, and forgets them after the test."""
-    monkeypatch.setattr(registry, "_scanned", None)
-    for table in ("_apis", "_types", "_devices"):
-        monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
+    monkeypatch.setattr(registry._plugins, "_installed", None)
+    tables = (
+        (registry._plugins, "_known"),
+        (registry._plugins, "_registered"),
+        (registry, "_types"),
+        (registry, "_devices"),
+    )
+    for owner, table in tables:
+        monkeypatch.setattr(owner, table, dict(getattr(owner, table)))
 
 
 @pytest.fixture
@@ -87,7 +94,9 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_registry: Non
 
 
 def test_cpu_is_there_without_reading_plugins(monkeypatch: pytest.MonkeyPatch, fresh_registry: None) -> None:
-    monkeypatch.setattr(registry, "_plugins", lambda: pytest.fail("plugins were read"))
+    monkeypatch.setattr(metadata, "entry_points", lambda group: pytest.fail("plugins were read"))
+    monkeypatch.setattr(registry._plugins, "_known", {})
+    monkeypatch.setattr(registry, "_types", {})
     monkeypatch.setattr(registry, "_devices", {})
     assert str(registry.device("cpu")) == "cpu:0"
 
@@ -121,7 +130,7 @@ def test_wrapper(plugins: None) -> None:
 
 
 def test_unknown_name_gives_the_nearest(plugins: None) -> None:
-    with pytest.raises(UnknownDeviceError, match=r"no device is called 'mynpo'; did you mean 'mynpu'"):
+    with pytest.raises(UnknownDeviceError, match=r"unknown device 'mynpo' \(did you mean 'mynpu'\?\); known: .*cpu"):
         registry.device("mynpo")
 
 

@@ -39,7 +39,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimScratchDeviceAPI]:
     """A device of the test's own, whose guards hold at the end."""
     registry.device("sim:scratch")  # gives the name its DLPack type
     made = SimScratchDeviceAPI(seed=7)
-    monkeypatch.setitem(registry._apis, made.name, made)
+    monkeypatch.setitem(registry._plugins._known, made.name, made)
     monkeypatch.setattr(registry, "_devices", {})
     yield made
     made.check_guards()

@@ -45,7 +45,7 @@ class LazyRows(SimLazyDeviceAPI):
 def api(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[LazyRows]:
     registry.device("sim:lazy")
     made = LazyRows(request.param)
-    monkeypatch.setitem(registry._apis, "sim:lazy", made)
+    monkeypatch.setitem(registry._plugins._known, "sim:lazy", made)
     monkeypatch.setattr(registry, "_devices", {})
     yield made
     for index in range(made.count()):

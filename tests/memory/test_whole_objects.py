@@ -27,7 +27,7 @@ TEXTURE = "global.texture"
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimScratchDeviceAPI]:
     made = SimScratchDeviceAPI()
-    monkeypatch.setitem(registry._apis, made.name, made)
+    monkeypatch.setitem(registry._plugins._known, made.name, made)
     monkeypatch.setattr(registry, "_devices", {})
     yield made
     made.check_guards()

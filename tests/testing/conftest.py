@@ -14,7 +14,7 @@ from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    api = registry._apis.get("sim:lazy")
+    api = registry._plugins._known.get("sim:lazy")
     if report.failed and isinstance(api, SimLazyDeviceAPI):
         report.sections.append(("sim:lazy", f"seed {api.seed}; set {SEED_VARIABLE}={api.seed} to repeat"))
     return report

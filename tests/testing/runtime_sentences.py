@@ -40,8 +40,8 @@ SENTENCES = (
         "An unknown name: an error with the nearest known ones.",
         f"{_REGISTRY}test_unknown_name_gives_the_nearest",
         "The nearest names are left out.",
-        "device/registry.py",
-        "_load",
+        "did_you_mean.py",
+        "did_you_mean",
         Put("get_close_matches(...)", "[]"),
     ),
     _s(
@@ -56,9 +56,9 @@ SENTENCES = (
         "A name already taken: an error of its own.",
         f"{_REGISTRY}test_name_taken",
         "The later one replaces the earlier.",
-        "device/registry.py",
-        "register",
-        If("_BUILT_IN"),
+        "plugins.py",
+        "Plugins.register",
+        If(("names", "plugin")),
     ),
     _s(
         "A code already taken: an error of its own.",
@@ -73,7 +73,7 @@ SENTENCES = (
         f"{_REGISTRY}test_broken_plugins_break_only_themselves",
         "What a plugin raises when it starts is passed on as it is.",
         "device/registry.py",
-        "_api",
+        "_started",
         Put("Exception", "ZeroDivisionError"),
     ),
     _s(

@@ -25,7 +25,7 @@ class TestSimScratch(DeviceConformance):
 @pytest.mark.parametrize("seed", range(1, 9))
 def test_sim_lazy_conforms_whatever_the_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     api = SimLazyDeviceAPI(seed)
-    monkeypatch.setitem(registry._apis, api.name, api)
+    monkeypatch.setitem(registry._plugins._known, api.name, api)
     monkeypatch.setattr(registry, "_devices", {})
     results = run_conformance("sim:lazy:1")
     assert [r for r in results if r.outcome == "fail"] == []

@@ -30,7 +30,7 @@ WEIGHTS = np.random.default_rng(0).standard_normal((K, N), dtype=np.float32)
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimScratchDeviceAPI]:
     """Guards hold at the end: no kernel and no copy left its rows."""
     made = SimScratchDeviceAPI(seed=3)
-    monkeypatch.setitem(registry._apis, made.name, made)
+    monkeypatch.setitem(registry._plugins._known, made.name, made)
     monkeypatch.setattr(registry, "_devices", {})
     yield made
     made.check_guards()

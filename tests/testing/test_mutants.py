@@ -20,7 +20,7 @@ def admit(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
     """Makes a device known without the checks of the registry, some of which a mutant would fail."""
 
     def known_as_mutant(api: DeviceAPI) -> None:
-        monkeypatch.setitem(registry._apis, "mutant", api)
+        monkeypatch.setitem(registry._plugins._known, "mutant", api)
         monkeypatch.setattr(registry, "_types", {**registry._types, api.device_type or 5000: "mutant"})
         monkeypatch.setattr(registry, "_devices", {})
 

@@ -117,7 +117,7 @@ def session(made: Executable, scratch: str = "sim:scratch") -> lb.Session:
 @pytest.fixture(autouse=True)
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimScratchDeviceAPI]:
     made = SimScratchDeviceAPI(seed=11)
-    monkeypatch.setitem(registry._apis, made.name, made)
+    monkeypatch.setitem(registry._plugins._known, made.name, made)
     monkeypatch.setattr(registry, "_devices", {})
     yield made
     made.check_guards()

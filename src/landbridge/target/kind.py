@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeGuard
 
+from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import TargetError
 from landbridge.memory_kind import MemoryKind
 
@@ -154,9 +154,3 @@ class TargetKind:
             if option.default is not None:
                 typed.setdefault(option.name, option.default)
         return {option.name: typed[option.name] for option in self.options if option.name in typed}
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``" (did you mean 'x' or 'y'?)"`` for the known names nearest to ``word``, or nothing."""
-    near = difflib.get_close_matches(word, list(known), n=3)
-    return f" (did you mean {' or '.join(repr(name) for name in near)}?)" if near else ""

@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import TargetError
 from landbridge.helper_process import environment, has_interpreter, python_command
-from landbridge.target.kind import did_you_mean
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 

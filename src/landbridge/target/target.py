@@ -8,11 +8,12 @@ from dataclasses import asdict, dataclass, fields
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import TargetError
 from landbridge.locks import cached_property
 from landbridge.memory_kind import MemoryKind, normalize_scope
 from landbridge.target import registry, tags, text
-from landbridge.target.kind import RESERVED, Options, TargetKind, did_you_mean
+from landbridge.target.kind import RESERVED, Options, TargetKind
 
 
 class DescribedDevice(Protocol):

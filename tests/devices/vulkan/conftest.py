@@ -31,7 +31,7 @@ def use_api(api: VulkanDeviceAPI, patch: pytest.MonkeyPatch) -> Device:
     """``vulkan:0`` of ``api``, which the registry gives out until the end of the test; its allocators end then too."""
     for known in ("_named", "_chosen", "_in_use"):
         patch.setattr(default, known, dict(getattr(default, known)))
-    patch.setitem(registry._apis, api.name, api)
+    patch.setitem(registry._plugins._known, api.name, api)
     patch.setitem(registry._types, 7, api.name)
     patch.setattr(registry, "_devices", {name: d for name, d in registry._devices.items() if d.name != api.name})
     return registry.device("vulkan:0")

@@ -31,7 +31,7 @@ from tests.devices.vulkan.conftest import WAYS
 from tests.devices.vulkan.shaders import SAXPY, assembled
 
 def work(api):
-    registry._apis["vulkan"], registry._types[7], registry._devices = api, "vulkan", {}
+    registry._plugins._known["vulkan"], registry._types[7], registry._devices = api, "vulkan", {}
     failed = [r for r in run_conformance("vulkan:0") if r.outcome == "fail"]
     assert not failed, failed
     x, y = (lb.asarray(np.ones(64, np.float32), device="vulkan:0", copy=True) for _ in "xy")

@@ -48,7 +48,7 @@ def test_without_a_loader(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no Vulkan loader" in told and "libvulkan1" in told
     assert all(api.get_attr(0, attr) is None for attr in DeviceAttr)
     monkeypatch.setattr(registry, "_devices", {})
-    monkeypatch.setitem(registry._apis, "vulkan", api)
+    monkeypatch.setitem(registry._plugins._known, "vulkan", api)
     with pytest.raises(DeviceIndexError, match="no Vulkan loader was found"):
         registry.device("vulkan:0")
     with pytest.raises(DeviceIndexError, match="no Vulkan loader was found"):

@@ -1,0 +1,127 @@
+"""Plugins by name: entry points of a group, each loaded when it is first asked for, and what Python registers itself.
+
+A plugin that does not import, or whose name two packages claim, breaks requests for its own name and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from landbridge.did_you_mean import did_you_mean
+from landbridge.errors import LandbridgeError
+from landbridge.locks import new_lock
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+_T = TypeVar("_T")
+
+
+class Plugins(Generic[_T]):
+    """The plugins of the entry point group ``group``, of which each is a ``noun``.
+
+    ``built_in`` are those of this package as ``module:attribute``, found without reading what is installed, which
+    takes longer than a run; a source tree that is not installed has no entry points of its own. ``make`` is given a
+    plugin's name, what its entry point names and where it comes from; it returns the plugin or raises what is wrong.
+    ``error`` is raised for one that does not import; ``unknown`` and ``taken``, or it too, for a name with none or two.
+    ``lock`` is held while a plugin is made: who keeps tables of the same names guards them with it.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        noun: str,
+        built_in: Mapping[str, str],
+        make: Callable[[str, object, str], _T],
+        error: type[LandbridgeError],
+        *,
+        unknown: type[LandbridgeError] | None = None,
+        taken: type[LandbridgeError] | None = None,
+    ) -> None:
+        self._group = group
+        self._noun = noun
+        self._built_in = built_in
+        self._make = make
+        self._error, self._unknown, self._taken = error, unknown or error, taken or error
+        self.lock = new_lock()
+        self._known: dict[str, _T] = {}
+        self._registered: dict[str, str] = {}
+        self._installed: dict[str, list[EntryPoint]] | None = None
+
+    def names(self) -> list[str]:
+        """Every name that can be asked for, sorted; nothing is imported."""
+        return sorted({*self._built_in, *self._registered, *self._points()})
+
+    def get(self, name: str) -> _T:
+        """The plugin called ``name``, the same at each request."""
+        try:
+            return self._known[name]
+        except KeyError:
+            with self.lock:
+                if name not in self._known:
+                    self._known[name] = self._make(name, *self._load(name))
+                return self._known[name]
+
+    def register(self, name: str, plugin: _T, origin: str) -> None:
+        """Make ``plugin``, which ``origin`` describes, known as ``name``; the same one again is no clash."""
+        with self.lock:
+            if name in self.names() and self._known.get(name) is not plugin:
+                raise self._taken(
+                    f"{self._noun} {name!r} of {origin} is taken by {self.origin(name)}; choose another name"
+                )
+            self._known[name] = plugin
+            self._registered[name] = origin
+
+    def unregister(self, name: str) -> _T | None:
+        """Forget the plugin called ``name`` and return it, if there is one; an installed one can be asked for anew."""
+        with self.lock:
+            self._registered.pop(name, None)
+            return self._known.pop(name, None)
+
+    def origin(self, name: str) -> str:
+        """Where ``name`` comes from: module and attribute, and the distribution of one that is installed."""
+        own = [self._registered.get(name) or self._built_in.get(name)]
+        return " and ".join([*filter(None, own), *map(_place, self._points().get(name, []))]) or repr(name)
+
+    def _load(self, name: str) -> tuple[object, str]:
+        """What the entry point called ``name`` names, and where it comes from."""
+        if name in self._built_in:
+            origin = self._built_in[name]
+            module, _, attribute = origin.partition(":")
+            return getattr(import_module(module), attribute), origin
+        points = self._points().get(name, [])
+        if not points:
+            known = self.names()
+            raise self._unknown(
+                f"unknown {self._noun} {name!r}{did_you_mean(name, known)}; known: {', '.join(known)}. "
+                f"A package adds one through the entry point group {self._group!r}"
+            )
+        if len(points) > 1:
+            raise self._taken(
+                f"{self._noun} {name!r} is claimed by {' and by '.join(map(_place, points))}; uninstall one of them"
+            )
+        origin = _place(points[0])
+        try:
+            return points[0].load(), origin
+        except Exception as error:
+            raise self._error(
+                f"the plugin of {self._noun} {name!r}, {origin}, does not import: {type(error).__name__}: {error}"
+            ) from error
+
+    def _points(self) -> Mapping[str, list[EntryPoint]]:
+        """The entry points of other packages by name, read once."""
+        if self._installed is None:
+            from importlib.metadata import entry_points
+
+            found: dict[str, list[EntryPoint]] = {}
+            for point in entry_points(group=self._group):
+                if point.value != self._built_in.get(point.name) and point not in found.setdefault(point.name, []):
+                    found[point.name].append(point)
+            self._installed = found
+        return self._installed
+
+
+def _place(point: EntryPoint) -> str:
+    return f"{point.value} of {point.dist.name}" if point.dist is not None else point.value
