@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.parser import Parser
 
@@ -62,6 +62,13 @@ class IRModule:
     def prims(self) -> dict[str, func.FuncOp]:
         """PrimFuncs by name."""
         return {f.sym_name.data: f for f in self.functions() if is_prim(f)}
+
+    def clone_prim(self, function: func.FuncOp, name: str) -> func.FuncOp:
+        """A copy of a PrimFunc called ``name``, right behind it."""
+        copy = function.clone()
+        copy.properties["sym_name"] = StringAttr(name)
+        self.op.body.block.insert_op_after(copy, function)
+        return copy
 
     def target_of(self, vdevice: int) -> Target:
         """The target that compiles for vdevice number ``vdevice``."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import func
-from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import SymbolRefAttr
 
 from landbridge.ir.attributes import set_target_number
 from landbridge.ir.graph_ops import CallOp
@@ -27,16 +26,9 @@ def assign_targets(module: IRModule) -> None:
         if name is None:
             function = prims[callee]
             if callee in served:
-                function = _clone(module, function, target)
+                function = module.clone_prim(function, f"{callee}_t{target}")
             served.add(callee)
             set_target_number(function, target)
             name = placed[callee, target] = function.sym_name.data
         if name != callee:
             op.attributes["callee"] = SymbolRefAttr(name)
-
-
-def _clone(module: IRModule, function: func.FuncOp, target: int) -> func.FuncOp:
-    copy = function.clone()
-    copy.properties["sym_name"] = StringAttr(f"{function.sym_name.data}_t{target}")
-    module.op.body.block.insert_op_after(copy, function)
-    return copy

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from xdsl.dialects import func, linalg, memref
-from xdsl.dialects.builtin import MemRefType, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import MemRefType, SymbolRefAttr
 from xdsl.ir import BlockArgument, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -41,7 +41,8 @@ def inplace(module: IRModule) -> None:
         for i, o in pairs[callee]:
             if _share(op, op.inputs[i], op.destinations[o], step, lives):
                 if callee not in clones:
-                    clones[callee] = _clone(module, prims[callee])
+                    clones[callee] = f"{callee}_in_place"
+                    mark_in_place(module.clone_prim(prims[callee], clones[callee]))
                 op.attributes["callee"] = SymbolRefAttr(clones[callee])
                 break
     drop_unused(module)
@@ -100,7 +101,6 @@ def _share(op: CallOp, source: SSAValue, target: SSAValue, step: int, lives: dic
         lives[old] = replace(lives[old], last=lives[new].last)
     elif isinstance(new, BlockArgument):
         _become_view(old, new)
-        lives[new] = replace(lives[new], first=lives[old].first)
     else:
         return False
     return True
@@ -125,12 +125,3 @@ def _become_view(gone: SSAValue, kept: SSAValue) -> None:
     block.insert_op_before(view, alloc)
     gone.replace_all_uses_with(view.result)
     Rewriter.erase_op(alloc)
-
-
-def _clone(module: IRModule, function: func.FuncOp) -> str:
-    copy = function.clone()
-    name = f"{function.sym_name.data}_in_place"
-    copy.properties["sym_name"] = StringAttr(name)
-    mark_in_place(copy)
-    module.op.body.block.insert_op_after(copy, function)
-    return name

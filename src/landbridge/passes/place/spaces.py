@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType, MemRefType, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import FunctionType, MemRefType, SymbolRefAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -30,17 +30,9 @@ def match_spaces(module: IRModule) -> None:
             _set_spaces(prims[callee], spaces)
             continue
         if (callee, spaces) not in clones:
-            clones[callee, spaces] = _clone(module, prims[callee], spaces, len(clones))
+            name = clones[callee, spaces] = f"{callee}_s{len(clones)}"
+            _set_spaces(module.clone_prim(prims[callee], name), spaces)
         op.attributes["callee"] = SymbolRefAttr(clones[callee, spaces])
-
-
-def _clone(module: IRModule, function: func.FuncOp, spaces: Spaces, number: int) -> str:
-    copy = function.clone()
-    name = f"{function.sym_name.data}_s{number}"
-    copy.properties["sym_name"] = StringAttr(name)
-    _set_spaces(copy, spaces)
-    module.op.body.block.insert_op_after(copy, function)
-    return name
 
 
 def _set_spaces(function: func.FuncOp, spaces: Sequence[Attribute]) -> None:
