@@ -11,7 +11,7 @@ from onnx import ModelProto, helper
 import landbridge as lb
 from landbridge.errors import BudgetError, ImportModelError
 from landbridge.frontend.onnx import import_onnx
-from landbridge.frontend.onnx.unfolded import unfolded_nodes
+from landbridge.frontend.onnx.unfolded_size import unfolded_nodes
 from landbridge.target import Target
 from tests.frontend.models import BOOL, INT64, model, value
 

@@ -48,9 +48,7 @@ def foldable(node: ir.Node) -> bool:
     """Whether a node with constant inputs may be replaced by its result."""
     graphs = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
     return (
-        node.domain in ("", "ai.onnx")
-        and node.op_type not in _RANDOM
-        and not any(a.type in graphs for a in node.attributes.values())
+        not node.domain and node.op_type not in _RANDOM and not any(a.type in graphs for a in node.attributes.values())
     )
 
 

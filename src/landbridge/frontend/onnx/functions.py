@@ -26,9 +26,8 @@ def _type_proto(x: Any) -> onnx.TypeProto:
 
 def function_body(node: ir.Node, opset: int, inputs: Sequence[Any]) -> ir.Function | None:
     """The operator's definition for this node, its attributes filled in; None when ONNX gives none."""
-    domain = "" if node.domain == "ai.onnx" else node.domain
     try:
-        schema: Any = onnx.defs.get_schema(node.op_type, opset, domain)
+        schema: Any = onnx.defs.get_schema(node.op_type, opset, node.domain)
     except onnx.defs.SchemaError:
         return None
     proto = ir.serde.serialize_node(node)

@@ -15,7 +15,7 @@ from onnx_ir.passes.common import InlinePass
 
 from landbridge.errors import CompileError, ImportModelError
 from landbridge.executable.file_watch import FileWatch
-from landbridge.frontend.onnx.unfolded import unfolded_nodes
+from landbridge.frontend.onnx.unfolded_size import unfolded_nodes
 from landbridge.ir.budget import MAX_NODES, Budget
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ def promote_parameters(graph: ir.Graph, names: Sequence[str]) -> dict[str, np.nd
 
 
 def _weights(graph: ir.Graph) -> dict[str, ir.Value]:
-    constants = (node.outputs[0] for node in graph if node.op_type == "Constant" and node.domain in ("", "ai.onnx"))
+    constants = (node.outputs[0] for node in graph if node.op_type == "Constant" and not node.domain)
     return {str(value.name): value for value in (*graph.initializers.values(), *constants)}
 
 

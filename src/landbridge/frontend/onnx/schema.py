@@ -5,7 +5,7 @@ onnx's checker sees to attributes too, but not in models that come in parts, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -76,13 +76,13 @@ def _dtype(text: str) -> str:
 
 
 def check_schema(
-    domain: str, op_type: str, opset: int, node: str, attributes: dict[str, Any], inputs: Sequence[Any]
+    domain: str, op_type: str, opset: int, node: str, attributes: Mapping[str, Any], inputs: Sequence[Any]
 ) -> None:
     """Raise NodeError where a node is not as ONNX defines the operator; operators it does not define pass.
 
     ``inputs`` are arrays, values of the graph or None; others, which are not known, pass.
     """
-    schema = _schema("" if domain == "ai.onnx" else domain, op_type, opset)
+    schema = _schema(domain, op_type, opset)
     if schema is None:
         return
     what = f"{op_type} node {node!r}"

@@ -1,0 +1,169 @@
+"""GraphWalk: one forward walk in which every value is an ndarray, a value of the graph, or unknown.
+
+What is known while the walk goes on is evaluated at once, so shapes computed by the model disappear. A node that cannot
+be compiled makes its outputs unknown and the walk goes on, so one error lists everything there is to do.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+from xdsl.ir import SSAValue
+
+from landbridge.errors import CompileError, ImportModelError, LandbridgeError, NodeError, UnsupportedOperatorError
+from landbridge.frontend.onnx.attributes import attribute_values, tensor_array
+from landbridge.frontend.onnx.evaluate import evaluate, foldable
+from landbridge.frontend.onnx.functions import function_body
+from landbridge.frontend.onnx.index_checks import checked_indices
+from landbridge.frontend.onnx.schema import check_schema
+from landbridge.frontend.onnx.shapes import check_declared
+from landbridge.frontend.onnx.values import UNKNOWN, Imported, Unknown, constant_if_empty, shape_text
+from landbridge.ir.graph_builder import GraphBuilder
+from landbridge.ir.graph_ops import ViewOp
+from landbridge.ops.context import OpContext
+from landbridge.ops.registry import handler_for
+from landbridge.ops.rules import check
+
+#: ``control_flow(walk, node, inputs) -> outputs``, for a node that has graphs inside.
+ControlFlow: TypeAlias = Callable[["GraphWalk", ir.Node, Sequence[Any]], Sequence[Imported]]
+
+
+class GraphWalk:
+    """Walks graphs into ``g``; nested walks share values and problems with the one around them."""
+
+    def __init__(
+        self,
+        g: GraphBuilder,
+        opsets: Mapping[str, int],
+        control_flow: Mapping[str, ControlFlow],
+        check_indices: bool = False,
+    ) -> None:
+        self.g = g
+        self.values: ChainMap[ir.Value, Imported] = ChainMap()
+        self.problems: list[str] = []
+        self._opsets, self._control_flow, self._check_indices = opsets, control_flow, check_indices
+
+    def nested(self, g: GraphBuilder, opsets: Mapping[str, int] | None = None) -> GraphWalk:
+        """A walk inside this one; it sees these values and adds none to them. A function has ``opsets`` of its own."""
+        inner = GraphWalk(g, self._opsets if opsets is None else opsets, self._control_flow, self._check_indices)
+        inner.values = self.values.new_child()
+        inner.problems = self.problems
+        return inner
+
+    def run_graph(self, graph: ir.Graph | ir.Function) -> list[Imported]:
+        """Import every node in order; the outputs."""
+        if isinstance(graph, ir.Graph):
+            for value in graph.initializers.values():
+                if value.const_value is None:
+                    raise ImportModelError(f"initializer {value.name!r} has no data")
+                array = self.values[value] = tensor_array(value.const_value)
+                check_declared(value, array, "initializer")
+        for node in graph:
+            self._run_node(node)
+        for value in graph.outputs:
+            if value not in self.values:
+                raise ImportModelError(f"output {value.name!r} of graph {graph.name!r} is made by no node")
+        return [self.values[value] for value in graph.outputs]
+
+    def opset_of(self, node: ir.Node) -> int:
+        """The opset version that ``node`` is written for."""
+        return node.version or self._opsets.get(node.domain, 1)
+
+    def own_outputs(self, values: Sequence[Imported]) -> list[SSAValue]:
+        """Values to return: each computed here and in a buffer of its own, so an input or constant is copied."""
+        owned: list[SSAValue] = []
+        taken: set[SSAValue] = set()
+        for value in values:
+            result = self.g.constant(value) if isinstance(value, np.ndarray) else value
+            if isinstance(result, Unknown):
+                raise CompileError("an output is unknown although nothing was reported")
+            root = _root(result)
+            if not self.g.made(root) or isinstance(value, np.ndarray) or root in taken:
+                result = self.g.elementwise("copy", [result], lambda s, v: v)
+                root = result
+            taken.add(root)
+            owned.append(result)
+        return owned
+
+    def _run_node(self, node: ir.Node) -> None:
+        """Import one node; what it cannot do becomes a problem and unknown outputs."""
+        name = node.name or next((str(v.name) for v in node.outputs if v.name), node.op_type)
+        what = f"{node.op_type} node {name!r}"
+        outer, self.g.node = self.g.node, name
+        self.g.budget.spend(1, what)
+        try:
+            results = self._results(node)
+        except UnsupportedOperatorError as error:
+            self.problems.append(str(error))
+            results = [UNKNOWN] * len(node.outputs)
+        except LandbridgeError as error:
+            text = str(error)
+            if what in text:
+                raise
+            raise type(error)(f"{what}: {text.removeprefix(f'{name}: ')}") from error
+        except Exception as error:  # a handler, of a plugin perhaps, that its rules do not keep from such a node
+            shapes = ", ".join(shape_text(self.values.get(v)) if v else "-" for v in node.inputs)
+            raise NodeError(
+                f"{what} cannot take operands of shapes {shapes}: {type(error).__name__}: {error}"
+            ) from error
+        finally:
+            self.g.node = outer
+        for value, result in zip(node.outputs, results, strict=False):
+            self.values[value] = result
+
+    def _results(self, node: ir.Node) -> Sequence[Imported]:
+        opset = self.opset_of(node)
+        inputs = [None if v is None else self.values.get(v, UNKNOWN) for v in node.inputs]
+        context = self._context(node, opset, inputs)
+        check_schema(node.domain, node.op_type, opset, self.g.node, context.attributes, inputs)
+        if node.domain == "" and node.op_type in self._control_flow:
+            return self._control_flow[node.op_type](self, node, inputs)
+        handler = handler_for(node.domain, node.op_type, opset)
+        known = [x for x in inputs if not isinstance(x, Unknown)]
+        if handler is not None and len(known) == len(inputs):
+            checked = check(context, handler, known)
+            if self._check_indices:
+                inputs = list(checked_indices(context, checked, known))
+        constants = [x for x in inputs if x is None or isinstance(x, np.ndarray)]
+        if len(constants) == len(inputs) and node.op_type != "Constant" and foldable(node):
+            folded = evaluate(node, constants, opset)
+            if folded is not None:
+                return folded
+        if handler is None:
+            return self._by_definition(node, opset, inputs)
+        if len(known) < len(inputs):
+            return [UNKNOWN] * len(node.outputs)
+        result = handler(context, *inputs)
+        results = [result] if isinstance(result, np.ndarray | SSAValue) else list(result)
+        return [constant_if_empty(x) for x in results]
+
+    def _context(self, node: ir.Node, opset: int, inputs: Sequence[Imported | None]) -> OpContext:
+        used = max((i + 1 for i, v in enumerate(node.outputs) if v.name), default=0)
+        arrays = [(v, x) for v, x in zip(node.inputs, inputs, strict=True) if v and isinstance(x, np.ndarray)]
+        names = {id(x): str(v.name) for v, x in arrays}
+        return OpContext(self.g, node.op_type, opset, attribute_values(node), used, names)
+
+    def _by_definition(self, node: ir.Node, opset: int, inputs: Sequence[Imported | None]) -> list[Imported]:
+        """The results of an operator that ONNX defines by others."""
+        body = function_body(node, opset, inputs)
+        if body is None:
+            raise UnsupportedOperatorError(
+                f"operator {node.domain or 'ai.onnx'}.{node.op_type} (opset {opset}) of node {self.g.node!r} has "
+                "no handler: register one with landbridge.ops.registry.operator, or rewrite the model without it"
+            )
+        inner = self.nested(self.g, body.opset_imports)
+        for formal, value in zip(body.inputs, inputs, strict=False):
+            if value is not None:
+                inner.values[formal] = value
+        return inner.run_graph(body)
+
+
+def _root(value: SSAValue) -> Any:
+    """What a chain of views looks at."""
+    while isinstance(value.owner, ViewOp):
+        value = value.owner.source
+    return value

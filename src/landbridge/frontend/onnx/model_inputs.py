@@ -1,0 +1,119 @@
+"""The inputs of a model: those that are fixed now, and those that become arguments of ``@main``, as frames perhaps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+from xdsl.ir import Attribute, Block
+
+from landbridge.dtypes import numpy_dtype
+from landbridge.errors import InputError, UnsupportedOperatorError
+from landbridge.frontend.onnx.attributes import dtype_of_onnx
+from landbridge.frontend.onnx.frames import Frame, frame_of, read_frame
+from landbridge.frontend.onnx.shapes import input_shapes
+from landbridge.frontend.onnx.values import UNKNOWN, Imported
+from landbridge.input_spec import InputSpec
+from landbridge.ir.graph_builder import GraphBuilder
+from landbridge.ir.types import tensor_type
+from landbridge.ops.context import Array
+
+
+@dataclass(frozen=True)
+class ModelInputs:
+    """``arguments`` of ``@main`` and ``fixed`` inputs. By name: ``shapes`` that are known and the ``frames`` of some.
+
+    ``advice`` has a line for each input whose shape is not known.
+    """
+
+    arguments: list[ir.Value]
+    fixed: dict[ir.Value, Array]
+    shapes: dict[str, tuple[int, ...]]
+    frames: dict[str, Frame]
+    advice: list[str]
+
+    @property
+    def names(self) -> list[str]:
+        """Those of the arguments."""
+        return [str(value.name) for value in self.arguments]
+
+    def types(self) -> list[Attribute]:
+        """Those of the arguments; where the shape is not known, a scalar's."""
+        return [
+            self.frames[name].type if name in self.frames else tensor_type(self.shapes.get(name, ()), _dtype(value))
+            for name, value in zip(self.names, self.arguments, strict=True)
+        ]
+
+    def values(self, g: GraphBuilder, block: Block) -> dict[ir.Value, Imported]:
+        """What the inputs are, in ``block``, whose arguments are of ``types``; ``g`` gets what reads frames."""
+        values: dict[ir.Value, Imported] = {}
+        for name, value, argument in zip(self.names, self.arguments, block.args, strict=True):
+            argument.name_hint = None
+            if name in self.frames:
+                values[value] = read_frame(g, argument, self.frames[name])
+            else:
+                values[value] = argument if name in self.shapes else UNKNOWN
+        return values | self.fixed
+
+
+def model_inputs(
+    graph: ir.Graph,
+    shapes: Mapping[str, Sequence[int]],
+    constants: Mapping[str, Any],
+    frames: Mapping[str, InputSpec],
+) -> ModelInputs:
+    """The inputs of ``graph`` with what ``import_onnx`` is told of them.
+
+    Raises InputError for names that are no inputs and for what does not fit one, ShapeError for shapes that contradict
+    the file.
+    """
+    inputs = [v for v in graph.inputs if v.name not in graph.initializers]
+    fixed = _fixed(inputs, constants)
+    given = {**_shapes_left_open(inputs, frames), **shapes, **{str(v.name): a.shape for v, a in fixed.items()}}
+    known, advice = input_shapes(inputs, given)
+    arguments = [v for v in inputs if v not in fixed]
+    return ModelInputs(arguments, fixed, known, _frames(arguments, frames, known), advice)
+
+
+def _fixed(inputs: Sequence[ir.Value], constants: Mapping[str, Any]) -> dict[ir.Value, Array]:
+    """The inputs that ``constants`` fixes, in the dtype of the file."""
+    by_name = {str(v.name): v for v in inputs}
+    fixed = {}
+    for name, given in constants.items():
+        if name not in by_name:
+            raise InputError(f"constants: the model has no input {name!r}; its inputs: {', '.join(by_name) or 'none'}")
+        wanted = numpy_dtype(_dtype(by_name[name]))
+        array = np.asarray(given)
+        if isinstance(given, np.ndarray | np.generic) and array.dtype != wanted:
+            raise InputError(f"constants: {name!r} is {array.dtype}, the model takes {wanted}; convert it")
+        fixed[by_name[name]] = array.astype(wanted)
+    return fixed
+
+
+def _shapes_left_open(inputs: Sequence[ir.Value], frames: Mapping[str, InputSpec]) -> dict[str, tuple[int, ...]]:
+    """The shapes of inputs that follow from those of their frames, where the file does not fix them."""
+    fixed = {str(v.name) for v in inputs if v.shape is not None and all(isinstance(e, int) for e in v.shape)}
+    shapes = {name: spec.model_shape() for name, spec in frames.items() if name not in fixed}
+    return {name: shape for name, shape in shapes.items() if shape is not None}
+
+
+def _frames(
+    inputs: Sequence[ir.Value], frames: Mapping[str, InputSpec], known: Mapping[str, tuple[int, ...]]
+) -> dict[str, Frame]:
+    """The frames of inputs whose shape is known, by name."""
+    dtypes = {str(v.name): _dtype(v) for v in inputs}
+    for name in frames:
+        if name not in dtypes:
+            raise InputError(f"inputs: no input {name!r} is left to state; they are: {', '.join(dtypes) or 'none'}")
+    return {name: frame_of(name, spec, known[name], dtypes[name]) for name, spec in frames.items() if name in known}
+
+
+def _dtype(value: ir.Value) -> str:
+    if not isinstance(value.type, ir.TensorType):
+        raise UnsupportedOperatorError(
+            f"input {value.name!r} is no tensor ({value.type}); sequences, optionals and maps cannot be compiled"
+        )
+    return dtype_of_onnx(value.type.dtype)

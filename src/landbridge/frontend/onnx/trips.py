@@ -1,0 +1,83 @@
+"""The body of a ``Loop`` or ``Scan``, imported once for each trip."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from landbridge.errors import NodeError, UnsupportedOperatorError
+from landbridge.frontend.onnx.graph_walk import GraphWalk
+from landbridge.frontend.onnx.unfolded_size import nodes_of_trip
+from landbridge.frontend.onnx.values import Imported, Unknown, is_known
+from landbridge.ops.context import OpContext
+
+#: Longer loops would make graphs nobody wants to wait for.
+LONGEST = 4096
+
+
+class Trips:
+    """The trips of ``node``, whose body takes so many ``inputs`` and gives so many ``outputs``, or more.
+
+    ``name`` is what messages call the node. Raises NodeError for a body that takes or gives others.
+    """
+
+    def __init__(self, walk: GraphWalk, node: ir.Node, inputs: int, outputs: int) -> None:
+        self.name = f"{node.op_type} node {walk.g.node!r}"
+        self.body = node.attributes["body"].as_graph()
+        self._walk = walk
+        if len(self.body.inputs) != inputs or len(self.body.outputs) < outputs:
+            raise NodeError(
+                f"{self.name}: its body takes {len(self.body.inputs)} inputs and gives "
+                f"{len(self.body.outputs)} outputs; {inputs}, and {outputs} or more, are legal for its operands"
+            )
+
+    def expect(self, trips: int) -> None:
+        """Refuse so many trips now, where they would be refused after a long walk."""
+        self.bound(trips - 1)
+        self.foresee(trips, trips * nodes_of_trip(self.body, self._walk.values))
+
+    def bound(self, trip: int) -> None:
+        """Refuse the trip of that number where it is too many."""
+        if trip >= LONGEST:
+            raise UnsupportedOperatorError(
+                f"{self.name} runs more than {LONGEST} times and each trip is compiled "
+                "on its own; feed shorter sequences and carry the state from run to run"
+            )
+
+    def foresee(self, trips: int, count: int) -> None:
+        """Refuse ``count`` nodes that ``trips`` trips have, or have left, where they are too many."""
+        self._walk.g.budget.foresee(count, f"{self.name}, of {trips} trips,")
+
+    def constant(self, value: Any, what: str) -> Any:
+        """The one element of a constant; raises UnsupportedOperatorError for another value."""
+        if isinstance(value, np.ndarray):
+            return value.reshape(-1)[0]
+        raise UnsupportedOperatorError(f"{self.name}: its {what} is computed when the model runs; make it a constant")
+
+    def check_it_runs(self, trips: int, collects: bool) -> None:
+        """Raise UnsupportedOperatorError where it collects what no trip makes."""
+        if not trips and collects:
+            raise UnsupportedOperatorError(f"{self.name}: it never runs, so the shape of what it collects is unknown")
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """One trip."""
+        inner = self._walk.nested(self._walk.g)
+        inner.values.update(zip(self.body.inputs, inputs, strict=True))
+        return inner.run_graph(self.body)
+
+    def stack(self, rows: Sequence[Any], axis: int = 0, back: int = 0) -> Imported:
+        """The collected values along a new axis, the last first with ``back``; an unknown one makes it unknown."""
+        unknown: list[Unknown] = [row for row in rows if not is_known(row)]
+        if unknown:
+            return unknown[0]
+        rows = rows[::-1] if back else rows
+        if all(isinstance(row, np.ndarray) for row in rows):
+            return np.stack(rows, axis)
+        c = OpContext(self._walk.g, "Concat", 1, {})
+        shape = list(c.shape(rows[0]))
+        a = c.axis(axis, len(shape) + 1)
+        values = [c.value(c.reshape(row, [*shape[:a], 1, *shape[a:]])) for row in rows]
+        return values[0] if len(values) == 1 else self._walk.g.concat(values, a)
