@@ -109,7 +109,7 @@ class InstructionBuilder:
 
     def _constant(self, op: ConstantOp) -> Instruction:
         place = placed_on(op)
-        symbol, number = op.symbol.root_reference.data, self._vdevice(place)
+        symbol, number = op.symbol_name, self._vdevice(place)
         return LoadConstant(self.define(op.result), symbol, number, place.axis_separators)
 
     def _view(self, op: ViewOp) -> Instruction | None:
@@ -126,7 +126,7 @@ class InstructionBuilder:
         return View(self.define(op.result), source, 0, shape_of(ty), dtype_of(ty), node_name(op), there)
 
     def _call(self, op: CallOp) -> Instruction:
-        name = op.callee.root_reference.data
+        name = op.callee_name
         if name not in self._tasks:
             raise CodegenError(f"PrimFunc @{name} was not lowered; the lowered module must hold it with {TASKS}")
         function, place = self._prims[name], vdevice_stated(op)

@@ -21,7 +21,7 @@ def fill_missing_constants(module: IRModule) -> list[str]:
     filled = []
     for op in module.main.walk():
         if isinstance(op, ConstantOp):
-            symbol = op.symbol.root_reference.data
+            symbol = op.symbol_name
             if symbol not in module.constants:
                 rng = np.random.default_rng(crc32(symbol.encode()))
                 values = rng.standard_normal(shape_of(op.result.type)) * 0.1

@@ -49,6 +49,11 @@ class ConstantOp(IRDLOperation):
     def __init__(self, symbol: str, ty: Attribute) -> None:
         super().__init__(attributes={"symbol": SymbolRefAttr(symbol)}, result_types=[ty])
 
+    @property
+    def symbol_name(self) -> str:
+        """Its name in the module's table."""
+        return self.symbol.root_reference.data
+
 
 @irdl_op_definition
 class CallOp(IRDLOperation):
@@ -75,6 +80,15 @@ class CallOp(IRDLOperation):
         if node:
             attributes[NODE] = StringAttr(node)
         super().__init__(operands=[inputs, destinations], result_types=[result_types], attributes=attributes)
+
+    @property
+    def callee_name(self) -> str:
+        """The name of the PrimFunc."""
+        return self.callee.root_reference.data
+
+    @callee_name.setter
+    def callee_name(self, name: str) -> None:
+        self.attributes["callee"] = SymbolRefAttr(name)
 
 
 @irdl_op_definition

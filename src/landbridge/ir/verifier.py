@@ -126,7 +126,7 @@ class _Verifier:
             self.good_types.add(ty)
 
     def _constant(self, op: ConstantOp) -> None:
-        symbol = op.symbol.root_reference.data
+        symbol = op.symbol_name
         array = self.module.constants.get(symbol)
         if array is None:
             self.fail(op, f"constant @{symbol} is not in the table", "a symbol of the constant table")
@@ -136,7 +136,7 @@ class _Verifier:
             self.fail(op, f"type {_show(*asked)}", f"{_show(*found)}, as constant @{symbol} in the table")
 
     def _call(self, op: CallOp) -> None:
-        callee = op.callee.root_reference.data
+        callee = op.callee_name
         arguments = [*op.inputs, *op.destinations]
         if callee in self.lowered:
             self._lowered_call(op, arguments, self.lowered[callee])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import SymbolRefAttr
-
 from landbridge.ir.attributes import set_target_number
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.module import IRModule
@@ -20,7 +18,7 @@ def assign_targets(module: IRModule) -> None:
     for op in module.main.walk():
         if not isinstance(op, CallOp):
             continue
-        callee = op.callee.root_reference.data
+        callee = op.callee_name
         target = module.vdevices[vdevice_of(op.destinations[0].type).index.data].target
         name = placed.get((callee, target))
         if name is None:
@@ -31,4 +29,4 @@ def assign_targets(module: IRModule) -> None:
             set_target_number(function, target)
             name = placed[callee, target] = function.sym_name.data
         if name != callee:
-            op.attributes["callee"] = SymbolRefAttr(name)
+            op.callee_name = name

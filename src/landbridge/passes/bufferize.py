@@ -162,7 +162,7 @@ class _Bufferizer:
     def constant(self, op: ConstantOp) -> SSAValue:
         ty = buffer_type(cast(AnyTensor, op.result.type))
         place = vdevice_of(op.result.type)
-        symbol = op.symbol.root_reference.data
+        symbol = op.symbol_name
         if (symbol, op.result.type) not in self.constants:
             loaded = ConstantOp(symbol, ty)
             place_on(loaded, place)

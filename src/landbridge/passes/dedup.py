@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -25,9 +24,9 @@ def dedup(module: IRModule) -> None:
             Rewriter.erase_op(function)
     for op in module.main.walk():
         if isinstance(op, CallOp):
-            callee = op.callee.root_reference.data
+            callee = op.callee_name
             if kept.get(callee, callee) != callee:
-                op.attributes["callee"] = SymbolRefAttr(kept[callee])
+                op.callee_name = kept[callee]
 
 
 def content(function: func.FuncOp) -> Hashable:

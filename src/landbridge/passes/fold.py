@@ -88,7 +88,7 @@ def _fold_constants(module: IRModule, block: Block) -> None:
 def _constant_of(module: IRModule, value: SSAValue) -> tuple[str, Array] | None:
     if not isinstance(value.owner, ConstantOp):
         return None
-    symbol = value.owner.symbol.root_reference.data
+    symbol = value.owner.symbol_name
     return symbol, module.constants[symbol]
 
 
@@ -140,9 +140,9 @@ def drop_unused(module: IRModule) -> None:
     loaded: set[str] = set()
     for op in module.main.walk():
         if isinstance(op, CallOp):
-            called.add(op.callee.root_reference.data)
+            called.add(op.callee_name)
         elif isinstance(op, ConstantOp):
-            loaded.add(op.symbol.root_reference.data)
+            loaded.add(op.symbol_name)
     for name, function in module.prims().items():
         if name not in called:
             Rewriter.erase_op(function)

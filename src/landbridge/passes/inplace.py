@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from xdsl.dialects import func, linalg, memref
-from xdsl.dialects.builtin import MemRefType, SymbolRefAttr
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import BlockArgument, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -35,7 +35,7 @@ def inplace(module: IRModule) -> None:
     for step, (op, _) in enumerate(steps(block)):
         if not isinstance(op, CallOp):
             continue
-        callee = op.callee.root_reference.data
+        callee = op.callee_name
         if callee not in pairs:
             pairs[callee] = overwritable(prims[callee], len(op.destinations))
         for i, o in pairs[callee]:
@@ -43,7 +43,7 @@ def inplace(module: IRModule) -> None:
                 if callee not in clones:
                     clones[callee] = f"{callee}_in_place"
                     mark_in_place(module.clone_prim(prims[callee], clones[callee]))
-                op.attributes["callee"] = SymbolRefAttr(clones[callee])
+                op.callee_name = clones[callee]
                 break
     drop_unused(module)
 

@@ -39,7 +39,7 @@ def support(module: IRModule) -> None:
             reasons[op] = f"{op.builtin.data!r} is a function of the host"
         elif isinstance(op, CallOp):
             target = module.target_of(_index(op))
-            reason = supports(prims[op.callee.root_reference.data], target)
+            reason = supports(prims[op.callee_name], target)
             if reason is not None:
                 reasons[op] = reason
     if not reasons:

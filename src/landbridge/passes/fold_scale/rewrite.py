@@ -144,7 +144,7 @@ def _constant(graph: Graph, inputs: tuple[SSAValue, ...], buffer: SSAValue) -> A
     owner = inputs[position].owner if position < len(inputs) else None
     if not isinstance(owner, ConstantOp):
         return None
-    array = graph.module.constants.get(owner.symbol.root_reference.data)
+    array = graph.module.constants.get(owner.symbol_name)
     return array if array is not None and array.dtype == np.float32 else None
 
 
@@ -168,7 +168,7 @@ def _leading_units(array: Aligned) -> int:
 
 def _constant_like(graph: Graph, call: CallOp, old: SSAValue, array: Array, place: VDeviceAttr) -> SSAValue:
     """A new constant where ``call`` stands, named after ``old`` when it is a constant too."""
-    hint = old.owner.symbol.root_reference.data if isinstance(old.owner, ConstantOp) else "folded"
+    hint = old.owner.symbol_name if isinstance(old.owner, ConstantOp) else "folded"
     ty = tensor_type(array.shape, "float32", place)
     constant = ConstantOp(graph.module.add_constant(array, hint), ty)
     block = call.parent

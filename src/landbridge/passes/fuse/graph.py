@@ -20,13 +20,6 @@ Key: TypeAlias = SSAValue | str
 _NODE_NAME_LIMIT = 96
 
 
-def callee_of(call: CallOp) -> str:
-    """The name of the PrimFunc a call runs."""
-    symbol = call.callee
-    assert isinstance(symbol, SymbolRefAttr)
-    return symbol.root_reference.data
-
-
 def inputs_of(call: CallOp) -> tuple[SSAValue, ...]:
     """The inputs of a call on tensors, which has a destination for each result. Cheaper than ``call.inputs``."""
     operands = call.operands
@@ -36,7 +29,7 @@ def inputs_of(call: CallOp) -> tuple[SSAValue, ...]:
 def value_key(value: SSAValue) -> Key:
     """Equal for values that hold the same elements: a constant is known by its symbol."""
     if isinstance(value.owner, ConstantOp):
-        return value.owner.symbol.root_reference.data
+        return value.owner.symbol_name
     return value
 
 
@@ -110,7 +103,7 @@ class Graph:
         for op in block.ops:
             if isinstance(op, CallOp):
                 self.order[op] = len(self.order)
-                self._callers[callee_of(op)] += 1
+                self._callers[op.callee_name] += 1
                 self._nodes[op] = [op.node.data] if op.node is not None else []
             elif isinstance(op, IfOp):
                 for region in op.regions:
@@ -122,11 +115,11 @@ class Graph:
 
     def function(self, call: CallOp) -> func.FuncOp:
         """The PrimFunc of a call; not to be changed."""
-        return self.prims[callee_of(call)]
+        return self.prims[call.callee_name]
 
     def own(self, call: CallOp) -> func.FuncOp:
         """The PrimFunc of a call, copied first when other calls run it too."""
-        name = callee_of(call)
+        name = call.callee_name
         function = self.prims[name]
         if self._callers[name] > 1:
             self._callers[name] -= 1
@@ -161,7 +154,7 @@ class Graph:
 
     def remove(self, call: CallOp) -> None:
         """Erase a call without users, its destinations, and its PrimFunc when no other call runs it."""
-        name = callee_of(call)
+        name = call.callee_name
         self.forget(call)
         self._callers[name] -= 1
         if not self._callers[name]:

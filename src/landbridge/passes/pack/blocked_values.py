@@ -35,7 +35,7 @@ class BlockedValues:
         if layout.is_of_channels and value in self.twins:
             return self.twins[value]
         if isinstance(value.owner, ConstantOp):
-            symbol = self._packed_constant(value.owner.symbol.root_reference.data, layout)
+            symbol = self._packed_constant(value.owner.symbol_name, layout)
             return _insert(ConstantOp(symbol, layout.tensor(value.type)), before)
         value = self._transposed(value, layout.order, before)
         if layout.moves_nothing(shape_of(value.type)):

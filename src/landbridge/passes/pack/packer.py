@@ -68,7 +68,7 @@ class _Packer:
     def _call(self, op: CallOp, tile: int, values: BlockedValues) -> None:
         if any(vdevice_of(v.type).axis_separators for v in (*op.inputs, *op.res)):
             return  # the separators were asked for these axes
-        name = op.callee.root_reference.data
+        name = op.callee_name
         if name not in self._views:
             view = view_prim(self._prims[name])
             self._views[name] = (view, axis_classes(view))
@@ -96,7 +96,7 @@ class _Packer:
 
     def _unshared(self, op: CallOp) -> CallOp | None:
         """The call with an argument of its own for each stage; None where no two stages share one."""
-        name = op.callee.root_reference.data
+        name = op.callee_name
         self._module.prim_count += 1
         found = unshare(self._prims[name], len(op.inputs), f"{name}_u{self._module.prim_count}")
         if found is None:

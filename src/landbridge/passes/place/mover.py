@@ -50,9 +50,9 @@ def move_constants(module: IRModule, place_of: Callable[[str], VDeviceAttr | Non
     """Put constants where ``place_of`` has a place for their symbol."""
     for op in module.main.body.block.ops:
         if isinstance(op, ConstantOp):
-            place = place_of(op.symbol.root_reference.data)
+            place = place_of(op.symbol_name)
             if place is not None:
-                _retype(op.result, place, op.symbol.root_reference.data)
+                _retype(op.result, place, op.symbol_name)
 
 
 class _Mover:
@@ -128,7 +128,7 @@ def _maker(value: SSAValue) -> str:
 def _crossing(value: SSAValue, place: VDeviceAttr, name: str) -> Operation:
     ty = _type_on(value.type, place, name)
     if isinstance(value.owner, ConstantOp):
-        return ConstantOp(value.owner.symbol.root_reference.data, ty)
+        return ConstantOp(value.owner.symbol_name, ty)
     op = ToVDeviceOp(value, ty)
     set_node_name(op, name)
     return op

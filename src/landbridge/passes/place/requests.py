@@ -134,7 +134,7 @@ def _nodes(module: IRModule) -> Iterator[PlacedNode]:
     for op in module.main.walk():
         if not isinstance(op, CallOp | HostCallOp):
             continue
-        called = op.callee.root_reference.data if isinstance(op, CallOp) else op.builtin.data
+        called = op.callee_name if isinstance(op, CallOp) else op.builtin.data
         specs = [
             tuple(TensorSpec("", shape_of(v.type), dtype_of(v.type)) for v in values) for values in (op.inputs, op.res)
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType, MemRefType, SymbolRefAttr
+from xdsl.dialects.builtin import FunctionType, MemRefType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -24,7 +24,7 @@ def match_spaces(module: IRModule) -> None:
     for op in module.main.walk():
         if not isinstance(op, CallOp):
             continue
-        callee = op.callee.root_reference.data
+        callee = op.callee_name
         spaces = tuple(_space_of(v) for v in op.operands)
         if served.setdefault(callee, spaces) == spaces:
             _set_spaces(prims[callee], spaces)
@@ -32,7 +32,7 @@ def match_spaces(module: IRModule) -> None:
         if (callee, spaces) not in clones:
             name = clones[callee, spaces] = f"{callee}_s{len(clones)}"
             _set_spaces(module.clone_prim(prims[callee], name), spaces)
-        op.attributes["callee"] = SymbolRefAttr(clones[callee, spaces])
+        op.callee_name = clones[callee, spaces]
 
 
 def _set_spaces(function: func.FuncOp, spaces: Sequence[Attribute]) -> None:
