@@ -18,6 +18,11 @@ def element_name(attr: Attribute) -> str:
     return attr.name if isinstance(attr, IndexType | Float16Type | BFloat16Type | Float32Type | Float64Type) else ""
 
 
+def bits_in_memory(element: str) -> int:
+    """The bits that an element takes in memory, where an i1 is a byte."""
+    return 64 if element == "index" else -(-int(element.lstrip("bfis")) // 8) * 8
+
+
 def narrow_bits(value: float | int, element: str) -> int:
     """The bits of ``value`` rounded to a 16-bit float."""
     if element == "f16":

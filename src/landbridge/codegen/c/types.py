@@ -15,7 +15,7 @@ import numpy as np
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute
 
-from landbridge.codegen.elements import FLOATS, NARROW, element_name, narrow_bits
+from landbridge.codegen.elements import FLOATS, NARROW, bits_in_memory, element_name, narrow_bits
 from landbridge.errors import CodegenError
 
 _SCALARS = {
@@ -28,7 +28,6 @@ _SCALARS = {
     "f32": "float",
     "f64": "double",
 }
-_BITS = {"i1": 8, "index": 64, "f16": 16, "bf16": 16, "f32": 32, "f64": 64}
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Kind:
     @property
     def bits(self) -> int:
         """Width of one lane in memory."""
-        return _BITS.get(self.element) or int(self.element[1:])
+        return bits_in_memory(self.element)
 
     @property
     def is_float(self) -> bool:

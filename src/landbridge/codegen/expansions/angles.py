@@ -1,7 +1,7 @@
 """Sine, cosine and tangent of f32, for scalars and vectors of any width: near ones by Cody and Waite's reduction, those
 beyond ``TRIGONOMETRIC_LIMIT`` by Payne and Hanek's ("Radian Reduction for Trigonometric Functions", 1983).
 
-Coefficients are fits as those of ``math_expand``.
+Coefficients are fits as those of ``exponentials``.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def _quadrant(x: Term) -> tuple[Term, Term]:
     return shifted.bits(), n.fma(-rest, r)
 
 
-def _window(x: Term, start: Term) -> list[Term]:
+def _window(start: Term) -> list[Term]:
     """``_WINDOW`` digits of 16 bits of 2/pi, from bit ``start`` on."""
-    digits = [x.body.constant(d, "i32") for d in _TWO_OVER_PI]
+    digits = [start.like(d) for d in _TWO_OVER_PI]
     needed = _WINDOW + 1
     for step in (4, 2, 1):
         skip = (start & (step << 4)).differs(0)
@@ -55,10 +55,10 @@ def _far_quadrant(x: Term) -> tuple[Term, Term]:
     """|x| = n pi/2 + r with r in [-pi/4, pi/4]: (n, r), for finite x above TRIGONOMETRIC_LIMIT."""
     bits = x.bits() & 0x7FFFFFFF
     mantissa = (bits & 0x7FFFFF) | 0x800000  # |x| = mantissa * 2**(exponent - 150)
-    digits = _window(x, (bits >> 23) - (150 - 14))
+    digits = _window((bits >> 23) - (150 - 14))
     # The low 80 bits of mantissa * digits: quadrants are 2**78. The mantissa goes in two parts of 12 bits.
     low, high = mantissa & 0xFFF, mantissa >> 12
-    carry = x.body.constant(0, "i32")
+    carry = mantissa.like(0)
     found = []
     for digit in reversed(digits):
         upper = high * digit
@@ -117,7 +117,7 @@ def tan(x: Term) -> Term:
 
 
 def _no_angle(x: Term, y: Term) -> Term:
-    return x.abs().less(inf).where(y, x.body.literal(nan, x.kind))
+    return x.abs().less(inf).where(y, x.like(nan))
 
 
 def _odd(x: Term, y: Term) -> Term:

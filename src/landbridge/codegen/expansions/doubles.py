@@ -52,11 +52,11 @@ def log_(x: Term) -> Term:
     s = (m - 1.0) / (m + 1.0)
     z = s * s
     tail = z * s * z.poly(*(2 / (2 * k + 3) for k in range(11)))
-    e = exponent.to_double() - tiny.where(x.body.literal(54.0, x.kind), 0.0)
+    e = exponent.to_double() - tiny.where(x.like(54.0), 0.0)
     y = e.fma(_LN2_HIGH, s + (s + e.fma(_LN2_LOW, tail)))
     y = x.less(inf).where(y, x)
-    y = x.equal(0.0).where(x.body.literal(-inf, x.kind), y)
-    return x.less(0.0).where(x.body.literal(nan, x.kind), y)
+    y = x.equal(0.0).where(x.like(-inf), y)
+    return x.less(0.0).where(x.like(nan), y)
 
 
 def pow_(x: Term, y: Term) -> Term:
@@ -64,7 +64,7 @@ def pow_(x: Term, y: Term) -> Term:
     magnitude = x.abs()
     steps = y.abs()
     count = (steps + _ROUNDER).bits()
-    whole = x.body.literal(1.0, x.kind)
+    whole = x.like(1.0)
     square = magnitude
     for k in range(_SQUARINGS):
         whole = ((count >> k) & 1).equal(1).where(whole * square, whole)

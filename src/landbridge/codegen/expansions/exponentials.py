@@ -88,7 +88,7 @@ def _split(x: Term) -> tuple[Term, Term]:
     bits = scaled.bits()
     exponent = (bits - 0x3F2AAAAB) >> 23
     r = (bits - (exponent << 23)).as_float() - 1.0
-    return exponent.to_float() - tiny.where(x.body.constant(23.0, "float"), 0.0), r
+    return exponent.to_float() - tiny.where(x.like(23.0), 0.0), r
 
 
 def _log1p_reduced(r: Term) -> tuple[Term, Term]:
@@ -109,10 +109,10 @@ def _log1p_reduced(r: Term) -> tuple[Term, Term]:
 
 def _log_edges(x: Term, y: Term) -> Term:
     """The values of a logarithm where it is no finite number: 0, negative, infinite and NaN arguments."""
-    infinite = x.body.constant(inf, "float")
+    infinite = x.like(inf)
     y = x.less(inf).where(y, x)
     y = x.equal(0.0).where(-infinite, y)
-    return x.less(0.0).where(x.body.constant(nan, "float"), y)
+    return x.less(0.0).where(x.like(nan), y)
 
 
 def log_(x: Term) -> Term:

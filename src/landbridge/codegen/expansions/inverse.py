@@ -1,7 +1,7 @@
 """Inverse and hyperbolic functions and roots of f32, for scalars and vectors of any width: for targets whose own are
 not exact enough.
 
-Errors stay below 3 ulp. Coefficients are fits as those of ``math_expand``, on the intervals stated; identities are
+Errors stay below 3 ulp. Coefficients are fits as those of ``exponentials``, on the intervals stated; identities are
 those of Abramowitz and Stegun, chapter 4.
 """
 
@@ -29,7 +29,7 @@ def _halved(a: Term) -> tuple[Term, Term]:
     z = (1.0 - a) * 0.5
     s = root(z)
     lost = -s.product_error(s, z) / (s + s)  # what rounding the root lost
-    lost = z.greater(0.0).where(lost, a.greater(1.0).where(a.body.literal(nan, a.kind), 0.0))
+    lost = z.greater(0.0).where(lost, a.greater(1.0).where(a.like(nan), 0.0))
     return s, lost + s * z * _asin_tail(z)
 
 
@@ -67,7 +67,7 @@ def atan(x: Term) -> Term:
     """Inverse tangent."""
     a = x.abs()
     steep = a.greater(1.0)
-    one = x.body.literal(1.0, x.kind)
+    one = x.like(1.0)
     arc = _arc(steep.where(one, a), steep.where(a, one))
     arc = steep.where(_HALF_PI - (arc - _HALF_PI_LOW), arc)
     return a.less(inf).where(arc, x.not_number().where(a, _HALF_PI)).copysign(x)
@@ -77,14 +77,14 @@ def atan2(y: Term, x: Term) -> Term:
     """The angle of the point (x, y)."""
     a, b = y.abs(), x.abs()
     large = a.not_less(2.0**100) | b.not_less(2.0**100)  # sums of the two must not overflow
-    scale = large.where(x.body.literal(2.0**-30, x.kind), 1.0)
+    scale = large.where(x.like(2.0**-30), 1.0)
     both = a.equal(inf) & b.equal(inf)
-    one = x.body.literal(1.0, x.kind)
+    one = x.like(1.0)
     a, b = both.where(one, a * scale), both.where(one, b * scale)
     steep = a.greater(b)
     least, most = steep.where(b, a), steep.where(a, b)
     ratio = _arc(least, most)
-    arc = least.equal(0.0).where(least, most.equal(inf).where(x.body.literal(0.0, x.kind), ratio))
+    arc = least.equal(0.0).where(least, most.equal(inf).where(x.like(0.0), ratio))
     arc = steep.where(_HALF_PI - (arc - _HALF_PI_LOW), arc)
     arc = x.bits().less(0).where(2.0 * _HALF_PI - (arc - 2.0 * _HALF_PI_LOW), arc)
     nan_found = x.not_number() | y.not_number()
@@ -117,14 +117,14 @@ def acosh(x: Term) -> Term:
     """Inverse hyperbolic cosine; NaN below 1."""
     t = x - 1.0
     y = x.less(1e9).where(log1p(t + root(t * (x + 1.0))), log_(x) + _LN2)
-    return x.less(1.0).where(x.body.literal(nan, x.kind), y)
+    return x.less(1.0).where(x.like(nan), y)
 
 
 def atanh(x: Term) -> Term:
     """Inverse hyperbolic tangent; NaN beyond -1 and 1."""
     a = x.abs()
     y = (log1p((a + a) / (1.0 - a)) * 0.5).copysign(x)
-    return a.greater(1.0).where(x.body.literal(nan, x.kind), y)
+    return a.greater(1.0).where(x.like(nan), y)
 
 
 def cbrt(x: Term) -> Term:

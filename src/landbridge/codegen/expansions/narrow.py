@@ -9,7 +9,18 @@ from __future__ import annotations
 from landbridge.codegen.expansions.terms import Term
 
 
-def float_to_bfloat(x: Term) -> Term:
+def widened(bits: Term, element: str) -> Term:
+    """The f32 that ``bits`` stand for as ``element``, f16 or bf16; they are below 2**16."""
+    return _half_to_float(bits) if element == "f16" else _bfloat_to_float(bits)
+
+
+def narrowed(x: Term, element: str) -> Term:
+    """The bits of f32 or f64 ``x`` as ``element``, f16 or bf16."""
+    x = _round_to_odd(x) if x.is_double else x
+    return _float_to_half(x) if element == "f16" else _float_to_bfloat(x)
+
+
+def _float_to_bfloat(x: Term) -> Term:
     """The bits of f32 ``x`` as bf16."""
     bits = x.bits()
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
@@ -17,27 +28,27 @@ def float_to_bfloat(x: Term) -> Term:
     return x.not_number().where(quiet, rounded)
 
 
-def bfloat_to_float(bits: Term) -> Term:
+def _bfloat_to_float(bits: Term) -> Term:
     """The f32 that bf16 ``bits`` stand for."""
     return (bits << 16).as_float()
 
 
-def float_to_half(x: Term) -> Term:
+def _float_to_half(x: Term) -> Term:
     """The bits of f32 ``x`` as f16."""
     bits = x.bits()
     magnitude = bits & 0x7FFFFFFF
     # Rebias the exponent by 15 - 127 and round away 13 bits of the fraction, ties to even.
     normal = (magnitude + (((15 - 127) << 23) + 0xFFF) + ((magnitude >> 13) & 1)) >> 13
     # Adding 1/2 puts the last bit of a subnormal f16 into the last bit of the sum: the addition rounds.
-    half = x.body.constant(0.5, "float")
+    half = x.like(0.5)
     subnormal = (magnitude.as_float() + half).bits() - half.bits()
     result = magnitude.less(113 << 23).where(subnormal, normal)
-    infinite = magnitude.greater(255 << 23).where(x.body.constant(0x7E00, "i32"), 0x7C00)
+    infinite = magnitude.greater(255 << 23).where(magnitude.like(0x7E00), 0x7C00)
     result = magnitude.less(143 << 23).where(result, infinite)
     return result | ((bits >> 16) & 0x8000)
 
 
-def half_to_float(bits: Term) -> Term:
+def _half_to_float(bits: Term) -> Term:
     """The f32 that f16 ``bits`` stand for; they are below 2**16."""
     shifted = (bits & 0x7FFF) << 13
     exponent = shifted & (0x1F << 23)
@@ -49,7 +60,7 @@ def half_to_float(bits: Term) -> Term:
     return (result | ((bits & 0x8000) << 16)).as_float()
 
 
-def round_to_odd(x: Term) -> Term:
+def _round_to_odd(x: Term) -> Term:
     """f64 to f32 such that rounding the result once more, to fewer bits, is as rounding x once."""
     nearest = x.to_single()
     back = nearest.to_double()

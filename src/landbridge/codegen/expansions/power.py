@@ -24,7 +24,7 @@ def pow_(x: Term, y: Term) -> Term:
     series = (s * s).poly(*(2 / log(2) / (2 * k + 1) for k in range(8)))
     exponent = exponent.to_double()
     logarithm = s.fma(series, exponent)
-    logarithm = exact_x.equal(0.0).where(x.body.constant(-inf, "double"), logarithm)
+    logarithm = exact_x.equal(0.0).where(exact_x.like(-inf), logarithm)
     logarithm = exact_x.less(inf).where(logarithm, exact_x)
     t = (exact_y * logarithm).at_most(200.0).at_least(-200.0)
     shifted = t + 1.5 * 2.0**52
@@ -42,7 +42,7 @@ def pow_single(x: Term, y: Term) -> Term:
     bits = tiny.where(magnitude * 2.0**23, magnitude).bits()
     exponent = (bits - 0x3F3504F3) >> 23
     m = (bits - (exponent << 23)).as_float()  # in [sqrt(1/2), sqrt(2)]
-    e = exponent.to_float() - tiny.where(x.body.constant(23.0, "float"), 0.0)
+    e = exponent.to_float() - tiny.where(x.like(23.0), 0.0)
     # s = (m - 1) / (m + 1), and what its rounding and that of m + 1 lost.
     top, bottom = m - 1.0, m + 1.0
     bottom_lost = m - (bottom - 1.0)
@@ -74,7 +74,7 @@ def pow_single(x: Term, y: Term) -> Term:
     p = f.poly(0.6931472, 0.2402265, 0.05550406, 0.009618077, 0.0013336828, 0.00015456358, 1.45996355e-05)
     result = scale(f.fma(p, 1.0), shifted.bits() - ROUNDER_BITS)
     # Of 0 and infinity.
-    infinite, zero = x.body.literal(inf, x.kind), x.body.literal(0.0, x.kind)
+    infinite, zero = x.like(inf), x.like(0.0)
     of_zero = y.less(0.0).where(infinite, zero)
     of_infinity = y.less(0.0).where(zero, infinite)
     result = magnitude.equal(0.0).where(of_zero, magnitude.less(inf).where(result, of_infinity))
@@ -91,6 +91,6 @@ def power_edges(x: Term, y: Term, result: Term) -> Term:
     result = (odd & negative).where(-result, result)
     # A negative finite base has no real power of a fraction; infinite exponents count as even.
     fraction = (y.trunc().differs(y)) & x.less(0.0) & magnitude.less(inf)
-    result = fraction.where(x.body.literal(nan, x.kind), result)
+    result = fraction.where(x.like(nan), result)
     one = (x.equal(1.0) | y.equal(0.0)) | (magnitude.equal(1.0) & y.abs().equal(inf))
-    return one.where(x.body.literal(1.0, x.kind), result)
+    return one.where(x.like(1.0), result)

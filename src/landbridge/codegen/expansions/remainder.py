@@ -31,14 +31,14 @@ def _step(a: Term, b: Term) -> Term:
 def _scaled_step(a: Term, b: Term) -> Term:
     """The same where products could overflow: then both are large, and exact by a power of 2 smaller."""
     large = a.not_less(_LARGE)
-    small = large.where(a.body.literal(_SCALE, a.kind), 1.0)
-    return _step(a * small, b * small) * large.where(a.body.literal(1 / _SCALE, a.kind), 1.0)
+    small = large.where(a.like(_SCALE), 1.0)
+    return _step(a * small, b * small) * large.where(a.like(1 / _SCALE), 1.0)
 
 
 def _edges(x: Term, y: Term, rest: Term) -> Term:
     """NaN of an infinite dividend, a divisor of 0, and NaN; else the sign of the dividend."""
     legal = x.abs().less(inf) & y.abs().greater(0.0)
-    return legal.where(rest.copysign(x), x.body.literal(nan, x.kind))
+    return legal.where(rest.copysign(x), x.like(nan))
 
 
 def near_fmod(x: Term, y: Term) -> Term:
@@ -55,7 +55,7 @@ def far_fmod(x: Term, y: Term) -> Term:
     """The remainder of any quotient, 18 bits a step."""
     a, b = x.abs(), y.abs()
     large = a.not_less(_LARGE)
-    small = large.where(a.body.literal(_SCALE, a.kind), 1.0)
+    small = large.where(a.like(_SCALE), 1.0)
     rest = a * small
     # b 2**(18 k): infinite where it is beyond all dividends, and then nothing is taken.
     for k in reversed(range(2, _STEPS)):
@@ -64,5 +64,5 @@ def far_fmod(x: Term, y: Term) -> Term:
             part = min(exponent, 120)
             divisor, exponent = divisor * 2.0**part, exponent - part
         rest = _step(rest, divisor * small)
-    rest = rest * large.where(a.body.literal(1 / _SCALE, a.kind), 1.0)
+    rest = rest * large.where(a.like(1 / _SCALE), 1.0)
     return _edges(x, y, _scaled_step(_scaled_step(rest, b * 2.0**_BITS), b))

@@ -1,8 +1,8 @@
 """Writing straight-line float code, over scalars or vectors, as Python expressions: what code generators share.
 
 A Body collects the instructions of one function for its generator; its Terms overload Python's operators, so that a
-polynomial reads like one. Python numbers take the type of the Term beside them. Elements and conversions go by the
-names LLVM gives them: ``float double i32 i64``, ``bitcast fpext fptrunc sitofp``.
+polynomial reads like one. Python numbers take the type of the Term beside them. Elements are ``f32 f64 i32 i64``;
+operations and conversions go by the names LLVM gives them.
 """
 
 from __future__ import annotations
@@ -24,12 +24,8 @@ class Body(ABC):
         """The element of a Term's kind."""
 
     @abstractmethod
-    def constant(self, value: float | int, element: str) -> Term:
-        """``value`` in every lane, of scalar type ``element``."""
-
-    @abstractmethod
     def literal(self, value: float | int, kind: Any) -> Term:
-        """``value`` in every lane, of the type of another Term."""
+        """``value`` in every lane, of the kind of another Term."""
 
     @abstractmethod
     def binary(self, opcode: str, a: Term, b: Term) -> Term:
@@ -53,7 +49,7 @@ class Body(ABC):
 
     @abstractmethod
     def convert(self, opcode: str, a: Term, element: str) -> Term:
-        """``a`` through a conversion."""
+        """``a`` through ``bitcast fpext fptrunc sitofp`` to lanes of ``element``."""
 
 
 class Term:
@@ -65,18 +61,24 @@ class Term:
     def __init__(self, body: Body, name: Any, kind: Any) -> None:
         self.body, self.name, self.kind = body, name, kind
 
-    def _other(self, other: Term | float | int) -> Term:
+    def like(self, other: Term | float | int) -> Term:
+        """A number in every lane, of the type of this Term; a Term as it is."""
         return other if isinstance(other, Term) else self.body.literal(other, self.kind)
 
     def _op(self, opcode: str, other: Term | float | int) -> Term:
-        return self.body.binary(opcode, self, self._other(other))
+        return self.body.binary(opcode, self, self.like(other))
 
     def _compare(self, predicate: str, other: Term | float | int) -> Term:
-        return self.body.compare(predicate, self, self._other(other))
+        return self.body.compare(predicate, self, self.like(other))
 
     @property
     def _is_float(self) -> bool:
-        return self.body.element(self.kind) in ("float", "double")
+        return self.body.element(self.kind)[0] == "f"
+
+    @property
+    def is_double(self) -> bool:
+        """Whether lanes are f64."""
+        return self.body.element(self.kind) == "f64"
 
     def __add__(self, other: Term | float | int) -> Term:
         return self._op("add", other)
@@ -85,7 +87,7 @@ class Term:
         return self._op("sub", other)
 
     def __rsub__(self, other: float | int) -> Term:
-        return self._other(other)._op("sub", self)
+        return self.like(other)._op("sub", self)
 
     def __mul__(self, other: Term | float | int) -> Term:
         return self._op("mul", other)
@@ -94,7 +96,7 @@ class Term:
         return self._op("div", other)
 
     def __rtruediv__(self, other: float | int) -> Term:
-        return self._other(other)._op("div", self)
+        return self.like(other)._op("div", self)
 
     def __neg__(self) -> Term:
         return self.body.negate(self)
@@ -136,7 +138,7 @@ class Term:
 
     def where(self, a: Term, b: Term | float | int) -> Term:
         """Lane by lane, ``a`` where this mask is set, else ``b``."""
-        return self.body.select(self, a, a._other(b))
+        return self.body.select(self, a, a.like(b))
 
     def not_number(self) -> Term:
         """Lanes that are NaN."""
@@ -144,21 +146,21 @@ class Term:
 
     def at_most(self, bound: float) -> Term:
         """min(self, bound); NaN stays NaN."""
-        return self.greater(bound).where(self._other(bound), self)
+        return self.greater(bound).where(self.like(bound), self)
 
     def at_least(self, bound: float) -> Term:
         """max(self, bound); NaN stays NaN."""
-        return self.less(bound).where(self._other(bound), self)
+        return self.less(bound).where(self.like(bound), self)
 
     def fma(self, factor: Term | float, addend: Term | float) -> Term:
         """self * factor + addend, rounded once where the CPU can."""
         if not self.body.fused:
             return self * factor + addend
-        return self.body.call("fma", [self, self._other(factor), self._other(addend)])
+        return self.body.call("fma", [self, self.like(factor), self.like(addend)])
 
     def product_error(self, factor: Term | float, product: Term) -> Term:
         """self * factor - product without error, where ``product`` is f32 and near the true one."""
-        other = self._other(factor)
+        other = self.like(factor)
         if self.body.exact:
             return self.body.call("exact_fma", [self, other, -product])
         (a, b), (c, d) = self._halves(), other._halves()
@@ -183,31 +185,31 @@ class Term:
 
     def bits(self) -> Term:
         """The lanes as integers of the same width."""
-        return self.convert("bitcast", "i32" if self.body.element(self.kind) == "float" else "i64")
+        return self.convert("bitcast", "i32" if self.body.element(self.kind) == "f32" else "i64")
 
     def as_float(self) -> Term:
         """Integer lanes as floats of the same width, bit for bit."""
-        return self.convert("bitcast", "float" if self.body.element(self.kind) == "i32" else "double")
+        return self.convert("bitcast", "f32" if self.body.element(self.kind) == "i32" else "f64")
 
     def to_float(self) -> Term:
         """Signed integer lanes converted to f32."""
-        return self.convert("sitofp", "float")
+        return self.convert("sitofp", "f32")
 
     def to_double(self) -> Term:
         """f32 or integer lanes converted to f64."""
-        return self.convert("fpext" if self._is_float else "sitofp", "double")
+        return self.convert("fpext" if self._is_float else "sitofp", "f64")
 
     def to_single(self) -> Term:
         """f64 lanes rounded to f32."""
-        return self.convert("fptrunc", "float")
+        return self.convert("fptrunc", "f32")
 
     def poly(self, *coefficients: float) -> Term:
         """``c0 + c1 self + c2 self**2 + ...`` by Horner's scheme, one fma a step."""
-        total = self._other(coefficients[-1])
+        total = self.like(coefficients[-1])
         for c in reversed(coefficients[:-1]):
             total = total.fma(self, c)
         return total
 
     def convert(self, opcode: str, element: str) -> Term:
-        """The lanes through LLVM's conversion ``opcode`` to scalar type ``element``."""
+        """The lanes through conversion ``opcode``."""
         return self.body.convert(opcode, self, element)

@@ -1,7 +1,7 @@
 """LLVM IR of the ``math`` dialect.
 
 What the target has instructions for becomes an LLVM intrinsic. The common functions of f32 become helpers of
-straight-line code (math_functions), one per function and vector width in each module; f16 and bf16 compute in
+straight-line code (expansions), one per function and vector width in each module; f16 and bf16 compute in
 f32. What is left, and every function of f64, calls the C library lane by lane through the image's imports.
 """
 

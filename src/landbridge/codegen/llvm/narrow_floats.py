@@ -11,13 +11,7 @@ from collections.abc import Callable
 
 from xdsl.ir import Operation
 
-from landbridge.codegen.expansions.narrow import (
-    bfloat_to_float,
-    float_to_bfloat,
-    float_to_half,
-    half_to_float,
-    round_to_odd,
-)
+from landbridge.codegen.expansions.narrow import narrowed, widened
 from landbridge.codegen.expansions.terms import Term
 from landbridge.codegen.llvm.emitter import Emitter
 from landbridge.codegen.llvm.terms import LlvmBody
@@ -49,11 +43,11 @@ def widen(e: Emitter, kind: str, name: str) -> tuple[str, str]:
     wide = with_element(kind, "float")
     if element_of(kind) == "half" and e.module.isa.half:
         return wide, e.emit(f"fpext {kind} {name} to {wide}")
-    # Not LLVM's fpext of bf16 either: it would move operations to the narrow side of one, and those need the library.
-    expand = half_to_float if element_of(kind) == "half" else bfloat_to_float
 
+    # Not LLVM's fpext of bf16 either: it would move operations to the narrow side of one, and those need the library.
     def build(body: LlvmBody, arguments: list[Term]) -> str:
-        return str(expand(arguments[0].convert("bitcast", "i16").convert("zext", "i32")).name)
+        bits = arguments[0].convert("bitcast", "i16").convert("zext", "i32")
+        return str(widened(bits, suffix(element_of(kind))).name)
 
     symbol = f'@"widen.{suffix(kind)}"'
     e.module.define_helper(symbol, [kind], wide, build)
@@ -69,8 +63,7 @@ def narrow(e: Emitter, wide: str, name: str, kind: str) -> str:
         return e.emit(f"fptrunc {wide} {name} to {kind}")
 
     def build(body: LlvmBody, arguments: list[Term]) -> str:
-        x = arguments[0] if source == "float" else round_to_odd(arguments[0])
-        bits = float_to_half(x) if result == "half" else float_to_bfloat(x)
+        bits = narrowed(arguments[0], suffix(result))
         return str(bits.convert("trunc", "i16").convert("bitcast", result).name)
 
     symbol = f'@"narrow.{suffix(wide)}.{suffix(kind)}"'

@@ -26,7 +26,7 @@ from landbridge.codegen.layout import is_row_table
 from landbridge.codegen.llvm import arith, casts, control, math, memory, vector
 from landbridge.codegen.llvm.emitter import Emitter, ModuleState, Printer
 from landbridge.codegen.llvm.isa import Isa
-from landbridge.codegen.llvm.types import element_bytes, extent_bytes
+from landbridge.codegen.llvm.types import extent_bytes
 from landbridge.ir.attributes import is_in_place
 
 PRINTERS: dict[type[Operation], Printer] = {
@@ -71,10 +71,9 @@ def _param(state: ModuleState, kind: Attribute, restricted: bool) -> str:
     noalias = "noalias " if restricted else ""
     if is_row_table(kind):
         return f"ptr {noalias}nocapture readonly dereferenceable({max(8 * kind.get_shape()[0], 1)}) align 8"
-    align = element_bytes(kind.element_type)
     nbytes = extent_bytes(kind)
     reach = f"dereferenceable({nbytes}) " if nbytes else ""
-    return f"ptr {noalias}nocapture {reach}align {align}"
+    return f"ptr {noalias}nocapture {reach}align {state.view(kind).align}"
 
 
 def _kernel(function: func.FuncOp) -> str:

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from landbridge.codegen.expansions.terms import Body, Term
-from landbridge.codegen.llvm.types import element_of, is_float, lanes_of, splat, suffix, with_element
-
-__all__ = ["LlvmBody", "Term"]
+from landbridge.codegen.llvm.types import SPELLINGS, element_of, is_float, lanes_of, splat, suffix, with_element
 
 
 class LlvmBody(Body):
@@ -33,12 +31,8 @@ class LlvmBody(Body):
         return Term(self, name, kind)
 
     def element(self, kind: Any) -> str:
-        """The scalar type of ``kind``."""
-        return element_of(kind)
-
-    def constant(self, value: float | int, element: str) -> Term:
-        """A literal operand."""
-        return self.literal(value, with_element(self.kind, element))
+        """The element of an LLVM type."""
+        return suffix(element_of(kind))
 
     def literal(self, value: float | int, kind: Any) -> Term:
         """A literal operand of type ``kind``."""
@@ -72,7 +66,7 @@ class LlvmBody(Body):
 
     def convert(self, opcode: str, a: Term, element: str) -> Term:
         """One instruction."""
-        kind = with_element(a.kind, element)
+        kind = with_element(a.kind, SPELLINGS.get(element, element))
         return self.emit(f"{opcode} {a.kind} {a.name} to {kind}", kind)
 
     def any(self, mask: Term) -> Term:

@@ -5,46 +5,27 @@ from __future__ import annotations
 import struct
 
 import numpy as np
-from xdsl.dialects.builtin import (
-    BFloat16Type,
-    Float16Type,
-    Float32Type,
-    Float64Type,
-    IndexType,
-    IntegerType,
-    MemRefType,
-    VectorType,
-)
+from xdsl.dialects.builtin import MemRefType, VectorType
 from xdsl.ir import Attribute
 
-from landbridge.codegen.elements import narrow_bits
+from landbridge.codegen.elements import bits_in_memory, element_name, narrow_bits
 from landbridge.codegen.layout import is_row_table, span, strides_and_offset
 from landbridge.errors import CodegenError
 
-#: LLVM type and width in bytes of each element type but integers.
-_FLOATS: dict[type[Attribute], tuple[str, int]] = {
-    Float16Type: ("half", 2),
-    BFloat16Type: ("bfloat", 2),
-    Float32Type: ("float", 4),
-    Float64Type: ("double", 8),
-}
-
-#: The suffix under which LLVM intrinsics are overloaded for a scalar type.
-_SUFFIX = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
+#: LLVM's names of floats.
+SPELLINGS = {"f16": "half", "bf16": "bfloat", "f32": "float", "f64": "double"}
+#: The suffix under which LLVM intrinsics are overloaded for one.
+_SUFFIX = {spelling: element for element, spelling in SPELLINGS.items()}
 
 
 def scalar_type(attr: Attribute) -> str:
     """``i64`` for index, ``iN`` for integers of any signedness, ``float`` and so on."""
-    if isinstance(attr, IntegerType):
-        return f"i{attr.width.data}"
-    if isinstance(attr, IndexType):
-        return "i64"
-    known = _FLOATS.get(type(attr))
-    if known is None:
+    element = element_name(attr)
+    if not element:
         raise CodegenError(
             f"type {attr} has no LLVM form; legal: integers, index, f16, bf16, f32, f64, 1-D vectors, memrefs"
         )
-    return known[0]
+    return "i64" if element == "index" else SPELLINGS.get(element, element)
 
 
 def type_text(attr: Attribute) -> str:
@@ -87,16 +68,6 @@ def is_float(text: str) -> bool:
     return element_of(text) in _SUFFIX
 
 
-def element_bytes(attr: Attribute) -> int:
-    """Bytes of one element in memory; an i1 takes one byte."""
-    if isinstance(attr, IntegerType):
-        return -(-int(attr.width.data) // 8)
-    if isinstance(attr, IndexType):
-        return 8
-    scalar_type(attr)
-    return _FLOATS[type(attr)][1]
-
-
 def float_text(value: float, element: str) -> str:
     """A floating point literal of the scalar type ``element``, exact for every value, NaN and infinities too."""
     if element == "half":
@@ -131,7 +102,7 @@ def splat(value: float | int, text: str) -> str:
 
 def extent_bytes(memref: MemRefType[Attribute]) -> int:
     """Bytes from the first element of the operand to one past the last one it can address."""
-    return span(memref) * element_bytes(memref.element_type)
+    return span(memref) * bits_in_memory(element_name(memref.element_type)) // 8
 
 
 class View:
@@ -146,7 +117,7 @@ class View:
         scalar = scalar_type(kind.element_type)
         self.is_bool = scalar == "i1"
         self.element = "i8" if self.is_bool else scalar
-        self.align = element_bytes(kind.element_type)
+        self.align = bits_in_memory(element_name(kind.element_type)) // 8
 
 
 def view_of(kind: Attribute) -> View:

@@ -14,8 +14,6 @@ from landbridge.codegen.expansions.functions import EVERY, FAR
 from landbridge.codegen.expansions.terms import Body, Term
 from landbridge.codegen.opencl.unit import ELEMENTS, OpenCLUnit
 
-_ELEMENTS = {"float": "f32", "i32": "i32"}
-_NAMES = {"f32": "float", "i32": "i32"}
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^", "shl": "<<"}
 _COMPARE = {"olt": "{0} < {1}", "ogt": "{0} > {1}", "oeq": "{0} == {1}", "uge": "!({0} < {1})", "uno": "isnan({0})"}
 _COMPARE |= {"one": "islessgreater({0}, {1})", "eq": "{0} == {1}", "ne": "{0} != {1}"}
@@ -48,12 +46,9 @@ class OpenCLBody(Body):
         return Term(self, name, Kind("f32", self.lanes))
 
     def element(self, kind: Any) -> str:
-        """LLVM's name of an element."""
-        return _NAMES[kind.element]
-
-    def constant(self, value: float | int, element: str) -> Term:
-        """A constant."""
-        return self.literal(value, Kind(_ELEMENTS[element], self.lanes))
+        """The element of a Kind."""
+        found: str = kind.element
+        return found
 
     def literal(self, value: float | int, kind: Any) -> Term:
         """A constant of ``kind``."""
@@ -89,7 +84,7 @@ class OpenCLBody(Body):
 
     def convert(self, opcode: str, a: Term, element: str) -> Term:
         """Bits as another type, or signed integers as floats."""
-        kind = a.kind.of(_ELEMENTS[element])
+        kind = a.kind.of(element)
         name = self._native(kind.element)
         return self._set(f"as_{name}({a.name})" if opcode == "bitcast" else f"convert_{name}({self._signed(a)})", kind)
 

@@ -78,7 +78,7 @@ def _power(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
 def _round(x: Term) -> Term:
     """To the nearest integer, halves away from zero; GLSL leaves open where halves go."""
     whole = x.trunc()
-    moved = whole + x.body.literal(1.0, x.kind).copysign(x)
+    moved = whole + x.like(1.0).copysign(x)
     return (x - whole).abs().less(0.5).where(whole, x.not_number().where(x, moved)).copysign(x)
 
 

@@ -5,20 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from landbridge.codegen.expansions.narrow import (
-    bfloat_to_float,
-    float_to_bfloat,
-    float_to_half,
-    half_to_float,
-    round_to_odd,
-)
+from landbridge.codegen.expansions import narrow
 from landbridge.codegen.expansions.terms import Body, Term
 from landbridge.codegen.vulkan import glsl
 from landbridge.codegen.vulkan.emitter import Emitter
 from landbridge.executable.spirv import Op
-
-_ELEMENTS = {"float": "f32", "double": "f64", "i32": "i32", "i64": "i64"}
-_NAMES = {element: name for name, element in _ELEMENTS.items()} | {"i1": "i1"}
 
 _FLOAT = {"add": Op.FAdd, "sub": Op.FSub, "mul": Op.FMul, "div": Op.FDiv}
 _INTEGER = {
@@ -59,12 +50,8 @@ class SpirvBody(Body):
         return Term(self, found, element)
 
     def element(self, kind: Any) -> str:
-        """LLVM's name of an element."""
-        return _NAMES[kind]
-
-    def constant(self, value: float | int, element: str) -> Term:
-        """A constant."""
-        return self.literal(value, _ELEMENTS[element])
+        """A kind is its element."""
+        return str(kind)
 
     def literal(self, value: float | int, kind: Any) -> Term:
         """A constant of element ``kind``."""
@@ -101,8 +88,7 @@ class SpirvBody(Body):
 
     def convert(self, opcode: str, a: Term, element: str) -> Term:
         """One instruction."""
-        kind = _ELEMENTS[element]
-        return Term(self, self.emitter.emit(_CONVERT[opcode], kind, a.name), kind)
+        return Term(self, self.emitter.emit(_CONVERT[opcode], element, a.name), element)
 
 
 def copysign(magnitude: Term, sign: Term) -> Term:
@@ -113,16 +99,13 @@ def copysign(magnitude: Term, sign: Term) -> Term:
 
 def widened(e: Emitter, found: int, element: str) -> int:
     """A 16-bit float, kept as its bits, as f32."""
-    body = SpirvBody(e)
-    bits = body.term(e.emit(Op.UConvert, "i32", found), "i32")
-    return int((half_to_float(bits) if element == "f16" else bfloat_to_float(bits)).name)
+    bits = SpirvBody(e).term(e.emit(Op.UConvert, "i32", found), "i32")
+    return int(narrow.widened(bits, element).name)
 
 
 def narrowed(e: Emitter, found: int, source: str, element: str) -> int:
     """An f32 or f64 rounded to a 16-bit float, as its bits."""
-    x = SpirvBody(e).term(found, source)
-    x = round_to_odd(x) if source == "f64" else x
-    bits = float_to_half(x) if element == "f16" else float_to_bfloat(x)
+    bits = narrow.narrowed(SpirvBody(e).term(found, source), element)
     return e.emit(Op.UConvert, "i16", bits.name)
 
 
