@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from xdsl.dialects import arith, math, scf
 from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS, FastMathFlagsAttr
@@ -41,7 +41,7 @@ INSTRUCTIONS: dict[type[Operation], str] = {
 class Dispatcher:
     """Prints operations in order, each by the printer that its class has. ``form`` says in errors what is printed."""
 
-    form: ClassVar[str]
+    form: str
 
     def __init__(self, printers: Mapping[type[Operation], Callable[[Any, Operation], None]]) -> None:
         self._printers = printers

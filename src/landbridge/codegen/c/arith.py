@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 from landbridge.codegen.c import lanes
 from landbridge.codegen.c.emitter import Emitter, Printer
 from landbridge.codegen.c.scalar import RULES, expression, signed
-from landbridge.codegen.c.types import Kind, literal
+from landbridge.codegen.c.types import Kind
 from landbridge.codegen.printing import constant_values, predicate
 from landbridge.errors import CodegenError
 
@@ -18,11 +18,11 @@ from landbridge.errors import CodegenError
 def _constant(e: Emitter, op: Operation) -> None:
     result = op.results[0]
     kind, values = e.kind(result), constant_values(op, e.form)
-    texts = [literal(v, kind.element) for v in values]
+    texts = [e.unit.literal(v, kind.element) for v in values]
     if not kind.lanes:
         e.names[result] = texts[0]
         return
-    e.names[result] = lanes.splat(e.unit, kind, texts[0]) if len(texts) == 1 else lanes.make(kind, texts)
+    e.names[result] = e.unit.vector(kind, texts)
     if kind.element == "i1":
         kept = [bool(v) for v in values] * (kind.lanes // len(values))
         if all(kept[: sum(kept)]):

@@ -1,4 +1,4 @@
-"""The state of printing C: the definitions that the functions of one file share, and one function's lines."""
+"""The state of printing one function in a dialect of C: its lines, and the names of its values."""
 
 from __future__ import annotations
 
@@ -6,43 +6,17 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import Operation, SSAValue
 
-from landbridge.codegen.c.types import Kind, kind_of
-from landbridge.codegen.printing import Dispatcher, by_identity
-
-
-class Unit:
-    """What the functions of one C file share: vector types and helper functions, each defined when first used."""
-
-    def __init__(self) -> None:
-        self.definitions: dict[str, str] = {}
-        #: The C name of the body of each function, by its own name.
-        self.bodies: dict[str, str] = {}
-        #: The Kind of a type; its vector type is defined.
-        self.kind = by_identity(lambda attr: self.use(kind_of(attr)))
-
-    def use(self, kind: Kind) -> Kind:
-        """``kind``, defined if it is a vector type."""
-        if kind.lanes and kind.text not in self.definitions:
-            macro = "LB_VECTOR" if kind.is_native else "LB_ARRAY"
-            self.definitions[kind.text] = f"{macro}({kind.text}, {kind.scalar}, {kind.lanes})"
-        return kind
-
-    def define(self, name: str, text: Callable[[], str]) -> str:
-        """``name``, defined by ``text()`` when it was not before."""
-        if name not in self.definitions:
-            made = text()  # may define others, which must come first
-            self.definitions[name] = made
-        return name
+from landbridge.codegen.c.types import Kind
+from landbridge.codegen.c.unit import Unit
+from landbridge.codegen.printing import Dispatcher
 
 
 class Emitter(Dispatcher):
     """Prints one function body."""
 
-    form = "C"
-
     def __init__(self, unit: Unit, printers: dict[type[Operation], Printer]) -> None:
         super().__init__(printers)
-        self.unit = unit
+        self.unit, self.form = unit, unit.form
         self.lines: list[str] = []
         self.entry_lines: list[str] = []
         self.names: dict[SSAValue, str] = {}

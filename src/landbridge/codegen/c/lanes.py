@@ -7,27 +7,10 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects import arith, math, vector
 from xdsl.ir import Operation
 
-from landbridge.codegen.c.emitter import Unit
 from landbridge.codegen.c.scalar import integer_comparison
-from landbridge.codegen.c.types import Kind
+from landbridge.codegen.c.types import Kind, lane
+from landbridge.codegen.c.unit import Unit
 from landbridge.codegen.printing import predicate
-
-
-def lane(kind: Kind, name: str, index: str | int) -> str:
-    """One lane of ``name``, which may be assigned to."""
-    return f"{'LB_LANE' if kind.is_native else 'LB_ITEM'}({name}, {index})"
-
-
-def make(kind: Kind, values: Sequence[str]) -> str:
-    """A vector of these lanes."""
-    return f"{'LB_MAKE' if kind.is_native else 'LB_MAKE_ARRAY'}({kind.text}, {', '.join(values)})"
-
-
-def splat(unit: Unit, kind: Kind, value: str) -> str:
-    """A vector of ``value``, a name or a literal, in every lane."""
-    name = f"lb_splat_{kind.text}"
-    unit.define(name, lambda: f"#define {name}(x) {make(kind, ['x'] * kind.lanes)}")
-    return f"{name}({value})"
 
 
 def helper(

@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from landbridge.codegen.c import lanes
 from landbridge.codegen.c.emitter import Emitter, Printer
-from landbridge.codegen.c.types import Kind, kind_of
+from landbridge.codegen.c.types import Kind, kind_of, lane
 from landbridge.codegen.layout import is_row_table, span, strides_and_offset
 from landbridge.errors import CodegenError
 
@@ -79,11 +79,11 @@ def _masked_load(e: Emitter, op: Operation) -> None:
         body = f"for (int i = 0; i < {kind.lanes} && i < m; ++i)"
     else:
         name, keep = f"lb_load_masked_{kind.text}", e.kind(mask).text
-        body = f"for (int i = 0; i < {kind.lanes}; ++i) if ({lanes.lane(e.kind(mask), 'm', 'i')})"
+        body = f"for (int i = 0; i < {kind.lanes}; ++i) if ({lane(e.kind(mask), 'm', 'i')})"
     value = "p[i] != 0" if kind.element == "i1" else "p[i]"
     text = (
         f"LB_INLINE {kind.text} {name}(const {kind.scalar} *p, {keep} m, {kind.text} r) {{\n"
-        f"  {body} {lanes.lane(kind, 'r', 'i')} = {value};\n  return r;\n}}"
+        f"  {body} {lane(kind, 'r', 'i')} = {value};\n  return r;\n}}"
     )
     e.unit.define(name, lambda: text)
     e.set(op.results[0], f"{name}({pointer}, {first or e.names[mask]}, {e.names[other]})")
@@ -98,10 +98,10 @@ def _masked_store(e: Emitter, op: Operation) -> None:
         body = f"for (int i = 0; i < {kind.lanes} && i < m; ++i)"
     else:
         name, keep = f"lb_store_masked_{kind.text}", e.kind(mask).text
-        body = f"for (int i = 0; i < {kind.lanes}; ++i) if ({lanes.lane(e.kind(mask), 'm', 'i')})"
+        body = f"for (int i = 0; i < {kind.lanes}; ++i) if ({lane(e.kind(mask), 'm', 'i')})"
     text = (
         f"LB_INLINE void {name}({kind.scalar} *p, {keep} m, {kind.text} a) {{\n"
-        f"  {body} p[i] = {lanes.lane(kind, 'a', 'i')};\n}}"
+        f"  {body} p[i] = {lane(kind, 'a', 'i')};\n}}"
     )
     e.unit.define(name, lambda: text)
     e.line(f"{name}({pointer}, {first or e.names[mask]}, {e.names[value]});")

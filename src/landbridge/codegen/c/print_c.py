@@ -16,8 +16,9 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Operation
 
 from landbridge.codegen.c import arith, control, memory, vector
-from landbridge.codegen.c.emitter import Emitter, Printer, Unit
+from landbridge.codegen.c.emitter import Emitter, Printer
 from landbridge.codegen.c.types import kind_of
+from landbridge.codegen.c.unit import Unit
 from landbridge.codegen.functions import (
     body_of,
     callees,

@@ -1,4 +1,4 @@
-"""C spellings of types and constants.
+"""C spellings of types, constants and lanes.
 
 A value is a scalar or a vector of lanes, its element one of ``i1 i8 i16 i32 i64 index f16 bf16 f32 f64``. Integers
 have no sign: they are kept unsigned, where arithmetic wraps, and are cast where an operation is signed. An i1 is
@@ -8,6 +8,7 @@ a byte of 0 or 1; f16 and bf16 are kept as their bits. ``s8 .. s64`` are signed 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isnan
 
@@ -91,6 +92,16 @@ def kind_of(attr: Attribute) -> Kind:
             "1-D vectors and memrefs of them"
         )
     return Kind(element)
+
+
+def lane(kind: Kind, name: str, index: str | int) -> str:
+    """One lane of ``name``, which may be assigned to."""
+    return f"{'LB_LANE' if kind.is_native else 'LB_ITEM'}({name}, {index})"
+
+
+def make(kind: Kind, values: Sequence[str]) -> str:
+    """A vector of these lanes."""
+    return f"{'LB_MAKE' if kind.is_native else 'LB_MAKE_ARRAY'}({kind.text}, {', '.join(values)})"
 
 
 def literal(value: float | int, element: str) -> str:

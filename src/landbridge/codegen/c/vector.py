@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from landbridge.codegen.c import lanes
 from landbridge.codegen.c.emitter import Emitter, Printer
 from landbridge.codegen.c.scalar import convert_float, signed
-from landbridge.codegen.c.types import Kind
+from landbridge.codegen.c.types import Kind, lane, make
 from landbridge.codegen.printing import allows, broadcast_vector, lane_position
 from landbridge.errors import CodegenError
 
@@ -41,7 +41,7 @@ def _broadcast(e: Emitter, op: Operation) -> None:
     if broadcast_vector(op) is not None:
         e.names[result] = name
     else:
-        e.set(result, lanes.splat(e.unit, e.kind(result), name))
+        e.set(result, e.unit.vector(e.kind(result), [name]))
 
 
 def _fma(e: Emitter, op: Operation) -> None:
@@ -84,7 +84,7 @@ def _reduce(name: str, kind: Kind, combining: CombiningKindFlag, tree: bool, acc
         return convert_float(one, wide, convert_float(wide, one, text)) if kind.is_narrow else f"({wide.scalar}){text}"
 
     accumulator = convert_float(one, wide, "b")
-    read = convert_float(one, wide, lanes.lane(kind, "a", "i"))
+    read = convert_float(one, wide, lane(kind, "a", "i"))
     parameters = f"{kind.text} a, {kind.scalar} b" if accumulates else f"{kind.text} a"
     lines = [
         f"LB_INLINE {kind.scalar} {name}({parameters}) {{",
@@ -114,13 +114,13 @@ def _position(e: Emitter, op: Operation, dynamic: int) -> str:
 
 def _extract(e: Emitter, op: Operation) -> None:
     source = op.operands[0]
-    e.set(op.results[0], lanes.lane(e.kind(source), e.names[source], _position(e, op, 1)))
+    e.set(op.results[0], lane(e.kind(source), e.names[source], _position(e, op, 1)))
 
 
 def _insert(e: Emitter, op: Operation) -> None:
     value, dest = op.operands[0], op.operands[1]
     name = e.variable(op.results[0], e.names[dest])
-    e.line(f"{lanes.lane(e.kind(dest), name, _position(e, op, 2))} = {e.names[value]};")
+    e.line(f"{lane(e.kind(dest), name, _position(e, op, 2))} = {e.names[value]};")
 
 
 def _shuffle(e: Emitter, op: Operation) -> None:
@@ -134,8 +134,8 @@ def _shuffle(e: Emitter, op: Operation) -> None:
         # A negative number is a lane that nobody reads.
         inside = number < first.lanes
         source = (first, x, max(number, 0)) if inside else (second, y, number - first.lanes)
-        values.append(lanes.lane(*source))
-    e.set(op.results[0], lanes.make(e.kind(op.results[0]), values))
+        values.append(lane(*source))
+    e.set(op.results[0], make(e.kind(op.results[0]), values))
 
 
 def _named(e: Emitter, value: SSAValue) -> str:
@@ -151,7 +151,7 @@ def _create_mask(e: Emitter, op: Operation) -> None:
     name = f"lb_first_{kind.text}"
     numbers = e.unit.use(kind.of("s32"))
     clamped = f"(int32_t)(a < {kind.lanes} ? a : {kind.lanes})"
-    counting = lanes.make(numbers, [str(i) for i in range(kind.lanes)])
+    counting = make(numbers, [str(i) for i in range(kind.lanes)])
     native = lanes.truths(f"{counting} < {clamped}", kind) if kind.is_native else None
     e.unit.define(name, lambda: lanes.helper(name, [Kind("index")], kind, lambda x: "i < a", native))
     e.set(op.results[0], f"{name}({count})")

@@ -11,30 +11,15 @@ from landbridge.codegen.c import arith as c_arith
 from landbridge.codegen.c.arith import helper_name
 from landbridge.codegen.c.emitter import Emitter, Printer
 from landbridge.codegen.c.scalar import RULES, expression
-from landbridge.codegen.c.types import literal
 from landbridge.codegen.contraction import fused_product, is_fused
 from landbridge.codegen.opencl.lanes import helper, whole
 from landbridge.codegen.opencl.terms import function
 from landbridge.codegen.opencl.unit import OpenCLUnit
-from landbridge.codegen.printing import FUNCTIONS, constant_values
+from landbridge.codegen.printing import FUNCTIONS
 from landbridge.ir.prim_ops import RemFOp
-
-
-def opencl_literal(value: float | int, element: str) -> str:
-    """A constant; OpenCL C has no long long."""
-    text = literal(value, element)
-    return text.replace("ull", "ul").replace("LL", "L") if element in ("i64", "index") else text
-
 
 #: Functions that are written out for f32; 16-bit floats call them by the names that C gives them.
 EXPANDED: dict[type[Operation], str] = {**FUNCTIONS, math.FPowIOp: "pow", RemFOp: "fmod"}
-
-
-def _constant(e: Emitter, op: Operation) -> None:
-    result = op.results[0]
-    kind = e.kind(result)
-    texts = [opencl_literal(v, kind.element) for v in constant_values(op, e.form)]
-    e.names[result] = f"(({kind.text})({', '.join(texts)}))" if kind.lanes else texts[0]
 
 
 def _elementwise(e: Emitter, op: Operation) -> None:
@@ -69,7 +54,6 @@ def _elementwise(e: Emitter, op: Operation) -> None:
 
 PRINTERS: dict[type[Operation], Printer] = {
     **c_arith.PRINTERS,
-    arith.ConstantOp: _constant,
     arith.CmpiOp: _elementwise,
     arith.CmpfOp: _elementwise,
     vector.FMAOp: _elementwise,

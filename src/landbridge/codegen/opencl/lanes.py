@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from xdsl.dialects import arith, math, vector
 from xdsl.ir import Operation
 
-from landbridge.codegen.c.lanes import lane
 from landbridge.codegen.c.scalar import expression, integer_comparison
-from landbridge.codegen.c.types import Kind
+from landbridge.codegen.c.types import Kind, lane
 from landbridge.codegen.opencl.unit import ELEMENTS, OpenCLUnit
 from landbridge.codegen.printing import FUNCTIONS, INSTRUCTIONS, predicate
 

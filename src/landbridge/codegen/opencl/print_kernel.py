@@ -6,13 +6,14 @@ from importlib.resources import files
 
 from xdsl.dialects import gpu
 from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.vector import BroadcastOp, ExtractOp, InsertOp, ReductionOp
 from xdsl.ir import Operation
 
-from landbridge.codegen.c import control
+from landbridge.codegen.c import control, vector
 from landbridge.codegen.c.emitter import Emitter, Printer
 from landbridge.codegen.c.types import kind_of
 from landbridge.codegen.grid import Kernel
-from landbridge.codegen.opencl import arith, memory, vector
+from landbridge.codegen.opencl import arith, memory
 from landbridge.codegen.opencl.unit import OpenCLUnit
 from landbridge.codegen.printing import axis
 
@@ -35,7 +36,7 @@ def _nothing(e: Emitter, op: Operation) -> None:
 PRINTERS: dict[type[Operation], Printer] = {
     **arith.PRINTERS,
     **memory.PRINTERS,
-    **vector.PRINTERS,
+    **{op: vector.PRINTERS[op] for op in (BroadcastOp, ReductionOp, ExtractOp, InsertOp)},
     **control.PRINTERS,
     gpu.BlockIdOp: _id("get_group_id"),
     gpu.ThreadIdOp: _id("get_local_id"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from landbridge.codegen.c.emitter import Unit
-from landbridge.codegen.c.types import Kind
+from collections.abc import Sequence
+
+from landbridge.codegen.c.types import Kind, literal
+from landbridge.codegen.c.unit import Unit
 from landbridge.errors import CodegenError
 
 #: Lanes that OpenCL C has vector types for (version 3.0 specification, section 6.3.2; 3 is stored as 4).
@@ -19,11 +21,22 @@ ELEMENTS = {
 class OpenCLUnit(Unit):
     """Vector types are those of OpenCL C, under the names that the C family gives them."""
 
+    form = "OpenCL C"
+
     def use(self, kind: Kind) -> Kind:
         """``kind``, with its name defined if it is a vector type; raises CodegenError for one that there is not."""
         if kind.lanes and kind.text not in self.definitions:
             self.definitions[kind.text] = f"typedef {native_name(kind)} {kind.text};"
         return kind
+
+    def literal(self, value: float | int, element: str) -> str:
+        """A constant; OpenCL C has no long long."""
+        text = literal(value, element)
+        return text.replace("ull", "ul").replace("LL", "L") if element in ("i64", "index") else text
+
+    def vector(self, kind: Kind, values: Sequence[str]) -> str:
+        """A literal of OpenCL C."""
+        return f"(({kind.text})({', '.join(values)}))"
 
 
 def native_name(kind: Kind) -> str:

@@ -1,0 +1,49 @@
+"""What one file of C shares, and what a dialect of C writes its own way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from landbridge.codegen.c.types import Kind, kind_of, literal, make
+from landbridge.codegen.printing import by_identity
+
+
+class Unit:
+    """What the functions of one C file share, vector types and helpers, each defined when first used; and how its
+    dialect of C writes what dialects write differently."""
+
+    #: The dialect's name in errors.
+    form = "C"
+
+    def __init__(self) -> None:
+        self.definitions: dict[str, str] = {}
+        #: The C name of the body of each function, by its own name.
+        self.bodies: dict[str, str] = {}
+        #: The Kind of a type; its vector type is defined.
+        self.kind = by_identity(lambda attr: self.use(kind_of(attr)))
+
+    def use(self, kind: Kind) -> Kind:
+        """``kind``, defined if it is a vector type."""
+        if kind.lanes and kind.text not in self.definitions:
+            macro = "LB_VECTOR" if kind.is_native else "LB_ARRAY"
+            self.definitions[kind.text] = f"{macro}({kind.text}, {kind.scalar}, {kind.lanes})"
+        return kind
+
+    def define(self, name: str, text: Callable[[], str]) -> str:
+        """``name``, defined by ``text()`` when it was not before."""
+        if name not in self.definitions:
+            made = text()  # may define others, which must come first
+            self.definitions[name] = made
+        return name
+
+    def literal(self, value: float | int, element: str) -> str:
+        """A constant of a scalar element."""
+        return literal(value, element)
+
+    def vector(self, kind: Kind, values: Sequence[str]) -> str:
+        """A vector of these lanes, or with one name or literal in all of them."""
+        if len(values) > 1:
+            return make(kind, values)
+        name = f"lb_splat_{kind.text}"
+        self.define(name, lambda: f"#define {name}(x) {make(kind, ['x'] * kind.lanes)}")
+        return f"{name}({values[0]})"
