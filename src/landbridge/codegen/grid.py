@@ -19,7 +19,7 @@ _INT_END = 1 << 31
 
 
 @dataclass(frozen=True)
-class Kernel:
+class GridKernel:
     """One launch of a lowered function.
 
     ``buffers`` are the memrefs from outside that it uses: its arguments, in order. ``stored`` are those that it
@@ -48,7 +48,7 @@ class GridFunction:
     """A lowered function: its kernels and the launches of them."""
 
     name: str
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[GridKernel, ...]
     sequence: LaunchSequence
 
 
@@ -71,7 +71,7 @@ def grid_function(function: func.FuncOp, identifier: str) -> GridFunction:
     entry = function.body.block
     numbers: dict[SSAValue, int] = {a: i for i, a in enumerate(entry.args)}
     scratch: list[int] = []
-    kernels: list[Kernel] = []
+    kernels: list[GridKernel] = []
     for op in entry.ops:
         if isinstance(op, memref.AllocOp):
             numbers[op.memref] = len(numbers)
@@ -85,7 +85,7 @@ def grid_function(function: func.FuncOp, identifier: str) -> GridFunction:
     return GridFunction(function.sym_name.data, tuple(kernels), sequence)
 
 
-def _kernel(op: gpu.LaunchOp, name: str, numbers: dict[SSAValue, int], in_place: bool) -> Kernel:
+def _kernel(op: gpu.LaunchOp, name: str, numbers: dict[SSAValue, int], in_place: bool) -> GridKernel:
     used: set[SSAValue] = set()
     stored: set[SSAValue] = set()
     for inner in op.body.walk():
@@ -96,7 +96,7 @@ def _kernel(op: gpu.LaunchOp, name: str, numbers: dict[SSAValue, int], in_place:
     buffers = tuple(sorted(used, key=numbers.__getitem__))
     grid = _shape((op.gridSizeX, op.gridSizeY, op.gridSizeZ))
     block = _shape((op.blockSizeX, op.blockSizeY, op.blockSizeZ))
-    return Kernel(name, buffers, frozenset(stored), op.body.block, grid, block, in_place)
+    return GridKernel(name, buffers, frozenset(stored), op.body.block, grid, block, in_place)
 
 
 def _stores(op: Operation) -> bool:

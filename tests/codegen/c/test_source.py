@@ -11,7 +11,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from landbridge.codegen.c import generate, print_source
-from landbridge.codegen.c.types import Kind, literal
+from landbridge.codegen.c.types import CType, literal
 from landbridge.errors import CodegenError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.types import tensor_type
@@ -110,7 +110,7 @@ def test_literals_are_exact(value: float, element: str, text: str) -> None:
 
 
 def test_kinds() -> None:
-    assert Kind("f32", 16).text == "v16f32" and Kind("f32", 16).is_native
-    assert not Kind("f32", 3).is_native and Kind("index").text == "lb_index"
+    assert CType("f32", 16).text == "v16f32" and CType("f32", 16).is_native
+    assert not CType("f32", 3).is_native and CType("index").text == "lb_index"
     with pytest.raises(CodegenError, match="type i7 has no C form"):
         print_source(parse("func.func @f(%x: memref<4xi7>, %b: index, %e: index) { func.return }"))

@@ -8,14 +8,14 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation
 
 from landbridge.codegen.c import lanes
-from landbridge.codegen.c.emitter import Emitter, Printer
+from landbridge.codegen.c.emitter import CEmitter, Printer
 from landbridge.codegen.c.scalar import RULES, expression, signed
-from landbridge.codegen.c.types import Kind
+from landbridge.codegen.c.types import CType
 from landbridge.codegen.printing import constant_values, predicate
 from landbridge.errors import CodegenError
 
 
-def _constant(e: Emitter, op: Operation) -> None:
+def _constant(e: CEmitter, op: Operation) -> None:
     result = op.results[0]
     kind, values = e.kind(result), constant_values(op, e.form)
     texts = [e.unit.literal(v, kind.element) for v in values]
@@ -29,7 +29,7 @@ def _constant(e: Emitter, op: Operation) -> None:
             e.kept[result] = str(sum(kept))
 
 
-def _elementwise(e: Emitter, op: Operation) -> None:
+def _elementwise(e: CEmitter, op: Operation) -> None:
     result = op.results[0]
     kinds, kind = [e.kind(o) for o in op.operands], e.kind(result)
     texts = [e.names[o] for o in op.operands]
@@ -42,7 +42,7 @@ def _elementwise(e: Emitter, op: Operation) -> None:
     e.set(result, f"{name}({', '.join(texts)})")
 
 
-def helper_name(op: Operation, kinds: Sequence[Kind], kind: Kind) -> str:
+def helper_name(op: Operation, kinds: Sequence[CType], kind: CType) -> str:
     """The name of a helper: operation, predicate if any, and the types it is for."""
     stem = op.name.split(".")[1]
     if isinstance(op, arith.CmpfOp | arith.CmpiOp):
@@ -51,7 +51,7 @@ def helper_name(op: Operation, kinds: Sequence[Kind], kind: Kind) -> str:
     return "_".join(["lb", stem, *types])
 
 
-def _extended_add(e: Emitter, op: Operation) -> None:
+def _extended_add(e: CEmitter, op: Operation) -> None:
     a, b = op.operands
     kind = e.kind(a)
     if kind.lanes:
@@ -63,7 +63,7 @@ def _extended_add(e: Emitter, op: Operation) -> None:
 def _extended_multiply(sign: str) -> Printer:
     """Both halves of a product, low then high."""
 
-    def emit(e: Emitter, op: Operation) -> None:
+    def emit(e: CEmitter, op: Operation) -> None:
         kind = e.kind(op.operands[0])
         if kind.lanes:
             raise CodegenError(f"{op.name} on vectors has no C form; lower it to scalars first")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from xdsl.dialects import func, scf
 from xdsl.ir import Operation
 
-from landbridge.codegen.c.emitter import Emitter, Printer
+from landbridge.codegen.c.emitter import CEmitter, Printer
 from landbridge.codegen.c.scalar import signed
 from landbridge.codegen.printing import callee, returned
 
 
-def _for(e: Emitter, op: Operation) -> None:
+def _for(e: CEmitter, op: Operation) -> None:
     lower, upper, step, *initial = op.operands
     block = op.regions[0].block
     induction, *carried = block.args
@@ -26,7 +26,7 @@ def _for(e: Emitter, op: Operation) -> None:
     e.names.update(zip(op.results, names, strict=True))
 
 
-def _if(e: Emitter, op: Operation) -> None:
+def _if(e: CEmitter, op: Operation) -> None:
     names = [e.variable(result) for result in op.results]
     e.open(f"if ({e.names[op.operands[0]]})")
     e.assign(names, e.nested(op.regions[0].block))
@@ -36,7 +36,7 @@ def _if(e: Emitter, op: Operation) -> None:
     e.close()
 
 
-def _while(e: Emitter, op: Operation) -> None:
+def _while(e: CEmitter, op: Operation) -> None:
     test, turn = op.regions[0].block, op.regions[1].block
     names = [e.variable(v, e.names[start]) for v, start in zip(test.args, op.operands, strict=True)]
     results = [e.variable(result) for result in op.results]
@@ -49,7 +49,7 @@ def _while(e: Emitter, op: Operation) -> None:
     e.close()
 
 
-def _call(e: Emitter, op: Operation) -> None:
+def _call(e: CEmitter, op: Operation) -> None:
     call = f"{e.unit.bodies[callee(op)]}({', '.join(e.names[v] for v in op.operands)})"
     if op.results:
         e.set(op.results[0], call)
@@ -57,7 +57,7 @@ def _call(e: Emitter, op: Operation) -> None:
         e.line(f"{call};")
 
 
-def _return(e: Emitter, op: Operation) -> None:
+def _return(e: CEmitter, op: Operation) -> None:
     value = returned(op)
     if value is not None:
         e.line(f"return {e.names[value]};")

@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import Operation, SSAValue
 
-from landbridge.codegen.c.types import Kind
-from landbridge.codegen.c.unit import Unit
+from landbridge.codegen.c.types import CType
+from landbridge.codegen.c.unit import CUnit
 from landbridge.codegen.printing import Dispatcher
 
 
-class Emitter(Dispatcher):
+class CEmitter(Dispatcher):
     """Prints one function body."""
 
-    def __init__(self, unit: Unit, printers: dict[type[Operation], Printer]) -> None:
+    def __init__(self, unit: CUnit, printers: dict[type[Operation], Printer]) -> None:
         super().__init__(printers)
         self.unit, self.form = unit, unit.form
         self.lines: list[str] = []
@@ -25,8 +25,8 @@ class Emitter(Dispatcher):
         self._indent = "  "
         self._count = 0
 
-    def kind(self, value: SSAValue) -> Kind:
-        """The Kind of ``value``."""
+    def kind(self, value: SSAValue) -> CType:
+        """The CType of ``value``."""
         return self.unit.kind(value.type)
 
     def fresh(self) -> str:
@@ -80,4 +80,4 @@ class Emitter(Dispatcher):
         self.line("}")
 
 
-Printer = Callable[[Emitter, Operation], None]
+Printer = Callable[[CEmitter, Operation], None]

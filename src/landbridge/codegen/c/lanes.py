@@ -8,15 +8,15 @@ from xdsl.dialects import arith, math, vector
 from xdsl.ir import Operation
 
 from landbridge.codegen.c.scalar import integer_comparison
-from landbridge.codegen.c.types import Kind, lane
-from landbridge.codegen.c.unit import Unit
+from landbridge.codegen.c.types import CType, lane
+from landbridge.codegen.c.unit import CUnit
 from landbridge.codegen.printing import predicate
 
 
 def helper(
     name: str,
-    kinds: Sequence[Kind],
-    result: Kind,
+    kinds: Sequence[CType],
+    result: CType,
     rule: Callable[[Sequence[str]], str],
     native: str | None,
     arguments: str = "",
@@ -76,12 +76,12 @@ _COMPARE = {
 _EXTREMA: dict[type[Operation], tuple[str, str]] = {arith.MaximumfOp: (">", "&"), arith.MinimumfOp: ("<", "|")}
 
 
-def truths(mask: str, result: Kind) -> str:
+def truths(mask: str, result: CType) -> str:
     """A comparison of whole vectors, whose lanes are 0 or -1, as lanes of i1."""
     return f"__builtin_convertvector({mask}, {result.text}) & 1"
 
 
-def native(unit: Unit, op: Operation, kinds: Sequence[Kind], result: Kind) -> str | None:
+def native(unit: CUnit, op: Operation, kinds: Sequence[CType], result: CType) -> str | None:
     """``op`` as an expression on whole vectors ``a b c``; None when there is none."""
     if not result.is_native or any(k.is_narrow for k in (*kinds, result)):
         return None

@@ -9,13 +9,13 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Operation, SSAValue
 
 from landbridge.codegen.c import lanes
-from landbridge.codegen.c.emitter import Emitter, Printer
-from landbridge.codegen.c.types import Kind, kind_of, lane
+from landbridge.codegen.c.emitter import CEmitter, Printer
+from landbridge.codegen.c.types import CType, kind_of, lane
 from landbridge.codegen.layout import is_row_table, span, strides_and_offset
 from landbridge.errors import CodegenError
 
 
-def address(e: Emitter, ref: SSAValue, indices: Sequence[SSAValue]) -> str:
+def address(e: CEmitter, ref: SSAValue, indices: Sequence[SSAValue]) -> str:
     """The pointer to an element."""
     kind, pointer = ref.type, e.names[ref]
     if not isinstance(kind, MemRefType):
@@ -33,7 +33,7 @@ def address(e: Emitter, ref: SSAValue, indices: Sequence[SSAValue]) -> str:
     return f"({pointer} + ({total}))" if total else pointer
 
 
-def _load(e: Emitter, op: Operation) -> None:
+def _load(e: CEmitter, op: Operation) -> None:
     ref, *indices = op.operands
     kind, pointer = e.kind(op.results[0]), address(e, ref, indices)
     if kind.lanes:
@@ -42,7 +42,7 @@ def _load(e: Emitter, op: Operation) -> None:
         e.set(op.results[0], f"*{pointer}{' != 0' if kind.element == 'i1' else ''}")
 
 
-def _vector_load(e: Emitter, kind: Kind) -> str:
+def _vector_load(e: CEmitter, kind: CType) -> str:
     name = f"lb_load_{kind.text}"
     slow = (
         f"LB_INLINE {kind.text} {name}(const {kind.scalar} *p) {{ {kind.text} r; memcpy(&r, p, sizeof r); return r; }}"
@@ -57,7 +57,7 @@ def _vector_load(e: Emitter, kind: Kind) -> str:
     return e.unit.define(name, lambda: text)
 
 
-def _store(e: Emitter, op: Operation) -> None:
+def _store(e: CEmitter, op: Operation) -> None:
     value, ref, *indices = op.operands
     kind, pointer = e.kind(value), address(e, ref, indices)
     if not kind.lanes:
@@ -70,7 +70,7 @@ def _store(e: Emitter, op: Operation) -> None:
     e.line(f"{name}({pointer}, {e.names[value]});")
 
 
-def _masked_load(e: Emitter, op: Operation) -> None:
+def _masked_load(e: CEmitter, op: Operation) -> None:
     ref, *indices, mask, other = op.operands
     kind, pointer = e.kind(op.results[0]), address(e, ref, indices)
     first = e.kept.get(mask)
@@ -89,7 +89,7 @@ def _masked_load(e: Emitter, op: Operation) -> None:
     e.set(op.results[0], f"{name}({pointer}, {first or e.names[mask]}, {e.names[other]})")
 
 
-def _masked_store(e: Emitter, op: Operation) -> None:
+def _masked_store(e: CEmitter, op: Operation) -> None:
     ref, *indices, mask, value = op.operands
     kind, pointer = e.kind(value), address(e, ref, indices)
     first = e.kept.get(mask)
@@ -107,7 +107,7 @@ def _masked_store(e: Emitter, op: Operation) -> None:
     e.line(f"{name}({pointer}, {first or e.names[mask]}, {e.names[value]});")
 
 
-def _alloca(e: Emitter, op: Operation) -> None:
+def _alloca(e: CEmitter, op: Operation) -> None:
     """Stack memory, reserved once at function entry however often the operation runs."""
     result = op.results[0]
     kind = result.type

@@ -16,9 +16,9 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Operation
 
 from landbridge.codegen.c import arith, control, memory, vector
-from landbridge.codegen.c.emitter import Emitter, Printer
+from landbridge.codegen.c.emitter import CEmitter, Printer
 from landbridge.codegen.c.types import kind_of
-from landbridge.codegen.c.unit import Unit
+from landbridge.codegen.c.unit import CUnit
 from landbridge.codegen.functions import (
     body_of,
     callees,
@@ -49,7 +49,7 @@ def print_functions(functions: Sequence[func.FuncOp], names: Mapping[str, str]) 
 
     Raises CodegenError for an operation, type or signature that has no C form.
     """
-    unit = Unit()
+    unit = CUnit()
     unit.bodies = {f.sym_name.data: f"{names[f.sym_name.data]}_body" for f in functions}
     texts = [_function(unit, f, names) for f in _callees_first(functions)]
     return "\n".join([text_of("prelude.h"), text_of("common.h"), *unit.definitions.values(), "", *texts])
@@ -74,9 +74,9 @@ def _callees_first(functions: Sequence[func.FuncOp]) -> list[func.FuncOp]:
     return list(ordered.values())
 
 
-def _function(unit: Unit, function: func.FuncOp, names: Mapping[str, str]) -> str:
+def _function(unit: CUnit, function: func.FuncOp, names: Mapping[str, str]) -> str:
     name = function.sym_name.data
-    e = Emitter(unit, PRINTERS)
+    e = CEmitter(unit, PRINTERS)
     qualifier = "" if is_in_place(function) else "restrict "
     params = []
     with errors_of(name):
@@ -92,7 +92,7 @@ def _function(unit: Unit, function: func.FuncOp, names: Mapping[str, str]) -> st
     return text + _kernel(unit, function, names[name]) if is_kernel(function) else text
 
 
-def _parameter(unit: Unit, kind: Attribute, qualifier: str) -> str:
+def _parameter(unit: CUnit, kind: Attribute, qualifier: str) -> str:
     if isinstance(kind, MemRefType):
         if is_row_table(kind):
             return f"{kind_of(kind.element_type).scalar} *const *{qualifier}"
@@ -101,7 +101,7 @@ def _parameter(unit: Unit, kind: Attribute, qualifier: str) -> str:
     return f"const {unit.kind(kind).text} "
 
 
-def _kernel(unit: Unit, function: func.FuncOp, identifier: str) -> str:
+def _kernel(unit: CUnit, function: func.FuncOp, identifier: str) -> str:
     """The exported function: the operands' addresses come from an array."""
     operands = ", ".join([*(f"args[{i}]" for i in range(operand_count(function))), "begin", "end"])
     head = f"LB_EXPORT void {identifier}(void **args, int64_t begin, int64_t end)"

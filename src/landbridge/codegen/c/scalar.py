@@ -1,6 +1,6 @@
 """C expressions of scalar operations: the one place that says what each operation of ``arith`` and ``math`` means.
 
-A rule is given the Kinds of the operands, the Kind of the result, and the operands' C text; vectors apply the
+A rule is given the CTypes of the operands, the CType of the result, and the operands' C text; vectors apply the
 same rule lane by lane. 16-bit floats never reach a rule of float arithmetic: they are widened around it.
 """
 
@@ -11,22 +11,22 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects import arith, math
 from xdsl.ir import Operation
 
-from landbridge.codegen.c.types import Kind
+from landbridge.codegen.c.types import CType
 from landbridge.codegen.printing import FUNCTIONS, INSTRUCTIONS, predicate
 from landbridge.ir.prim_ops import RemFOp
 
 #: ``rule(operand kinds, result kind, operand texts) -> expression``.
-Rule = Callable[[Sequence[Kind], Kind, Sequence[str]], str]
+Rule = Callable[[Sequence[CType], CType, Sequence[str]], str]
 
 
-def signed(kind: Kind, text: str) -> str:
+def signed(kind: CType, text: str) -> str:
     """``text`` as a signed integer."""
     if kind.element == "i1":  # whose one bit is its sign
         return f"-(int8_t){text}"
     return text if kind.element == "index" else f"(int{kind.bits}_t){text}"
 
 
-def unsigned(kind: Kind, text: str) -> str:
+def unsigned(kind: CType, text: str) -> str:
     """``text`` as an unsigned integer."""
     return f"(lb_unsigned_index){text}" if kind.element == "index" else text
 
@@ -34,7 +34,7 @@ def unsigned(kind: Kind, text: str) -> str:
 def _wrapping(symbol: str) -> Rule:
     """Addition and the like: wraps, but for index arithmetic, which addresses memory."""
 
-    def rule(kinds: Sequence[Kind], result: Kind, x: Sequence[str]) -> str:
+    def rule(kinds: Sequence[CType], result: CType, x: Sequence[str]) -> str:
         if result.element == "index":
             return f"({x[0]} {symbol} {x[1]})"
         if result.element == "i1":
@@ -46,7 +46,7 @@ def _wrapping(symbol: str) -> Rule:
     return rule
 
 
-def _shift_left(kinds: Sequence[Kind], result: Kind, x: Sequence[str]) -> str:
+def _shift_left(kinds: Sequence[CType], result: CType, x: Sequence[str]) -> str:
     wide = "uint64_t" if result.bits == 64 else "uint32_t"
     return f"({result.scalar})(({wide}){x[0]} << {x[1]})"
 
@@ -59,15 +59,15 @@ def _unsigned(symbol: str) -> Rule:
     return lambda k, r, x: f"({r.scalar})({unsigned(k[0], x[0])} {symbol} {unsigned(k[1], x[1])})"
 
 
-def _shift_right(cast: Callable[[Kind, str], str]) -> Rule:
+def _shift_right(cast: Callable[[CType, str], str]) -> Rule:
     return lambda k, r, x: f"({r.scalar})({cast(k[0], x[0])} >> {x[1]})"
 
 
-def _rounded_division(function: str, cast: Callable[[Kind, str], str]) -> Rule:
+def _rounded_division(function: str, cast: Callable[[CType, str], str]) -> Rule:
     return lambda k, r, x: f"({r.scalar}){function}({cast(k[0], x[0])}, {cast(k[1], x[1])})"
 
 
-def _extremum(symbol: str, cast: Callable[[Kind, str], str]) -> Rule:
+def _extremum(symbol: str, cast: Callable[[CType, str], str]) -> Rule:
     return lambda k, r, x: f"({cast(k[0], x[0])} {symbol} {cast(k[1], x[1])} ? {x[0]} : {x[1]})"
 
 
@@ -85,7 +85,7 @@ def _of_kind(name: str) -> Rule:
     return lambda k, r, x: f"{name}_{k[0].element}({', '.join(x)})"
 
 
-def _select(kinds: Sequence[Kind], result: Kind, x: Sequence[str]) -> str:
+def _select(kinds: Sequence[CType], result: CType, x: Sequence[str]) -> str:
     return f"({x[0]} ? {x[1]} : {x[2]})"
 
 
@@ -94,42 +94,42 @@ def _to_integer(sign: str) -> Rule:
     return lambda k, r, x: f"({r.scalar})lb_to_{sign}{r.bits}({x[0]})"
 
 
-def _from_signed(kinds: Sequence[Kind], result: Kind, x: Sequence[str]) -> str:
+def _from_signed(kinds: Sequence[CType], result: CType, x: Sequence[str]) -> str:
     return f"({result.scalar}){signed(kinds[0], x[0])}"
 
 
-def _cast(kinds: Sequence[Kind], result: Kind, x: Sequence[str]) -> str:
+def _cast(kinds: Sequence[CType], result: CType, x: Sequence[str]) -> str:
     return f"(({result.scalar}){x[0]})"
 
 
-def _truncate(kinds: Sequence[Kind], result: Kind, x: Sequence[str]) -> str:
+def _truncate(kinds: Sequence[CType], result: CType, x: Sequence[str]) -> str:
     return f"({x[0]} & 1)" if result.element == "i1" else _cast(kinds, result, x)
 
 
-def _index_cast(kinds: Sequence[Kind], result: Kind, x: Sequence[str]) -> str:
+def _index_cast(kinds: Sequence[CType], result: CType, x: Sequence[str]) -> str:
     return f"({result.scalar}){signed(kinds[0], x[0])}"
 
 
-def _bitcast(kinds: Sequence[Kind], result: Kind, x: Sequence[str]) -> str:
+def _bitcast(kinds: Sequence[CType], result: CType, x: Sequence[str]) -> str:
     before, after = kinds[0], result
     if before.scalar == after.scalar:
         return x[0]
     return f"lb_bits_{before.element}_{after.element}({x[0]})"
 
 
-def convert_float(source: Kind, result: Kind, text: str) -> str:
+def convert_float(source: CType, result: CType, text: str) -> str:
     """A float of one width as one of another, rounded once."""
     if source.element == result.element:
         return text
     if source.is_narrow or result.is_narrow:
         if source.is_narrow and result.element != "f32":
-            wide = convert_float(source, Kind("f32"), text)
-            return convert_float(Kind("f32"), result, wide)
+            wide = convert_float(source, CType("f32"), text)
+            return convert_float(CType("f32"), result, wide)
         return f"lb_{source.element}_to_{result.element}({text})"
     return f"({result.scalar}){text}"
 
 
-def _convert_float(kinds: Sequence[Kind], result: Kind, x: Sequence[str]) -> str:
+def _convert_float(kinds: Sequence[CType], result: CType, x: Sequence[str]) -> str:
     return convert_float(kinds[0], result, x[0])
 
 
@@ -174,11 +174,11 @@ def rule_of(op: Operation) -> Rule:
     return RULES[type(op)]
 
 
-def expression(op: Operation, kinds: Sequence[Kind], result: Kind, texts: Sequence[str]) -> str:
+def expression(op: Operation, kinds: Sequence[CType], result: CType, texts: Sequence[str]) -> str:
     """The C text of ``op`` on scalars, or on one lane of vectors."""
     rule = rule_of(op)
     if type(op) not in _RAW and any(k.is_narrow for k in (*kinds, result)):
-        single = Kind("f32")
+        single = CType("f32")
         texts = [convert_float(k, single, x) if k.is_narrow else x for k, x in zip(kinds, texts, strict=True)]
         kinds = [single if k.is_narrow else k for k in kinds]
         if not result.is_narrow:

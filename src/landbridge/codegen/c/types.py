@@ -32,7 +32,7 @@ _SCALARS = {
 
 
 @dataclass(frozen=True)
-class Kind:
+class CType:
     """The type of a value: its element and its lanes, 0 for a scalar."""
 
     element: str
@@ -73,33 +73,33 @@ class Kind:
         """Whether compilers with vector types have one for it: their sizes are powers of two."""
         return self.lanes > 0 and self.lanes & (self.lanes - 1) == 0
 
-    def of(self, element: str) -> Kind:
+    def of(self, element: str) -> CType:
         """As many lanes of another element."""
-        return Kind(element, self.lanes)
+        return CType(element, self.lanes)
 
 
-def kind_of(attr: Attribute) -> Kind:
-    """The Kind of a scalar or 1-D vector type; raises CodegenError for any other."""
+def kind_of(attr: Attribute) -> CType:
+    """The CType of a scalar or 1-D vector type; raises CodegenError for any other."""
     if isinstance(attr, VectorType):
         shape = attr.get_shape()
         if len(shape) != 1:
             raise CodegenError(f"{attr}: only 1-D vectors have a C form; unroll the other dimensions")
-        return Kind(kind_of(attr.element_type).element, shape[0])
+        return CType(kind_of(attr.element_type).element, shape[0])
     element = element_name(attr)
     if element not in _SCALARS:
         raise CodegenError(
             f"type {attr} has no C form; legal: i1 i8 i16 i32 i64 index f16 bf16 f32 f64, "
             "1-D vectors and memrefs of them"
         )
-    return Kind(element)
+    return CType(element)
 
 
-def lane(kind: Kind, name: str, index: str | int) -> str:
+def lane(kind: CType, name: str, index: str | int) -> str:
     """One lane of ``name``, which may be assigned to."""
     return f"{'LB_LANE' if kind.is_native else 'LB_ITEM'}({name}, {index})"
 
 
-def make(kind: Kind, values: Sequence[str]) -> str:
+def make(kind: CType, values: Sequence[str]) -> str:
     """A vector of these lanes."""
     return f"{'LB_MAKE' if kind.is_native else 'LB_MAKE_ARRAY'}({kind.text}, {', '.join(values)})"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from landbridge.codegen.c.types import Kind, kind_of, literal, make
+from landbridge.codegen.c.types import CType, kind_of, literal, make
 from landbridge.codegen.printing import by_identity
 
 
-class Unit:
+class CUnit:
     """What the functions of one C file share, vector types and helpers, each defined when first used; and how its
     dialect of C writes what dialects write differently."""
 
@@ -19,10 +19,10 @@ class Unit:
         self.definitions: dict[str, str] = {}
         #: The C name of the body of each function, by its own name.
         self.bodies: dict[str, str] = {}
-        #: The Kind of a type; its vector type is defined.
+        #: The CType of a type; its vector type is defined.
         self.kind = by_identity(lambda attr: self.use(kind_of(attr)))
 
-    def use(self, kind: Kind) -> Kind:
+    def use(self, kind: CType) -> CType:
         """``kind``, defined if it is a vector type."""
         if kind.lanes and kind.text not in self.definitions:
             macro = "LB_VECTOR" if kind.is_native else "LB_ARRAY"
@@ -40,7 +40,7 @@ class Unit:
         """A constant of a scalar element."""
         return literal(value, element)
 
-    def vector(self, kind: Kind, values: Sequence[str]) -> str:
+    def vector(self, kind: CType, values: Sequence[str]) -> str:
         """A vector of these lanes, or with one name or literal in all of them."""
         if len(values) > 1:
             return make(kind, values)

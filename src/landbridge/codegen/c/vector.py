@@ -11,9 +11,9 @@ from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
 from xdsl.ir import Operation, SSAValue
 
 from landbridge.codegen.c import lanes
-from landbridge.codegen.c.emitter import Emitter, Printer
+from landbridge.codegen.c.emitter import CEmitter, Printer
 from landbridge.codegen.c.scalar import convert_float, signed
-from landbridge.codegen.c.types import Kind, lane, make
+from landbridge.codegen.c.types import CType, lane, make
 from landbridge.codegen.printing import allows, broadcast_vector, lane_position
 from landbridge.errors import CodegenError
 
@@ -36,7 +36,7 @@ _COMBINE: dict[CombiningKindFlag, str] = {
 _ROUNDING = (CombiningKindFlag.ADD, CombiningKindFlag.MUL)
 
 
-def _broadcast(e: Emitter, op: Operation) -> None:
+def _broadcast(e: CEmitter, op: Operation) -> None:
     result, name = op.results[0], e.names[op.operands[0]]
     if broadcast_vector(op) is not None:
         e.names[result] = name
@@ -44,14 +44,14 @@ def _broadcast(e: Emitter, op: Operation) -> None:
         e.set(result, e.unit.vector(e.kind(result), [name]))
 
 
-def _fma(e: Emitter, op: Operation) -> None:
+def _fma(e: CEmitter, op: Operation) -> None:
     kind = e.kind(op.results[0])
     suffix = "" if kind.element == "f64" else "f"
 
     def rule(x: Sequence[str]) -> str:
-        wide = [convert_float(kind, Kind("f32"), t) if kind.is_narrow else t for t in x]
+        wide = [convert_float(kind, CType("f32"), t) if kind.is_narrow else t for t in x]
         text = f"fma{suffix}({', '.join(wide)})"
-        return convert_float(Kind("f32"), kind, text) if kind.is_narrow else text
+        return convert_float(CType("f32"), kind, text) if kind.is_narrow else text
 
     name = f"lb_fma_{kind.text}"
     native = lanes.native(e.unit, op, [kind] * 3, kind)
@@ -59,7 +59,7 @@ def _fma(e: Emitter, op: Operation) -> None:
     e.set(op.results[0], f"{name}({', '.join(e.names[o] for o in op.operands)})")
 
 
-def _reduction(e: Emitter, op: Operation) -> None:
+def _reduction(e: CEmitter, op: Operation) -> None:
     """Sums and products of floats go in lane order unless ``reassoc`` is given: then as a tree."""
     source, *accumulator = op.operands
     combining = op.properties["kind"]
@@ -72,10 +72,10 @@ def _reduction(e: Emitter, op: Operation) -> None:
     e.set(op.results[0], f"{name}({', '.join(e.names[o] for o in op.operands)})")
 
 
-def _reduce(name: str, kind: Kind, combining: CombiningKindFlag, tree: bool, accumulates: bool) -> str:
+def _reduce(name: str, kind: CType, combining: CombiningKindFlag, tree: bool, accumulates: bool) -> str:
     """The definition of a reduction of ``a``, with an accumulator ``b`` if it has one."""
-    one = Kind(kind.element)
-    wide = Kind("f32") if kind.is_narrow else one
+    one = CType(kind.element)
+    wide = CType("f32") if kind.is_narrow else one
     suffix = "f" if wide.element == "f32" else ""
 
     def combine(a: str, b: str) -> str:
@@ -107,23 +107,23 @@ def _reduce(name: str, kind: Kind, combining: CombiningKindFlag, tree: bool, acc
     return "\n".join([*lines, f"  return {last};", "}"])
 
 
-def _position(e: Emitter, op: Operation, dynamic: int) -> str:
+def _position(e: CEmitter, op: Operation, dynamic: int) -> str:
     position = lane_position(op, dynamic)
     return str(position) if isinstance(position, int) else e.names[position]
 
 
-def _extract(e: Emitter, op: Operation) -> None:
+def _extract(e: CEmitter, op: Operation) -> None:
     source = op.operands[0]
     e.set(op.results[0], lane(e.kind(source), e.names[source], _position(e, op, 1)))
 
 
-def _insert(e: Emitter, op: Operation) -> None:
+def _insert(e: CEmitter, op: Operation) -> None:
     value, dest = op.operands[0], op.operands[1]
     name = e.variable(op.results[0], e.names[dest])
     e.line(f"{lane(e.kind(dest), name, _position(e, op, 2))} = {e.names[value]};")
 
 
-def _shuffle(e: Emitter, op: Operation) -> None:
+def _shuffle(e: CEmitter, op: Operation) -> None:
     a, b = op.operands
     mask = op.properties["mask"]
     assert isinstance(mask, DenseArrayBase)
@@ -138,7 +138,7 @@ def _shuffle(e: Emitter, op: Operation) -> None:
     e.set(op.results[0], make(e.kind(op.results[0]), values))
 
 
-def _named(e: Emitter, value: SSAValue) -> str:
+def _named(e: CEmitter, value: SSAValue) -> str:
     """A name for a value that may be printed as a literal, whose lanes cannot all be subscripted."""
     name = e.names[value]
     if not name.isidentifier():
@@ -146,19 +146,19 @@ def _named(e: Emitter, value: SSAValue) -> str:
     return e.names[value]
 
 
-def _create_mask(e: Emitter, op: Operation) -> None:
+def _create_mask(e: CEmitter, op: Operation) -> None:
     kind, count = e.kind(op.results[0]), e.names[op.operands[0]]
     name = f"lb_first_{kind.text}"
     numbers = e.unit.use(kind.of("s32"))
     clamped = f"(int32_t)(a < {kind.lanes} ? a : {kind.lanes})"
     counting = make(numbers, [str(i) for i in range(kind.lanes)])
     native = lanes.truths(f"{counting} < {clamped}", kind) if kind.is_native else None
-    e.unit.define(name, lambda: lanes.helper(name, [Kind("index")], kind, lambda x: "i < a", native))
+    e.unit.define(name, lambda: lanes.helper(name, [CType("index")], kind, lambda x: "i < a", native))
     e.set(op.results[0], f"{name}({count})")
     e.kept[op.results[0]] = count
 
 
-def _bitcast(e: Emitter, op: Operation) -> None:
+def _bitcast(e: CEmitter, op: Operation) -> None:
     before, after = e.kind(op.operands[0]), e.kind(op.results[0])
     if before.bits * before.lanes != after.bits * after.lanes:
         raise CodegenError(f"vector.bitcast of {op.operands[0].type} to {op.results[0].type}: sizes differ")

@@ -1,6 +1,6 @@
 """Writing straight-line float code, over scalars or vectors, as Python expressions: what code generators share.
 
-A Body collects the instructions of one function for its generator; its Terms overload Python's operators, so that a
+A TermBody collects the instructions of one function; its Terms overload Python's operators, so that a
 polynomial reads like one. Python numbers take the type of the Term beside them. Elements are ``f32 f64 i32 i64``;
 operations and conversions go by the names LLVM gives them.
 """
@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 
-class Body(ABC):
+class TermBody(ABC):
     """What writes the instructions. ``fused``: it has a fused multiply-add; else ``Term.fma`` rounds twice."""
 
     fused: bool
-    #: Whether ``exact_fma`` of a Body surely rounds once.
+    #: Whether ``exact_fma`` of a TermBody surely rounds once.
     exact: bool = False
 
     @abstractmethod
@@ -53,12 +53,12 @@ class Body(ABC):
 
 
 class Term:
-    """A value of a Body: ``name`` and ``kind`` are the Body's own. ``+ - *`` and ``/`` follow its type; comparisons
+    """A value of a body: ``name`` and ``kind`` are the body's own. ``+ - *`` and ``/`` follow its type; comparisons
     give masks."""
 
     __slots__ = ("body", "kind", "name")
 
-    def __init__(self, body: Body, name: Any, kind: Any) -> None:
+    def __init__(self, body: TermBody, name: Any, kind: Any) -> None:
         self.body, self.name, self.kind = body, name, kind
 
     def like(self, other: Term | float | int) -> Term:

@@ -11,7 +11,7 @@ from xdsl.dialects.utils import FastMathFlag
 from xdsl.dialects.vector import BroadcastOp
 from xdsl.ir import Operation, SSAValue
 
-from landbridge.codegen.llvm.emitter import Emitter, Printer
+from landbridge.codegen.llvm.emitter import LlvmEmitter, Printer
 from landbridge.codegen.llvm.narrow_floats import in_float, is_narrow, widen
 from landbridge.codegen.llvm.types import (
     element_of,
@@ -38,7 +38,7 @@ def fast_flags(op: Operation) -> str:
     return "".join(f"{text} " for flag, text in _HONOURED.items() if flag in attr.data)
 
 
-def _constant(e: Emitter, op: Operation) -> None:
+def _constant(e: LlvmEmitter, op: Operation) -> None:
     kind, values = e.type(op.results[0].type), constant_values(op, e.form)
     if len(values) == 1:
         e.names[op.results[0]] = splat(values[0], kind)
@@ -48,7 +48,7 @@ def _constant(e: Emitter, op: Operation) -> None:
 
 
 def _binary(opcode: str) -> Printer:
-    def emit(e: Emitter, op: Operation) -> None:
+    def emit(e: LlvmEmitter, op: Operation) -> None:
         a, b = op.operands
         e.set(op.results[0], f"{opcode} {e.type(a.type)} {e.names[a]}, {e.names[b]}")
 
@@ -56,7 +56,7 @@ def _binary(opcode: str) -> Printer:
 
 
 def _float_binary(opcode: str) -> Printer:
-    def emit(e: Emitter, op: Operation) -> None:
+    def emit(e: LlvmEmitter, op: Operation) -> None:
         flags = fast_flags(op)
         in_float(e, op, lambda kind, names: f"{opcode} {flags}{kind} {names[0]}, {names[1]}")
 
@@ -70,7 +70,7 @@ def _sum(opcode: str) -> Printer:
     """
     plain = _float_binary(opcode)
 
-    def emit(e: Emitter, op: Operation) -> None:
+    def emit(e: LlvmEmitter, op: Operation) -> None:
         kind, flags = e.type(op.results[0].type), fast_flags(op)
         for i, product in enumerate(op.operands):
             if "contract" not in flags or is_narrow(kind) or not _is_fusible(product):
@@ -94,7 +94,7 @@ def _is_fusible(value: SSAValue) -> bool:
 def _overflowing(opcode: str) -> Printer:
     """Addition, subtraction, multiplication, shift: index arithmetic addresses memory and never wraps."""
 
-    def emit(e: Emitter, op: Operation) -> None:
+    def emit(e: LlvmEmitter, op: Operation) -> None:
         a, b = op.operands
         result = op.results[0]
         x, y = e.names[a], e.names[b]
@@ -118,7 +118,7 @@ def _is_number(text: str) -> bool:
     return text[0] != "%" and (text[0] == "-" or text.isdigit())
 
 
-def _fold_index(e: Emitter, op: Operation, opcode: str, x: str, y: str) -> bool:
+def _fold_index(e: LlvmEmitter, op: Operation, opcode: str, x: str, y: str) -> bool:
     """Fold what is constant or has no effect, so that the address arithmetic printed later is short."""
     result = op.results[0]
     if _is_number(x) and _is_number(y) and opcode in ("add", "sub", "mul"):
@@ -134,7 +134,7 @@ def _fold_index(e: Emitter, op: Operation, opcode: str, x: str, y: str) -> bool:
     return False
 
 
-def _record_offset(e: Emitter, name: str, opcode: str, x: str, y: str) -> None:
+def _record_offset(e: LlvmEmitter, name: str, opcode: str, x: str, y: str) -> None:
     if opcode == "add" and _is_number(x):
         x, y = y, x
     if opcode in ("add", "sub") and _is_number(y):
@@ -143,7 +143,7 @@ def _record_offset(e: Emitter, name: str, opcode: str, x: str, y: str) -> None:
 
 
 def _integer_intrinsic(stem: str) -> Printer:
-    def emit(e: Emitter, op: Operation) -> None:
+    def emit(e: LlvmEmitter, op: Operation) -> None:
         kind = e.type(op.operands[0].type)
         e.set(op.results[0], e.intrinsic(stem, kind, [e.names[o] for o in op.operands]))
 
@@ -151,7 +151,7 @@ def _integer_intrinsic(stem: str) -> Printer:
 
 
 def _float_intrinsic(stem: str) -> Printer:
-    def emit(e: Emitter, op: Operation) -> None:
+    def emit(e: LlvmEmitter, op: Operation) -> None:
         flags = fast_flags(op)
         in_float(e, op, lambda kind, names: e.intrinsic(stem, kind, names, flags))
 
@@ -168,7 +168,7 @@ def _extremum(stem: str, beats: str) -> Printer:
     general = _float_intrinsic(stem)
     must_win = 1.0 if stem == "maximum" else -1.0
 
-    def emit(e: Emitter, op: Operation) -> None:
+    def emit(e: LlvmEmitter, op: Operation) -> None:
         for constant, other in (op.operands, reversed(op.operands)):
             value = _splat_value(constant)
             if value is None or isnan(value):
@@ -204,7 +204,7 @@ def _splat_value(value: SSAValue) -> float | None:
 def _round_division(signed: bool, up: bool) -> Printer:
     """Division rounded down or up: the truncated quotient, corrected where a remainder is left."""
 
-    def emit(e: Emitter, op: Operation) -> None:
+    def emit(e: LlvmEmitter, op: Operation) -> None:
         a, b = op.operands
         kind, x, y = e.type(a.type), e.names[a], e.names[b]
         zero = splat(0, kind)
@@ -222,23 +222,23 @@ def _round_division(signed: bool, up: bool) -> Printer:
     return emit
 
 
-def _compare_int(e: Emitter, op: Operation) -> None:
+def _compare_int(e: LlvmEmitter, op: Operation) -> None:
     a, b = op.operands
     e.set(op.results[0], f"icmp {predicate(op)} {e.type(a.type)} {e.names[a]}, {e.names[b]}")
 
 
-def _compare_float(e: Emitter, op: Operation) -> None:
+def _compare_float(e: LlvmEmitter, op: Operation) -> None:
     (kind, a), (_, b) = (widen(e, e.type(o.type), e.names[o]) for o in op.operands)
     e.set(op.results[0], f"fcmp {fast_flags(op)}{predicate(op)} {kind} {a}, {b}")
 
 
-def _select(e: Emitter, op: Operation) -> None:
+def _select(e: LlvmEmitter, op: Operation) -> None:
     c, a, b = op.operands
     kind = e.type(a.type)
     e.set(op.results[0], f"select {e.type(c.type)} {e.names[c]}, {kind} {e.names[a]}, {kind} {e.names[b]}")
 
 
-def _negate(e: Emitter, op: Operation) -> None:
+def _negate(e: LlvmEmitter, op: Operation) -> None:
     a = op.operands[0]
     e.set(op.results[0], f"fneg {fast_flags(op)}{e.type(a.type)} {e.names[a]}")
 
@@ -246,7 +246,7 @@ def _negate(e: Emitter, op: Operation) -> None:
 def _extended_multiply(signed: bool) -> Printer:
     """Both halves of a product, low then high."""
 
-    def emit(e: Emitter, op: Operation) -> None:
+    def emit(e: LlvmEmitter, op: Operation) -> None:
         a, b = op.operands
         kind = e.type(a.type)
         bits = int(element_of(kind)[1:])
@@ -261,7 +261,7 @@ def _extended_multiply(signed: bool) -> Printer:
     return emit
 
 
-def _extended_add(e: Emitter, op: Operation) -> None:
+def _extended_add(e: LlvmEmitter, op: Operation) -> None:
     a, b = op.operands
     kind = e.type(a.type)
     total = e.emit(f"add {kind} {e.names[a]}, {e.names[b]}")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from xdsl.dialects import arith
 from xdsl.ir import Operation
 
-from landbridge.codegen.llvm.emitter import Emitter, Printer
+from landbridge.codegen.llvm.emitter import LlvmEmitter, Printer
 from landbridge.codegen.llvm.narrow_floats import is_narrow, narrow, widen
 from landbridge.codegen.llvm.types import element_of, suffix, with_element
 
 
-def cast(e: Emitter, op: Operation, opcode: str) -> None:
+def cast(e: LlvmEmitter, op: Operation, opcode: str) -> None:
     """A conversion by one LLVM instruction; no instruction where source and result have one spelling."""
     source, result = op.operands[0], op.results[0]
     before, after = e.type(source.type), e.type(result.type)
@@ -24,7 +24,7 @@ def _cast(opcode: str) -> Printer:
     return lambda e, op: cast(e, op, opcode)
 
 
-def _index_cast(e: Emitter, op: Operation) -> None:
+def _index_cast(e: LlvmEmitter, op: Operation) -> None:
     before, after = (int(element_of(e.type(v.type))[1:]) for v in (op.operands[0], op.results[0]))
     cast(e, op, "trunc" if before > after else "sext")
 
@@ -32,7 +32,7 @@ def _index_cast(e: Emitter, op: Operation) -> None:
 def _saturating(stem: str) -> Printer:
     """Float to integer: MLIR leaves values that do not fit undefined, this back end clamps them; NaN gives 0."""
 
-    def emit(e: Emitter, op: Operation) -> None:
+    def emit(e: LlvmEmitter, op: Operation) -> None:
         source, result = op.operands[0], op.results[0]
         before, name = widen(e, e.type(source.type), e.names[source])
         after = e.type(result.type)
@@ -46,7 +46,7 @@ def _saturating(stem: str) -> Printer:
 def _to_float(opcode: str) -> Printer:
     """Integer to float; to the 16-bit ones by way of f32."""
 
-    def emit(e: Emitter, op: Operation) -> None:
+    def emit(e: LlvmEmitter, op: Operation) -> None:
         source, kind = op.operands[0], e.type(op.results[0].type)
         wide = with_element(kind, "float") if is_narrow(kind) else kind
         name = e.emit(f"{opcode} {e.type(source.type)} {e.names[source]} to {wide}")
@@ -55,19 +55,19 @@ def _to_float(opcode: str) -> Printer:
     return emit
 
 
-def _extend_float(e: Emitter, op: Operation) -> None:
+def _extend_float(e: LlvmEmitter, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
     before, name = widen(e, e.type(source.type), e.names[source])
     after = e.type(result.type)
     e.names[result] = name if before == after else e.emit(f"fpext {before} {name} to {after}")
 
 
-def _truncate_float(e: Emitter, op: Operation) -> None:
+def _truncate_float(e: LlvmEmitter, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
     e.names[result] = narrow(e, e.type(source.type), e.names[source], e.type(result.type))
 
 
-def bitcast(e: Emitter, op: Operation) -> None:
+def bitcast(e: LlvmEmitter, op: Operation) -> None:
     """Same bits, another type."""
     cast(e, op, "bitcast")
 

@@ -8,14 +8,14 @@ from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
-from landbridge.codegen.llvm.emitter import Emitter, Printer
+from landbridge.codegen.llvm.emitter import LlvmEmitter, Printer
 from landbridge.codegen.printing import callee, returned
 
 #: Instructions up to which a loop of known length is unrolled; loops already lowered to vectors get no other unrolling.
 _UNROLLED_LINES = 160
 
 
-def _for(e: Emitter, op: Operation) -> None:
+def _for(e: LlvmEmitter, op: Operation) -> None:
     lower, upper, step, *initial = op.operands
     block = op.regions[0].block
     kind = e.type(lower.type)
@@ -54,7 +54,7 @@ def _trips(lower: str, upper: str, step: str) -> int:
     return max(0, -(-(int(upper) - int(lower)) // int(step)))
 
 
-def _if(e: Emitter, op: Operation) -> None:
+def _if(e: LlvmEmitter, op: Operation) -> None:
     has_else = bool(op.regions[1].blocks)
     then, done = e.label("then"), e.label("endif")
     otherwise = e.label("else") if has_else else done
@@ -73,7 +73,7 @@ def _if(e: Emitter, op: Operation) -> None:
             e.depths[e.names[result]] = e.depth
 
 
-def _while(e: Emitter, op: Operation) -> None:
+def _while(e: LlvmEmitter, op: Operation) -> None:
     test, turn = op.regions[0].block, op.regions[1].block
     head, body, done = e.label("while"), e.label("do"), e.label("done")
     before = e.block
@@ -97,7 +97,7 @@ def _while(e: Emitter, op: Operation) -> None:
 
 
 def _phis(
-    e: Emitter, values: Sequence[SSAValue], initial: Sequence[SSAValue], before: str, yielded: Sequence[SSAValue]
+    e: LlvmEmitter, values: Sequence[SSAValue], initial: Sequence[SSAValue], before: str, yielded: Sequence[SSAValue]
 ) -> list[str]:
     """``values`` come from block ``before`` the first time, from the current block later."""
     names, after = e.names, e.block
@@ -107,14 +107,14 @@ def _phis(
     ]
 
 
-def _define_all(e: Emitter, values: Sequence[SSAValue]) -> None:
+def _define_all(e: LlvmEmitter, values: Sequence[SSAValue]) -> None:
     for value in values:
         name = e.define(value)
         if isinstance(value.type, IndexType):
             e.depths[name] = e.depth
 
 
-def _call(e: Emitter, op: Operation) -> None:
+def _call(e: LlvmEmitter, op: Operation) -> None:
     args = ", ".join(f"{e.type(v.type)} {e.names[v]}" for v in op.operands)
     target = body_symbol(callee(op))
     if op.results:
@@ -123,7 +123,7 @@ def _call(e: Emitter, op: Operation) -> None:
         e.line(f"call void {target}({args})")
 
 
-def _return(e: Emitter, op: Operation) -> None:
+def _return(e: LlvmEmitter, op: Operation) -> None:
     value = returned(op)
     e.line("ret void" if value is None else f"ret {e.type(value.type)} {e.names[value]}")
 

@@ -16,7 +16,7 @@ from landbridge.codegen.printing import Dispatcher, by_identity
 UNCHANGING = "!1"
 
 
-class ModuleState:
+class LlvmModule:
     """What the functions of one LLVM module share: type spellings, declarations, helper functions."""
 
     def __init__(self, isa: Isa) -> None:
@@ -55,12 +55,12 @@ class ModuleState:
         return symbol
 
 
-class Emitter(Dispatcher):
+class LlvmEmitter(Dispatcher):
     """Prints one function body."""
 
     form = "LLVM"
 
-    def __init__(self, module: ModuleState, printers: dict[type[Operation], Printer]) -> None:
+    def __init__(self, module: LlvmModule, printers: dict[type[Operation], Printer]) -> None:
         super().__init__(printers)
         self.module = module
         self.lines: list[str] = []
@@ -140,4 +140,4 @@ class Emitter(Dispatcher):
         self.scopes.pop()
 
 
-Printer = Callable[[Emitter, Operation], None]
+Printer = Callable[[LlvmEmitter, Operation], None]

@@ -14,7 +14,7 @@ from landbridge.codegen.expansions.functions import COMMON, LIMITED
 from landbridge.codegen.expansions.remainder import is_far, near_fmod
 from landbridge.codegen.expansions.terms import Term
 from landbridge.codegen.llvm.arith import fast_flags
-from landbridge.codegen.llvm.emitter import Emitter, ModuleState, Printer
+from landbridge.codegen.llvm.emitter import LlvmEmitter, LlvmModule, Printer
 from landbridge.codegen.llvm.narrow_floats import in_float, narrow, widen
 from landbridge.codegen.llvm.terms import LlvmBody
 from landbridge.codegen.llvm.types import element_of, is_float, splat, suffix
@@ -25,7 +25,7 @@ from landbridge.ir.prim_ops import RemFOp
 def _intrinsic(stem: str) -> Printer:
     """An LLVM intrinsic over the operands."""
 
-    def emit(e: Emitter, op: Operation) -> None:
+    def emit(e: LlvmEmitter, op: Operation) -> None:
         kind = e.type(op.operands[0].type)
         if is_float(kind):
             flags = fast_flags(op)
@@ -39,7 +39,7 @@ def _intrinsic(stem: str) -> Printer:
 def _bit_intrinsic(stem: str) -> Printer:
     """An LLVM intrinsic that is defined for every value when its second operand is false."""
 
-    def emit(e: Emitter, op: Operation) -> None:
+    def emit(e: LlvmEmitter, op: Operation) -> None:
         kind = e.type(op.operands[0].type)
         symbol = f"llvm.{stem}.{suffix(kind)}"
         e.module.declare(symbol, kind, [kind, "i1"])
@@ -51,18 +51,18 @@ def _bit_intrinsic(stem: str) -> Printer:
 def _function(name: str) -> Printer:
     """A function of the C library's name, over f32 or f64 lanes through a helper."""
 
-    def emit(e: Emitter, op: Operation) -> None:
+    def emit(e: LlvmEmitter, op: Operation) -> None:
         in_float(e, op, lambda kind, names: _call_helper(e.module, name, kind, names))
 
     return emit
 
 
-def _call_helper(module: ModuleState, name: str, kind: str, operands: list[str]) -> str:
+def _call_helper(module: LlvmModule, name: str, kind: str, operands: list[str]) -> str:
     symbol = helper(module, name, kind, len(operands))
     return f"call {kind} {symbol}({', '.join(f'{kind} {o}' for o in operands)})"
 
 
-def helper(module: ModuleState, name: str, kind: str, arity: int) -> str:
+def helper(module: LlvmModule, name: str, kind: str, arity: int) -> str:
     """The symbol of the helper that computes ``name`` over lanes of type ``kind``; defined when first asked for."""
     expansion = COMMON.get(name) if element_of(kind) == "float" else None
 
@@ -77,7 +77,7 @@ def helper(module: ModuleState, name: str, kind: str, arity: int) -> str:
     return module.define_helper(f'@"math.{name}.{suffix(kind)}"', [kind] * arity, kind, build)
 
 
-def _else_library(module: ModuleState, name: str, arguments: list[Term], large: Term, result: Term) -> str:
+def _else_library(module: LlvmModule, name: str, arguments: list[Term], large: Term, result: Term) -> str:
     """``result`` but where lanes of ``large`` are set: the C library's value there."""
     body, kind = result.body, result.kind
     assert isinstance(body, LlvmBody)
@@ -99,7 +99,7 @@ def _else_library(module: ModuleState, name: str, arguments: list[Term], large: 
     return "%joined"
 
 
-def _by_lanes(module: ModuleState, name: str, body: LlvmBody, arguments: list[Term]) -> str:
+def _by_lanes(module: LlvmModule, name: str, body: LlvmBody, arguments: list[Term]) -> str:
     """Calls of the C library's function for each lane, put together again."""
     kind = body.kind
     element = element_of(kind)
@@ -116,7 +116,7 @@ def _by_lanes(module: ModuleState, name: str, body: LlvmBody, arguments: list[Te
     return whole
 
 
-def _rsqrt(e: Emitter, op: Operation) -> None:
+def _rsqrt(e: LlvmEmitter, op: Operation) -> None:
     def text(kind: str, names: list[str]) -> str:
         root = e.emit(e.intrinsic("sqrt", kind, names))
         return f"fdiv {fast_flags(op)}{kind} {splat(1.0, kind)}, {root}"
@@ -124,7 +124,7 @@ def _rsqrt(e: Emitter, op: Operation) -> None:
     in_float(e, op, text)
 
 
-def _integer_power(e: Emitter, op: Operation) -> None:
+def _integer_power(e: LlvmEmitter, op: Operation) -> None:
     """Float to an integer power: the integer is exact in f32 up to 2**24, beyond that results are 0, 1 or inf."""
     base, power = op.operands
     kind = e.type(base.type)
@@ -134,11 +134,11 @@ def _integer_power(e: Emitter, op: Operation) -> None:
     e.names[op.results[0]] = narrow(e, wide, result, kind)
 
 
-def _remainder(e: Emitter, op: Operation) -> None:
+def _remainder(e: LlvmEmitter, op: Operation) -> None:
     in_float(e, op, lambda kind, names: f"call {kind} {_fmod(e.module, kind)}({kind} {names[0]}, {kind} {names[1]})")
 
 
-def _fmod(module: ModuleState, kind: str) -> str:
+def _fmod(module: LlvmModule, kind: str) -> str:
     """The helper of remainders: by arithmetic where quotients of f32 are small, else the C library's."""
 
     def build(body: LlvmBody, arguments: list[Term]) -> str:

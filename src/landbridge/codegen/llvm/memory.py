@@ -8,9 +8,9 @@ from xdsl.dialects import memref, vector
 from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Operation, SSAValue
 
-from landbridge.codegen.llvm.emitter import UNCHANGING, Emitter, Printer
+from landbridge.codegen.llvm.emitter import UNCHANGING, LlvmEmitter, Printer
 from landbridge.codegen.llvm.types import (
-    View,
+    MemRefView,
     extent_bytes,
     lanes_of,
     splat,
@@ -19,7 +19,7 @@ from landbridge.codegen.llvm.types import (
 )
 
 
-def address(e: Emitter, ref: SSAValue, indices: Sequence[SSAValue], in_bounds: bool) -> tuple[str, View]:
+def address(e: LlvmEmitter, ref: SSAValue, indices: Sequence[SSAValue], in_bounds: bool) -> tuple[str, MemRefView]:
     """The name of the element's pointer, and how its memref is addressed.
 
     Terms are summed outermost loop first and constants last, so that the sums that do not change in an inner
@@ -35,7 +35,7 @@ def address(e: Emitter, ref: SSAValue, indices: Sequence[SSAValue], in_bounds: b
 
 
 def _element(
-    e: Emitter,
+    e: LlvmEmitter,
     pointer: str,
     element: str,
     indices: Sequence[SSAValue],
@@ -68,7 +68,7 @@ def _element(
     return pointer
 
 
-def _load(e: Emitter, op: Operation) -> None:
+def _load(e: LlvmEmitter, op: Operation) -> None:
     ref, *indices = op.operands
     result = op.results[0]
     pointer, view = address(e, ref, indices, in_bounds=True)
@@ -83,7 +83,7 @@ def _load(e: Emitter, op: Operation) -> None:
             e.depths[e.names[result]] = e.depth
 
 
-def _store(e: Emitter, op: Operation) -> None:
+def _store(e: LlvmEmitter, op: Operation) -> None:
     value, ref, *indices = op.operands
     pointer, view = address(e, ref, indices, in_bounds=True)
     kind, name = e.type(value.type), e.names[value]
@@ -92,12 +92,12 @@ def _store(e: Emitter, op: Operation) -> None:
     e.line(f"store {kind} {name}, ptr {pointer}, align {view.align}")
 
 
-def _to_bytes(e: Emitter, kind: str, name: str) -> tuple[str, str]:
+def _to_bytes(e: LlvmEmitter, kind: str, name: str) -> tuple[str, str]:
     in_memory = with_element(kind, "i8")
     return in_memory, e.emit(f"zext {kind} {name} to {in_memory}")
 
 
-def _masked_load(e: Emitter, op: Operation) -> None:
+def _masked_load(e: LlvmEmitter, op: Operation) -> None:
     ref, *indices, mask, other = op.operands
     result = op.results[0]
     pointer, view = address(e, ref, indices, in_bounds=False)
@@ -115,7 +115,7 @@ def _masked_load(e: Emitter, op: Operation) -> None:
         e.set(result, call)
 
 
-def _masked_store(e: Emitter, op: Operation) -> None:
+def _masked_store(e: LlvmEmitter, op: Operation) -> None:
     ref, *indices, mask, value = op.operands
     pointer, view = address(e, ref, indices, in_bounds=False)
     kind, name = e.type(value.type), e.names[value]
@@ -127,7 +127,7 @@ def _masked_store(e: Emitter, op: Operation) -> None:
     e.line(f"call void @{symbol}({kind} {name}, ptr align {view.align} {pointer}, {lanes} {e.names[mask]})")
 
 
-def _alloca(e: Emitter, op: Operation) -> None:
+def _alloca(e: LlvmEmitter, op: Operation) -> None:
     """Stack memory, reserved once at function entry however often the operation runs."""
     result = op.results[0]
     kind = result.type

@@ -13,7 +13,7 @@ from xdsl.ir import Operation
 
 from landbridge.codegen.expansions.narrow import narrowed, widened
 from landbridge.codegen.expansions.terms import Term
-from landbridge.codegen.llvm.emitter import Emitter
+from landbridge.codegen.llvm.emitter import LlvmEmitter
 from landbridge.codegen.llvm.terms import LlvmBody
 from landbridge.codegen.llvm.types import element_of, suffix, with_element
 
@@ -23,7 +23,7 @@ def is_narrow(kind: str) -> bool:
     return element_of(kind) in ("half", "bfloat")
 
 
-def in_float(e: Emitter, op: Operation, text: Callable[[str, list[str]], str]) -> None:
+def in_float(e: LlvmEmitter, op: Operation, text: Callable[[str, list[str]], str]) -> None:
     """Define the result of ``op`` by ``text(type, operands)``, an instruction that is given no narrow type."""
     result = op.results[0]
     kind = e.type(result.type)
@@ -36,7 +36,7 @@ def in_float(e: Emitter, op: Operation, text: Callable[[str, list[str]], str]) -
     e.names[result] = narrow(e, wide, value, kind)
 
 
-def widen(e: Emitter, kind: str, name: str) -> tuple[str, str]:
+def widen(e: LlvmEmitter, kind: str, name: str) -> tuple[str, str]:
     """Type and name of ``name`` as f32 if its lanes are narrow, else of itself."""
     if not is_narrow(kind):
         return kind, name
@@ -54,7 +54,7 @@ def widen(e: Emitter, kind: str, name: str) -> tuple[str, str]:
     return wide, e.emit(f"call {wide} {symbol}({kind} {name})")
 
 
-def narrow(e: Emitter, wide: str, name: str, kind: str) -> str:
+def narrow(e: LlvmEmitter, wide: str, name: str, kind: str) -> str:
     """The name of the float ``name`` of type ``wide`` rounded to ``kind``, which may be ``wide`` itself."""
     if wide == kind:
         return name

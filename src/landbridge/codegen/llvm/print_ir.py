@@ -24,7 +24,7 @@ from landbridge.codegen.functions import (
 )
 from landbridge.codegen.layout import is_row_table
 from landbridge.codegen.llvm import arith, casts, control, math, memory, vector
-from landbridge.codegen.llvm.emitter import Emitter, ModuleState, Printer
+from landbridge.codegen.llvm.emitter import LlvmEmitter, LlvmModule, Printer
 from landbridge.codegen.llvm.isa import Isa
 from landbridge.codegen.llvm.types import extent_bytes
 from landbridge.ir.attributes import is_in_place
@@ -44,15 +44,15 @@ def print_functions(functions: Sequence[func.FuncOp], isa: Isa) -> str:
 
     Raises CodegenError for an operation, type or signature that has no LLVM form.
     """
-    state = ModuleState(isa)
+    state = LlvmModule(isa)
     texts = [_function(state, f) for f in functions]
     attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.vector_bits}" }}'
     return "\n".join([*state.declarations.values(), *state.helpers.values(), *texts, attributes, *state.metadata, ""])
 
 
-def _function(state: ModuleState, function: func.FuncOp) -> str:
+def _function(state: LlvmModule, function: func.FuncOp) -> str:
     name = function.sym_name.data
-    e = Emitter(state, PRINTERS)
+    e = LlvmEmitter(state, PRINTERS)
     restricted = not is_in_place(function)
     with errors_of(name):
         body, result = body_of(function), returned_type(function)
@@ -65,7 +65,7 @@ def _function(state: ModuleState, function: func.FuncOp) -> str:
     return text + _kernel(function) if is_kernel(function) else text
 
 
-def _param(state: ModuleState, kind: Attribute, restricted: bool) -> str:
+def _param(state: LlvmModule, kind: Attribute, restricted: bool) -> str:
     if not isinstance(kind, MemRefType):
         return state.type(kind)
     noalias = "noalias " if restricted else ""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from landbridge.codegen.expansions.terms import Body, Term
+from landbridge.codegen.expansions.terms import Term, TermBody
 from landbridge.codegen.llvm.types import SPELLINGS, element_of, is_float, lanes_of, splat, suffix, with_element
 
 
-class LlvmBody(Body):
+class LlvmBody(TermBody):
     """The instructions of a helper whose argument lanes have the LLVM type ``kind`` (scalar or vector).
 
     Kinds of its Terms are LLVM types, their names operands.

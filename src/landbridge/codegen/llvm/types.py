@@ -105,7 +105,7 @@ def extent_bytes(memref: MemRefType[Attribute]) -> int:
     return span(memref) * bits_in_memory(element_name(memref.element_type)) // 8
 
 
-class View:
+class MemRefView:
     """How a memref type is addressed; ``element`` is its type in memory, where an i1 is a byte of 0 or 1.
 
     The strides and the offset of one in rows are those within a row.
@@ -120,8 +120,8 @@ class View:
         self.align = bits_in_memory(element_name(kind.element_type)) // 8
 
 
-def view_of(kind: Attribute) -> View:
+def view_of(kind: Attribute) -> MemRefView:
     """How a memref of type ``kind`` is addressed; raises CodegenError for another type."""
     if not isinstance(kind, MemRefType):
         raise CodegenError(f"{kind} is no memref")
-    return View(kind)
+    return MemRefView(kind)

@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 
 from landbridge.codegen.llvm.arith import fast_flags
 from landbridge.codegen.llvm.casts import bitcast
-from landbridge.codegen.llvm.emitter import Emitter, Printer
+from landbridge.codegen.llvm.emitter import LlvmEmitter, Printer
 from landbridge.codegen.llvm.narrow_floats import in_float
 from landbridge.codegen.llvm.types import element_of, is_float, lanes_of, suffix
 from landbridge.codegen.printing import broadcast_vector, lane_position
@@ -32,7 +32,7 @@ _REDUCTIONS: dict[CombiningKindFlag, tuple[str, str]] = {
 }
 
 
-def _broadcast(e: Emitter, op: Operation) -> None:
+def _broadcast(e: LlvmEmitter, op: Operation) -> None:
     result, name = op.results[0], e.names[op.operands[0]]
     if broadcast_vector(op) is not None:
         e.names[result] = name
@@ -47,11 +47,11 @@ def _broadcast(e: Emitter, op: Operation) -> None:
     e.names[result] = e.once(f"shufflevector {kind} {one}, {kind} poison, <{lanes} x i32> zeroinitializer")
 
 
-def _fma(e: Emitter, op: Operation) -> None:
+def _fma(e: LlvmEmitter, op: Operation) -> None:
     in_float(e, op, lambda kind, names: e.intrinsic("fma", kind, names))
 
 
-def _reduction(e: Emitter, op: Operation) -> None:
+def _reduction(e: LlvmEmitter, op: Operation) -> None:
     """Sums and products of floats go in lane order unless ``reassoc`` is given: then as a tree."""
     source, *accumulator = op.operands
     combining = op.properties["kind"]
@@ -78,17 +78,17 @@ def _reduction(e: Emitter, op: Operation) -> None:
         e.set(op.results[0], f"{fold} {element} {e.emit(call)}, {start}")
 
 
-def _position(e: Emitter, op: Operation, dynamic: int) -> str:
+def _position(e: LlvmEmitter, op: Operation, dynamic: int) -> str:
     lane = lane_position(op, dynamic)
     return str(lane) if isinstance(lane, int) else e.names[lane]
 
 
-def _extract(e: Emitter, op: Operation) -> None:
+def _extract(e: LlvmEmitter, op: Operation) -> None:
     source = op.operands[0]
     e.set(op.results[0], f"extractelement {e.type(source.type)} {e.names[source]}, i64 {_position(e, op, 1)}")
 
 
-def _insert(e: Emitter, op: Operation) -> None:
+def _insert(e: LlvmEmitter, op: Operation) -> None:
     value, dest = op.operands[0], op.operands[1]
     kind = e.type(dest.type)
     lane = _position(e, op, 2)
@@ -98,7 +98,7 @@ def _insert(e: Emitter, op: Operation) -> None:
     )
 
 
-def _shuffle(e: Emitter, op: Operation) -> None:
+def _shuffle(e: LlvmEmitter, op: Operation) -> None:
     a, b = op.operands
     mask = op.properties["mask"]
     assert isinstance(mask, DenseArrayBase)
@@ -111,7 +111,9 @@ def _shuffle(e: Emitter, op: Operation) -> None:
     e.set(op.results[0], f"shufflevector {first} {x}, {first} {y}, <{len(values)} x i32> <{lanes}>")
 
 
-def _equalize(e: Emitter, a: tuple[str, str], b: tuple[str, str], mask: list[int]) -> tuple[str, str, str, list[int]]:
+def _equalize(
+    e: LlvmEmitter, a: tuple[str, str], b: tuple[str, str], mask: list[int]
+) -> tuple[str, str, str, list[int]]:
     """LLVM shuffles vectors of one type: widen the shorter one with undefined lanes, move the mask along."""
     n, m = lanes_of(a[0]), lanes_of(b[0])
     wide = max(n, m)
@@ -125,7 +127,7 @@ def _equalize(e: Emitter, a: tuple[str, str], b: tuple[str, str], mask: list[int
     return names[0], names[1], kind, [v if v < n else v - n + wide for v in mask]
 
 
-def _create_mask(e: Emitter, op: Operation) -> None:
+def _create_mask(e: LlvmEmitter, op: Operation) -> None:
     kind = e.type(op.results[0].type)
     lanes, count = lanes_of(kind), e.names[op.operands[0]]
     if count[0] != "%":

@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 
 from landbridge.codegen.c import arith as c_arith
 from landbridge.codegen.c.arith import helper_name
-from landbridge.codegen.c.emitter import Emitter, Printer
+from landbridge.codegen.c.emitter import CEmitter, Printer
 from landbridge.codegen.c.scalar import RULES, expression
 from landbridge.codegen.contraction import fused_product, is_fused
 from landbridge.codegen.opencl.lanes import helper, whole
@@ -22,7 +22,7 @@ from landbridge.ir.prim_ops import RemFOp
 EXPANDED: dict[type[Operation], str] = {**FUNCTIONS, math.FPowIOp: "pow", RemFOp: "fmod"}
 
 
-def _elementwise(e: Emitter, op: Operation) -> None:
+def _elementwise(e: CEmitter, op: Operation) -> None:
     result = op.results[0]
     if is_fused(op):
         return

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import Float64Type, MemRefType, ModuleOp
 
 from landbridge.codegen.c.print_c import text_of as c_text_of
 from landbridge.codegen.functions import errors_of
-from landbridge.codegen.grid import GridFunction, Kernel, grid_functions
+from landbridge.codegen.grid import GridFunction, GridKernel, grid_functions
 from landbridge.codegen.opencl.print_kernel import print_kernel, text_of
 from landbridge.codegen.opencl.unit import OpenCLUnit
 from landbridge.executable.device_image import DeviceImage
@@ -51,7 +51,7 @@ def print_source(functions: list[GridFunction], wide: bool = False) -> str:
     return "\n".join([*head, text_of("prelude.cl"), c_text_of("common.h"), *unit.definitions.values(), "", *texts])
 
 
-def _named(function: GridFunction, kernel: Kernel, unit: OpenCLUnit) -> str:
+def _named(function: GridFunction, kernel: GridKernel, unit: OpenCLUnit) -> str:
     with errors_of(function.name):
         return print_kernel(unit, kernel)
 

@@ -12,7 +12,7 @@ from xdsl.dialects import arith, math, vector
 from xdsl.ir import Operation
 
 from landbridge.codegen.c.scalar import expression, integer_comparison
-from landbridge.codegen.c.types import Kind, lane
+from landbridge.codegen.c.types import CType, lane
 from landbridge.codegen.opencl.unit import ELEMENTS, OpenCLUnit
 from landbridge.codegen.printing import FUNCTIONS, INSTRUCTIONS, predicate
 
@@ -55,17 +55,17 @@ _CALLS = {op: name for op, name in (FUNCTIONS | INSTRUCTIONS).items() if op not 
 }
 
 
-def truths(mask: str, result: Kind) -> str:
+def truths(mask: str, result: CType) -> str:
     """A comparison of whole vectors as lanes of i1."""
     return f"convert_uchar{result.lanes}({mask}) & (uchar)1"
 
 
-def signed(kind: Kind, text: str) -> str:
+def signed(kind: CType, text: str) -> str:
     """A vector of integers with a sign."""
     return f"as_{ELEMENTS[f's{kind.bits}']}{kind.lanes}({text})"
 
 
-def whole(op: Operation, kinds: Sequence[Kind], result: Kind, x: Sequence[str]) -> str | None:
+def whole(op: Operation, kinds: Sequence[CType], result: CType, x: Sequence[str]) -> str | None:
     """``op`` on whole vectors ``x``; None when there is no expression for it."""
     if any(k.is_narrow for k in (*kinds, result)) or not all(k.lanes for k in kinds):
         return None
@@ -92,12 +92,12 @@ def whole(op: Operation, kinds: Sequence[Kind], result: Kind, x: Sequence[str]) 
     return _conversion(op, kinds, result, x)
 
 
-def _select(condition: Kind, result: Kind, x: Sequence[str]) -> str:
+def _select(condition: CType, result: CType, x: Sequence[str]) -> str:
     mask = f"(convert_{ELEMENTS[f's{result.bits}']}{result.lanes}({x[0]}) != ({ELEMENTS[f's{result.bits}']})0)"
     return f"select({x[2]}, {x[1]}, {mask})"
 
 
-def _conversion(op: Operation, kinds: Sequence[Kind], result: Kind, x: Sequence[str]) -> str | None:
+def _conversion(op: Operation, kinds: Sequence[CType], result: CType, x: Sequence[str]) -> str | None:
     name = f"convert_{ELEMENTS[result.element]}{result.lanes}"
     if isinstance(op, arith.UIToFPOp | arith.ExtUIOp | arith.TruncIOp | arith.ExtFOp | arith.TruncFOp):
         return f"{name}({x[0]}){' & (uchar)1' if result.element == 'i1' else ''}"
@@ -111,7 +111,7 @@ def _conversion(op: Operation, kinds: Sequence[Kind], result: Kind, x: Sequence[
     return None
 
 
-def helper(unit: OpenCLUnit, name: str, op: Operation, kinds: Sequence[Kind], result: Kind) -> str:
+def helper(unit: OpenCLUnit, name: str, op: Operation, kinds: Sequence[CType], result: CType) -> str:
     """The name of a function that does ``op`` lane by lane, defined in ``unit``."""
 
     def text() -> str:

@@ -6,9 +6,9 @@ from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType
 from xdsl.ir import Operation, SSAValue
 
-from landbridge.codegen.c.emitter import Emitter, Printer
+from landbridge.codegen.c.emitter import CEmitter, Printer
 from landbridge.codegen.c.memory import address
-from landbridge.codegen.c.types import Kind, kind_of
+from landbridge.codegen.c.types import CType, kind_of
 from landbridge.codegen.grid import is_local
 from landbridge.codegen.layout import span
 from landbridge.codegen.opencl.lanes import truths
@@ -17,7 +17,7 @@ from landbridge.errors import CodegenError
 _LANES = "0123456789abcdef"
 
 
-def _load(e: Emitter, op: Operation) -> None:
+def _load(e: CEmitter, op: Operation) -> None:
     ref, *indices = op.operands
     kind, pointer = e.kind(op.results[0]), address(e, ref, indices)
     if not kind.lanes:
@@ -27,7 +27,7 @@ def _load(e: Emitter, op: Operation) -> None:
     e.set(op.results[0], truths(f"{text} != (uchar)0", kind) if kind.element == "i1" else text)
 
 
-def _store(e: Emitter, op: Operation) -> None:
+def _store(e: CEmitter, op: Operation) -> None:
     value, ref, *indices = op.operands
     kind, pointer = e.kind(value), address(e, ref, indices)
     if kind.lanes:
@@ -61,7 +61,7 @@ def _at(pointer: str, first: int) -> str:
     return f"{pointer} + {first}" if first else pointer
 
 
-def _masked_load(e: Emitter, op: Operation) -> None:
+def _masked_load(e: CEmitter, op: Operation) -> None:
     ref, *indices, mask, other = op.operands
     kind, pointer = e.kind(op.results[0]), address(e, ref, indices)
     kept = _kept(mask)
@@ -75,7 +75,7 @@ def _masked_load(e: Emitter, op: Operation) -> None:
     e.set(op.results[0], truths(f"{text} != (uchar)0", kind) if kind.element == "i1" else text)
 
 
-def _masked_store(e: Emitter, op: Operation) -> None:
+def _masked_store(e: CEmitter, op: Operation) -> None:
     ref, *indices, mask, value = op.operands
     pointer = address(e, ref, indices)
     name = e.names[value]
@@ -85,7 +85,7 @@ def _masked_store(e: Emitter, op: Operation) -> None:
         e.line(f"vstore{n}({lanes}, 0, {where});" if n > 1 else f"*({where}) = {lanes};")
 
 
-def _memory(e: Emitter, op: Operation) -> None:
+def _memory(e: CEmitter, op: Operation) -> None:
     """Local memory, or a work-item's own; both are reserved where the kernel begins."""
     result = op.results[0]
     ty = result.type
@@ -93,7 +93,7 @@ def _memory(e: Emitter, op: Operation) -> None:
     if isinstance(op, memref.AllocOp) and not is_local(ty):
         raise CodegenError(f'memref.alloc of {ty} inside a launch; legal there: the scope "local"')
     name = e.names[result] = e.fresh()
-    element: Kind = kind_of(ty.element_type)
+    element: CType = kind_of(ty.element_type)
     place = "local " if is_local(ty) else ""
     e.entry_lines.append(f"  {place}{element.scalar} __attribute__((aligned(64))) {name}[{max(span(ty), 1)}];")
 

@@ -10,26 +10,26 @@ from xdsl.dialects.vector import BroadcastOp, ExtractOp, InsertOp, ReductionOp
 from xdsl.ir import Operation
 
 from landbridge.codegen.c import control, vector
-from landbridge.codegen.c.emitter import Emitter, Printer
+from landbridge.codegen.c.emitter import CEmitter, Printer
 from landbridge.codegen.c.types import kind_of
-from landbridge.codegen.grid import Kernel
+from landbridge.codegen.grid import GridKernel
 from landbridge.codegen.opencl import arith, memory
 from landbridge.codegen.opencl.unit import OpenCLUnit
 from landbridge.codegen.printing import axis
 
 
 def _id(function: str) -> Printer:
-    def emit(e: Emitter, op: Operation) -> None:
+    def emit(e: CEmitter, op: Operation) -> None:
         e.set(op.results[0], f"(lb_index){function}({axis(op)})")
 
     return emit
 
 
-def _barrier(e: Emitter, op: Operation) -> None:
+def _barrier(e: CEmitter, op: Operation) -> None:
     e.line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")
 
 
-def _nothing(e: Emitter, op: Operation) -> None:
+def _nothing(e: CEmitter, op: Operation) -> None:
     pass
 
 
@@ -50,9 +50,9 @@ def text_of(file: str) -> str:
     return files(__package__).joinpath(file).read_text(encoding="utf-8")
 
 
-def print_kernel(unit: OpenCLUnit, kernel: Kernel) -> str:
+def print_kernel(unit: OpenCLUnit, kernel: GridKernel) -> str:
     """The kernel function; its workgroup size is part of it. Raises CodegenError for what has no OpenCL C form."""
-    e = Emitter(unit, PRINTERS)
+    e = CEmitter(unit, PRINTERS)
     parameters = []
     for buffer in kernel.buffers:
         ty = buffer.type

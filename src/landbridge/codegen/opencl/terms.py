@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from landbridge.codegen.c.types import Kind, literal
+from landbridge.codegen.c.types import CType, literal
 from landbridge.codegen.expansions.functions import EVERY, FAR
-from landbridge.codegen.expansions.terms import Body, Term
+from landbridge.codegen.expansions.terms import Term, TermBody
 from landbridge.codegen.opencl.unit import ELEMENTS, OpenCLUnit
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^", "shl": "<<"}
@@ -20,8 +20,8 @@ _COMPARE |= {"one": "islessgreater({0}, {1})", "eq": "{0} == {1}", "ne": "{0} !=
 _CALLS = {"fma": "lb_fma", "exact_fma": "fma"}
 
 
-class OpenCLBody(Body):
-    """The statements of a function whose arguments have ``lanes`` lanes; kinds are Kinds, names C expressions."""
+class OpenCLBody(TermBody):
+    """The statements of a function whose arguments have ``lanes`` lanes; kinds are CTypes, names C expressions."""
 
     fused = True
     exact = True
@@ -32,21 +32,21 @@ class OpenCLBody(Body):
         self.lines: list[str] = []
         self._count = 0
 
-    def _set(self, text: str, kind: Kind) -> Term:
+    def _set(self, text: str, kind: CType) -> Term:
         self._count += 1
         name = f"t{self._count}"
         self.lines.append(f"const {self.unit.use(kind).text} {name} = {text};")
         return Term(self, name, kind)
 
     def _mask(self, text: str) -> Term:
-        return self._set(text, Kind("s32", self.lanes))
+        return self._set(text, CType("s32", self.lanes))
 
     def argument(self, name: str) -> Term:
         """A parameter, of f32."""
-        return Term(self, name, Kind("f32", self.lanes))
+        return Term(self, name, CType("f32", self.lanes))
 
     def element(self, kind: Any) -> str:
-        """The element of a Kind."""
+        """The element of a CType."""
         found: str = kind.element
         return found
 
@@ -105,7 +105,7 @@ class OpenCLBody(Body):
 
 def function(unit: OpenCLUnit, name: str, lanes: int) -> str:
     """The name of a function of f32, or of vectors of it, that computes ``name``; defined in ``unit``."""
-    kind = unit.use(Kind("f32", lanes))
+    kind = unit.use(CType("f32", lanes))
     symbol = f"lb_{name}_{kind.text}"
 
     def text() -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from landbridge.codegen.c.types import Kind, literal
-from landbridge.codegen.c.unit import Unit
+from landbridge.codegen.c.types import CType, literal
+from landbridge.codegen.c.unit import CUnit
 from landbridge.errors import CodegenError
 
 #: Lanes that OpenCL C has vector types for (version 3.0 specification, section 6.3.2; 3 is stored as 4).
@@ -18,12 +18,12 @@ ELEMENTS = {
 }  # fmt: skip
 
 
-class OpenCLUnit(Unit):
+class OpenCLUnit(CUnit):
     """Vector types are those of OpenCL C, under the names that the C family gives them."""
 
     form = "OpenCL C"
 
-    def use(self, kind: Kind) -> Kind:
+    def use(self, kind: CType) -> CType:
         """``kind``, with its name defined if it is a vector type; raises CodegenError for one that there is not."""
         if kind.lanes and kind.text not in self.definitions:
             self.definitions[kind.text] = f"typedef {native_name(kind)} {kind.text};"
@@ -34,12 +34,12 @@ class OpenCLUnit(Unit):
         text = literal(value, element)
         return text.replace("ull", "ul").replace("LL", "L") if element in ("i64", "index") else text
 
-    def vector(self, kind: Kind, values: Sequence[str]) -> str:
+    def vector(self, kind: CType, values: Sequence[str]) -> str:
         """A literal of OpenCL C."""
         return f"(({kind.text})({', '.join(values)}))"
 
 
-def native_name(kind: Kind) -> str:
+def native_name(kind: CType) -> str:
     """OpenCL C's name of a vector type, such as ``float4``; raises CodegenError."""
     if kind.lanes not in LANES or kind.element == "index":
         raise CodegenError(f"a vector of {kind.lanes} {kind.element}; OpenCL C has vectors of {LANES} numbers")

@@ -16,7 +16,7 @@ from landbridge.codegen.contraction import fused_product, is_fused
 from landbridge.codegen.elements import NARROW, narrow_bits
 from landbridge.codegen.printing import allows, constant_values, predicate
 from landbridge.codegen.vulkan import glsl
-from landbridge.codegen.vulkan.emitter import Emitter, Printer, bits_of
+from landbridge.codegen.vulkan.emitter import Printer, SpirvEmitter, bits_of
 from landbridge.codegen.vulkan.terms import narrowed, widened
 from landbridge.codegen.vulkan.zeros import Rule, minus_zero, of_zero, one, plus_zero
 from landbridge.errors import CodegenError
@@ -26,7 +26,7 @@ from landbridge.executable.spirv import Op
 def apply(rule: Rule) -> Printer:
     """The printer of a rule over floats or integers of one element."""
 
-    def emit(e: Emitter, op: Operation) -> None:
+    def emit(e: SpirvEmitter, op: Operation) -> None:
         source, result = e.element(op.operands[0]), e.element(op.results[0])
         operands = list(e.operands(op))
         if source in NARROW:
@@ -44,7 +44,7 @@ def apply(rule: Rule) -> Printer:
 def _integer(op: Op, on_truths: Op | None = None) -> Rule:
     """One instruction on integers, another on truths."""
 
-    def rule(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
+    def rule(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
         if source == "i1":
             if on_truths is None:
                 raise CodegenError(f"{op.name} of i1 has no SPIR-V form; compute on i8")
@@ -55,7 +55,7 @@ def _integer(op: Op, on_truths: Op | None = None) -> Rule:
 
 
 def _extremum(compare: Op, on_truths: Op) -> Rule:
-    def rule(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
+    def rule(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
         if source == "i1":
             return e.emit(on_truths, "i1", *x)
         return e.emit(Op.Select, result, e.emit(compare, "i1", *x), *x)
@@ -66,7 +66,7 @@ def _extremum(compare: Op, on_truths: Op) -> Rule:
 def _rounded_division(divide: Op, remainder: Op, *, signed: bool, up: bool) -> Rule:
     """The quotient towards zero, moved by one where the remainder is not 0 and the exact one lies beyond it."""
 
-    def rule(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
+    def rule(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
         quotient, rest = e.emit(divide, result, *x), e.emit(remainder, result, *x)
         zero = e.constant(0, result)
         moved = e.emit(Op.INotEqual, "i1", rest, zero)
@@ -80,7 +80,7 @@ def _rounded_division(divide: Op, remainder: Op, *, signed: bool, up: bool) -> R
     return rule
 
 
-def is_nan(e: Emitter, x: int) -> int:
+def is_nan(e: SpirvEmitter, x: int) -> int:
     """Whether a float is NaN."""
     return e.emit(Op.IsNan, "i1", x)
 
@@ -88,10 +88,10 @@ def is_nan(e: Emitter, x: int) -> int:
 def _float_extremum(compare: Op) -> Printer:
     """NaN wins; of two zeros, -0 is the smaller, unless it does not matter which."""
 
-    def emit(e: Emitter, op: Operation) -> None:
+    def emit(e: SpirvEmitter, op: Operation) -> None:
         either = allows(op, FastMathFlag.NO_SIGNED_ZEROS)
 
-        def rule(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
+        def rule(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
             a, b = x
             first = e.emit(Op.LogicalOr, "i1", e.emit(compare, "i1", a, b), is_nan(e, a))
             if not either:
@@ -135,10 +135,10 @@ _INTEGER_PREDICATES = {
 }
 
 
-def _compare_floats(e: Emitter, op: Operation) -> None:
+def _compare_floats(e: SpirvEmitter, op: Operation) -> None:
     name = predicate(op)
 
-    def rule(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
+    def rule(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
         if name in ("true", "false"):
             return e.constant(name == "true", "i1")
         if name in ("ord", "uno"):
@@ -149,7 +149,7 @@ def _compare_floats(e: Emitter, op: Operation) -> None:
     apply(rule)(e, op)
 
 
-def _compare_integers(e: Emitter, op: Operation) -> None:
+def _compare_integers(e: SpirvEmitter, op: Operation) -> None:
     name = predicate(op)
     x = e.operands(op)
     if e.element(op.operands[0]) != "i1":
@@ -164,22 +164,22 @@ def _compare_integers(e: Emitter, op: Operation) -> None:
     e.set(op.results[0], e.emit(_INTEGER_PREDICATES[name], "i1", *wide))
 
 
-def _constant(e: Emitter, op: Operation) -> None:
+def _constant(e: SpirvEmitter, op: Operation) -> None:
     element = e.element(op.results[0])
     (value,) = constant_values(op, e.form)
     e.set(op.results[0], e.constant(narrow_bits(value, element) if element in NARROW else value, element))
 
 
-def _select(e: Emitter, op: Operation) -> None:
+def _select(e: SpirvEmitter, op: Operation) -> None:
     e.set(op.results[0], e.emit(Op.Select, e.element(op.results[0]), *e.operands(op)))
 
 
-def _multiply(e: Emitter, op: Operation) -> None:
+def _multiply(e: SpirvEmitter, op: Operation) -> None:
     if not is_fused(op):
         apply(of_zero(op, Op.FMul))(e, op)
 
 
-def _add(e: Emitter, op: Operation) -> None:
+def _add(e: SpirvEmitter, op: Operation) -> None:
     product = fused_product(op)
     if product is None:
         apply(plus_zero(op) or one(Op.FAdd))(e, op)
@@ -189,11 +189,11 @@ def _add(e: Emitter, op: Operation) -> None:
     e.set(op.results[0], e.library(glsl.NUMBERS["fma"], e.element(op.results[0]), *x))
 
 
-def _subtract(e: Emitter, op: Operation) -> None:
+def _subtract(e: SpirvEmitter, op: Operation) -> None:
     apply(minus_zero(op) or one(Op.FSub))(e, op)
 
 
-def resized(e: Emitter, x: int, source: str, result: str, *, signed: bool) -> int:
+def resized(e: SpirvEmitter, x: int, source: str, result: str, *, signed: bool) -> int:
     """An integer of another width."""
     if source == "i1":
         return e.emit(Op.Select, result, x, e.constant(-1 if signed else 1, result), e.constant(0, result))
@@ -206,7 +206,7 @@ def resized(e: Emitter, x: int, source: str, result: str, *, signed: bool) -> in
 
 
 def _resize(*, signed: bool) -> Printer:
-    def emit(e: Emitter, op: Operation) -> None:
+    def emit(e: SpirvEmitter, op: Operation) -> None:
         source, result = e.element(op.operands[0]), e.element(op.results[0])
         e.set(op.results[0], resized(e, e.ids[op.operands[0]], source, result, signed=signed))
 
@@ -214,7 +214,7 @@ def _resize(*, signed: bool) -> Printer:
 
 
 def _to_float(convert: Op, *, signed: bool) -> Rule:
-    def rule(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
+    def rule(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
         if source == "i1":
             return e.emit(Op.Select, result, x[0], e.constant(-1.0 if signed else 1.0, result), e.constant(0.0, result))
         return e.emit(convert, result, x[0])
@@ -225,7 +225,7 @@ def _to_float(convert: Op, *, signed: bool) -> Rule:
 def _to_integer(*, signed: bool) -> Rule:
     """A float towards zero, clamped to what fits; NaN gives 0. Conversions of what does not fit are undefined."""
 
-    def rule(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
+    def rule(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
         bits = bits_of(result)
         low = -(2.0 ** (bits - 1)) if signed else 0.0
         high = 2.0 ** (bits - 1 if signed else bits)  # the first that does not fit
@@ -242,7 +242,7 @@ def _to_integer(*, signed: bool) -> Rule:
     return rule
 
 
-def _convert_float(e: Emitter, op: Operation) -> None:
+def _convert_float(e: SpirvEmitter, op: Operation) -> None:
     source, result = e.element(op.operands[0]), e.element(op.results[0])
     x = e.ids[op.operands[0]]
     if source in NARROW and source != result:
@@ -254,7 +254,7 @@ def _convert_float(e: Emitter, op: Operation) -> None:
     e.set(op.results[0], x)
 
 
-def _bitcast(e: Emitter, op: Operation) -> None:
+def _bitcast(e: SpirvEmitter, op: Operation) -> None:
     source, result = e.element(op.operands[0]), e.element(op.results[0])
     x = e.ids[op.operands[0]]
     same = source == result or {source, result} <= {"i16", *NARROW}

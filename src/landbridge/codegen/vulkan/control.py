@@ -10,14 +10,14 @@ from xdsl.ir import Operation, SSAValue
 
 from landbridge.codegen.printing import axis
 from landbridge.codegen.vulkan.arith import resized
-from landbridge.codegen.vulkan.emitter import Emitter, Printer
+from landbridge.codegen.vulkan.emitter import Printer, SpirvEmitter
 from landbridge.executable.spirv import BuiltIn, Op, StorageClass
 
 _WORKGROUP = 2  # of scopes
 _ACQUIRE_RELEASE, _BUFFERS, _SHARED = 0x8, 0x40, 0x100  # of memory semantics
 
 
-def _for(e: Emitter, op: Operation) -> None:
+def _for(e: SpirvEmitter, op: Operation) -> None:
     lower, upper, step, *initial = op.operands
     block = op.regions[0].block
     induction, *carried = block.args
@@ -40,7 +40,7 @@ def _for(e: Emitter, op: Operation) -> None:
     _load_all(e, op.results, kept)
 
 
-def _while(e: Emitter, op: Operation) -> None:
+def _while(e: SpirvEmitter, op: Operation) -> None:
     first, second = op.regions[0].block, op.regions[1].block
     kept = [e.variable(e.element(v), e.ids[start]) for v, start in zip(first.args, op.operands, strict=True)]
     results = [e.variable(e.element(result)) for result in op.results]
@@ -60,7 +60,7 @@ def _while(e: Emitter, op: Operation) -> None:
     _load_all(e, op.results, results)
 
 
-def _loop(e: Emitter, header: int, after: int, again: int, test: int) -> None:
+def _loop(e: SpirvEmitter, header: int, after: int, again: int, test: int) -> None:
     """The header of a loop, up to its test."""
     e.statement(Op.Branch, header)
     e.begin(header)
@@ -69,7 +69,7 @@ def _loop(e: Emitter, header: int, after: int, again: int, test: int) -> None:
     e.begin(test)
 
 
-def _if(e: Emitter, op: Operation) -> None:
+def _if(e: SpirvEmitter, op: Operation) -> None:
     results = [e.variable(e.element(result)) for result in op.results]
     has_else = bool(op.regions[1].blocks)
     then, after = e.label(), e.label()
@@ -85,12 +85,12 @@ def _if(e: Emitter, op: Operation) -> None:
     _load_all(e, op.results, results)
 
 
-def _load_all(e: Emitter, values: Sequence[SSAValue], variables: Sequence[int]) -> None:
+def _load_all(e: SpirvEmitter, values: Sequence[SSAValue], variables: Sequence[int]) -> None:
     for value, variable in zip(values, variables, strict=True):
         e.set(value, e.load(variable, e.element(value)))
 
 
-def _store_all(e: Emitter, variables: Sequence[int], values: Sequence[SSAValue]) -> None:
+def _store_all(e: SpirvEmitter, variables: Sequence[int], values: Sequence[SSAValue]) -> None:
     for variable, value in zip(variables, values, strict=True):
         e.statement(Op.Store, variable, e.ids[value])
 
@@ -98,7 +98,7 @@ def _store_all(e: Emitter, variables: Sequence[int], values: Sequence[SSAValue])
 def _number(builtin: BuiltIn) -> Printer:
     """The number of this workgroup, or of this invocation in it."""
 
-    def emit(e: Emitter, op: Operation) -> None:
+    def emit(e: SpirvEmitter, op: Operation) -> None:
         variable = e.module.builtin(builtin)
         e.interface[variable] = None
         kind = e.module.pointer(StorageClass.Input, e.module.type_of("i32"))
@@ -109,12 +109,12 @@ def _number(builtin: BuiltIn) -> Printer:
     return emit
 
 
-def _barrier(e: Emitter, op: Operation) -> None:
+def _barrier(e: SpirvEmitter, op: Operation) -> None:
     scope = e.constant(_WORKGROUP, "i32")
     e.statement(Op.ControlBarrier, scope, scope, e.constant(_ACQUIRE_RELEASE | _BUFFERS | _SHARED, "i32"))
 
 
-def _nothing(e: Emitter, op: Operation) -> None:
+def _nothing(e: SpirvEmitter, op: Operation) -> None:
     pass
 
 

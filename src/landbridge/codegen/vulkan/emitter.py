@@ -20,7 +20,7 @@ _EXACT = frozenset({Op.FAdd, Op.FSub, Op.FMul, Op.FDiv, Op.FNegate})
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryVariable:
     """A variable of ``element``s: in the scope ``storage``, or a buffer, whose elements lie in a block.
 
     ``start`` is the id of the number of its first element, 0 where that is the first of the variable.
@@ -32,7 +32,7 @@ class Memory:
     start: int = 0
 
 
-class Emitter(Dispatcher):
+class SpirvEmitter(Dispatcher):
     """Writes one kernel into ``module``; ``index`` is the element that indices are, ``i32`` or ``i64``.
 
     ``doubles``: the target computes in f64 and i64.
@@ -48,7 +48,7 @@ class Emitter(Dispatcher):
         self.index = index
         self.doubles = doubles
         self.ids: dict[SSAValue, int] = {}
-        self.memory: dict[SSAValue, Memory] = {}
+        self.memory: dict[SSAValue, MemoryVariable] = {}
         #: Variables of the module that the kernel uses, and its own.
         self.interface: dict[int, None] = {}
         self.variables: list[int] = []
@@ -119,7 +119,7 @@ class Emitter(Dispatcher):
         return [self.ids[operand] for operand in op.operands]
 
 
-Printer = Callable[[Emitter, Operation], None]
+Printer = Callable[[SpirvEmitter, Operation], None]
 
 
 def kept(element: str) -> str:

@@ -8,9 +8,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from landbridge.codegen.functions import errors_of
-from landbridge.codegen.grid import GridFunction, Kernel, grid_functions
+from landbridge.codegen.grid import GridFunction, GridKernel, grid_functions
 from landbridge.codegen.vulkan import arith, control, math, memory
-from landbridge.codegen.vulkan.emitter import Emitter, Memory, Printer
+from landbridge.codegen.vulkan.emitter import MemoryVariable, Printer, SpirvEmitter
 from landbridge.codegen.vulkan.module_builder import SpirvModule
 from landbridge.errors import CodegenError
 from landbridge.executable.device_image import DeviceImage
@@ -39,7 +39,7 @@ def generate_image(module: ModuleOp, target: Target) -> DeviceImage:
     return DeviceImage(format="spirv", code=spirv.binary(), functions={f.name: f.sequence for f in functions})
 
 
-def _emit(module: SpirvModule, function: GridFunction, kernel: Kernel, target: Target) -> None:
+def _emit(module: SpirvModule, function: GridFunction, kernel: GridKernel, target: Target) -> None:
     most = target.options.get("max-storage-buffers")
     if isinstance(most, int) and len(kernel.buffers) > most:
         raise CodegenError(
@@ -47,20 +47,20 @@ def _emit(module: SpirvModule, function: GridFunction, kernel: Kernel, target: T
             f"{target.kind!r} states -max-storage-buffers={most}"
         )
     doubles = target.options.get("fp64") is True and target.options.get("int64") is True
-    e = Emitter(module, PRINTERS, "i64" if kernel.is_large else "i32", doubles=doubles)
+    e = SpirvEmitter(module, PRINTERS, "i64" if kernel.is_large else "i32", doubles=doubles)
     starts = _starts(e, len(kernel.buffers))
     for binding, (buffer, start) in enumerate(zip(kernel.buffers, starts, strict=True)):
         element = memory.stored_element(e, buffer)
         read_only = buffer not in kernel.stored
         variable = module.buffer(element, binding, read_only=read_only, restrict=not kernel.in_place)
-        e.memory[buffer] = Memory(variable, element, StorageClass.StorageBuffer, start)
+        e.memory[buffer] = MemoryVariable(variable, element, StorageClass.StorageBuffer, start)
         e.interface[variable] = None
     with errors_of(function.name):
         e.region(kernel.body.ops)
     module.entry_point(kernel.name, list(e.interface), kernel.block, e.variables, e.body)
 
 
-def _starts(e: Emitter, count: int) -> list[int]:
+def _starts(e: SpirvEmitter, count: int) -> list[int]:
     """The number of the first element of each buffer: descriptors begin at multiples of what the device asks, tensors
     anywhere, and what lies between is given by push constants."""
     if not count:

@@ -18,7 +18,7 @@ from landbridge.codegen.expansions.terms import Term
 from landbridge.codegen.printing import FUNCTIONS
 from landbridge.codegen.vulkan import glsl
 from landbridge.codegen.vulkan.arith import apply
-from landbridge.codegen.vulkan.emitter import Emitter, Printer, bits_of
+from landbridge.codegen.vulkan.emitter import Printer, SpirvEmitter, bits_of
 from landbridge.codegen.vulkan.terms import expanded
 from landbridge.codegen.vulkan.zeros import Rule
 from landbridge.errors import CodegenError
@@ -34,7 +34,7 @@ def _library(name: str) -> Printer:
 def _of_single(name: str, rule: Rule) -> Printer:
     """A function of f32 alone."""
 
-    def checked(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
+    def checked(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
         if source != "f32":
             raise CodegenError(f"math.{name} of {source} has no SPIR-V form; compute it in f32, or on the host")
         return rule(e, x, source, result)
@@ -45,7 +45,7 @@ def _of_single(name: str, rule: Rule) -> Printer:
 def _named(name: str, of_double: Callable[..., Term] | None = None) -> Printer:
     """An expansion, and what continues it where it holds for some magnitudes only. ``of_double``: of f64."""
 
-    def rule(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
+    def rule(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
         if source == "f64" and of_double is not None:
             return expanded(e, of_double, x, source)
         found = expanded(e, EVERY[name], x, source)
@@ -54,7 +54,7 @@ def _named(name: str, of_double: Callable[..., Term] | None = None) -> Printer:
     return _of_single(name, rule) if of_double is None else apply(rule)
 
 
-def _continued(e: Emitter, name: str, x: Sequence[int], found: int) -> int:
+def _continued(e: SpirvEmitter, name: str, x: Sequence[int], found: int) -> int:
     """``found`` where the expansion of function ``name`` holds, else its continuation: a branch, for that is rare and
     long."""
     beyond, continuation = FAR[name]
@@ -69,7 +69,7 @@ def _continued(e: Emitter, name: str, x: Sequence[int], found: int) -> int:
     return e.load(result, "f32")
 
 
-def _power(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
+def _power(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
     if source == "f64":
         return expanded(e, doubles.pow_, x, source)
     return expanded(e, (COMMON if e.doubles else EVERY)["pow"], x, source)
@@ -82,7 +82,7 @@ def _round(x: Term) -> Term:
     return (x - whole).abs().less(0.5).where(whole, x.not_number().where(x, moved)).copysign(x)
 
 
-def _integer_power(e: Emitter, op: Operation) -> None:
+def _integer_power(e: SpirvEmitter, op: Operation) -> None:
     """The integer is exact in f32 up to 2**24; beyond, results are 0, 1 or infinite."""
     exponent = op.operands[1]
     number = e.emit(Op.ConvertSToF, "f32", e.ids[exponent])
@@ -90,12 +90,12 @@ def _integer_power(e: Emitter, op: Operation) -> None:
     apply_to(e, op)
 
 
-def _absolute(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
+def _absolute(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
     negative = e.emit(Op.SLessThan, "i1", x[0], e.constant(0, source))
     return e.emit(Op.Select, result, negative, e.emit(Op.SNegate, result, x[0]), x[0])
 
 
-def _count_bits(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
+def _count_bits(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
     if bits_of(source) != 32:  # of 32 bits alone in Vulkan 1.2
         wide = [e.emit(Op.UConvert, "i32", part) for part in _halves(e, x[0], source)]
         counts = [e.emit(Op.BitCount, "i32", part) for part in wide]
@@ -104,7 +104,7 @@ def _count_bits(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
     return e.emit(Op.BitCount, result, x[0])
 
 
-def _halves(e: Emitter, x: int, element: str) -> list[int]:
+def _halves(e: SpirvEmitter, x: int, element: str) -> list[int]:
     if element != "i64":
         return [x]
     return [x, e.emit(Op.ShiftRightLogical, element, x, e.constant(32, element))]

@@ -10,12 +10,12 @@ from xdsl.ir import Operation, SSAValue
 
 from landbridge.codegen.grid import is_local
 from landbridge.codegen.layout import span, strides_and_offset
-from landbridge.codegen.vulkan.emitter import Emitter, Memory, Printer, kept
+from landbridge.codegen.vulkan.emitter import MemoryVariable, Printer, SpirvEmitter, kept
 from landbridge.errors import CodegenError
 from landbridge.executable.spirv import Op, StorageClass
 
 
-def stored_element(e: Emitter, ref: SSAValue) -> str:
+def stored_element(e: SpirvEmitter, ref: SSAValue) -> str:
     """The element that memory of ``ref`` holds: a truth is a byte."""
     ty = ref.type
     assert isinstance(ty, MemRefType)
@@ -23,7 +23,7 @@ def stored_element(e: Emitter, ref: SSAValue) -> str:
     return "i8" if element == "i1" else element
 
 
-def _pointer(e: Emitter, ref: SSAValue, indices: Sequence[SSAValue]) -> tuple[int, str]:
+def _pointer(e: SpirvEmitter, ref: SSAValue, indices: Sequence[SSAValue]) -> tuple[int, str]:
     """A pointer to an element, and what it holds."""
     memory = e.memory[ref]
     ty = ref.type
@@ -46,7 +46,7 @@ def _pointer(e: Emitter, ref: SSAValue, indices: Sequence[SSAValue]) -> tuple[in
     return found, memory.element
 
 
-def _load(e: Emitter, op: Operation) -> None:
+def _load(e: SpirvEmitter, op: Operation) -> None:
     pointer, element = _pointer(e, op.operands[0], op.operands[1:])
     value = e.emit(Op.Load, element, pointer)
     if e.element(op.results[0]) == "i1":
@@ -54,7 +54,7 @@ def _load(e: Emitter, op: Operation) -> None:
     e.set(op.results[0], value)
 
 
-def _store(e: Emitter, op: Operation) -> None:
+def _store(e: SpirvEmitter, op: Operation) -> None:
     value, ref, *indices = op.operands
     pointer, element = _pointer(e, ref, indices)
     found = e.ids[value]
@@ -63,8 +63,8 @@ def _store(e: Emitter, op: Operation) -> None:
     e.statement(Op.Store, pointer, found)
 
 
-def _memory(e: Emitter, op: Operation) -> None:
-    """Memory of a workgroup, or of an invocation."""
+def _memory(e: SpirvEmitter, op: Operation) -> None:
+    """MemoryVariable of a workgroup, or of an invocation."""
     result = op.results[0]
     ty = result.type
     assert isinstance(ty, MemRefType)
@@ -77,7 +77,7 @@ def _memory(e: Emitter, op: Operation) -> None:
         e.variables += [4 << 16 | Op.Variable, pointer, variable, storage]
     else:
         e.interface[variable] = None
-    e.memory[result] = Memory(variable, element, storage)
+    e.memory[result] = MemoryVariable(variable, element, storage)
 
 
 PRINTERS: dict[type[Operation], Printer] = {

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from landbridge.codegen.expansions import narrow
-from landbridge.codegen.expansions.terms import Body, Term
+from landbridge.codegen.expansions.terms import Term, TermBody
 from landbridge.codegen.vulkan import glsl
-from landbridge.codegen.vulkan.emitter import Emitter
+from landbridge.codegen.vulkan.emitter import SpirvEmitter
 from landbridge.executable.spirv import Op
 
 _FLOAT = {"add": Op.FAdd, "sub": Op.FSub, "mul": Op.FMul, "div": Op.FDiv}
@@ -37,12 +37,12 @@ _COMPARE = {
 _CONVERT = {"bitcast": Op.Bitcast, "sitofp": Op.ConvertSToF, "fpext": Op.FConvert, "fptrunc": Op.FConvert}
 
 
-class SpirvBody(Body):
+class SpirvBody(TermBody):
     """Instructions of the kernel that ``emitter`` writes; kinds are its elements, names ids."""
 
     fused = True
 
-    def __init__(self, emitter: Emitter) -> None:
+    def __init__(self, emitter: SpirvEmitter) -> None:
         self.emitter = emitter
 
     def term(self, found: int, element: str) -> Term:
@@ -97,19 +97,19 @@ def copysign(magnitude: Term, sign: Term) -> Term:
     return ((magnitude.bits() & ~highest) | (sign.bits() & highest)).as_float()
 
 
-def widened(e: Emitter, found: int, element: str) -> int:
+def widened(e: SpirvEmitter, found: int, element: str) -> int:
     """A 16-bit float, kept as its bits, as f32."""
     bits = SpirvBody(e).term(e.emit(Op.UConvert, "i32", found), "i32")
     return int(narrow.widened(bits, element).name)
 
 
-def narrowed(e: Emitter, found: int, source: str, element: str) -> int:
+def narrowed(e: SpirvEmitter, found: int, source: str, element: str) -> int:
     """An f32 or f64 rounded to a 16-bit float, as its bits."""
     bits = narrow.narrowed(SpirvBody(e).term(found, source), element)
     return e.emit(Op.UConvert, "i16", bits.name)
 
 
-def expanded(e: Emitter, expansion: Callable[..., Term], operands: Sequence[int], element: str) -> int:
+def expanded(e: SpirvEmitter, expansion: Callable[..., Term], operands: Sequence[int], element: str) -> int:
     """The id of an expansion of ``operands``."""
     body = SpirvBody(e)
     return int(expansion(*(body.term(operand, element) for operand in operands)).name)

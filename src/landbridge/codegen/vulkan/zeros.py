@@ -10,11 +10,11 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Operation, SSAValue
 
-from landbridge.codegen.vulkan.emitter import Emitter
+from landbridge.codegen.vulkan.emitter import SpirvEmitter
 from landbridge.executable.spirv import Op
 
 #: ``rule(emitter, operands, their element, the result's element) -> id``.
-Rule = Callable[[Emitter, Sequence[int], str, str], int]
+Rule = Callable[[SpirvEmitter, Sequence[int], str, str], int]
 
 
 def one(op: Op) -> Rule:
@@ -28,7 +28,7 @@ def of_zero(operation: Operation, op: Op) -> Rule:
     if not any(zeros):
         return one(op)
 
-    def rule(e: Emitter, x: Sequence[int], source: str, result: str) -> int:
+    def rule(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
         at = zeros.index(True)
         turned = [e.constant(-0.0, source) if i == at else v for i, v in enumerate(x)]
         return _minus(e, e.emit(op, result, *turned), result)
@@ -59,13 +59,13 @@ def _is_zero(value: SSAValue, sign: float = 1.0) -> bool:
     return isinstance(attr, FloatAttr) and attr.value.data == 0 and copysign(1.0, attr.value.data) == sign
 
 
-def _without_minus(e: Emitter, x: int, element: str) -> int:
+def _without_minus(e: SpirvEmitter, x: int, element: str) -> int:
     """``x``, or 0 where it is -0."""
     zero = e.constant(0.0, element)
     return e.emit(Op.Select, element, e.emit(Op.FOrdEqual, "i1", x, zero), zero, x)
 
 
-def _minus(e: Emitter, x: int, element: str) -> int:
+def _minus(e: SpirvEmitter, x: int, element: str) -> int:
     """``-x`` by its sign bit, which no compiler moves into a product."""
     width, bit = ("i32", 31) if element == "f32" else ("i64", 63)
     bits = e.emit(Op.BitwiseXor, width, e.emit(Op.Bitcast, width, x), e.constant(1 << bit, width))
