@@ -6,7 +6,7 @@ from functools import cache
 
 from landbridge.codegen.cpu_runtime.runtime_ir import runtime_ir
 from landbridge.codegen.llvm.compile import Machine
-from landbridge.codegen.llvm.parallel import Job, compile_all
+from landbridge.codegen.llvm.compile_jobs import Job, compile_all
 
 #: The runtime computes nothing that a younger processor were faster at, so images of all targets have the same.
 _ANY_X86_64 = Machine("x86_64-unknown-linux-gnu", "x86-64", "")

@@ -10,8 +10,8 @@ from landbridge.codegen.cpu_runtime.object_code import runtime_object
 from landbridge.codegen.functions import call_groups
 from landbridge.codegen.link import LINKED, link_objects, only_linked
 from landbridge.codegen.llvm.compile import Machine
+from landbridge.codegen.llvm.compile_jobs import Job, compile_all
 from landbridge.codegen.llvm.isa import isa_of, required_flags
-from landbridge.codegen.llvm.parallel import Job, compile_all
 from landbridge.codegen.llvm.print_ir import print_functions, uses_vectors
 from landbridge.errors import CodegenError
 from landbridge.executable.parts import CodeImage

@@ -29,7 +29,7 @@ from landbridge.helper_process import environment, has_interpreter, python_comma
 #: Characters of IR below which a helper, which takes 0.15 s to start, is not worth it: about 0.3 s of LLVM.
 _WORTH_A_HELPER = 250_000
 _MOST_HELPERS = 7
-_SERVE = "from landbridge.codegen.llvm.parallel import serve; serve()"
+_SERVE = "from landbridge.codegen.llvm.compile_jobs import serve; serve()"
 
 _MEMORY_LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
 

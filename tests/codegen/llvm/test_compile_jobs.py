@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from landbridge.codegen.llvm.compile import Machine, compile_ir
-from landbridge.codegen.llvm.parallel import Job, compile_all
+from landbridge.codegen.llvm.compile_jobs import Job, compile_all
 from landbridge.errors import CodegenError
 
 MACHINE = Machine("x86_64-unknown-linux-gnu", "x86-64-v3", "")
@@ -43,7 +43,7 @@ def test_a_helper_that_dies_is_an_error_and_leaves_no_process(monkeypatch: pytes
         started.append(process)
         return process  # type: ignore[no-any-return]
 
-    monkeypatch.setattr("landbridge.codegen.llvm.parallel.subprocess.Popen", start)
+    monkeypatch.setattr("landbridge.codegen.llvm.compile_jobs.subprocess.Popen", start)
     slow = Job("define void @slow() { ret void }\n" + ";" * 1000 * 1000, True)
     with pytest.raises(CodegenError, match="LLVM ended its process"):
         compile_all([slow, *JOBS * 20], MACHINE, 2)
@@ -53,7 +53,7 @@ def test_a_helper_that_dies_is_an_error_and_leaves_no_process(monkeypatch: pytes
 _LIMITED = """
 import resource, sys
 from landbridge.codegen.llvm.compile import Machine
-from landbridge.codegen.llvm.parallel import Job, compile_all
+from landbridge.codegen.llvm.compile_jobs import Job, compile_all
 from landbridge.errors import CodegenError
 
 machine = Machine("x86_64-unknown-linux-gnu", "x86-64-v3", "")
@@ -79,7 +79,7 @@ def test_memory_that_ends_inside_llvm_is_an_error() -> None:
 def test_modules_leave_no_memory_behind() -> None:
     """The pipeline of each would keep about 70 KiB: 14 MB of 200."""
     lines = (
-        "from tests.codegen.llvm.test_parallel import MACHINE, growth_of",
+        "from tests.codegen.llvm.test_compile_jobs import MACHINE, growth_of",
         "from landbridge.codegen.llvm.compile import compile_ir",
         "print(growth_of(lambda i: compile_ir(f'define i64 @f{i}(i64 %x) {{ ret i64 %x }}', MACHINE), 20, 200))",
     )
