@@ -22,8 +22,11 @@ BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil
 #: Runs after the page's own script; what it returns is read back from the document's title.
 _USE = """
 window.onerror = (text) => { document.title = JSON.stringify({ error: text }); };
-setTimeout(() => {
-  const found = { drawn: new Set(chart.context.getImageData(0, 0, chart.canvas.width, chart.canvas.height).data).size };
+const colours = () => new Set(chart.context.getImageData(0, 0, chart.canvas.width, chart.canvas.height).data).size;
+// A busy machine may take long to draw a first frame.
+const whenDrawn = (tries) => (colours() > 1 || !tries ? use() : setTimeout(whenDrawn, 100, tries - 1));
+const use = () => {
+  const found = { drawn: colours() };
   const middle = (block) => { const [x, y, w, h] = chart.box(block); return [x + w / 2, y + h / 2]; };
   found.under = arena.blocks.map((block) => chart.blockUnder(...middle(block))?.id);
   found.blocks = arena.blocks.map((block) => block.id);
@@ -48,7 +51,8 @@ setTimeout(() => {
   el("listing").open = true; listBlocks();
   found.rows = el("listing").querySelectorAll("tr").length;
   document.title = JSON.stringify(found);
-}, 200);
+};
+setTimeout(whenDrawn, 200, 100);
 """
 
 
@@ -60,7 +64,7 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     file.write_text(html.replace("</body>", f"<script>{_USE}</script></body>"), encoding="utf-8")
     done = subprocess.run(
         [browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,800",
-         f"--user-data-dir={file.parent / 'profile'}", "--virtual-time-budget=3000", "--dump-dom", file.as_uri()],
+         f"--user-data-dir={file.parent / 'profile'}", "--virtual-time-budget=12000", "--dump-dom", file.as_uri()],
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     title = re.search(r"<title>(.*?)</title>", done.stdout, re.DOTALL)

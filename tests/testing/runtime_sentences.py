@@ -121,7 +121,7 @@ SENTENCES = (
         "reopen() makes a new Device and old Tensors stay lost.",
         f"{_LOSS}test_loss_is_sticky_and_reopen_makes_a_new_device",
         "The lost life of the device goes on.",
-        "device/device.py",
+        "device/api.py",
         "Device.reopen",
         Put("begin_anew(...)", 'setattr(self.state, "failure", None)'),
     ),

@@ -1,25 +1,169 @@
-"""DeviceAPI: what a device must do. Everything else is one of the Protocols in ``protocols``.
+"""DeviceAPI: what a device must do, and the handles it does it with: Device, Space, Region, Stream, Event.
 
-A plugin is a subclass, named by an entry point of the group ``landbridge.devices`` and created without arguments.
-Methods may be called from any thread; those that block release the GIL and stay interruptible.
+A plugin is a subclass of DeviceAPI, named by an entry point of the group ``landbridge.devices`` and created without
+arguments. Methods may be called from any thread; those that block release the GIL and stay interruptible. What else a
+device can do is one of the Protocols in ``protocols``.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, TypeVar, cast, runtime_checkable
 
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.space import Region, Space
-from landbridge.memory_kind import MemoryKind
-
-if TYPE_CHECKING:
-    from landbridge.device.protocols import Event
-    from landbridge.device.stream import Stream
+from landbridge.device.state import begin_anew, state_of
+from landbridge.errors import DeviceLostError, ForkedDeviceError, InputError
+from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 
 #: The version of this contract; the registry refuses a plugin that states another one.
 DEVICE_API_VERSION = 1
+
+_Protocol = TypeVar("_Protocol")
+
+
+class Device:
+    """Instance ``index`` of ``api``. Two handles are equal when they name the same life of the same instance.
+
+    ``state`` says whether it can still be used.
+    """
+
+    __slots__ = ("_capabilities", "_kinds", "api", "index", "state")
+
+    def __init__(self, api: DeviceAPI, index: int = 0) -> None:
+        self.api = api
+        self.index = index
+        self.state = state_of(api, index)
+        self._kinds: Mapping[str, MemoryKind] | None = None
+        self._capabilities: dict[object, object | None] = {}
+
+    @property
+    def name(self) -> str:
+        """The name of the API, without the index."""
+        return self.api.name
+
+    @property
+    def memory_kinds(self) -> Mapping[str, MemoryKind]:
+        """The MemoryKind of each scope, asked once per handle."""
+        if self._kinds is None:
+            self._kinds = self.api.memory_kinds(self.index)
+        return self._kinds
+
+    def memory_kind(self, scope: str = "global") -> MemoryKind:
+        """The MemoryKind of ``scope``; raises InputError naming the legal scopes."""
+        kind = (self._kinds or self.memory_kinds).get(scope or GLOBAL_SCOPE)
+        if kind is None:
+            raise InputError(
+                f"device {self} has no memory scope {scope!r}; legal: {', '.join(sorted(self.memory_kinds))}"
+            )
+        return kind
+
+    def attr(self, attr: DeviceAttr) -> object | None:
+        """The value of ``attr``; None when the device does not know or it does not apply."""
+        return self.api.get_attr(self.index, attr)
+
+    def capability(self, protocol: Callable[..., _Protocol]) -> _Protocol | None:
+        """The API, if it has the methods of ``protocol`` (one of ``landbridge.device.protocols``); else None.
+
+        Asked once per handle: ``isinstance`` with a Protocol takes longer than most of what it decides.
+        """
+        try:
+            return cast("_Protocol | None", self._capabilities[protocol])
+        except KeyError:
+            found = self.api if isinstance(self.api, cast("Any", protocol)) else None
+            self._capabilities[protocol] = found
+            return cast("_Protocol | None", found)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether every call raises, because the device is gone or belongs to the parent process."""
+        return self.state.failure is not None
+
+    def reopen(self) -> Device:
+        """A new handle after a loss; the driver is closed and opened again where it has such methods.
+
+        Tensors of the lost device stay lost, its old handles too. Raises ForkedDeviceError in a child process.
+        """
+        if isinstance(self.state.failure, ForkedDeviceError):
+            self.state.check()
+        if self.state is state_of(self.api, self.index):
+            lifecycle = self.capability(Lifecycle)
+            if lifecycle is not None:
+                with suppress(DeviceLostError):
+                    lifecycle.close(self.index)
+                lifecycle.open(self.index)
+            begin_anew(self.api, self.index)
+        return Device(self.api, self.index)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device) and self.state is other.state
+
+    def __hash__(self) -> int:
+        return hash(self.state)
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.index}"
+
+    def __repr__(self) -> str:
+        return f"device({str(self)!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """One allocation. ``handle`` is the device's own: opaque, and nobody else does arithmetic on it."""
+
+    device: Device
+    scope: str
+    handle: Any
+
+
+@dataclass(frozen=True, slots=True)
+class NdSpace(Space):
+    """One allocation in a scope of more than one dimension: ``physical_shape`` elements, in rows.
+
+    The first dimension counts the rows, ``row_bytes`` are those of each that may be used. Where they are, one of two
+    says: row ``r`` begins ``r * row_pitch`` bytes into the space, or is a space of its own, of handle ``rows[r]``.
+    ``free_data_space`` is given the whole.
+    """
+
+    physical_shape: tuple[int, ...]
+    row_bytes: int
+    row_pitch: int | None = None
+    rows: tuple[Any, ...] | None = None
+
+    def row(self, number: int) -> Region:
+        """Where row ``number`` begins."""
+        if self.rows is not None:
+            return Region(Space(self.device, self.scope, self.rows[number]))
+        return Region(self, number * (self.row_pitch or 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """The bytes of ``space`` from ``byte_offset`` on."""
+
+    space: Space
+    byte_offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A queue of one device; ``handle`` is the device's own."""
+
+    device: Device
+    handle: Any
+
+
+class Event(Protocol):
+    """A point in a stream's queue, as the asynchronous methods of a device return it."""
+
+    def query(self) -> bool:
+        """Whether everything before this point has completed."""
+
+    def synchronize(self, timeout: float | None = None) -> bool:
+        """Wait at most ``timeout`` seconds (None: for ever), interruptibly; whether it has completed."""
 
 
 class DeviceAPI(ABC):
@@ -69,3 +213,17 @@ class DeviceAPI(ABC):
         None means that both ends are done on return; otherwise the runtime holds ``keep_alive``, the owners of
         both ends, until the Event completes.
         """
+
+
+@runtime_checkable
+class Lifecycle(Protocol):
+    """Devices that must be opened, closed or reset (bitstream, firmware). Absent: nothing to do."""
+
+    def open(self, index: int, **options: object) -> None:
+        """Bring instance ``index`` up with the device's own ``options``; once before anything else of it is called."""
+
+    def close(self, index: int) -> None:
+        """Let go of instance ``index``, whose memory is gone then; ``open`` may follow."""
+
+    def reset(self, index: int) -> None:
+        """Bring instance ``index`` back to how it was after ``open``; what was queued is dropped."""

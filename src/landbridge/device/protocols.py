@@ -9,35 +9,13 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from landbridge.device.space import ImportSource, NdSpace, Region, Space
-from landbridge.device.stream import Stream
+from landbridge.device.api import Event as Event
+from landbridge.device.api import Lifecycle as Lifecycle
+from landbridge.device.api import NdSpace, Region, Space, Stream
+from landbridge.device.import_source import ImportSource
 from landbridge.memory_kind import MemoryKind
 
 AccessMode = Literal["r", "w", "rw"]
-
-
-class Event(Protocol):
-    """A point in a stream's queue. Not an ability of a device: what its asynchronous methods return."""
-
-    def query(self) -> bool:
-        """Whether everything before this point has completed."""
-
-    def synchronize(self, timeout: float | None = None) -> bool:
-        """Wait at most ``timeout`` seconds (None: for ever), interruptibly; whether it has completed."""
-
-
-@runtime_checkable
-class Lifecycle(Protocol):
-    """Devices that must be opened, closed or reset (bitstream, firmware). Absent: nothing to do."""
-
-    def open(self, index: int, **options: object) -> None:
-        """Bring instance ``index`` up with the device's own ``options``; once before anything else of it is called."""
-
-    def close(self, index: int) -> None:
-        """Let go of instance ``index``, whose memory is gone then; ``open`` may follow."""
-
-    def reset(self, index: int) -> None:
-        """Bring instance ``index`` back to how it was after ``open``; what was queued is dropped."""
 
 
 @runtime_checkable

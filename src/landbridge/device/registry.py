@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from landbridge.device.api import DEVICE_API_VERSION, DeviceAPI
-from landbridge.device.device import Device
+from landbridge.device.api import DEVICE_API_VERSION, Device, DeviceAPI
+from landbridge.device.protocols import Discovery
 from landbridge.device_name import DeviceName, parse_device_name
 from landbridge.errors import (
     DeviceError,
@@ -67,18 +67,13 @@ def device(name: str | Device, index: int | None = None) -> Device:
         return name
     key = name if index is None else f"{name}:{index}"
     found = _devices.get(key)
-    if found is None:
+    if found is None or found.state.is_over:
         parsed = parse_device_name(key)
         with _plugins.lock:
-            found = _devices.setdefault(key, _find(parsed))
+            found = _devices.get(key)
+            if found is None or found.state.is_over:
+                found = _devices[key] = _find(parsed)
     return found
-
-
-def forget(lost: Device) -> None:
-    """Have the next request for the instance make a new handle."""
-    with _plugins.lock:
-        for key in [key for key, known in _devices.items() if known == lost]:
-            del _devices[key]
 
 
 def names() -> list[str]:
@@ -159,8 +154,6 @@ def _find(parsed: DeviceName) -> Device:
 
 
 def _diagnostics(api: DeviceAPI) -> Sequence[str]:
-    from landbridge.device.protocols import Discovery
-
     return api.discovery() if isinstance(api, Discovery) else ()
 
 

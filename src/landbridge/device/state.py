@@ -5,27 +5,33 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import ClassVar, Protocol
 from weakref import WeakKeyDictionary
 
 from landbridge.errors import DeviceError, DeviceLostError, ForkedDeviceError
 
-if TYPE_CHECKING:
-    from landbridge.device.api import DeviceAPI
+
+class _Instances(Protocol):
+    """What is read here of a DeviceAPI."""
+
+    name: ClassVar[str]
+    survives_fork: ClassVar[bool]
 
 
 class DeviceState:
     """One life of instance ``name``: from its first use, or a ``reopen()``, until it is lost.
 
-    ``last_work`` is what was submitted last, ``failure`` what every call raises since the loss.
+    ``last_work`` is what was submitted last, ``failure`` what every call raises since the loss, ``is_over`` whether
+    the next life has begun.
     """
 
-    __slots__ = ("__weakref__", "failure", "last_work", "name")
+    __slots__ = ("__weakref__", "failure", "is_over", "last_work", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.last_work = "nothing"
         self.failure: DeviceError | None = None
+        self.is_over = False
 
     def check(self) -> None:
         """Raise DeviceLostError or ForkedDeviceError when the device can no longer be used."""
@@ -58,10 +64,10 @@ class DeviceState:
         return lost
 
 
-_states: WeakKeyDictionary[DeviceAPI, dict[int, DeviceState]] = WeakKeyDictionary()
+_states: WeakKeyDictionary[_Instances, dict[int, DeviceState]] = WeakKeyDictionary()
 
 
-def state_of(api: DeviceAPI, index: int) -> DeviceState:
+def state_of(api: _Instances, index: int) -> DeviceState:
     """The present life of instance ``index`` of ``api``."""
     known = _states.get(api)
     if known is None:
@@ -69,9 +75,10 @@ def state_of(api: DeviceAPI, index: int) -> DeviceState:
     return known.get(index) or known.setdefault(index, DeviceState(f"{api.name}:{index}"))
 
 
-def begin_anew(api: DeviceAPI, index: int) -> None:
+def begin_anew(api: _Instances, index: int) -> None:
     """End the present life of an instance: handles made from now on belong to the next."""
-    _states.setdefault(api, {})[index] = DeviceState(f"{api.name}:{index}")
+    state_of(api, index).is_over = True
+    _states[api][index] = DeviceState(f"{api.name}:{index}")
 
 
 def _leave_behind() -> None:

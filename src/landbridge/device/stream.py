@@ -1,4 +1,4 @@
-"""Streams, and the current device and stream of each thread.
+"""The current device and stream of each thread.
 
 Stream None is a device's one in-order queue, which all threads share.
 """
@@ -8,19 +8,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device
+from landbridge.device.api import Stream as Stream
 from landbridge.device.registry import device as find_device
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """A queue of one device; ``handle`` is the device's own."""
-
-    device: Device
-    handle: Any
 
 
 class _Current(threading.local):
