@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from landbridge.device.api import DEVICE_API_VERSION, DeviceAPI
 from landbridge.device.attr import DeviceAttr
+from landbridge.device.checks import kind_of
 from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode, Event
 from landbridge.device.space import BusAddress, DmaBuf, HostPointer, ImportSource, Region, Space
@@ -71,14 +72,14 @@ class CpuDeviceAPI(DeviceAPI):
 
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
         """Map ``nbytes`` bytes of zeros; alignments above a page are met by mapping more."""
-        self._check_scope(index, scope)
+        kind_of(self._kinds, scope, f"cpu:{index}")
         huge = nbytes >= _HUGE_PAGE_BYTES
         align = max(alignment, _HUGE_PAGE_BYTES if huge else mmap.PAGESIZE)
         return self._map(index, -1, nbytes, align, scope, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
     def alloc_shared_space(self, index: int, nbytes: int, alignment: int, scope: str) -> Space:
         """Map ``nbytes`` bytes of zeros that other processes and devices can map too."""
-        self._check_scope(index, scope)
+        kind_of(self._kinds, scope, f"cpu:{index}")
         align = max(alignment, mmap.PAGESIZE)
         if not hasattr(os, "memfd_create"):
             return self._map(index, -1, nbytes, align, scope, mmap.MAP_SHARED | mmap.MAP_ANONYMOUS)
@@ -115,10 +116,6 @@ class CpuDeviceAPI(DeviceAPI):
                 f"size of {mmap.PAGESIZE} was asked as alignment; ask for that much at most"
             )
         return os.dup(file)
-
-    def _check_scope(self, index: int, scope: str) -> None:
-        if normalize_scope(scope) not in self._kinds:
-            raise InputError(f"device cpu:{index} has no memory scope {scope!r}; legal: {GLOBAL_SCOPE}")
 
     def _map(self, index: int, file: int, nbytes: int, align: int, scope: str, flags: int) -> Space:
         """A mapping of ``nbytes`` bytes at a multiple of ``align``, which may be more than a page."""

@@ -7,10 +7,11 @@ import threading
 from typing import Any
 
 from landbridge.device.api import DeviceAPI
+from landbridge.device.checks import EventDelegates, stream_handle
 from landbridge.device.device import Device
 from landbridge.device.protocols import Event
 from landbridge.device.stream import Stream
-from landbridge.errors import DeviceIndexError, InputError, UseAfterFreeError
+from landbridge.errors import DeviceIndexError, InputError
 from landbridge.testing.lazy_instance import Hold, Instance, StreamHandle
 from landbridge.testing.lazy_queue import Task
 
@@ -19,7 +20,7 @@ SEED_VARIABLE = "LANDBRIDGE_SIM_SEED"
 _INSTANCES = 2
 
 
-class LazyStreams(DeviceAPI):
+class LazyStreams(EventDelegates, DeviceAPI):
     """Two instances, whose queued work runs in an order that ``seed`` chooses; None: ``LANDBRIDGE_SIM_SEED`` or 0."""
 
     def __init__(self, seed: int | None = None) -> None:
@@ -100,14 +101,6 @@ class LazyStreams(DeviceAPI):
         if isinstance(event, Task) and not event.done:
             self._submit(index, stream, "a wait", None, after=(event,))
 
-    def event_query(self, event: Event) -> bool:
-        """As ``event.query()``."""
-        return event.query()
-
-    def event_synchronize(self, event: Event, timeout: float | None) -> bool:
-        """As ``event.synchronize(timeout)``."""
-        return event.synchronize(timeout)
-
     def elapsed_ms(self, start: Event, end: Event) -> float | None:
         """Between two completed events, by a clock that counts a microsecond a task; None before."""
         times = [event.finished_ms for event in (start, end) if isinstance(event, Task)]
@@ -139,12 +132,6 @@ class LazyStreams(DeviceAPI):
     def _key(self, index: int, stream: Stream | None) -> StreamHandle | None:
         if stream is None:
             return None
-        handle: StreamHandle = stream.handle
-        if stream.device.api is not self or stream.device.index != index:
-            raise InputError(
-                f"a stream of {stream.device} was given to sim:lazy:{index}; a stream belongs to one device"
-            )
+        handle: StreamHandle = stream_handle(self, index, stream)
         handle.instance.queue.check()
-        if not handle.alive:
-            raise UseAfterFreeError("this stream was freed; create another one")
         return handle

@@ -16,6 +16,7 @@ import numpy as np
 
 from landbridge.device.api import DEVICE_API_VERSION
 from landbridge.device.attr import DeviceAttr
+from landbridge.device.checks import check_inside, check_request, host_address, is_copy_to_itself, kind_of, own_device
 from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode, Event, HostMemory
 from landbridge.device.space import Region, Space
@@ -28,7 +29,7 @@ from landbridge.errors import (
     UseAfterFreeError,
 )
 from landbridge.locks import new_lock
-from landbridge.memory_kind import MemoryKind, normalize_scope
+from landbridge.memory_kind import MemoryKind
 from landbridge.testing.lazy_instance import POISON, Block
 from landbridge.testing.lazy_queue import Task
 from landbridge.testing.lazy_streams import SEED_VARIABLE as SEED_VARIABLE
@@ -83,22 +84,16 @@ class SimLazyDeviceAPI(LazyStreams):
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
         """A poisoned block."""
         instance = self._live(index)
-        scope = normalize_scope(scope)
-        kind = self._kinds.get(scope)
-        if kind is None:
-            raise InputError(f"sim:lazy has no memory scope {scope!r}; legal: {', '.join(self._kinds)}")
-        if nbytes < 0 or alignment < 1 or alignment & (alignment - 1):
-            raise InputError(
-                f"sim:lazy: {nbytes} bytes aligned to {alignment}; legal: at least 0 bytes, a power of two"
-            )
+        kind = kind_of(self._kinds, scope, f"sim:lazy:{index}")
+        check_request(nbytes, alignment, f"sim:lazy:{index}")
         with self._lock:
             if nbytes > _CAPACITY - instance.used_bytes:
                 raise OutOfMemoryError(
                     f"sim:lazy:{index}: {nbytes} bytes asked, {instance.used_bytes} of {_CAPACITY} used; free tensors"
                 )
             instance.used_bytes += nbytes
-        block = Block(instance, scope, nbytes, max(alignment, kind.alignment))
-        return Space(Device(self, index), scope, block)
+        block = Block(instance, kind.scope, nbytes, max(alignment, kind.alignment))
+        return Space(Device(self, index), kind.scope, block)
 
     def free_data_space(self, space: Space) -> None:
         """Poison the block; an error while queued work uses it, and when it was freed before."""
@@ -139,19 +134,11 @@ class SimLazyDeviceAPI(LazyStreams):
     ) -> Event | None:
         """Queue the copy. Memory of the host is read or written when it runs, not before."""
         ends = (src, dst)
-        owner = next((end.space.handle for end in (dst, src) if end.space.device.api is self), None)
-        if owner is None:
-            raise InputError(f"sim:lazy copies neither from {src.space.device} nor to {dst.space.device}")
+        index = own_device(self, src.space, dst.space).index
         for end in ends:
             self._check_region(end, nbytes)
-        if src.space == dst.space:
-            if src.byte_offset == dst.byte_offset:
-                return None
-            if abs(src.byte_offset - dst.byte_offset) < nbytes:
-                raise InputError(
-                    f"sim:lazy: copy of {nbytes} bytes from {src.byte_offset} to {dst.byte_offset} of one space "
-                    "overlaps; give ranges that are apart"
-                )
+        if is_copy_to_itself(self, src, dst, nbytes):
+            return None
         what = f"copy of {nbytes} bytes from {src.space.device} to {dst.space.device}"
 
         def run() -> None:
@@ -162,7 +149,7 @@ class SimLazyDeviceAPI(LazyStreams):
             for end in ends
             if end.space.device.api is self
         )
-        return self._submit(owner.instance.index, stream, what, run, uses=uses, keep_alive=keep_alive)
+        return self._submit(index, stream, what, run, uses=uses, keep_alive=keep_alive)
 
     # --- host access -------------------------------------------------------------------------------------------
 
@@ -240,11 +227,7 @@ class SimLazyDeviceAPI(LazyStreams):
     def _check_region(self, region: Region, nbytes: int) -> None:
         if region.space.device.api is not self:
             return
-        size = self._block(region.space).data.nbytes
-        if nbytes < 0 or not 0 <= region.byte_offset <= size - nbytes:
-            raise InputError(
-                f"sim:lazy: {nbytes} bytes from {region.byte_offset} do not lie in a space of {size} bytes"
-            )
+        check_inside(region.byte_offset, nbytes, self._block(region.space).data.nbytes, "sim:lazy")
 
     def _address(self, region: Region, what: str) -> int:
         """The address of ``region``, asked when ``what`` runs."""
@@ -253,10 +236,7 @@ class SimLazyDeviceAPI(LazyStreams):
             if not space.handle.alive:
                 self._violation(f"{what} uses {space.handle} after it was freed")
             return int(space.handle.address) + region.byte_offset
-        host = space.device.capability(HostMemory)
-        if host is None:
-            raise HostViewError(f"{what}: {space.device} has no memory that the host can address")
-        return host.host_pointer(space) + region.byte_offset
+        return host_address(region)
 
     def _bytes(self, region: Region, what: str) -> np.ndarray[Any, Any]:
         self._address(region, what)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from landbridge.device.api import DEVICE_API_VERSION, DeviceAPI
 from landbridge.device.attr import DeviceAttr
+from landbridge.device.checks import host_address, is_copy_to_itself, kind_of, own_device
 from landbridge.device.device import Device
 from landbridge.device.protocols import Event, HostMemory
 from landbridge.device.space import NdSpace, Region, Space
@@ -28,7 +29,7 @@ from landbridge.errors import (
     UseAfterFreeError,
 )
 from landbridge.locks import new_lock
-from landbridge.memory_kind import MemoryKind, normalize_scope
+from landbridge.memory_kind import MemoryKind
 from landbridge.physical_shape import nd_bytes, row_bytes
 from landbridge.testing.sim_scratch_memory import Guarded, Handle, flat, pitched, table
 
@@ -193,15 +194,8 @@ class SimScratchDeviceAPI(DeviceAPI):
         """Copy now; each end lies in one block or one row."""
         if stream is not None:
             raise InputError(f"sim:scratch has one in-order stream, not {stream}; give None")
-        if self not in (src.space.device.api, dst.space.device.api):
-            raise InputError(f"sim:scratch copies neither from {src.space.device} nor to {dst.space.device}")
-        apart = abs(src.byte_offset - dst.byte_offset)
-        if src.space == dst.space and apart < nbytes:
-            if apart:
-                raise InputError(
-                    f"sim:scratch: copy of {nbytes} bytes from {src.byte_offset} to {dst.byte_offset} of one space "
-                    "overlaps; give ranges that are apart"
-                )
+        own_device(self, src.space, dst.space)
+        if is_copy_to_itself(self, src, dst, nbytes):
             return None
         ctypes.memmove(self._address(dst, nbytes), self._address(src, nbytes), nbytes)
         return None
@@ -218,10 +212,7 @@ class SimScratchDeviceAPI(DeviceAPI):
     def _kind(self, index: int, scope: str) -> MemoryKind:
         if index != 0:
             raise DeviceIndexError(f"sim:scratch:{index} does not exist; legal indices: 0")
-        kind = self.memory_kinds(index).get(normalize_scope(scope))
-        if kind is None:
-            raise InputError(f"sim:scratch has no memory scope {scope!r}; legal: {', '.join(self.memory_kinds(index))}")
-        return kind
+        return kind_of(self.memory_kinds(index), scope, f"sim:scratch:{index}")
 
     def _charge(self, kind: MemoryKind, nbytes: int, asked: str) -> None:
         with self._lock:
@@ -252,10 +243,7 @@ class SimScratchDeviceAPI(DeviceAPI):
                     f"have {block.row_bytes} bytes"
                 )
             return block.address + region.byte_offset
-        host = space.device.capability(HostMemory)
-        if host is None:
-            raise HostViewError(f"sim:scratch: {space.device} has no memory that the host can address")
-        return host.host_pointer(space) + region.byte_offset
+        return host_address(region)
 
     def _check(self, handle: Handle) -> None:
         if any(block.damaged() for block in handle.blocks()):

@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 
 from landbridge.device.api import DEVICE_API_VERSION, DeviceAPI
 from landbridge.device.attr import DeviceAttr
+from landbridge.device.checks import EventDelegates, is_copy_to_itself, own_device, stream_handle
 from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode, Event
 from landbridge.device.space import ImportSource, NdSpace, Region, Space
 from landbridge.device.stream import Stream
 from landbridge.devices.opencl.blocks import BufferBlock
-from landbridge.devices.opencl.copies import copy, reaches
+from landbridge.devices.opencl.copies import check_copy, copy, reaches
 from landbridge.devices.opencl.discovery import Found, discover
 from landbridge.devices.opencl.events import QueueEvent, elapsed_ms
 from landbridge.devices.opencl.imports import import_block
@@ -27,7 +28,7 @@ from landbridge.locks import new_lock
 from landbridge.memory_kind import MemoryKind, normalize_scope
 
 
-class OpenCLDeviceAPI(DeviceAPI):
+class OpenCLDeviceAPI(EventDelegates, DeviceAPI):
     """Devices in the order of the drivers; those of one driver share a context, and so each other's memory.
 
     Looking for them takes a moment, since a kernel is built on each: it is done when the first is asked for.
@@ -135,21 +136,21 @@ class OpenCLDeviceAPI(DeviceAPI):
 
     def can_copy(self, src: Space, dst: Space) -> bool:
         """Within one driver's context, and with coherent memory of the host."""
-        own = next((space.device for space in (dst, src) if space.device.api is self), None)
-        if own is None:
+        if self not in (src.device.api, dst.device.api):
             return False
-        context = self._instance(own.index).context
+        context = self._instance(own_device(self, src, dst).index).context
         return reaches(context, src) and reaches(context, dst)
 
     def copy_data_from_to(
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
     ) -> Event | None:
         """Queue the copy on ``stream``, or on the queue of the destination's device."""
-        own = next((end.space.device for end in (dst, src) if end.space.device.api is self), None)
-        if own is None:
-            raise InputError(f"opencl copies neither from {src.space.device} nor to {dst.space.device}")
-        index = own.index if stream is None else stream.device.index
-        return copy(self._queue(index, stream), src, dst, nbytes)
+        own = own_device(self, src.space, dst.space)
+        queue = self._queue(own.index if stream is None else stream.device.index, stream)
+        check_copy(queue, src, dst, nbytes)
+        if nbytes == 0 or is_copy_to_itself(self, src, dst, nbytes):
+            return None
+        return copy(queue, src, dst, nbytes)
 
     # --- host access -------------------------------------------------------------------------------------------
 
@@ -202,14 +203,6 @@ class OpenCLDeviceAPI(DeviceAPI):
     def wait_event(self, index: int, stream: Stream | None, event: Event) -> None:
         """Have what is queued on ``stream`` from now on wait for ``event``, which may be of another driver."""
         self._queue(index, stream).wait_for(event)
-
-    def event_query(self, event: Event) -> bool:
-        """As ``event.query()``."""
-        return event.query()
-
-    def event_synchronize(self, event: Event, timeout: float | None) -> bool:
-        """As ``event.synchronize(timeout)``."""
-        return event.synchronize(timeout)
 
     def elapsed_ms(self, start: Event, end: Event) -> float | None:
         """By the device's clock, where the instance was opened with ``profiling=True``; else None."""
@@ -287,11 +280,7 @@ class OpenCLDeviceAPI(DeviceAPI):
     def _queue(self, index: int, stream: Stream | None) -> Queue:
         if stream is None:
             return self._instance(index).queue
-        if stream.device.api is not self or stream.device.index != index:
-            raise InputError(f"a stream of {stream.device} was given to opencl:{index}; a stream belongs to one device")
-        queue: Queue = stream.handle
-        if not queue.alive:
-            raise UseAfterFreeError("this stream was freed; create another one")
+        queue: Queue = stream_handle(self, index, stream)
         return queue
 
     def _flat(self, space: Space) -> Any:

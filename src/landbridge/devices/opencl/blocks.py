@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
+from landbridge.device.checks import check_inside
 from landbridge.errors import InputError, UseAfterFreeError
 
 
@@ -60,10 +61,7 @@ class BufferBlock:
         """Raise unless ``nbytes`` bytes from ``byte_offset`` on are there."""
         if not self.alive:
             raise UseAfterFreeError("this space of an OpenCL device was freed; allocate another one")
-        if nbytes < 0 or not 0 <= byte_offset <= self.nbytes - nbytes:
-            raise InputError(
-                f"{nbytes} bytes from {byte_offset} on do not lie in a space of {self.nbytes} bytes on an OpenCL device"
-            )
+        check_inside(byte_offset, nbytes, self.nbytes, "opencl")
 
     def release(self) -> None:
         """Give the memory back to the driver; the last use is over."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyopencl as cl
 
+from landbridge.device.checks import host_address
 from landbridge.device.protocols import HostMemory
 from landbridge.device.space import Region, Space
 from landbridge.devices.opencl.blocks import BufferBlock, ImageBlock, MemoryBlock, host_bytes
@@ -13,7 +14,7 @@ from landbridge.devices.opencl.driver import driver_call
 from landbridge.devices.opencl.events import QueueEvent
 from landbridge.devices.opencl.instance import Queue
 from landbridge.devices.opencl.mapping import end_all
-from landbridge.errors import HostViewError, InputError
+from landbridge.errors import InputError
 
 
 def reaches(context: cl.Context, space: Space) -> bool:
@@ -25,8 +26,8 @@ def reaches(context: cl.Context, space: Space) -> bool:
     return addressable and space.device.capability(HostMemory) is not None
 
 
-def copy(queue: Queue, src: Region, dst: Region, nbytes: int) -> QueueEvent | None:
-    """Queue a copy; None when there is nothing to do. Raises InputError for bytes that overlap or are not there."""
+def check_copy(queue: Queue, src: Region, dst: Region, nbytes: int) -> None:
+    """Raise InputError for memory that copies on ``queue`` do not reach, and for bytes that are not there."""
     for end in (src, dst):
         if not reaches(queue.instance.context, end.space):
             raise InputError(
@@ -35,16 +36,10 @@ def copy(queue: Queue, src: Region, dst: Region, nbytes: int) -> QueueEvent | No
             )
         if isinstance(end.space.handle, MemoryBlock):
             end.space.handle.check(end.byte_offset, nbytes)
-    if nbytes == 0:
-        return None
-    if src.space == dst.space:
-        if src.byte_offset == dst.byte_offset:
-            return None
-        if abs(src.byte_offset - dst.byte_offset) < nbytes:
-            raise InputError(
-                f"opencl: a copy of {nbytes} bytes from {src.byte_offset} to {dst.byte_offset} of one space overlaps; "
-                "give ranges that are apart"
-            )
+
+
+def copy(queue: Queue, src: Region, dst: Region, nbytes: int) -> QueueEvent | None:
+    """Queue a copy that was checked; None where it is recorded instead."""
     if queue.recorder is not None:
         queue.recorder.add_copy(src, dst, nbytes)
         return None
@@ -52,7 +47,7 @@ def copy(queue: Queue, src: Region, dst: Region, nbytes: int) -> QueueEvent | No
 
 
 def enqueue(queue: Queue, src: Region, dst: Region, nbytes: int) -> QueueEvent:
-    """Queue a copy that was checked."""
+    """Queue a copy that was checked, whatever is recorded."""
     source, target = src.space.handle, dst.space.handle
     blocks: list[MemoryBlock] = []
     host: Any = None
@@ -68,20 +63,13 @@ def enqueue(queue: Queue, src: Region, dst: Region, nbytes: int) -> QueueEvent:
         elif isinstance(source, MemoryBlock) and isinstance(target, MemoryBlock):
             event = _with_image(queue.cl, source, src.byte_offset, target, dst.byte_offset, nbytes)
         elif isinstance(target, MemoryBlock):
-            host = _host(src, nbytes)
+            host = host_bytes(host_address(src), nbytes)
             event = _from_host(queue.cl, host, target, dst.byte_offset, nbytes)
         else:
-            host = _host(dst, nbytes)
+            host = host_bytes(host_address(dst), nbytes)
             event = _to_host(queue.cl, source, src.byte_offset, host, nbytes)
     # Kept until it is done, as pyopencl's event of such a copy waits, with the GIL, when nobody holds it any more.
     return queue.submitted(event, tuple(blocks), host)
-
-
-def _host(region: Region, nbytes: int) -> Any:
-    api = region.space.device.capability(HostMemory)
-    if api is None:
-        raise HostViewError(f"{region.space.device} has no memory that the host can address; copy it to the host first")
-    return host_bytes(api.host_pointer(region.space) + region.byte_offset, nbytes)
 
 
 def _from_host(queue: cl.CommandQueue, host: Any, target: MemoryBlock, offset: int, nbytes: int) -> cl.Event:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pyopencl as cl
 
+from landbridge.device.checks import check_request, kind_of
 from landbridge.device.device import Device
 from landbridge.device.space import NdSpace
 from landbridge.devices.opencl.blocks import BufferBlock, ImageBlock, host_bytes
@@ -29,9 +30,9 @@ _CHANNEL_TYPES = {
 
 def alloc_flat(instance: OpenCLInstance, nbytes: int, alignment: int, scope: str) -> BufferBlock:
     """``nbytes`` bytes of a flat scope, aligned for the host and for kernels. Raises OutOfMemoryError, InputError."""
-    kind = _kind(instance, scope)
-    if nbytes < 0 or alignment < 1 or alignment & (alignment - 1):
-        raise InputError(f"opencl: {nbytes} bytes aligned to {alignment}; legal: at least 0 bytes, a power of two")
+    where = f"opencl:{instance.index}"
+    kind = kind_of(instance.facts.kinds, scope, where)
+    check_request(nbytes, alignment, where)
     if kind.ndim != 1:
         raise UnsupportedError(
             f"opencl:{instance.index}: scope {scope!r} holds images, not bytes; give physical_shape and dtype "
@@ -39,7 +40,7 @@ def alloc_flat(instance: OpenCLInstance, nbytes: int, alignment: int, scope: str
         )
     alignment = max(alignment, kind.alignment)
     _check_size(instance, kind, nbytes)
-    what = f"{nbytes} bytes of scope {scope!r} on opencl:{instance.index}"
+    what = f"{nbytes} bytes of scope {scope!r} on {where}"
     if scope == SVM_SCOPE:
         return _alloc_svm(instance, nbytes, alignment, what)
     if kind.host_access == "none":  # nobody sees an address, and buffers begin where kernels can be given them
@@ -79,7 +80,7 @@ def _alloc_svm(instance: OpenCLInstance, nbytes: int, alignment: int, what: str)
 
 def alloc_image(instance: OpenCLInstance, device: Device, shape: Sequence[int], dtype: str, scope: str) -> NdSpace:
     """An image of ``shape`` (rows, pixels, lanes of a pixel: 1, 2 or 4) elements of ``dtype``."""
-    kind = _kind(instance, scope)
+    kind = kind_of(instance.facts.kinds, scope, f"opencl:{instance.index}")
     extents = tuple(shape)
     if kind.ndim != 3:
         raise UnsupportedError(f"opencl:{instance.index}: scope {scope!r} is flat; images lie in {TEXTURE_SCOPE!r}")
@@ -107,15 +108,6 @@ def alloc_image(instance: OpenCLInstance, device: Device, shape: Sequence[int], 
         )
     block = ImageBlock(instance.context, scope, image, height, width, lanes * itemsize)
     return NdSpace(device, scope, block, extents, pitch, row_pitch=pitch)
-
-
-def _kind(instance: OpenCLInstance, scope: str) -> MemoryKind:
-    kind = instance.facts.kinds.get(scope)
-    if kind is None:
-        raise InputError(
-            f"device opencl:{instance.index} has no memory scope {scope!r}; legal: {', '.join(instance.facts.kinds)}"
-        )
-    return kind
 
 
 def _check_size(instance: OpenCLInstance, kind: MemoryKind, nbytes: int) -> None:

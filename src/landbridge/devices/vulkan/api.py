@@ -7,6 +7,14 @@ from typing import Any, ClassVar
 
 from landbridge.device.api import DEVICE_API_VERSION, DeviceAPI
 from landbridge.device.attr import DeviceAttr
+from landbridge.device.checks import (
+    EventDelegates,
+    check_inside,
+    check_request,
+    host_address,
+    is_copy_to_itself,
+    stream_handle,
+)
 from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode, Event, HostMemory
 from landbridge.device.space import DmaBuf, HostPointer, ImportSource, NdSpace, Region, Space
@@ -38,7 +46,7 @@ from landbridge.target.vulkan import TEXTURE_SCOPE
 _PAGE = 4096  # what every driver aligns an allocation to
 
 
-class VulkanDeviceAPI(DeviceAPI):
+class VulkanDeviceAPI(EventDelegates, DeviceAPI):
     """Devices of version 1.2 on; real GPUs are numbered before CPUs. One is opened when it is first used.
 
     ``coherent`` and ``unified`` False use a device as if it had no coherent memory, or none that both sides share:
@@ -120,10 +128,7 @@ class VulkanDeviceAPI(DeviceAPI):
             if scope in device.kinds:
                 raise UnsupportedError(f"vulkan:{index}: scope {scope!r} holds images; give physical_shape and dtype")
             raise InputError(f"vulkan:{index} has no memory scope {scope!r}; legal: {', '.join(device.kinds)}")
-        if nbytes < 0 or alignment < 1 or alignment & (alignment - 1):
-            raise InputError(
-                f"vulkan:{index}: {nbytes} bytes aligned to {alignment}; legal: at least 0 bytes, a power of two"
-            )
+        check_request(nbytes, alignment, f"vulkan:{index}")
         kind = device.kinds[scope]
         most = kind.max_bytes or 0
         if nbytes + max(alignment, kind.alignment) > most:
@@ -233,20 +238,13 @@ class VulkanDeviceAPI(DeviceAPI):
         if queue.recorder is not None and not src.space.device == dst.space.device:
             raise UnsupportedError("a copy from or to the host cannot be recorded; copy before, or import the memory")
         if src.space.device.api is not self:
-            copy_from_host(device, queue, _host_address(src), _place(dst), nbytes)
+            copy_from_host(device, queue, host_address(src), _place(dst), nbytes)
             return None
         if dst.space.device.api is not self:
-            copy_to_host(device, queue, _place(src), _host_address(dst), nbytes)
+            copy_to_host(device, queue, _place(src), host_address(dst), nbytes)
             return None
-        if src.space.handle is dst.space.handle:
-            distance = abs(src.byte_offset - dst.byte_offset)
-            if distance == 0:
-                return None
-            if distance < nbytes:
-                raise InputError(
-                    f"vulkan: a copy of {nbytes} bytes from {src.byte_offset} to {dst.byte_offset} of one space "
-                    "overlaps; give ranges that are apart"
-                )
+        if is_copy_to_itself(self, src, dst, nbytes):
+            return None
         return device.give(queue, Copy(_place(src), _place(dst), nbytes))
 
     # --- streams and events --------------------------------------------------------------------------------------
@@ -288,14 +286,6 @@ class VulkanDeviceAPI(DeviceAPI):
                 timeline.waits[event.stream] = max(event.count, timeline.waits.get(event.stream, 0))
         else:
             event.synchronize()
-
-    def event_query(self, event: Event) -> bool:
-        """As ``event.query()``."""
-        return event.query()
-
-    def event_synchronize(self, event: Event, timeout: float | None) -> bool:
-        """As ``event.synchronize(timeout)``."""
-        return event.synchronize(timeout)
 
     def elapsed_ms(self, start: Event, end: Event) -> float | None:
         """By the device's clock; None between points that are not done, or without a clock."""
@@ -378,12 +368,8 @@ class VulkanDeviceAPI(DeviceAPI):
     def _timeline(self, index: int, stream: Stream | None) -> Timeline:
         if stream is None:
             return self.logical(index).stream
-        if stream.device.api is not self or stream.device.index != index:
-            raise InputError(f"a stream of {stream.device} was given to vulkan:{index}; a stream belongs to one device")
-        timeline: Timeline = stream.handle
+        timeline: Timeline = stream_handle(self, index, stream)
         timeline.device.check_open()
-        if not timeline.alive:
-            raise UseAfterFreeError(f"a stream of {stream.device} is used after it was freed; create another one")
         return timeline
 
     def _timeline_of(self, device: LogicalDevice, stream: Stream | None) -> Timeline:
@@ -397,9 +383,9 @@ class VulkanDeviceAPI(DeviceAPI):
         return timeline
 
     def _check_region(self, region: Region, nbytes: int) -> None:
-        size = self._memory(region.space).nbytes if region.space.device.api is self else None
-        if nbytes < 0 or region.byte_offset < 0 or (size is not None and region.byte_offset > size - nbytes):
-            raise InputError(f"vulkan: {nbytes} bytes from {region.byte_offset} do not lie in a space of {size} bytes")
+        own = region.space.device.api is self
+        size = self._memory(region.space).nbytes if own else region.byte_offset + nbytes
+        check_inside(region.byte_offset, nbytes, size, "vulkan")
 
     def _clipped(self, region: Region, nbytes: int) -> tuple[int, int]:
         """The range that a barrier is for; the runtime rounds to granules, which may leave the space."""
@@ -410,10 +396,3 @@ class VulkanDeviceAPI(DeviceAPI):
 
 def _place(region: Region) -> MemoryPlace:
     return MemoryPlace(region.space.handle, region.byte_offset)
-
-
-def _host_address(region: Region) -> int:
-    host = region.space.device.capability(HostMemory)
-    if host is None:
-        raise HostViewError(f"{region.space.device} has no memory that the host can address")
-    return host.host_pointer(region.space) + region.byte_offset

@@ -1,0 +1,82 @@
+"""What devices check alike before they go to their drivers, and what those with events have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from landbridge.device.api import Device, DeviceAPI, Event, Region, Space, Stream
+from landbridge.device.protocols import HostMemory
+from landbridge.errors import HostViewError, InputError, UseAfterFreeError
+from landbridge.memory_kind import MemoryKind, normalize_scope
+
+
+class EventDelegates:
+    """The methods of ``Events`` that ask the event, for devices whose events know."""
+
+    def event_query(self, event: Event) -> bool:
+        """As ``event.query()``."""
+        return event.query()
+
+    def event_synchronize(self, event: Event, timeout: float | None) -> bool:
+        """As ``event.synchronize(timeout)``."""
+        return event.synchronize(timeout)
+
+
+def stream_handle(api: DeviceAPI, index: int, stream: Stream) -> Any:
+    """The handle of ``stream``; raises InputError unless it is of instance ``index`` of ``api``, UseAfterFreeError
+    unless its handle is ``alive``."""
+    if stream.device.api is not api or stream.device.index != index:
+        raise InputError(f"a stream of {stream.device} was given to {api.name}:{index}; a stream belongs to one device")
+    if not stream.handle.alive:
+        raise UseAfterFreeError("this stream was freed; create another one")
+    return stream.handle
+
+
+def own_device(api: DeviceAPI, src: Space, dst: Space) -> Device:
+    """The device of ``api`` that a copy is for, the destination's first; raises InputError when neither end is its."""
+    for space in (dst, src):
+        if space.device.api is api:
+            return space.device
+    raise InputError(f"{api.name} copies neither from {src.device} nor to {dst.device}")
+
+
+def is_copy_to_itself(api: DeviceAPI, src: Region, dst: Region, nbytes: int) -> bool:
+    """Whether both ends are the same bytes; raises InputError for those that overlap and are not."""
+    if src.space != dst.space:
+        return False
+    apart = abs(src.byte_offset - dst.byte_offset)
+    if 0 < apart < nbytes:
+        raise InputError(
+            f"{api.name}: a copy of {nbytes} bytes from {src.byte_offset} to {dst.byte_offset} of one space overlaps; "
+            "give ranges that are apart"
+        )
+    return apart == 0
+
+
+def check_inside(byte_offset: int, nbytes: int, size: int, where: str) -> None:
+    """Raise InputError unless ``nbytes`` bytes from ``byte_offset`` on lie in a space of ``size`` bytes."""
+    if nbytes < 0 or not 0 <= byte_offset <= size - nbytes:
+        raise InputError(f"{where}: {nbytes} bytes from {byte_offset} on do not lie in a space of {size} bytes")
+
+
+def check_request(nbytes: int, alignment: int, where: str) -> None:
+    """Raise InputError for a size or an alignment that no allocation has."""
+    if nbytes < 0 or alignment < 1 or alignment & (alignment - 1):
+        raise InputError(f"{where}: {nbytes} bytes aligned to {alignment}; legal: at least 0 bytes, a power of two")
+
+
+def kind_of(kinds: Mapping[str, MemoryKind], scope: str, where: str) -> MemoryKind:
+    """The MemoryKind of ``scope``; raises InputError naming the legal scopes."""
+    kind = kinds.get(normalize_scope(scope))
+    if kind is None:
+        raise InputError(f"device {where} has no memory scope {scope!r}; legal: {', '.join(kinds)}")
+    return kind
+
+
+def host_address(region: Region) -> int:
+    """Where this process sees ``region`` of another device; raises HostViewError when it does not."""
+    host = region.space.device.capability(HostMemory)
+    if host is None:
+        raise HostViewError(f"{region.space.device} has no memory that the host can address; copy it to the host first")
+    return host.host_pointer(region.space) + region.byte_offset
