@@ -11,7 +11,7 @@ import numpy as np
 from landbridge.ops.accuracy import Accuracy, spacing
 
 Array = np.ndarray[Any, Any]
-DTYPES = {
+FLOATS = {
     "float32": np.dtype(np.float32),
     "float16": np.dtype(np.float16),
     "bfloat16": np.dtype(ml_dtypes.bfloat16),
@@ -22,7 +22,7 @@ _WORDS = {2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 def special(dtype: str) -> Array:
     """NaN, infinities, zeros, the ends of subnormal and normal numbers, and round numbers, of both signs."""
-    kind = DTYPES[dtype]
+    kind = FLOATS[dtype]
     info = ml_dtypes.finfo(kind)
     tiny, least = float(info.tiny), float(info.smallest_subnormal)
     positive = [0, least, 3 * least, tiny - least, tiny, tiny * (1 + float(info.eps)), float(info.eps), float(info.max)]
@@ -42,7 +42,7 @@ def special(dtype: str) -> Array:
 def grid(dtype: str, count: int, seed: int = 0) -> Array:
     """Every value of a 16-bit dtype; of others the special ones and about ``count`` over all exponents and both signs,
     with random mantissas, half of them in the range where most functions bend."""
-    kind = DTYPES[dtype]
+    kind = FLOATS[dtype]
     if kind.itemsize == 2:
         return _quiet(np.arange(1 << 16, dtype=np.uint16).view(kind))
     rng = np.random.default_rng(seed)
@@ -67,7 +67,7 @@ def pairs(dtype: str, count: int, seed: int = 0) -> tuple[Array, Array]:
     """All pairs of special values, then random ones: of any exponents, of near ones, and of small whole numbers."""
     few = special(dtype)
     rng = np.random.default_rng(seed + 1)
-    kind = DTYPES[dtype]
+    kind = FLOATS[dtype]
     every = [(a.reshape(-1), b.reshape(-1)) for a, b in [np.meshgrid(few, few)]]
     pool = grid(dtype, 4 * count, seed)
     every.append((rng.choice(pool, count), rng.choice(pool, count)))

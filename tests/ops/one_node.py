@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from onnx import ModelProto, defs, helper, shape_inference
 
@@ -13,12 +12,6 @@ import landbridge as lb
 from tests.ops.elementwise_models import target_of
 
 Array = np.ndarray[Any, Any]
-FLOATS = {
-    "float16": np.dtype(np.float16),
-    "bfloat16": np.dtype(ml_dtypes.bfloat16),
-    "float32": np.dtype(np.float32),
-    "float64": np.dtype(np.float64),
-}
 
 
 def takes(op: str, dtype: str, opset: int = 21) -> bool:

@@ -15,7 +15,7 @@ from landbridge.ops.accuracy import accuracy_of
 from tests.installed import package
 from tests.ops.elementwise_models import KINDS, OPSET, Array, OneOperator, model_of
 from tests.ops.elementwise_references import BINARY, UNARY
-from tests.ops.float_grids import DTYPES, errors, excess, grid, pairs, special, wide
+from tests.ops.float_grids import FLOATS, errors, excess, grid, pairs, special, wide
 from tests.ops.one_node import takes
 
 #: No multiple of any vector's lanes.
@@ -54,7 +54,7 @@ def check(got: Array, want: Array, dtype: str, op: str, kind: str, condition: An
 
 @pytest.mark.sample(36)
 @pytest.mark.parametrize(
-    ("name", "dtype", "kind"), [(n, d, k) for n, d, k in product(UNARY, DTYPES, KINDS) if takes(UNARY[n].op, d, OPSET)]
+    ("name", "dtype", "kind"), [(n, d, k) for n, d, k in product(UNARY, FLOATS, KINDS) if takes(UNARY[n].op, d, OPSET)]
 )
 def test_of_one(name: str, dtype: str, kind: str, count: int) -> None:
     case = UNARY[name]
@@ -82,7 +82,7 @@ LOOSE = {("Pow", "float64", "vulkan")}
     ("name", "dtype", "kind"),
     [
         (n, d, k)
-        for n, d, k in product(BINARY, DTYPES, KINDS)
+        for n, d, k in product(BINARY, FLOATS, KINDS)
         if takes(BINARY[n].op, d, OPSET) and (n, d, k) not in LOOSE
     ],
 )

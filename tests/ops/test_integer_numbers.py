@@ -12,7 +12,8 @@ import pytest
 
 from landbridge.ops.accuracy import accuracy_of
 from tests.ops.elementwise_models import KINDS
-from tests.ops.one_node import FLOATS, Array, one_node, run_node, takes
+from tests.ops.float_grids import FLOATS
+from tests.ops.one_node import Array, one_node, run_node, takes
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 COUNT = 4099  # no multiple of any vector's lanes

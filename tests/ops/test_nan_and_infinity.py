@@ -9,7 +9,8 @@ import onnxruntime
 import pytest
 
 from tests.ops.elementwise_models import KINDS
-from tests.ops.one_node import FLOATS, Array, one_node, run_node
+from tests.ops.float_grids import FLOATS
+from tests.ops.one_node import Array, one_node, run_node
 
 NAN, INF = np.nan, np.inf
 ROWS = [(NAN, 1, 2), (1, NAN, 2), (1, 2, NAN), (NAN, NAN, NAN), (-INF, NAN, -INF), (3, 1, NAN, 5, NAN, 9, 9, INF)]

@@ -7,7 +7,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from tests.ops.one_node import FLOATS, Array, run_node
+from tests.ops.float_grids import FLOATS
+from tests.ops.one_node import Array, run_node
 
 TARGETS = ["llvm", "c", "llvm -mcpu=haswell", "llvm -mcpu=generic", "c -mcpu=generic -cflags=-DLB_PORTABLE,-O1"]
 EXTENTS = [1, 2, 3, 5, 7, 8, 13, 15, 16, 17, 24, 25, 31, 33, 40, 63, 65, 100, 120, 1000]

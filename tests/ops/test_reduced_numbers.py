@@ -12,7 +12,8 @@ import onnxruntime
 import pytest
 
 from landbridge.ops.accuracy import accuracy_of, spacing
-from tests.ops.one_node import FLOATS, Array, one_node, run_node, takes
+from tests.ops.float_grids import FLOATS
+from tests.ops.one_node import Array, one_node, run_node, takes
 
 OPSET = 22  # the first that has bfloat16 in convolutions, pools and normalizations
 #: True results, and for bounds of sums the sums of their terms' magnitudes, both in float64.

@@ -14,8 +14,8 @@ import pytest
 from landbridge.ops.accuracy import accuracy_of, spacing
 from tests.ops import float64_references as r
 from tests.ops.elementwise_models import KINDS
-from tests.ops.float_grids import excess
-from tests.ops.one_node import FLOATS, Array, one_node, run_node, takes
+from tests.ops.float_grids import FLOATS, excess
+from tests.ops.one_node import Array, one_node, run_node, takes
 
 OPSET = 22
 

@@ -12,7 +12,8 @@ from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import at_least, axis_of, one_of
 from landbridge.ops.registry import handlers
-from landbridge.ops.rules import check, index_of, rules, rules_of
+from landbridge.ops.rule_check import check
+from landbridge.ops.rules import index_of, rules, rules_of
 
 
 class _Graph:

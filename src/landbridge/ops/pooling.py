@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,25 @@ from landbridge.ir.scalars import ScalarBuilder, Value, accumulator, float_limit
 from landbridge.ir.types import LARGEST_CONSTANT, check_size, element_count
 from landbridge.ops.accuracy import EXACT, OF_SUMS, SUMS, accuracy
 from landbridge.ops.context import Array, Buffer, OpContext, Operand
-from landbridge.ops.legal import Condition, at_least, one_of
+from landbridge.ops.legal import Condition, Legal, at_least, one_of
 from landbridge.ops.reduce import reduce, reduced
-from landbridge.ops.registry import operator
+from landbridge.ops.registry import Handler, operator
 from landbridge.ops.rules import rules
 from landbridge.ops.windows import WINDOWS, Windows, windows
+
+
+def _pool_rules(**attributes: Legal) -> Callable[[Handler], Handler]:
+    """The rules of a pool over windows, which has ``attributes`` of its own."""
+    return rules(
+        "X: N C *D",
+        attributes={**WINDOWS, "ceil_mode": one_of(0, 1), **attributes},
+        where=(
+            "len(D) > 0",
+            Condition(
+                "all(p < k for p, k in zip(pads, kernel_shape * 2))", "each of pads is less than its kernel_shape"
+            ),
+        ),
+    )
 
 
 def _pool(c: OpContext, name: str, x: Operand, w: Windows, body: Body, identity: float | int, dtype: str) -> Operand:
@@ -50,18 +64,7 @@ def _windows(c: OpContext, x: Operand) -> Windows:
     return windows(c, c.shape(x)[2:], c.ints("kernel_shape") or [], bool(c.attribute("ceil_mode", 0)))
 
 
-@rules(
-    "X: N C *D",
-    attributes={
-        **WINDOWS,
-        "ceil_mode": one_of(0, 1),
-        "storage_order": one_of(0, 1),
-    },
-    where=(
-        "len(D) > 0",
-        Condition("all(p < k for p, k in zip(pads, kernel_shape * 2))", "each of pads is less than its kernel_shape"),
-    ),
-)
+@_pool_rules(storage_order=one_of(0, 1))
 @operator("MaxPool")
 @accuracy(EXACT)
 def max_pool(c: OpContext, x: Operand) -> Operand | list[Operand]:
@@ -121,18 +124,7 @@ def _counts(c: OpContext, x: Operand, w: Windows, include_pad: bool) -> Array:
     return np.maximum(total, 1)
 
 
-@rules(
-    "X: N C *D",
-    attributes={
-        **WINDOWS,
-        "ceil_mode": one_of(0, 1),
-        "count_include_pad": one_of(0, 1),
-    },
-    where=(
-        "len(D) > 0",
-        Condition("all(p < k for p, k in zip(pads, kernel_shape * 2))", "each of pads is less than its kernel_shape"),
-    ),
-)
+@_pool_rules(count_include_pad=one_of(0, 1))
 @operator("AveragePool")
 @accuracy(SUMS)
 def average_pool(c: OpContext, x: Operand) -> Operand:
@@ -146,18 +138,7 @@ def average_pool(c: OpContext, x: Operand) -> Operand:
     return c.elementwise("average", [total, counts], lambda s, v, k: v / k, dtype)
 
 
-@rules(
-    "X: N C *D",
-    attributes={
-        **WINDOWS,
-        "ceil_mode": one_of(0, 1),
-        "p": at_least(1),
-    },
-    where=(
-        "len(D) > 0",
-        Condition("all(p < k for p, k in zip(pads, kernel_shape * 2))", "each of pads is less than its kernel_shape"),
-    ),
-)
+@_pool_rules(p=at_least(1))
 @operator("LpPool")
 @accuracy(OF_SUMS)
 def lp_pool(c: OpContext, x: Operand) -> Operand:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,15 +10,14 @@ import numpy as np
 from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value, accumulator, is_float
-from landbridge.ir.types import LARGEST_CONSTANT, check_size
+from landbridge.ops import resize_tables
 from landbridge.ops.accuracy import Accuracy, accuracy
 from landbridge.ops.context import Array, Buffer, OpContext, Operand
 from landbridge.ops.legal import at_least, axis_of, distinct_axes, holds, one_of
-from landbridge.ops.registry import operator
+from landbridge.ops.registry import Handler, operator
+from landbridge.ops.resize_tables import ResizedAxis
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import index_within
-
-_SCALES = holds("len(it) == len(S) and all(0 < v < 2**31 for v in it)", "a number above 0 for each axis")
 
 #: nearest is exact; the others are sums of a few taps for each axis.
 WEIGHTED = Accuracy(
@@ -29,47 +27,33 @@ WEIGHTED = Accuracy(
 )
 
 
-@dataclass(frozen=True)
-class _Axis:
-    """One axis to resize: extents before and after, the scale, and the region of interest."""
+def _scaled_rules(scales: str) -> Callable[[Handler], Handler]:
+    """The rules of operators before opset 11, with that of their operand ``scales``."""
+    return rules(
+        "X: *S",
+        scales,
+        attributes={
+            "scales": holds("len(it) == len(S) and all(0 < v < 2**31 for v in it)", "a number above 0 for each axis"),
+            "mode": one_of("nearest", "linear"),
+        },
+        where=("prod(S) > 0",),
+    )
 
-    axis: int
-    old: int
-    new: int
-    scale: float
-    roi: tuple[float, float]
 
-
-@rules(
-    "X: *S",
-    "scales?: _",
-    attributes={
-        "scales": _SCALES,
-        "mode": one_of("nearest", "linear"),
-    },
-    where=("prod(S) > 0",),
-)
+@_scaled_rules("scales?: _")
 @operator("Upsample", since=7)
 @accuracy(WEIGHTED)
 def upsample(c: OpContext, x: Operand, scales: Operand | None = None) -> Operand:
     """Resize of opsets before 10: asymmetric coordinates, floor."""
     factors = c.attribute("scales") if scales is None else c.constant(scales, "scales").reshape(-1)
     axes = [
-        _Axis(a, e, int(np.floor(e * f)), float(f), (0.0, 1.0))
+        ResizedAxis(a, e, int(np.floor(e * f)), float(f))
         for a, (e, f) in enumerate(zip(c.shape(x), factors, strict=True))
     ]
     return _resize(c, x, axes, c.attribute("mode", "nearest"), "asymmetric", "floor")
 
 
-@rules(
-    "X: *S",
-    "scales: _",
-    attributes={
-        "scales": _SCALES,
-        "mode": one_of("nearest", "linear"),
-    },
-    where=("prod(S) > 0",),
-)
+@_scaled_rules("scales: _")
 @operator("Resize", since=10)
 @accuracy(WEIGHTED)
 def resize_10(c: OpContext, x: Operand, scales: Operand) -> Operand:
@@ -123,7 +107,7 @@ def resize(
     transform = c.attribute("coordinate_transformation_mode", "half_pixel")
     if roi is not None and transform == "tf_crop_and_resize":
         regions = c.constant(roi, "roi").astype(np.float64).reshape(2, -1)
-    chosen: list[_Axis] = []
+    chosen: list[ResizedAxis] = []
     given = None if scales is None else c.constant(scales, "scales").astype(np.float64).reshape(-1)
     wanted = c.ints("sizes", sizes) if sizes is not None else None
     factors = _keep_aspect(c, wanted, [shape[a] for a in axes])
@@ -138,7 +122,7 @@ def resize(
             new = int(np.floor(shape[a] * scale + 0.5)) if factors else wanted[i]
         else:
             raise c.unsupported("it has neither scales nor sizes")
-        chosen.append(_Axis(a, shape[a], new, scale, region))
+        chosen.append(ResizedAxis(a, shape[a], new, scale, region))
     return _resize(
         c, x, chosen, c.attribute("mode", "nearest"), transform, c.attribute("nearest_mode", "round_prefer_floor")
     )
@@ -153,62 +137,22 @@ def _keep_aspect(c: OpContext, sizes: Sequence[int] | None, shape: Sequence[int]
     return [min(ratios) if policy == "not_larger" else max(ratios)] * len(ratios)
 
 
-def _positions(axis: _Axis, transform: str) -> Array:
-    """The source coordinate of every output element."""
-    check_size((axis.new,), "float64", LARGEST_CONSTANT)
-    i = np.arange(axis.new, dtype=np.float64)
-    match transform:
-        case "align_corners":
-            length = axis.scale * axis.old  # not rounded, as the definition has it
-            return i * (axis.old - 1) / (length - 1) if axis.new > 1 else i * 0
-        case "asymmetric":
-            return i / axis.scale
-        case "tf_crop_and_resize":
-            start, end = axis.roi
-            if axis.new > 1:
-                return start * (axis.old - 1) + i * (end - start) * (axis.old - 1) / (axis.new - 1)
-            return i * 0 + 0.5 * (start + end) * (axis.old - 1)
-        case "pytorch_half_pixel":
-            return (i + 0.5) / axis.scale - 0.5 if axis.new > 1 else i * 0
-        case "tf_half_pixel_for_nn":
-            return (i + 0.5) / axis.scale
-        case "half_pixel_symmetric":
-            adjust = axis.new / (axis.scale * axis.old)
-            return axis.old / 2 * (1 - adjust) + (i + 0.5) / axis.scale - 0.5
-        case _:
-            return (i + 0.5) / axis.scale - 0.5
-
-
-def _rounded(x: Array, mode: str) -> Array:
-    match mode:
-        case "floor":
-            return np.floor(x)
-        case "ceil":
-            return np.ceil(x)
-        case "round_prefer_ceil":
-            return np.floor(x + 0.5)
-        case _:
-            return np.ceil(x - 0.5)
-
-
-def _resize(c: OpContext, x: Operand, axes: Sequence[_Axis], mode: str, transform: str, nearest: str) -> Operand:
+def _resize(c: OpContext, x: Operand, axes: Sequence[ResizedAxis], mode: str, transform: str, nearest: str) -> Operand:
     fill = c.attribute("extrapolation_value", 0.0) if transform == "tf_crop_and_resize" else None
     moved, dtype = [a for a in axes if a.old != a.new or a.scale != 1 or fill is not None], c.dtype(x)
     if mode == "nearest":
-        tables = []
-        for a in moved:
-            at = _positions(a, transform)
-            index = np.clip(_rounded(at, nearest), 0, a.old - 1).astype(np.int64)
-            tables.append(np.where((at < 0) | (at > a.old - 1), -1, index) if fill is not None else index)
+        tables = [resize_tables.nearest(a, transform, nearest, fill is not None) for a in moved]
         return _nearest(c, x, moved, tables, fill)
     for a in moved:
         if a.old == 1 and a.new == 1:
             continue
-        x = _weighted(c, x, a, *_taps(c, a, mode, transform, fill is not None), fill)
+        x = _weighted(c, x, a, *resize_tables.taps(c, a, mode, transform, fill is not None), fill)
     return c.cast(x, dtype)  # once, not between the axes
 
 
-def _nearest(c: OpContext, x: Operand, axes: Sequence[_Axis], tables: Sequence[Array], fill: float | None) -> Operand:
+def _nearest(
+    c: OpContext, x: Operand, axes: Sequence[ResizedAxis], tables: Sequence[Array], fill: float | None
+) -> Operand:
     """Copies; an affine read when every axis grows by a whole factor."""
     shape, dtype = list(c.shape(x)), c.dtype(x)
     whole: dict[int, int] = {}
@@ -235,39 +179,10 @@ def _nearest(c: OpContext, x: Operand, axes: Sequence[_Axis], tables: Sequence[A
     return c.compute("resize_nearest", [x, *tables], shape, body, dtype)
 
 
-def _kernel(c: OpContext, mode: str, distance: Array) -> Array:
-    """The interpolation kernel at a distance in source elements."""
-    d = np.abs(distance)
-    a: float = c.attribute("cubic_coeff_a", -0.75)
-    near = (a + 2) * d**3 - (a + 3) * d**2 + 1
-    far = a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
-    cubic = np.where(d <= 1, near, np.where(d < 2, far, 0))
-    weights: Array = np.maximum(1 - d, 0) if mode == "linear" else cubic
-    return weights
-
-
-def _taps(c: OpContext, axis: _Axis, mode: str, transform: str, crop: bool) -> tuple[Array, Array, Array | None]:
-    """(source index, weight) of every tap of every output element, and which elements lie outside."""
-    if mode not in ("linear", "cubic"):
-        raise c.unsupported(f"mode {mode!r}; nearest, linear and cubic are known")
-    at = _positions(axis, transform)
-    outside = (at < 0) | (at > axis.old - 1) if crop else None
-    if mode == "linear" and not c.attribute("antialias", 0):
-        at = np.clip(at, 0, axis.old - 1)
-    shrink = min(axis.scale, 1.0) if c.attribute("antialias", 0) else 1.0
-    reach = int(np.ceil((1 if mode == "linear" else 2) / shrink))
-    source = np.floor(at)[:, None].astype(np.int64) + np.arange(1 - reach, reach + 1)
-    weights = _kernel(c, mode, (source - at[:, None]) * shrink)
-    if c.attribute("exclude_outside", 0):
-        weights = np.where((source < 0) | (source >= axis.old), 0, weights)
-    weights = weights / weights.sum(1, keepdims=True)
-    return np.clip(source, 0, axis.old - 1), weights, outside
-
-
 def _weighted(
     c: OpContext,
     x: Operand,
-    axis: _Axis,
+    axis: ResizedAxis,
     source: Array,
     weights: Array,
     outside: Array | None,

@@ -1,4 +1,5 @@
-"""Rules of an operator: what its operands' shapes and its attributes may be, checked before its handler is called.
+"""Rules of an operator: what its operands' shapes and its attributes may be, checked before its handler is called
+(``rule_check``).
 
 They stand above ``@operator``, one text for each operand in the order of the handler's arguments::
 
@@ -28,25 +29,21 @@ what its expression means.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
-import numpy as np
-
-from landbridge.errors import CompileError, NodeError, ShapeError
-from landbridge.ops.context import OpContext, Operand
-from landbridge.ops.legal import Condition, Legal, Names, broadcasts, evaluate, names_in
+from landbridge.errors import CompileError
+from landbridge.ops.legal import Condition, Legal, names_in
 from landbridge.ops.registry import Handler
 
-Shape: TypeAlias = tuple[int, ...]
 _H = TypeVar("_H", bound=Handler)
 
 _RULES: dict[Handler, Rules] = {}
 
 
 @dataclass(frozen=True)
-class _Operand:
+class OperandRule:
     """One text: the words of each alternative."""
 
     text: str
@@ -57,7 +54,7 @@ class _Operand:
     variadic: bool
 
     @staticmethod
-    def parse(text: str) -> _Operand:
+    def parse(text: str) -> OperandRule:
         head, colon, dims = text.partition(":")
         name = head.strip().strip("*?")
         if not colon or not name.isidentifier():
@@ -66,7 +63,7 @@ class _Operand:
         for form in forms:
             if sum(w == "..." or w[0] in "*&<" for w in form) > 1:
                 raise CompileError(f"rule {text!r} has two words that stand for many axes")
-        return _Operand(text, name, dims.strip(), forms, head.strip().endswith("?"), head.strip().startswith("*"))
+        return OperandRule(text, name, dims.strip(), forms, head.strip().endswith("?"), head.strip().startswith("*"))
 
 
 @dataclass(frozen=True)
@@ -87,21 +84,10 @@ def index_of(extent: str) -> Index:
 class Rules:
     """The rules of one handler, see the module."""
 
-    operands: tuple[_Operand, ...]
+    operands: tuple[OperandRule, ...]
     attributes: Mapping[str, Legal]
     where: tuple[Condition, ...]
     indices: Mapping[str, Index]
-
-
-@dataclass
-class _Facts:
-    """What is known of a node: names and their values, and where a value is from."""
-
-    names: dict[str, Any] = field(default_factory=dict)
-    origin: dict[str, str] = field(default_factory=dict)
-
-    def copy(self) -> _Facts:
-        return _Facts(dict(self.names), dict(self.origin))
 
 
 def rules(
@@ -115,7 +101,7 @@ def rules(
     ``attributes`` are what values are legal, by name, and count for constant operands of that name too. ``indices``
     name the operands that hold indices. Raises CompileError for rules that do not parse.
     """
-    parsed = tuple(_Operand.parse(text) for text in operands)
+    parsed = tuple(OperandRule.parse(text) for text in operands)
     conditions = tuple(c if isinstance(c, Condition) else Condition(c) for c in where)
     for condition in conditions:
         names_in(condition.expression)
@@ -130,183 +116,3 @@ def rules(
 def rules_of(handler: Handler) -> Rules | None:
     """The rules that stand above a handler, or None."""
     return _RULES.get(handler)
-
-
-@dataclass(frozen=True)
-class Checked:
-    """A node that its rules allow: by name, the operands of indices whose values are not known, and their ranges."""
-
-    indices: Mapping[str, tuple[Operand, Sequence[int], Sequence[int]]]
-
-
-def check(c: OpContext, handler: Handler, inputs: Sequence[Operand | None]) -> Checked:
-    """Raise ShapeError or NodeError where the rules of ``handler`` do not allow the node."""
-    stated = rules_of(handler)
-    if stated is None:
-        return Checked({})
-    facts = _Facts()
-    given = _bind(c, stated, inputs, facts)
-    _check_attributes(c, stated, given, facts)
-    for condition in stated.where:
-        if condition.fails(facts.names):
-            found = _values(names_in(condition.expression), facts)
-            raise ShapeError(f"{_node(c)}: it must hold that {condition}; {found}")
-    return Checked(dict(_indices(c, stated, given, facts)))
-
-
-def _node(c: OpContext) -> str:
-    return f"{c.op_type} node {c.g.node!r}"
-
-
-def _bind(c: OpContext, stated: Rules, inputs: Sequence[Operand | None], facts: _Facts) -> dict[str, Operand]:
-    """Match every operand; the operands that are there, by name."""
-    left = list(inputs)
-    given: dict[str, Operand] = {}
-    groups: dict[str, list[tuple[str, Shape]]] = {}
-    for operand in stated.operands:
-        here = left if operand.variadic else left[:1]
-        left = left[len(here) :]
-        present = [x for x in here if x is not None]
-        if not present and not operand.optional:
-            raise NodeError(f"{_node(c)} lacks operand {operand.name}; its operands: {_texts(stated)}")
-        if len(present) < len(here) and operand.variadic:
-            raise NodeError(f"{_node(c)}: an operand of {operand.name} is left out; each must be given")
-        for number, x in enumerate(present):
-            name = f"{operand.name}[{number}]" if operand.variadic else operand.name
-            _match(c, operand, name, c.shape(x), facts, groups)
-            given[name] = x
-        if present:
-            given[operand.name] = present[0]
-            facts.names[operand.name] = c.shape(present[0])
-    if any(x is not None for x in left):
-        raise NodeError(f"{_node(c)} has {len(inputs)} operands; {c.op_type} takes {_texts(stated) or 'none'}")
-    for members in groups.values():
-        try:
-            np.broadcast_shapes(*(shape for _, shape in members))
-        except ValueError:
-            shown = ", ".join(f"{name} {shape}" for name, shape in members)
-            raise ShapeError(f"{_node(c)}: {shown} does not broadcast; extents of an axis must be equal or 1") from None
-    return given
-
-
-def _texts(stated: Rules) -> str:
-    return ", ".join(f"{o.name}{'?' * o.optional}" for o in stated.operands)
-
-
-def _match(
-    c: OpContext,
-    operand: _Operand,
-    name: str,
-    shape: Shape,
-    facts: _Facts,
-    groups: dict[str, list[tuple[str, Shape]]],
-) -> None:
-    for form in operand.forms:
-        trial = facts.copy()
-        if _matches(form, name, shape, trial):
-            facts.names, facts.origin = trial.names, trial.origin
-            for word in form:
-                if word[0] == "&":
-                    groups.setdefault(word, []).append((name, shape))
-            return
-    bound = [w.lstrip("*<") for form in operand.forms for w in form if w.lstrip("*<") in facts.origin]
-    known = "".join(f"; {w} is {facts.names[w]} by {facts.origin[w]}" for w in dict.fromkeys(bound))
-    raise ShapeError(f"{_node(c)}: {name} has shape {shape}; legal: {operand.dims}{known}")
-
-
-def _matches(form: Sequence[str], name: str, shape: Shape, facts: _Facts) -> bool:
-    """Whether ``shape`` has this form, with the names that it binds."""
-    many = next((i for i, w in enumerate(form) if w == "..." or w[0] in "*&<"), None)
-    if many is None:
-        return len(shape) == len(form) and all(_axis(w, e, name, facts) for w, e in zip(form, shape, strict=True))
-    after = len(form) - many - 1
-    if len(shape) < many + after:
-        return False
-    end = len(shape) - after
-    ends = [*zip(form[:many], shape[:many], strict=True), *zip(form[many + 1 :], shape[end:], strict=True)]
-    word, middle = form[many], shape[many:end]
-    if not all(_axis(w, e, name, facts) for w, e in ends):
-        return False
-    if word == "..." or word[0] == "&":
-        return True
-    if word[0] == "<":
-        return broadcasts(middle, facts.names.get(word[1:], middle))
-    return _same(word[1:], middle, name, facts)
-
-
-def _axis(word: str, extent: int, name: str, facts: _Facts) -> bool:
-    if word == "_":
-        return True
-    if word.isdigit():
-        return extent == int(word)
-    return _same(word, extent, name, facts)
-
-
-def _same(word: str, value: int | Shape, name: str, facts: _Facts) -> bool:
-    facts.origin.setdefault(word, name)
-    return bool(facts.names.setdefault(word, value) == value)
-
-
-def _check_attributes(c: OpContext, stated: Rules, given: Mapping[str, Operand], facts: _Facts) -> None:
-    """Attributes, and constant operands that are their newer form; their values join the names."""
-    values: dict[str, Any] = {}
-    for name, legal in stated.attributes.items():
-        operand, value = given.get(name), c.attribute(name)
-        if isinstance(operand, np.ndarray):
-            value = operand.reshape(-1).tolist()
-            value = value[0] if _is_single(stated, name) else value
-        elif operand is not None:
-            del facts.names[name]  # its values are not known
-            continue
-        if isinstance(value, list) and not value and legal.count and operand is None:
-            value = None  # exporters write a list without values for one left out
-        if value is not None:
-            values[name] = value
-        elif legal.default is not None:
-            value = legal.default
-        if value is not None:
-            facts.names[name] = value
-    for name, value in values.items():
-        legal = stated.attributes[name]
-        wrong = legal.wrong(value, facts.names)
-        if wrong is not None:
-            raise NodeError(f"{_node(c)}: {name} is {_shown(value)}; legal: {wrong}")
-
-
-def _is_single(stated: Rules, name: str) -> bool:
-    """Whether an operand is one value by its rule."""
-    return any(o.name == name and () in o.forms for o in stated.operands)
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) < 200 else f"{text[:200]}..."
-
-
-def _values(names: frozenset[str], facts: _Facts) -> str:
-    return ", ".join(f"{n} is {_shown(facts.names[n])}" for n in sorted(names))
-
-
-def _indices(
-    c: OpContext, stated: Rules, given: Mapping[str, Operand], facts: _Facts
-) -> Iterator[tuple[str, tuple[Operand, Sequence[int], Sequence[int]]]]:
-    """The index operands that are not constant; constant ones, and those no index of which is legal, are checked."""
-    for name, index in stated.indices.items():
-        if name not in given or 0 in c.shape(given[name]):
-            continue
-        x, low, high = given[name], _many(index.low, facts.names), _many(index.high, facts.names)
-        if any(a > b for a, b in zip(low, high, strict=True)):
-            raise ShapeError(f"{_node(c)}: {name} of shape {c.shape(x)} points into an axis without elements")
-        if not isinstance(x, np.ndarray):
-            yield name, (x, low, high)
-            continue
-        rows = x.reshape(-1, len(low))
-        bad = np.argwhere((rows < np.array(low)) | (rows > np.array(high)))
-        if bad.size:
-            at, column = bad[0]
-            raise ShapeError(f"{_node(c)}: {name} holds index {rows[at, column]}; legal: {low[column]}..{high[column]}")
-
-
-def _many(expression: str, names: Names) -> list[int]:
-    value = evaluate(expression, names)
-    return list(value) if isinstance(value, list | tuple) else [value]

@@ -9,8 +9,6 @@ import onnx_ir as ir
 
 from landbridge.errors import CompileError, ImportModelError
 
-_RENAMED = {"double": "float64", "float": "float32", "string": "", "undefined": ""}
-
 
 def dtype_of_onnx(code: int | ir.DataType) -> str:
     """The dtype name of an ONNX element type; CompileError for one without (strings, complex, ...)."""

@@ -26,7 +26,7 @@ from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import ViewOp
 from landbridge.ops.context import OpContext
 from landbridge.ops.registry import handler_for
-from landbridge.ops.rules import check
+from landbridge.ops.rule_check import check
 
 #: ``control_flow(walk, node, inputs) -> outputs``, for a node that has graphs inside.
 ControlFlow: TypeAlias = Callable[["GraphWalk", ir.Node, Sequence[Any]], Sequence[Imported]]

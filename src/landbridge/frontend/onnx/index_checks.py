@@ -10,7 +10,7 @@ from xdsl.ir import Attribute
 from landbridge.executable.instructions import INDEX_CHECK
 from landbridge.ir.attributes import int_array
 from landbridge.ops.context import OpContext, Operand
-from landbridge.ops.rules import Checked
+from landbridge.ops.rule_check import Checked
 
 
 def checked_indices(c: OpContext, checked: Checked, inputs: Sequence[Operand | None]) -> list[Operand | None]:
