@@ -114,8 +114,9 @@ def recur(c: OpContext, layer: Layer, defaults: Sequence[str], step: Step) -> li
     if layer.lengths is not None and not (c.constant(layer.lengths, "sequence_lens") == steps).all():
         raise c.unsupported("sequence_lens shorter than the input cannot be compiled; pad outside, or drop them")
     forms = _activations(c, defaults, directions)
+    zeros = np.zeros((batch, hidden), numpy_dtype(c.dtype(layer.x)))
     c.g.budget.spend(steps * directions, f"{c.op_type} node {c.g.node!r}, of {steps} steps,")
-    runs = [_run(c, layer.x, _direction(c, layer, d, forms[d]), step) for d in range(directions)]
+    runs = [_run(c, layer.x, _direction(c, layer, d, forms[d], zeros), step) for d in range(directions)]
     flat_rows = [outputs[t] for t in range(steps) for outputs, _ in runs]
     y = c.cast(c.reshape(_joined(c, flat_rows, 0), (steps, directions, batch, hidden)), dtype)
     ends = [c.cast(_joined(c, [last[i] for _, last in runs], 0), dtype) for i in range(len(layer.states))]
@@ -136,10 +137,8 @@ def _prepared(c: OpContext, layer: Layer) -> Layer:
     return Layer(x, w, r, bias, layer.lengths, states, peepholes)
 
 
-def _direction(c: OpContext, layer: Layer, number: int, activations: list[Activation]) -> Direction:
-    _, gates, hidden = c.shape(layer.r)
-    zeros = np.zeros((c.shape(layer.x)[1], hidden), numpy_dtype(c.dtype(layer.x)))
-    both = None if layer.bias is None else c.reshape(_rows(c, layer.bias, number), (2, gates))
+def _direction(c: OpContext, layer: Layer, number: int, activations: list[Activation], zeros: Operand) -> Direction:
+    both = None if layer.bias is None else c.reshape(_rows(c, layer.bias, number), (2, c.shape(layer.r)[1]))
     return Direction(
         _rows(c, layer.w, number),
         _rows(c, layer.r, number),
