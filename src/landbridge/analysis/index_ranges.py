@@ -8,45 +8,19 @@ only a number is left (Fourier-Motzkin elimination, in the order of definition):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import floor, inf
-from typing import Any, TypeAlias
+from typing import Any
 
-from xdsl.dialects import arith, gpu, scf
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import OpResult, SSAValue
 
-Number: TypeAlias = int | float
-#: Terms by the number of their atom, and a constant.
-Terms: TypeAlias = dict[int, Any]
-#: ``times * atom`` is at most (at least) the form.
-Bound: TypeAlias = tuple[int, "Form"]
-
-
-@dataclass(slots=True)
-class Form:
-    """``const + sum(terms[a] * atom a)``."""
-
-    terms: Terms
-    const: Any = 0
-
-    def plus(self, other: Form, times: Any = 1) -> Form:
-        """``self + times * other``."""
-        terms = dict(self.terms)
-        for a, c in other.terms.items():
-            left = terms.get(a, 0) + c * times
-            if left:
-                terms[a] = left
-            else:
-                terms.pop(a, None)
-        return Form(terms, self.const + other.const * times)
-
-    def scaled(self, times: Any) -> Form:
-        """``times * self``."""
-        return Form({a: c * times for a, c in self.terms.items()} if times else {}, self.const * times)
+from landbridge.analysis.bound_rules import BOUND_RULES
+from landbridge.analysis.linear_forms import Bound, Form, Number, Terms, constant
 
 
 @dataclass
@@ -57,11 +31,6 @@ class _Atom:
     value: SSAValue | None
     lower: list[Bound] = field(default_factory=list)
     upper: list[Bound] = field(default_factory=list)
-
-
-def constant(x: int) -> Form:
-    """The form of a number."""
-    return Form({}, x)
 
 
 class IndexRanges:
@@ -216,7 +185,7 @@ class IndexRanges:
     def _operation(self, value: SSAValue) -> Iterator[tuple[Bound | None, Bound | None]]:
         """Pairs of a lower and an upper bound that follow from what makes ``value``."""
         ty, op = value.type, value.owner if isinstance(value, OpResult) else None
-        rule = _RULES.get(type(op)) if op is not None else None
+        rule = BOUND_RULES.get(type(op)) if op is not None else None
         pairs = list(rule(self, op)) if rule is not None else []
         if isinstance(ty, IntegerType):
             limits = _limits(ty.width.data)
@@ -253,140 +222,3 @@ _NEGATED = {
     "eq": "ne", "ne": "eq", "slt": "sge", "sge": "slt", "sle": "sgt", "sgt": "sle",
     "ult": "uge", "uge": "ult", "ule": "ugt", "ugt": "ule",
 }  # fmt: skip
-
-_Pairs: TypeAlias = Iterator[tuple[Bound | None, Bound | None]]
-
-
-def _number(x: Number) -> Bound | None:
-    return None if x in (inf, -inf) else (1, constant(int(x)))
-
-
-def _sum(r: IndexRanges, op: Any) -> _Pairs:
-    exact = r.form(op.lhs).plus(r.form(op.rhs), -1 if isinstance(op, arith.SubiOp) else 1)
-    yield (1, exact), (1, exact)
-
-
-def _product(r: IndexRanges, op: Any) -> _Pairs:
-    a, b = r.form(op.lhs), r.form(op.rhs)
-    for x, y in ((a, b), (b, a)):
-        if not y.terms:
-            yield (1, x.scaled(y.const)), (1, x.scaled(y.const))
-            return
-    ends = [x * y for x in r.range_of(a) for y in r.range_of(b)]
-    if all(-inf < e < inf for e in ends):
-        yield _number(min(ends)), _number(max(ends))
-
-
-def _quotient(r: IndexRanges, op: Any) -> _Pairs:
-    x, y = r.form(op.lhs), r.form(op.rhs)
-    low, high = r.range_of(x)
-    if y.terms or y.const <= 0:
-        return
-    n = y.const
-    if isinstance(op, arith.FloorDivSIOp) or low >= 0:
-        yield (n, x.plus(constant(1 - n))), (n, x)
-        yield _number(low // n if low > -inf else low), _number(high // n if high < inf else high)
-    elif isinstance(op, arith.DivSIOp) and low > -inf and high < inf:
-        yield _number(-(-low // n)), _number(max(high // n, 0))
-
-
-def _remainder(r: IndexRanges, op: Any) -> _Pairs:
-    x, y = r.form(op.lhs), r.form(op.rhs)
-    if y.terms or y.const <= 0:
-        return
-    low, high = r.range_of(x)
-    yield _number(1 - y.const if isinstance(op, arith.RemSIOp) and low < 0 else 0), _number(y.const - 1)
-    if low >= 0:
-        yield (1, constant(0)), (1, x)
-        if high < y.const:
-            yield (1, x), (1, x)
-
-
-def _minimum(r: IndexRanges, op: Any) -> _Pairs:
-    a, b = r.form(op.lhs), r.form(op.rhs)
-    lows = [r.range_of(x)[0] for x in (a, b)]
-    if isinstance(op, arith.MinSIOp) or min(lows) >= 0:
-        yield _number(min(lows)), (1, a)
-        yield _number(min(lows)), (1, b)
-
-
-def _maximum(r: IndexRanges, op: Any) -> _Pairs:
-    a, b = r.form(op.lhs), r.form(op.rhs)
-    if isinstance(op, arith.MaxSIOp) or min(r.range_of(x)[0] for x in (a, b)) >= 0:
-        high = _number(max(r.range_of(x)[1] for x in (a, b)))
-        yield (1, a), high
-        yield (1, b), high
-
-
-def _selected(r: IndexRanges, op: Any) -> _Pairs:
-    yield _either(r, op.cond, op.lhs, op.rhs)
-
-
-def _either(r: IndexRanges, condition: SSAValue, then: SSAValue, orelse: SSAValue) -> tuple[Bound | None, Bound | None]:
-    """Bounds of one of two values."""
-    ends = []
-    for value, holds in ((then, True), (orelse, False)):
-        with r.where(condition, holds) as reached:
-            if reached:
-                ends.append(r.range_of(r.form(value)))
-    return _number(min((e[0] for e in ends), default=0)), _number(max((e[1] for e in ends), default=0))
-
-
-def _same(r: IndexRanges, op: Any) -> _Pairs:
-    """A cast that keeps the number, where it fits."""
-    x, width = r.form(op.operands[0]), getattr(op.operands[0].type, "width", None)
-    low = r.range_of(x)[0]
-    if isinstance(op, arith.ExtUIOp) and low < 0 and width is not None:
-        yield (1, constant(0)), (1, constant((1 << width.data) - 1))
-    else:
-        yield (1, x), (1, x)
-
-
-def _bits(r: IndexRanges, op: Any) -> _Pairs:
-    """``x & y`` of what is not negative is no more than either."""
-    for x in (r.form(op.lhs), r.form(op.rhs)):
-        if r.range_of(x)[0] >= 0:
-            yield (1, constant(0)), (1, x)
-
-
-def _launched(r: IndexRanges, op: Any) -> _Pairs:
-    """The number of a workgroup or of a work-item in it."""
-    launch = op.parent_op()
-    while launch is not None and not isinstance(launch, gpu.LaunchOp):
-        launch = launch.parent_op()
-    if launch is None:
-        return
-    axis = op.dimension.data.value.upper()
-    size = getattr(launch, ("gridSize" if isinstance(op, gpu.BlockIdOp) else "blockSize") + axis)
-    yield (1, constant(0)), (1, r.form(size).plus(constant(-1)))
-
-
-def _chosen(r: IndexRanges, op: Any) -> _Pairs:
-    """The result of an ``scf.if``."""
-    if len(op.results) == 1:
-        yield _either(r, op.cond, *(region.block.last_op.operands[0] for region in (op.true_region, op.false_region)))
-
-
-_RULES: dict[type, Callable[[IndexRanges, Any], _Pairs]] = {
-    arith.AddiOp: _sum,
-    arith.SubiOp: _sum,
-    arith.MuliOp: _product,
-    arith.DivUIOp: _quotient,
-    arith.DivSIOp: _quotient,
-    arith.FloorDivSIOp: _quotient,
-    arith.RemUIOp: _remainder,
-    arith.RemSIOp: _remainder,
-    arith.MinSIOp: _minimum,
-    arith.MinUIOp: _minimum,
-    arith.MaxSIOp: _maximum,
-    arith.MaxUIOp: _maximum,
-    arith.SelectOp: _selected,
-    arith.IndexCastOp: _same,
-    arith.ExtSIOp: _same,
-    arith.ExtUIOp: _same,
-    arith.TruncIOp: _same,
-    arith.AndIOp: _bits,
-    gpu.BlockIdOp: _launched,
-    gpu.ThreadIdOp: _launched,
-    scf.IfOp: _chosen,
-}

@@ -14,7 +14,8 @@ from xdsl.dialects import arith, func, gpu, memref, scf, vector
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, MemRefType, VectorType
 from xdsl.ir import Block, Operation, SSAValue
 
-from landbridge.analysis.index_ranges import Form, IndexRanges, constant
+from landbridge.analysis.index_ranges import IndexRanges
+from landbridge.analysis.linear_forms import Form, constant
 from landbridge.errors import AccessError
 from landbridge.ir.attributes import task_count
 

@@ -1,0 +1,165 @@
+"""Rules of index ranges: bounds of a value that follow from the operation that makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from math import inf
+from typing import Any, Protocol, TypeAlias
+
+from xdsl.dialects import arith, gpu, scf
+from xdsl.ir import SSAValue
+
+from landbridge.analysis.linear_forms import Bound, Form, Number, constant
+
+#: Lower and upper bounds of a value, in pairs; None where one is not known.
+Pairs: TypeAlias = Iterator[tuple[Bound | None, Bound | None]]
+
+
+class Facts(Protocol):
+    """What a rule may ask of the operands."""
+
+    def form(self, value: SSAValue) -> Form:
+        """``value`` as a linear form."""
+
+    def range_of(self, form: Form) -> tuple[Number, Number]:
+        """The smallest and largest value of ``form`` here; infinite where nothing is known."""
+
+    def where(self, condition: SSAValue, holds: bool) -> AbstractContextManager[bool]:
+        """Code that runs only where ``condition`` is as told; gives whether it may run at all."""
+
+
+def _number(x: Number) -> Bound | None:
+    return None if x in (inf, -inf) else (1, constant(int(x)))
+
+
+def _sum(r: Facts, op: Any) -> Pairs:
+    exact = r.form(op.lhs).plus(r.form(op.rhs), -1 if isinstance(op, arith.SubiOp) else 1)
+    yield (1, exact), (1, exact)
+
+
+def _product(r: Facts, op: Any) -> Pairs:
+    a, b = r.form(op.lhs), r.form(op.rhs)
+    for x, y in ((a, b), (b, a)):
+        if not y.terms:
+            yield (1, x.scaled(y.const)), (1, x.scaled(y.const))
+            return
+    ends = [x * y for x in r.range_of(a) for y in r.range_of(b)]
+    if all(-inf < e < inf for e in ends):
+        yield _number(min(ends)), _number(max(ends))
+
+
+def _quotient(r: Facts, op: Any) -> Pairs:
+    x, y = r.form(op.lhs), r.form(op.rhs)
+    low, high = r.range_of(x)
+    if y.terms or y.const <= 0:
+        return
+    n = y.const
+    if isinstance(op, arith.FloorDivSIOp) or low >= 0:
+        yield (n, x.plus(constant(1 - n))), (n, x)
+        yield _number(low // n if low > -inf else low), _number(high // n if high < inf else high)
+    elif isinstance(op, arith.DivSIOp) and low > -inf and high < inf:
+        yield _number(-(-low // n)), _number(max(high // n, 0))
+
+
+def _remainder(r: Facts, op: Any) -> Pairs:
+    x, y = r.form(op.lhs), r.form(op.rhs)
+    if y.terms or y.const <= 0:
+        return
+    low, high = r.range_of(x)
+    yield _number(1 - y.const if isinstance(op, arith.RemSIOp) and low < 0 else 0), _number(y.const - 1)
+    if low >= 0:
+        yield (1, constant(0)), (1, x)
+        if high < y.const:
+            yield (1, x), (1, x)
+
+
+def _minimum(r: Facts, op: Any) -> Pairs:
+    a, b = r.form(op.lhs), r.form(op.rhs)
+    lows = [r.range_of(x)[0] for x in (a, b)]
+    if isinstance(op, arith.MinSIOp) or min(lows) >= 0:
+        yield _number(min(lows)), (1, a)
+        yield _number(min(lows)), (1, b)
+
+
+def _maximum(r: Facts, op: Any) -> Pairs:
+    a, b = r.form(op.lhs), r.form(op.rhs)
+    if isinstance(op, arith.MaxSIOp) or min(r.range_of(x)[0] for x in (a, b)) >= 0:
+        high = _number(max(r.range_of(x)[1] for x in (a, b)))
+        yield (1, a), high
+        yield (1, b), high
+
+
+def _selected(r: Facts, op: Any) -> Pairs:
+    yield _either(r, op.cond, op.lhs, op.rhs)
+
+
+def _either(r: Facts, condition: SSAValue, then: SSAValue, orelse: SSAValue) -> tuple[Bound | None, Bound | None]:
+    """Bounds of one of two values."""
+    ends = []
+    for value, holds in ((then, True), (orelse, False)):
+        with r.where(condition, holds) as reached:
+            if reached:
+                ends.append(r.range_of(r.form(value)))
+    return _number(min((e[0] for e in ends), default=0)), _number(max((e[1] for e in ends), default=0))
+
+
+def _same(r: Facts, op: Any) -> Pairs:
+    """A cast that keeps the number, where it fits."""
+    x, width = r.form(op.operands[0]), getattr(op.operands[0].type, "width", None)
+    low = r.range_of(x)[0]
+    if isinstance(op, arith.ExtUIOp) and low < 0 and width is not None:
+        yield (1, constant(0)), (1, constant((1 << width.data) - 1))
+    else:
+        yield (1, x), (1, x)
+
+
+def _bits(r: Facts, op: Any) -> Pairs:
+    """``x & y`` of what is not negative is no more than either."""
+    for x in (r.form(op.lhs), r.form(op.rhs)):
+        if r.range_of(x)[0] >= 0:
+            yield (1, constant(0)), (1, x)
+
+
+def _launched(r: Facts, op: Any) -> Pairs:
+    """The number of a workgroup or of a work-item in it."""
+    launch = op.parent_op()
+    while launch is not None and not isinstance(launch, gpu.LaunchOp):
+        launch = launch.parent_op()
+    if launch is None:
+        return
+    axis = op.dimension.data.value.upper()
+    size = getattr(launch, ("gridSize" if isinstance(op, gpu.BlockIdOp) else "blockSize") + axis)
+    yield (1, constant(0)), (1, r.form(size).plus(constant(-1)))
+
+
+def _chosen(r: Facts, op: Any) -> Pairs:
+    """The result of an ``scf.if``."""
+    if len(op.results) == 1:
+        yield _either(r, op.cond, *(region.block.last_op.operands[0] for region in (op.true_region, op.false_region)))
+
+
+#: What follows for the result of each kind of operation.
+BOUND_RULES: dict[type, Callable[[Facts, Any], Pairs]] = {
+    arith.AddiOp: _sum,
+    arith.SubiOp: _sum,
+    arith.MuliOp: _product,
+    arith.DivUIOp: _quotient,
+    arith.DivSIOp: _quotient,
+    arith.FloorDivSIOp: _quotient,
+    arith.RemUIOp: _remainder,
+    arith.RemSIOp: _remainder,
+    arith.MinSIOp: _minimum,
+    arith.MinUIOp: _minimum,
+    arith.MaxSIOp: _maximum,
+    arith.MaxUIOp: _maximum,
+    arith.SelectOp: _selected,
+    arith.IndexCastOp: _same,
+    arith.ExtSIOp: _same,
+    arith.ExtUIOp: _same,
+    arith.TruncIOp: _same,
+    arith.AndIOp: _bits,
+    gpu.BlockIdOp: _launched,
+    gpu.ThreadIdOp: _launched,
+    scf.IfOp: _chosen,
+}

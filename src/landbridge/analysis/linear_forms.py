@@ -1,0 +1,40 @@
+"""Linear forms over atoms, and bounds made of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+Number: TypeAlias = int | float
+#: Terms by the number of their atom, and a constant.
+Terms: TypeAlias = dict[int, Any]
+#: ``times * atom`` is at most (at least) the form.
+Bound: TypeAlias = tuple[int, "Form"]
+
+
+@dataclass(slots=True)
+class Form:
+    """``const + sum(terms[a] * atom a)``."""
+
+    terms: Terms
+    const: Any = 0
+
+    def plus(self, other: Form, times: Any = 1) -> Form:
+        """``self + times * other``."""
+        terms = dict(self.terms)
+        for a, c in other.terms.items():
+            left = terms.get(a, 0) + c * times
+            if left:
+                terms[a] = left
+            else:
+                terms.pop(a, None)
+        return Form(terms, self.const + other.const * times)
+
+    def scaled(self, times: Any) -> Form:
+        """``times * self``."""
+        return Form({a: c * times for a, c in self.terms.items()} if times else {}, self.const * times)
+
+
+def constant(x: int) -> Form:
+    """The form of a number."""
+    return Form({}, x)
