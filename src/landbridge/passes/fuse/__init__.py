@@ -11,7 +11,7 @@ from landbridge.ir.module import IRModule
 from landbridge.passes.fuse.epilogue import fuse_epilogues
 from landbridge.passes.fuse.graph import Graph, shorten_views
 from landbridge.passes.fuse.pointwise import fuse_pointwise, merge_operands
-from landbridge.passes.fuse.rows import fuse_rows
+from landbridge.passes.fuse.row_chains import fuse_rows
 from landbridge.passes.registry import register_pass
 
 

@@ -11,7 +11,7 @@ from xdsl.ir.affine import AffineMap
 from landbridge.analysis.accesses import follows, input_count
 from landbridge.ir.stages import Generic, Operand, view_generic
 from landbridge.passes.lower.access import linear_index
-from landbridge.passes.lower.rows import index_strides
+from landbridge.passes.lower.row_memory import index_strides
 
 #: A body of this cost may run on scalars: the access that forces it costs as much.
 LIGHT = 8

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from landbridge.passes.lower.code import Code, Index, Where, vector_type
 from landbridge.passes.lower.nest import Stage
-from landbridge.passes.lower.rows import PITCH, in_rows, index_strides
+from landbridge.passes.lower.row_memory import PITCH, in_rows, index_strides
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation

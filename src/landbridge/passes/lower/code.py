@@ -75,6 +75,14 @@ class Code:
         self._constant_ops.append(op)
         return op.results[0]
 
+    def unflatten(self, t: Index, extents: Sequence[int]) -> list[Index]:
+        """The loop indices of flat iteration ``t``, row-major; ``t`` is below their product."""
+        found: list[Index] = []
+        for extent in reversed(extents[1:]):
+            found.append(self.remainder(t, extent))
+            t = self.quotient(t, extent)
+        return [t, *reversed(found)] if extents else []
+
     def finish(self) -> None:
         """Put the constants at the head of the entry block."""
         first = self.entry.first_op

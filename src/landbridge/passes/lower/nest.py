@@ -20,7 +20,7 @@ from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import Generic, PrimView, is_identity, view_generic
 from landbridge.ir.types import shape_of
 from landbridge.passes.lower.access import Access, Guard, Linear, linear_index, linearize, rename_access
-from landbridge.passes.lower.rows import index_strides
+from landbridge.passes.lower.row_memory import index_strides
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from landbridge.passes.lower.access import Access, Guard, Linear
 from landbridge.passes.lower.code import Code, Index, Where
-from landbridge.passes.lower.rows import in_rows, split
+from landbridge.passes.lower.row_memory import in_rows, split
 from landbridge.passes.lower.schedule import Schedule
 
 

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from landbridge.ir.types import shape_of
 from landbridge.passes.lower.access import Access, Linear
 from landbridge.passes.lower.nest import Nest
-from landbridge.passes.lower.rows import index_strides
+from landbridge.passes.lower.row_memory import index_strides
 from landbridge.passes.lower.simplify import index_range
 
 

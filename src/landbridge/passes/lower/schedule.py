@@ -16,7 +16,7 @@ from xdsl.dialects import linalg, memref
 from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import Access
 from landbridge.passes.lower.nest import Nest, Stage, widest_bytes
-from landbridge.passes.lower.rows import is_past_the_end
+from landbridge.passes.lower.row_memory import is_past_the_end
 from landbridge.passes.lower.simplify import index_range
 
 #: Scalar operations a task should be worth, so that handing it to a thread is cheap beside it.

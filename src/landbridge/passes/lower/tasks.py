@@ -14,8 +14,8 @@ from landbridge.errors import CodegenError
 from landbridge.ir.stages import PrimView
 from landbridge.ir.types import element_count, nbytes_of, shape_of
 from landbridge.passes.lower.code import Code, Index
-from landbridge.passes.lower.emit import NestEmitter
 from landbridge.passes.lower.nest import Nest
+from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.prefix import shared_prefix, shrink
 from landbridge.passes.lower.schedule import TASK_WORK, Machine, Run, Schedule, narrow_last_column, schedule
 from landbridge.passes.lower.simplify import simplify
@@ -68,15 +68,6 @@ def _bounds(code: Code, begin: Index, end: Index, count: int, grain: int) -> tup
     return code.mul(begin, grain), code.minimum(code.mul(end, grain), count)
 
 
-def unflatten(code: Code, t: Index, extents: list[int]) -> list[Index]:
-    """The loop indices of flat iteration ``t``, row-major."""
-    found: list[Index] = []
-    for i, extent in enumerate(reversed(extents)):
-        found.append(t if i == len(extents) - 1 else code.remainder(t, extent))
-        t = code.quotient(t, extent)
-    return found[::-1]
-
-
 @dataclass(frozen=True)
 class _Piece:
     """Tasks of one kind: a run of column tiles over all rows (``chunk`` 0), or over chunks of one run of rows."""
@@ -94,7 +85,7 @@ class _Piece:
     def emit(self, code: Code, t: Index, extents: list[int]) -> None:
         """Task ``t``, over the outer loops of ``extents``."""
         sched = self.emitter.sched
-        column, *rest = unflatten(code, t, [self.columns.count, *extents, self.chunks])
+        column, *rest = code.unflatten(t, [self.columns.count, *extents, self.chunks])
         self.emitter.env.update(zip(sched.outer, rest, strict=False))
         at = code.add(code.mul(column, self.columns.tile), self.columns.start)
         if not self.chunk:
@@ -183,7 +174,7 @@ def _several(
     low, high = _bounds(code, begin, end, count, grain)
 
     def task(t: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
-        env = dict(enumerate(unflatten(code, t, extents)))
+        env = dict(enumerate(code.unflatten(t, extents)))
         for nest, sched in prepared:
             emitter = NestEmitter(code, nest, sched, buffers, env)
             _nested(code, nest, sched, emitter, list(sched.outer))

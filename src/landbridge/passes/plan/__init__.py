@@ -6,21 +6,14 @@ buffers take. In scopes of more dimensions an object is reused as a whole, by bu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.dialects import memref
-from xdsl.ir import Attribute, Block
 from xdsl.rewriter import Rewriter
 
-from landbridge.analysis.scopes import Alloc, scopes_of
+from landbridge.analysis.scopes import scopes_of
 from landbridge.errors import PlacementError, PlanError
-from landbridge.executable.abi import STORAGE_ALIGNMENT
-from landbridge.ir.attributes import set_plan_quality
-from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp
 from landbridge.ir.module import IRModule
-from landbridge.ir.types import VDeviceAttr
-from landbridge.memory_kind import MemoryKind
-from landbridge.passes.plan.storages import Solution, solve
+from landbridge.passes.plan.rewrite import put_in_storage
+from landbridge.passes.plan.storages import solve
 from landbridge.passes.registry import register_pass
 
 
@@ -42,21 +35,4 @@ def plan(module: IRModule) -> None:
                 f"scope {scope.kind.scope!r} of vdevice {scope.vdevice!r} is too small: {error}"
             ) from error
         for allocs, solution in solved:
-            _rewrite(block, scope.kind, allocs, solution)
-
-
-def _rewrite(block: Block, kind: MemoryKind, allocs: Sequence[Alloc], solution: Solution) -> None:
-    first = block.first_op
-    if first is None:
-        return
-    place = VDeviceAttr.of(allocs[0].place.index.data, kind.scope)
-    alignment = max(STORAGE_ALIGNMENT, kind.alignment)
-    storage = AllocStorageOp(solution.nbytes, alignment, place, solution.shape, solution.dtype)
-    set_plan_quality(storage, solution.lower_bound, solution.proved_optimal)
-    block.insert_op_before(storage, first)
-    for alloc, offset in zip(allocs, solution.offsets, strict=True):
-        ty: Attribute = alloc.op.memref.type
-        tensor = AllocTensorOp(storage.result, offset, ty, alloc.name)
-        block.insert_op_before(tensor, alloc.op)
-        alloc.op.memref.replace_all_uses_with(tensor.result)
-        Rewriter.erase_op(alloc.op)
+            put_in_storage(block, scope.kind, allocs, solution)

@@ -19,11 +19,11 @@ from xdsl.ir import SSAValue
 from landbridge.passes.lower.access import Access
 from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index
-from landbridge.passes.lower.emit import NestEmitter
-from landbridge.passes.lower.grid.launch import Item, Launcher, barrier, local_memory, unflatten
+from landbridge.passes.lower.grid.launch import Item, Launcher, barrier, local_memory
 from landbridge.passes.lower.grid.points import ONE, serial
 from landbridge.passes.lower.grid.tiles import Contraction, Tiles, finest
 from landbridge.passes.lower.nest import Nest
+from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.padding import identity
 from landbridge.passes.lower.reduction import BLOCK, fold, sums_up
 
@@ -37,8 +37,8 @@ def contraction_launch(
     grid = [math.prod(extent["batch"]), -(-n // tiles.n), -(-m // tiles.m)]
 
     def body(code: Code, item: Item) -> None:
-        batch, column, row = unflatten(code, item.group, grid)
-        env = dict(zip(found.batch, unflatten(code, batch, extent["batch"]), strict=True))
+        batch, column, row = code.unflatten(item.group, grid)
+        env = dict(zip(found.batch, code.unflatten(batch, extent["batch"]), strict=True))
         emitter = NestEmitter(code, nest, serial(nest), buffers, env)
         _Tile(code, emitter, found, tiles, item.thread, code.mul(row, tiles.m), code.mul(column, tiles.n)).emit()
 
@@ -150,7 +150,7 @@ class _Tile:
         limit = math.prod(extents)
         if limit % width:
             flat = self._code.minimum(flat, limit - 1)
-        return dict(zip(dims, unflatten(self._code, flat, extents), strict=True))
+        return dict(zip(dims, self._code.unflatten(flat, extents), strict=True))
 
     def _fill(self, s: _Staged, k0: Index) -> None:
         """Copy the slice of ``s`` from iteration ``k0`` on."""
@@ -229,7 +229,7 @@ class _Tile:
         """The indices of ``dims`` at ``flat``, and whether that is inside the result; None where it always is."""
         code, limit = self._code, self._limit(dims)
         inside = code.inside(flat, limit) if limit % width else None
-        return dict(zip(dims, unflatten(code, flat, self._extents(dims)), strict=True)), inside
+        return dict(zip(dims, code.unflatten(flat, self._extents(dims)), strict=True)), inside
 
     def _where(self, condition: SSAValue | None, run: Callable[[], None]) -> None:
         if condition is None:

@@ -102,16 +102,6 @@ def barrier(code: Code) -> None:
     code.block.add_op(gpu.BarrierOp.create())
 
 
-def unflatten(code: Code, t: Index, extents: list[int]) -> list[Index]:
-    """The loop indices of flat iteration ``t``, row-major; ``t`` is below their product."""
-    found: list[Index] = []
-    last = len(extents) - 1
-    for i, extent in enumerate(reversed(extents)):
-        found.append(t if i == last else code.remainder(t, extent))
-        t = t if i == last else code.quotient(t, extent)
-    return found[::-1]
-
-
 def power_of_two(wanted: int, most: int) -> int:
     """The smallest power of two that is at least ``wanted``, but none over ``most``."""
     return 1 << min(math.ceil(math.log2(max(wanted, 1))), most.bit_length() - 1)

@@ -9,9 +9,9 @@ from xdsl.ir import SSAValue
 
 from landbridge.passes.lower.access import Access
 from landbridge.passes.lower.code import Code
-from landbridge.passes.lower.emit import NestEmitter
-from landbridge.passes.lower.grid.launch import Item, Launcher, unflatten
+from landbridge.passes.lower.grid.launch import Item, Launcher
 from landbridge.passes.lower.nest import Nest
+from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import Tile
 from landbridge.passes.lower.schedule import Run, Schedule
 
@@ -48,7 +48,7 @@ def point_launch(launcher: Launcher, nest: Nest, buffers: Mapping[SSAValue, SSAV
         t = code.add(code.mul(item.group, size), item.thread)
 
         def point() -> None:
-            env = dict(zip(sched.outer, unflatten(code, t, extents), strict=True))
+            env = dict(zip(sched.outer, code.unflatten(t, extents), strict=True))
             NestEmitter(code, nest, sched, buffers, env).tile(ONE)
 
         if count % size:

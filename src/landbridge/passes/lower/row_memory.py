@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, MemRefType
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 
+from landbridge.errors import CodegenError
 from landbridge.ir.types import SpaceAttr, element_count, separators_of, shape_of
 from landbridge.passes.lower.access import Linear, row_major_strides
 from landbridge.physical_shape import physical_shape, row_strides
@@ -66,6 +67,14 @@ def lowered_type(ty: Attribute) -> MemRefType[Any]:
     rows, *columns = physical_shape(shape_of(ty), separators)
     space = SpaceAttr(ty.memory_space.scope, ArrayAttr([IntAttr(1)]))
     return MemRefType(ty.element_type, [rows, element_count(columns)], memory_space=space)
+
+
+def flat_type(buffer: SSAValue) -> MemRefType[Any]:
+    """The type of ``buffer``, a memref, with its elements one after another; raises CodegenError for one in rows."""
+    ty = buffer.type
+    if in_rows(ty):
+        raise CodegenError(f"{ty}: kernels of this target reach flat memory only; place the tensor in a flat scope")
+    return lowered_type(ty)
 
 
 def _row(number: int) -> int:

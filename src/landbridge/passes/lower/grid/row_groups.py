@@ -16,10 +16,10 @@ from xdsl.ir import Attribute, SSAValue
 from landbridge.ir.types import element_count, item_bytes, shape_of
 from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index
-from landbridge.passes.lower.emit import NestEmitter
-from landbridge.passes.lower.grid.launch import Item, Launcher, barrier, local_memory, power_of_two, unflatten
+from landbridge.passes.lower.grid.launch import Item, Launcher, barrier, local_memory, power_of_two
 from landbridge.passes.lower.grid.points import ONE, serial
 from landbridge.passes.lower.nest import Nest, Stage
+from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.padding import identity
 from landbridge.passes.lower.prefix import shrink
 from landbridge.passes.lower.reduction import BLOCK, fold, sums_up
@@ -91,7 +91,7 @@ def row_launch(
             ty = temporary.type
             assert isinstance(ty, MemRefType)
             memory[temporary] = local_memory(code, ty.element_type, count)
-        at = unflatten(code, item.group, extents)
+        at = code.unflatten(item.group, extents)
         trees: dict[Attribute, SSAValue] = {}
         for number, row in enumerate(rows):
             if number:
@@ -157,7 +157,7 @@ class _Row:
             self._emitter.tile(ONE)
 
     def _set(self, p: Index) -> None:
-        self._emitter.env.update(zip(self._sched.outer, unflatten(self._code, p, self._extents), strict=True))
+        self._emitter.env.update(zip(self._sched.outer, self._code.unflatten(p, self._extents), strict=True))
 
     def _shared(self) -> None:
         """Reduce the point that is set, together, and let one work-item do what follows."""
@@ -194,7 +194,7 @@ class _Row:
         start = code.constant(identity(combine, main.writes[0].element), main.writes[0].element)
 
         def turn(k: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
-            self._emitter.env.update(zip(self._sched.inner, unflatten(code, k, extents), strict=True))
+            self._emitter.env.update(zip(self._sched.inner, code.unflatten(k, extents), strict=True))
             operands.forget()
             reads = [None if r is None else operands.read(r, ONE, 0, 0) for r in main.reads]  # type: ignore[arg-type]
 

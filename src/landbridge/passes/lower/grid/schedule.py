@@ -1,0 +1,123 @@
+"""Which launches a PrimFunc becomes: each nest of loops by the schedule that suits it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import FunctionType, MemRefType
+from xdsl.ir import Block, Region, SSAValue
+
+from landbridge.ir.attributes import is_in_place, mark_in_place, set_task_count
+from landbridge.ir.stages import PrimView, view_prim
+from landbridge.ir.types import element_count, shape_of
+from landbridge.passes.lower.code import Code
+from landbridge.passes.lower.grid.contraction import contraction_launch
+from landbridge.passes.lower.grid.cpu_tasks import task_launch
+from landbridge.passes.lower.grid.launch import Launcher
+from landbridge.passes.lower.grid.points import point_launch, serial
+from landbridge.passes.lower.grid.row_groups import RowNest, local_temporaries, prefix_rows, row_launch
+from landbridge.passes.lower.grid.tiles import choose_tiles, element_width, find_contraction
+from landbridge.passes.lower.nest import Nest, build_nests
+from landbridge.passes.lower.prefix import shared_prefix
+from landbridge.passes.lower.row_memory import flat_type
+from landbridge.passes.lower.simplify import simplify
+from landbridge.passes.lower.tasks import fits_stack
+from landbridge.target.grid import GridLimits
+
+#: Rows narrower than this waste a workgroup where there are more than a few of them.
+MIN_WIDTH = 16
+FEW_ROWS = 256
+#: Operations of a row that one workgroup may be left alone with where there are few rows.
+MAX_ROW_WORK = 1 << 18
+#: Reductions at least so long are shared by a workgroup where no more than so many points keep the device busy.
+MIN_LONG = 128
+MANY_POINTS = 1 << 14
+
+
+def lower_grid(function: func.FuncOp, limits: GridLimits) -> func.FuncOp:
+    """One PrimFunc as launches. Its attribute ``lb.tasks`` is 1, or 0 when nothing is computed."""
+    prim = view_prim(function)
+    arguments = list(function.body.block.args)
+    block = Block(arg_types=[flat_type(a) for a in arguments])
+    code = Code(block)
+    launcher = Launcher(code, limits)
+    buffers: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=True))
+    nests = [nest for nest in build_nests(prim) if not nest.is_empty]
+    _launches(launcher, prim, nests, buffers)
+    block.add_op(func.ReturnOp())
+    code.finish()
+    lowered = func.FuncOp(function.sym_name.data, FunctionType.from_lists(list(block.arg_types), []), Region(block))
+    set_task_count(lowered, min(launcher.launches, 1))
+    if is_in_place(function):
+        mark_in_place(lowered)
+    return lowered
+
+
+def _launches(launcher: Launcher, prim: PrimView, nests: list[Nest], buffers: dict[SSAValue, SSAValue]) -> None:
+    length = shared_prefix(nests) if len(nests) > 1 else 0
+    if launcher.limits.core_vectors:
+        if len(nests) == 1 or (length and fits_stack(prim, nests)):
+            task_launch(launcher, prim, nests, buffers)
+            return
+    elif length and _row_by_row(launcher, prim, nests, length, buffers):
+        return
+    # One launch after the other: what they leave each other is scratch.
+    _scratch(launcher, prim.temporaries, nests, buffers)
+    for nest in nests:
+        if launcher.limits.core_vectors:
+            task_launch(launcher, prim, [nest], buffers)
+        else:
+            _nest_launch(launcher, simplify(nest), buffers)
+
+
+def _row_by_row(
+    launcher: Launcher, prim: PrimView, nests: list[Nest], length: int, buffers: dict[SSAValue, SSAValue]
+) -> bool:
+    """Launch a workgroup for each row, unless rows are too short or too few for that."""
+    count = math.prod(nests[0].dims[i].extent for i in range(length))
+    used = used_buffers(nests)
+    local = local_temporaries([t for t in prim.temporaries if t in used], count, launcher.limits.local_bytes)
+    rows = prefix_rows(nests, length, set(local))
+    width = max(r.width for r in rows)
+    work = sum(r.points * r.length for r in rows)
+    if (width < MIN_WIDTH and count > FEW_ROWS) or (work > MAX_ROW_WORK and count < FEW_ROWS):
+        return False
+    _scratch(launcher, [t for t in prim.temporaries if t not in local], nests, buffers)
+    row_launch(launcher, rows, local, buffers)
+    return True
+
+
+def _nest_launch(launcher: Launcher, nest: Nest, buffers: dict[SSAValue, SSAValue]) -> None:
+    """One launch of one nest, by the schedule that suits it."""
+    found = find_contraction(nest)
+    if found is not None:
+        sizes = [math.prod(nest.dims[d].extent for d in dims) for dims in (found.m, found.n, found.batch)]
+        tiles = choose_tiles(sizes[0], sizes[1], sizes[2], element_width(nest, found), launcher.limits)
+        if tiles is not None:
+            contraction_launch(launcher, nest, found, tiles, buffers)
+            return
+    row = RowNest(nest, serial(nest).outer)
+    points = math.prod(nest.dims[d].extent for d in row.bound)
+    if row.shared and row.length >= MIN_LONG and points <= MANY_POINTS:
+        row_launch(launcher, [row], {}, buffers)
+    else:
+        point_launch(launcher, nest, buffers)
+
+
+def _scratch(
+    launcher: Launcher, temporaries: Sequence[SSAValue], nests: list[Nest], buffers: dict[SSAValue, SSAValue]
+) -> None:
+    """Memory for what is passed on through the whole device's memory."""
+    used = used_buffers(nests)
+    for t in temporaries:
+        if t in used:
+            ty = t.type
+            assert isinstance(ty, MemRefType)
+            buffers[t] = launcher.scratch(ty.element_type, element_count(shape_of(ty)))
+
+
+def used_buffers(nests: list[Nest]) -> set[SSAValue]:
+    """Every buffer that ``nests`` read or write."""
+    return {b for n in nests for b in (*(a.buffer for a in n.accesses()), *n.loaded())}
