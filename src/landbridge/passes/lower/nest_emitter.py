@@ -23,10 +23,9 @@ class NestEmitter:
         self, code: Code, nest: Nest, sched: Schedule, buffers: Mapping[SSAValue, SSAValue], env: dict[int, Index]
     ) -> None:
         self.code, self.nest, self.sched, self.env = code, nest, sched, dict(env)
-        padding = Padding(nest, sched)
+        self._padding = Padding(nest, sched)
         self.operands = Operands(code, sched, buffers, self.env)
-        self._reduction = Reduction(code, nest, sched, padding, self.operands) if nest.reduction is not None else None
-        self.row_tiles = padding.row_tiles()
+        self.row_tiles = self._padding.row_tiles()
 
     def rows_for(self, runs: list[tuple[Run, bool]], column: Index, columns: Run) -> None:
         """All given row tiles at one column tile."""
@@ -53,9 +52,9 @@ class NestEmitter:
         """Reduce, then run the other stages, for one register tile."""
         registers: Slots = {}
         self.operands.forget()
-        if self._reduction is not None:
-            for (m, n, _, o), value in self._reduction.emit(t).items():
-                registers[(m, n, 0, o)] = value
+        if self.nest.reduction is not None:
+            reduction = Reduction(self.code, self.nest, self.sched, self._padding, self.operands, t)
+            registers.update(((m, n, 0, o), value) for (m, n, _, o), value in reduction.emit().items())
         self.operands.forget()
         for m in range(t.rows):
             for n in range(t.columns):

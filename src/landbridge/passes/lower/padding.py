@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from landbridge.passes.lower.access import Access, Guard
+from landbridge.passes.lower.combiners import combiner, identity
 from landbridge.passes.lower.nest import Nest, Stage, scalar_attr
-from landbridge.passes.lower.schedule import Run, Schedule, combiner
+from landbridge.passes.lower.schedule import Run, Schedule
 
 #: Edge tiles emitted one by one; beyond, padded reads test their bounds at run time.
 MAX_EDGE_TILES = 6
@@ -116,19 +113,6 @@ class Padding:
     def settled_by_turn(self, d: int) -> list[Guard]:
         """Guards that hold at a row of an edge tile where ``row_inside`` says so of the turn of loop ``d``."""
         return [g for g, r in self.row_guards if r == d]
-
-
-def identity(combine: str, element: Any) -> Attribute:
-    """The value that ``combine`` leaves as it is."""
-    if isinstance(element, IntegerType):
-        w = element.width.data
-        number = {
-            "arith.addi": 0, "arith.muli": 1, "arith.ori": 0, "arith.andi": -1, "arith.maxui": 0,
-            "arith.minui": -1, "arith.maxsi": -(1 << (w - 1)), "arith.minsi": (1 << (w - 1)) - 1,
-        }[combine]  # fmt: skip
-        return IntegerAttr(number, element)
-    value = {"arith.addf": 0.0, "arith.mulf": 1.0, "arith.maximumf": -math.inf, "arith.minimumf": math.inf}[combine]
-    return FloatAttr(value, element)
 
 
 def _widened(value: SSAValue) -> SSAValue:

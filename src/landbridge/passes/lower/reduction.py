@@ -10,22 +10,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import product
+from types import MappingProxyType
 from typing import TypeAlias
 
-from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import VectorType
-from xdsl.dialects.utils.fast_math import FastMathFlag
-from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
 from xdsl.ir import Attribute, SSAValue
 
 from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import Access, Guard
 from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index
-from landbridge.passes.lower.nest import Nest, Stage
+from landbridge.passes.lower.combiners import combiner, fold, fold_lanes, identity, sums_up
+from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.operands import Operands, Tile
-from landbridge.passes.lower.padding import Padding, identity
-from landbridge.passes.lower.schedule import Schedule, combiner
+from landbridge.passes.lower.padding import Padding
+from landbridge.passes.lower.schedule import Schedule
 
 #: Terms that are added to one accumulator before it is added to the total.
 BLOCK = 256
@@ -34,76 +34,55 @@ BLOCK = 256
 Slot: TypeAlias = tuple[int, int, int, int]
 Slots: TypeAlias = dict[Slot, SSAValue]
 
-#: Lanes are summed as a tree.
-_TREE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC, FastMathFlag.NO_SIGNED_ZEROS, FastMathFlag.ALLOW_CONTRACT])
-_COMBINING = {
-    "arith.addf": CombiningKindFlag.ADD,
-    "arith.addi": CombiningKindFlag.ADD,
-    "arith.mulf": CombiningKindFlag.MUL,
-    "arith.muli": CombiningKindFlag.MUL,
-    "arith.maximumf": CombiningKindFlag.MAXIMUMF,
-    "arith.minimumf": CombiningKindFlag.MINIMUMF,
-    "arith.maxsi": CombiningKindFlag.MAXSI,
-    "arith.minsi": CombiningKindFlag.MINSI,
-    "arith.maxui": CombiningKindFlag.MAXUI,
-    "arith.minui": CombiningKindFlag.MINUI,
-    "arith.andi": CombiningKindFlag.AND,
-    "arith.ori": CombiningKindFlag.OR,
-}
-
-
-def fold(code: Code, main: Stage, a: SSAValue, b: SSAValue) -> SSAValue:
-    """Two accumulators of ``main``, which has a combiner, as one."""
-    op = next(iter(main.body.args[len(main.reads)].uses)).operation
-    return code.add_op(type(op).create(operands=[a, b], result_types=[a.type], properties=dict(op.properties)))
-
-
-def sums_up(main: Stage) -> bool:
-    """Whether ``main`` is one sum of floats: what long chains of additions make inexact."""
-    return combiner(main) == "arith.addf" and len(main.writes) == 1
-
 
 class Reduction:
-    """Emits the reduction stage of a nest for one tile.
+    """Emits the reduction stage of a nest for one tile. ``lows``: where reduction loops begin, if not at 0.
 
     A guard of a padded read is settled when what was emitted around the read keeps it true: the choice of the tile's
     rows, or the bounds of a loop. Whoever emits such code says so, in ``_settled``; all other guards are tested where
     they are read.
     """
 
-    def __init__(self, code: Code, nest: Nest, sched: Schedule, padding: Padding, operands: Operands) -> None:
+    def __init__(
+        self,
+        code: Code,
+        nest: Nest,
+        sched: Schedule,
+        padding: Padding,
+        operands: Operands,
+        tile: Tile,
+        lows: Mapping[int, int] = MappingProxyType({}),
+    ) -> None:
         main = nest.reduction
         if main is None:
             raise CodegenError("a nest without a reduction has nothing to reduce")
         self.code, self.nest, self.sched, self.operands, self.main = code, nest, sched, operands, main
         self.padding, self.env, self._lanes = padding, operands.env, operands.lanes
-        self._settled: list[Guard] = []
+        self._tile, self._lows = tile, lows
+        self._settled = padding.settled_by_tile(tile.edge)
 
-    def emit(self, t: Tile) -> Slots:
-        """The reduced values of every row and column of ``t``."""
-        main = self.main
-        sched = self.sched
-        horizontal, copies = sched.horizontal, sched.copies
-        self._settled = self.padding.settled_by_tile(t.edge)
+    def emit(self) -> Slots:
+        """The reduced values of every row and column of the tile."""
+        slots = self._loops(list(self.sched.inner), self._start())
+        if self.sched.copies > 1:
+            slots = self._merge_copies(slots)
+        if self.sched.horizontal:
+            slots = self._across_lanes(slots)
+        return slots
+
+    def _start(self) -> Slots:
+        main, sched, t = self.main, self.sched, self._tile
         combine = combiner(main)
         slots: Slots = {}
-        for m in range(t.rows):
-            for n in range(t.columns):
-                for u in range(copies):
-                    for o, w in enumerate(main.writes):
-                        attr = main.inits[o]
-                        if attr is None:
-                            raise CodegenError("a reduction without linalg.fill before it")
-                        if horizontal or u:
-                            assert combine is not None
-                            attr = identity(combine, w.element)
-                        slots[(m, n, u, o)] = self._splat(attr, w.element)
-        slots = self._loops(main, t, list(sched.inner), slots, copies)
-        if copies > 1:
-            assert combine is not None
-            slots = self._merge_copies(main, slots, t, copies)
-        if horizontal:
-            slots = self._across_lanes(main, t, slots)
+        for m, n, u in product(range(t.rows), range(t.columns), range(sched.copies)):
+            for o, w in enumerate(main.writes):
+                attr = main.inits[o]
+                if attr is None:
+                    raise CodegenError("a reduction without linalg.fill before it")
+                if sched.horizontal or u:
+                    assert combine is not None
+                    attr = identity(combine, w.element)
+                slots[m, n, u, o] = self._splat(attr, w.element)
         return slots
 
     def _splat(self, attr: Attribute, element: Attribute) -> SSAValue:
@@ -114,153 +93,103 @@ class Reduction:
     def _lane_step(self, d: int) -> int:
         return self._lanes if self.sched.horizontal and d == self.sched.lane else 1
 
-    def _merge_copies(self, main: Stage, slots: Slots, t: Tile, copies: int) -> Slots:
+    def _merge_copies(self, slots: Slots) -> Slots:
         merged: Slots = {}
-        for m in range(t.rows):
-            for n in range(t.columns):
-                parts = [slots[(m, n, u, 0)] for u in range(copies)]
-                while len(parts) > 1:
-                    parts = [fold(self.code, main, a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
-                merged[(m, n, 0, 0)] = parts[0]
+        for m, n in product(range(self._tile.rows), range(self._tile.columns)):
+            parts = [slots[m, n, u, 0] for u in range(self.sched.copies)]
+            while len(parts) > 1:
+                parts = [fold(self.code, self.main, a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+            merged[m, n, 0, 0] = parts[0]
         return merged
 
-    def _across_lanes(self, main: Stage, t: Tile, slots: Slots) -> Slots:
+    def _across_lanes(self, slots: Slots) -> Slots:
         """Sum the lanes, fold in the start value, and finish the iterations that fill no vector."""
-        combine = combiner(main)
-        lane = self.sched.lane
+        main, combine, lane = self.main, combiner(self.main), self.sched.lane
         assert combine is not None and lane is not None and main.inits[0] is not None
         element = main.writes[0].element
         start = self.code.constant(main.inits[0], element)
         sums: Slots = {}
         for key, value in slots.items():
-            kind = CombiningKindAttr(_COMBINING[combine])
-            properties = {"kind": kind, "fastmath": _TREE}
-            total = self.code.emit(vector.ReductionOp, [value], element, **properties)
-            sums[key] = fold(self.code, main, start, total)
+            sums[key] = fold(self.code, main, start, fold_lanes(self.code, combine, value, element))
         extent = self.nest.dims[lane].extent
         if extent % self._lanes == 0:
             return sums
-        scalar = replace(self.sched, lane=None, horizontal=False)
+        scalar = replace(self.sched, lane=None, horizontal=False, copies=1)
         operands = Operands(self.code, scalar, self.operands.buffers, self.env)
-        tail = Reduction(self.code, self.nest, scalar, self.padding, operands)
-        tail._settled = self.padding.settled_by_tile(t.edge)
-        return tail._loops(main, t, list(self.sched.inner), sums, 1, {lane: extent - extent % self._lanes})
+        lows = {lane: extent - extent % self._lanes}
+        tail = Reduction(self.code, self.nest, scalar, self.padding, operands, self._tile, lows)
+        return tail._loops(list(self.sched.inner), sums)
 
-    def _loops(
-        self,
-        main: Stage,
-        t: Tile,
-        dims: list[int],
-        slots: Slots,
-        copies: int,
-        lows: Mapping[int, int] | None = None,
-    ) -> Slots:
+    def _loops(self, dims: list[int], slots: Slots) -> Slots:
         """The reduction loops ``dims`` around the body, carrying ``slots``."""
         if not dims:
-            return self._step(main, t, slots, copies)
+            return self._step(slots)
         d, rest = dims[0], dims[1:]
         if self.sched.horizontal and d == self.sched.lane and rest:
-            return self._loops(main, t, [*rest, d], slots, copies, lows)
+            return self._loops([*rest, d], slots)
         before = self._settled
-        if t.edge and self.padding.at_edges(d):
+        if self._tile.edge and self.padding.at_edges(d):
             self._settled = [*before, *self.padding.settled_by_turn(d)]
-            slots = self._turns(main, t, d, rest, slots, copies, lows)
+            slots = self._turns(d, rest, slots)
         else:
-            low, high, clipped = self._clip(d, *self._range(d, lows or {}))
+            low, high, clipped = self._clip(d, *self._range(d))
             self._settled = [*before, *clipped]
-            slots = self._runs(main, t, d, rest, slots, copies, lows, low, high)
+            slots = self._runs(d, rest, slots, low, high)
         self._settled = before
         return slots
 
-    def _turns(
-        self,
-        main: Stage,
-        t: Tile,
-        d: int,
-        rest: list[int],
-        slots: Slots,
-        copies: int,
-        lows: Mapping[int, int] | None,
-    ) -> Slots:
+    def _turns(self, d: int, rest: list[int], slots: Slots) -> Slots:
         """Loop ``d`` of an edge tile, written out: each turn for the rows that read inside."""
+        t = self._tile
         assert isinstance(t.row, int)
-        for i in range((lows or {}).get(d, 0), self.nest.dims[d].extent):
+        for i in range(self._lows.get(d, 0), self.nest.dims[d].extent):
             self.env[d] = i
             active = {m for m in range(t.rows) if self.padding.row_inside(t.row + m, d, i)}
             part = {k: v for k, v in slots.items() if k[0] in active}
             if part:
-                slots = {**slots, **self._loops(main, t, rest, part, copies, lows)}
+                slots = {**slots, **self._loops(rest, part)}
         self.env.pop(d, None)
         return slots
 
-    def _runs(
-        self,
-        main: Stage,
-        t: Tile,
-        d: int,
-        rest: list[int],
-        slots: Slots,
-        copies: int,
-        lows: Mapping[int, int] | None,
-        low: Index,
-        high: Index,
-    ) -> Slots:
+    def _runs(self, d: int, rest: list[int], slots: Slots, low: Index, high: Index) -> Slots:
         """Loop ``d`` from ``low`` to ``high``: by lanes and partial sums as far as these go, then what is left."""
-        lane_step = self._lane_step(d)
+        lane_step, copies = self._lane_step(d), self.sched.copies
         step = lane_step * (copies if not rest else 1)
-        keys = list(slots)
-        if not rest and (copies > 1 or lane_step > 1) and isinstance(high, int):
-            assert isinstance(low, int) and isinstance(high, int)
-            main_high = low + (high - low) // step * step
-            values = self._sum(main, t, d, rest, low, main_high, step, keys, list(slots.values()), copies, lows)
-            slots = dict(zip(keys, values, strict=True))
-            whole_high = low + (high - low) // lane_step * lane_step
-            if copies > 1 and main_high < whole_high:
-                first = [k for k in keys if k[2] == 0]
-                start = [slots[k] for k in first]
-                values = self._loop(main, t, d, rest, main_high, whole_high, lane_step, first, start, 1, lows)
-                slots.update(zip(first, values, strict=True))
-            return slots
-        values = self._sum(main, t, d, rest, low, high, step, keys, list(slots.values()), copies, lows)
-        return dict(zip(keys, values, strict=True))
+        if rest or step == 1 or not isinstance(high, int):
+            return self._sum(d, rest, slots, low, high, step)
+        assert isinstance(low, int)
+        main_high = low + (high - low) // step * step
+        slots = self._sum(d, rest, slots, low, main_high, step)
+        whole_high = low + (high - low) // lane_step * lane_step
+        if copies > 1 and main_high < whole_high:
+            first = {k: v for k, v in slots.items() if k[2] == 0}
+            slots = {**slots, **self._loop(d, rest, first, main_high, whole_high, lane_step)}
+        return slots
 
-    def _sum(
-        self,
-        main: Stage,
-        t: Tile,
-        d: int,
-        rest: list[int],
-        low: Index,
-        high: Index,
-        step: int,
-        keys: list[Slot],
-        values: list[SSAValue],
-        copies: int,
-        lows: Mapping[int, int] | None,
-    ) -> list[SSAValue]:
+    def _sum(self, d: int, rest: list[int], slots: Slots, low: Index, high: Index, step: int) -> Slots:
         """Loop ``d``, block by block where it is the loop whose blocks are summed on their own."""
-        blocked, turns = self._block(copies, lows or {})
+        blocked, turns = self._block()
         if d != blocked:
-            return self._loop(main, t, d, rest, low, high, step, keys, values, copies, lows)
-        code, length = self.code, turns * step
-        zeros = [self._splat(identity("arith.addf", main.writes[0].element), main.writes[0].element)] * len(keys)
+            return self._loop(d, rest, slots, low, high, step)
+        code, length, element = self.code, turns * step, self.main.writes[0].element
+        zeros = dict.fromkeys(slots, self._splat(identity("arith.addf", element), element))
 
         def block(start: SSAValue, totals: list[SSAValue]) -> list[SSAValue]:
             stop = code.minimum(code.add(start, length), high)
-            sums = self._loop(main, t, d, rest, start, stop, step, keys, zeros, copies, lows)
-            return [fold(self.code, main, a, b) for a, b in zip(totals, sums, strict=True)]
+            sums = self._loop(d, rest, zeros, start, stop, step)
+            return [fold(code, self.main, a, b) for a, b in zip(totals, sums.values(), strict=True)]
 
-        return code.loop(low, high, length, values, block)
+        return dict(zip(slots, code.loop(low, high, length, list(slots.values()), block), strict=True))
 
-    def _block(self, copies: int, lows: Mapping[int, int]) -> tuple[int | None, int]:
+    def _block(self) -> tuple[int | None, int]:
         """The loop whose blocks are summed on their own, if the sums are long, and the turns of a block."""
         if not sums_up(self.main):
             return None, 0
         lane = self.sched.lane if self.sched.horizontal else None
         dims = [*(d for d in self.sched.inner if d != lane), *(d for d in self.sched.inner if d == lane)]
-        turns = {d: self.nest.dims[d].extent - lows.get(d, 0) for d in dims}
+        turns = {d: self.nest.dims[d].extent - self._lows.get(d, 0) for d in dims}
         if dims:
-            turns[dims[-1]] //= self._lane_step(dims[-1]) * copies
+            turns[dims[-1]] //= self._lane_step(dims[-1]) * self.sched.copies
         below = 1
         for d in reversed(dims):
             if not self.padding.at_edges(d) and below * turns[d] > BLOCK and math.prod(turns.values()) > 2 * BLOCK:
@@ -268,30 +197,17 @@ class Reduction:
             below *= turns[d]
         return None, 0
 
-    def _loop(
-        self,
-        main: Stage,
-        t: Tile,
-        d: int,
-        rest: list[int],
-        low: Index,
-        high: Index,
-        step: int,
-        keys: list[Slot],
-        values: list[SSAValue],
-        copies: int,
-        lows: Mapping[int, int] | None,
-    ) -> list[SSAValue]:
+    def _loop(self, d: int, rest: list[int], slots: Slots, low: Index, high: Index, step: int) -> Slots:
         def body(i: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
             self.env[d] = i
-            result = self._loops(main, t, rest, dict(zip(keys, carried, strict=True)), copies, lows)
-            return [result[k] for k in keys]
+            result = self._loops(rest, dict(zip(slots, carried, strict=True)))
+            return [result[k] for k in slots]
 
-        results = self.code.loop(low, high, step, values, body)
+        results = self.code.loop(low, high, step, list(slots.values()), body)
         del self.env[d]
-        return results
+        return dict(zip(slots, results, strict=True))
 
-    def _range(self, d: int, lows: Mapping[int, int]) -> tuple[Index, Index]:
+    def _range(self, d: int) -> tuple[Index, Index]:
         """The bounds of reduction loop ``d``; a padded tile ends where its data does."""
         code = self.code
         high: Index = self.nest.dims[d].extent
@@ -301,7 +217,7 @@ class Reduction:
                 if outer is not None:
                     left = code.add(b.extent, code.mul(outer, -b.tile))
                     high = code.minimum(high, left)
-        return lows.get(d, 0), high
+        return self._lows.get(d, 0), high
 
     def _clip(self, d: int, low: Index, high: Index) -> tuple[Index, Index, list[Guard]]:
         """The bounds of reduction loop ``d`` without its padded turns, and the guards that this settles."""
@@ -323,11 +239,11 @@ class Reduction:
             clipped.append(g)
         return low, high, clipped
 
-    def _step(self, main: Stage, t: Tile, slots: Slots, copies: int) -> Slots:
+    def _step(self, slots: Slots) -> Slots:
         """One turn of the innermost loop."""
+        main, t = self.main, self._tile
         self.operands.forget()
         result: Slots = {}
-        outputs = len(main.writes)
         last = self.sched.lane if self.sched.horizontal else self.sched.inner[-1] if self.sched.inner else None
         for m, n, u, o in slots:
             if o:
@@ -337,21 +253,15 @@ class Reduction:
                 self.operands.read(r, t, m, n, shift, self._settled) if isinstance(r, Access) else None
                 for r in main.reads
             ]
-            accumulators = [slots[(m, n, u, x)] for x in range(outputs)]
-            values = emit_body(
-                self.code,
-                main,
-                [*reads, *accumulators],
-                self._lanes,
-                self._index_of(t, m, n),
-                self.operands.buffers,
-            )
+            accumulators = [slots[m, n, u, x] for x in range(len(main.writes))]
+            inputs = [*reads, *accumulators]
+            values = emit_body(self.code, main, inputs, self._lanes, self._index_of(m, n), self.operands.buffers)
             for x, v in enumerate(values):
                 if self.sched.lane is not None and not isinstance(v.type, VectorType):
                     v = self.code.broadcast(v, self._lanes)
-                result[(m, n, u, x)] = v
+                result[m, n, u, x] = v
         self.operands.forget()
         return result
 
-    def _index_of(self, t: Tile, m: int, n: int) -> Callable[[int], Index]:
-        return lambda d: self.operands.index(self.main.dims[d], t, m, n)
+    def _index_of(self, m: int, n: int) -> Callable[[int], Index]:
+        return lambda d: self.operands.index(self.main.dims[d], self._tile, m, n)

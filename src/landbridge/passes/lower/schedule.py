@@ -15,7 +15,9 @@ from xdsl.dialects import linalg, memref
 
 from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import Access
+from landbridge.passes.lower.combiners import combiner
 from landbridge.passes.lower.nest import Nest, Stage, widest_bytes
+from landbridge.passes.lower.register_block import register_block
 from landbridge.passes.lower.row_memory import is_past_the_end
 from landbridge.passes.lower.simplify import index_range
 
@@ -90,7 +92,7 @@ def schedule(nest: Nest, machine: Machine, prefix: int = 0) -> Schedule:
     row_extent = _tiles(nest, rows, lane, lanes)
     column_extent = _tiles(nest, columns, lane, lanes)
     if reduction:
-        row_tile, column_tile = _register_block(row_extent, column_extent, machine.registers)
+        row_tile, column_tile = register_block(row_extent, column_extent, machine.registers)
     else:
         row_tile, column_tile = _unroll(nest, row_extent), 1
     row_runs = _runs(row_extent, row_tile, nest.dims[rows].extent % lanes if rows == lane and rows is not None else 0)
@@ -134,11 +136,11 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: Machine) -> list[Sc
     rows = sum(r.count * r.tile for r in sched.row_runs)
     lanes = max(2, 1 << (left - 1).bit_length())  # not every language has vectors of 1
     mask = left if left != lanes and _column_mask(nest, sched.columns, sched.lane, sched.lanes) else 0
-    tile, _ = _register_block(rows, 1, machine.registers)
+    tile, _ = register_block(rows, 1, machine.registers)
     tail = replace(sched, lanes=lanes, row_runs=_runs(rows, tile, 0), column_runs=(Run(last, 1, 1, mask),))
     if not last:
         return [tail]
-    row_tile, column_tile = _register_block(rows, last, machine.registers)
+    row_tile, column_tile = register_block(rows, last, machine.registers)
     whole = replace(sched, row_runs=_runs(rows, row_tile, 0), column_runs=_runs(last, column_tile, 0))
     return [whole, tail]
 
@@ -195,19 +197,6 @@ def _whole_vectors(nest: Nest, d: int, lanes: int) -> int:
     return math.gcd(lanes, *(x for b in nest.bounds if b.inner == d for x in (b.tile, b.extent % b.tile)))
 
 
-def combiner(stage: Stage) -> str | None:
-    """The name of the operation that folds a value into the accumulator, when there is exactly one such."""
-    accumulator = stage.body.args[len(stage.reads)]
-    uses = list(accumulator.uses)
-    result = stage.body.last_op
-    if len(uses) != 1 or result is None:
-        return None
-    op = uses[0].operation
-    known = {"arith.addf", "arith.mulf", "arith.maximumf", "arith.minimumf", "arith.addi", "arith.muli"}
-    known |= {"arith.maxsi", "arith.minsi", "arith.maxui", "arith.minui", "arith.andi", "arith.ori"}
-    return op.name if op.name in known and result.operands[0] is op.results[0] else None
-
-
 def _choose_columns(nest: Nest, parallel: list[int], lane: int | None, lanes: int) -> int | None:
     """A loop along which more weight vectors are read while the broadcast operand stays."""
     if lane is None:
@@ -243,33 +232,6 @@ def _tiles(nest: Nest, dim: int | None, lane: int | None, lanes: int) -> int:
         return 1
     extent = nest.dims[dim].extent
     return -(-extent // lanes) if dim == lane else extent
-
-
-def _register_block(rows: int, columns: int, registers: int) -> tuple[int, int]:
-    """The block with the fewest estimated cycles over the whole extents.
-
-    A step of a block costs its multiply-adds, or the latency chain when there are too few of them (8: four
-    cycles deep, two pipes), plus a share of its loads.
-    """
-    best, best_cost = (1, 1), float("inf")
-    for c in range(1, min(columns, 6 if rows > 1 else 12) + 1):
-        for r in range(1, min(rows, 14) + 1):
-            if r * c + c + (1 if c > 1 else 0) > registers:
-                break
-            cost = 0.0
-            for rr, rn in _pieces(rows, r):
-                for cc, cn in _pieces(columns, c):
-                    cost += rn * cn * (max(rr * cc, 8) + 0.3 * (rr + cc) + 1.0)
-            if cost < best_cost:
-                best, best_cost = (r, c), cost
-    return best
-
-
-def _pieces(extent: int, tile: int) -> list[tuple[int, int]]:
-    pieces = [(tile, extent // tile)] if extent >= tile else []
-    if extent % tile:
-        pieces.append((extent % tile, 1))
-    return pieces
 
 
 def _column_mask(nest: Nest, columns: int | None, lane: int | None, lanes: int) -> int:

@@ -1,0 +1,73 @@
+"""The operations that reductions combine terms with."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xdsl.dialects import arith, vector
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType
+from xdsl.dialects.utils.fast_math import FastMathFlag
+from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
+from xdsl.ir import Attribute, SSAValue
+
+from landbridge.passes.lower.code import Code
+from landbridge.passes.lower.nest import Stage
+
+#: Lanes are summed as a tree.
+_TREE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC, FastMathFlag.NO_SIGNED_ZEROS, FastMathFlag.ALLOW_CONTRACT])
+_ACROSS_LANES = {
+    "arith.addf": CombiningKindFlag.ADD,
+    "arith.addi": CombiningKindFlag.ADD,
+    "arith.mulf": CombiningKindFlag.MUL,
+    "arith.muli": CombiningKindFlag.MUL,
+    "arith.maximumf": CombiningKindFlag.MAXIMUMF,
+    "arith.minimumf": CombiningKindFlag.MINIMUMF,
+    "arith.maxsi": CombiningKindFlag.MAXSI,
+    "arith.minsi": CombiningKindFlag.MINSI,
+    "arith.maxui": CombiningKindFlag.MAXUI,
+    "arith.minui": CombiningKindFlag.MINUI,
+    "arith.andi": CombiningKindFlag.AND,
+    "arith.ori": CombiningKindFlag.OR,
+}
+
+
+def combiner(stage: Stage) -> str | None:
+    """The name of the operation that folds a value into the accumulator, when there is exactly one such."""
+    accumulator = stage.body.args[len(stage.reads)]
+    uses = list(accumulator.uses)
+    result = stage.body.last_op
+    if len(uses) != 1 or result is None:
+        return None
+    op = uses[0].operation
+    return op.name if op.name in _ACROSS_LANES and result.operands[0] is op.results[0] else None
+
+
+def identity(combine: str, element: Any) -> Attribute:
+    """The value that ``combine`` leaves as it is."""
+    if isinstance(element, IntegerType):
+        w = element.width.data
+        number = {
+            "arith.addi": 0, "arith.muli": 1, "arith.ori": 0, "arith.andi": -1, "arith.maxui": 0,
+            "arith.minui": -1, "arith.maxsi": -(1 << (w - 1)), "arith.minsi": (1 << (w - 1)) - 1,
+        }[combine]  # fmt: skip
+        return IntegerAttr(number, element)
+    value = {"arith.addf": 0.0, "arith.mulf": 1.0, "arith.maximumf": -math.inf, "arith.minimumf": math.inf}[combine]
+    return FloatAttr(value, element)
+
+
+def fold(code: Code, main: Stage, a: SSAValue, b: SSAValue) -> SSAValue:
+    """Two accumulators of ``main``, which has a combiner, as one."""
+    op = next(iter(main.body.args[len(main.reads)].uses)).operation
+    return code.add_op(type(op).create(operands=[a, b], result_types=[a.type], properties=dict(op.properties)))
+
+
+def sums_up(main: Stage) -> bool:
+    """Whether ``main`` is one sum of floats: what long chains of additions make inexact."""
+    return combiner(main) == "arith.addf" and len(main.writes) == 1
+
+
+def fold_lanes(code: Code, combine: str, value: SSAValue, element: Attribute) -> SSAValue:
+    """The lanes of ``value`` as one ``element``."""
+    kind = CombiningKindAttr(_ACROSS_LANES[combine])
+    return code.emit(vector.ReductionOp, [value], element, kind=kind, fastmath=_TREE)
