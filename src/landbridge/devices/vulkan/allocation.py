@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ctypes
 
+from landbridge.device.checks import check_request, kind_of
 from landbridge.devices.vulkan import flags, structs_work
 from landbridge.devices.vulkan.driver_objects import DriverObjects
+from landbridge.devices.vulkan.logical_device import LogicalDevice
 from landbridge.devices.vulkan.memory_types import MemoryType
 from landbridge.devices.vulkan.memory_uses import UsedMemory
 from landbridge.devices.vulkan.result import check
 from landbridge.devices.vulkan.structure import Chained
-from landbridge.errors import DeviceError
+from landbridge.errors import DeviceError, OutOfMemoryError, UnsupportedError
 
 
 class Allocation(UsedMemory):
@@ -69,6 +71,22 @@ class Allocation(UsedMemory):
         # Memory that we allocate ends with a whole atom; imported memory with a whole page.
         request = structs_work.VkMappedMemoryRange(memory=self.memory, offset=first, size=last - first)
         check(call(self.device.handle, 1, ctypes.byref(request)), "a barrier of host memory")  # type: ignore[operator]
+
+
+def alloc_flat(device: LogicalDevice, nbytes: int, alignment: int, scope: str, export_as: int = 0) -> Allocation:
+    """``nbytes`` bytes of ``scope``, checked, then as ``allocate``; raises InputError for what no allocation has."""
+    kind = kind_of(device.kinds, scope, device.name)
+    check_request(nbytes, alignment, device.name)
+    if scope not in device.scopes:
+        raise UnsupportedError(f"{device.name}: scope {scope!r} holds images; give physical_shape and dtype")
+    most = kind.max_bytes or 0
+    if nbytes + max(alignment, kind.alignment) > most:
+        raise OutOfMemoryError(
+            f"{device.name} {scope}: {nbytes} bytes asked, aligned to {alignment}; one allocation has at most "
+            f"{most} bytes with its alignment (maxMemoryAllocationSize, heap size); split the tensor"
+        )
+    device.collect()
+    return allocate(device, device.scopes[scope], nbytes, max(alignment, kind.alignment), export_as)
 
 
 def allocate(

@@ -10,21 +10,19 @@ from landbridge.device.attr import DeviceAttr
 from landbridge.device.checks import (
     EventDelegates,
     check_inside,
-    check_request,
-    host_address,
     is_copy_to_itself,
     stream_handle,
 )
 from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode, Event, HostMemory
-from landbridge.device.space import DmaBuf, HostPointer, ImportSource, NdSpace, Region, Space
+from landbridge.device.space import ImportSource, NdSpace, Region, Space
 from landbridge.device.stream import Stream
-from landbridge.devices.vulkan.allocation import Allocation, allocate
+from landbridge.devices.vulkan.allocation import Allocation, alloc_flat
 from landbridge.devices.vulkan.attributes import attribute, target_properties
-from landbridge.devices.vulkan.copies import Copy, copy_from_host, copy_to_host
+from landbridge.devices.vulkan.copies import copy
 from landbridge.devices.vulkan.dispatch import dispatch
-from landbridge.devices.vulkan.images import allocate_image, check_pixels
-from landbridge.devices.vulkan.imports import export_dma_buf, export_handle, import_dma_buf, import_host
+from landbridge.devices.vulkan.images import alloc_image
+from landbridge.devices.vulkan.imports import export_dma_buf, export_handle, import_memory
 from landbridge.devices.vulkan.logical_device import DL_VULKAN, LogicalDevice
 from landbridge.devices.vulkan.memory_uses import UsedMemory
 from landbridge.devices.vulkan.modules import VulkanModule
@@ -35,13 +33,9 @@ from landbridge.devices.vulkan.timeline import Point, Timeline, elapsed_ms
 from landbridge.errors import (
     HostViewError,
     InputError,
-    OutOfMemoryError,
-    UnsupportedError,
     UseAfterFreeError,
-    ZeroCopyError,
 )
 from landbridge.memory_kind import MemoryKind, normalize_scope
-from landbridge.target.vulkan import TEXTURE_SCOPE
 
 _PAGE = 4096  # what every driver aligns an allocation to
 
@@ -104,57 +98,25 @@ class VulkanDeviceAPI(EventDelegates, DeviceAPI):
 
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
         """Memory of the driver with a buffer over it; mapped where the host sees the scope."""
-        return self._alloc(index, nbytes, alignment, normalize_scope(scope), 0)
+        scope = normalize_scope(scope)
+        return Space(Device(self, index), scope, alloc_flat(self.logical(index), nbytes, alignment, scope))
 
     def alloc_shared_space(self, index: int, nbytes: int, alignment: int, scope: str) -> Space:
         """The same, so that ``export_fd`` can give it to others where the driver has dma-bufs."""
-        handle_type = export_handle(self.logical(index))
+        device, scope = self.logical(index), normalize_scope(scope)
         # An exported buffer begins where its memory does: larger alignments than a driver's own are for the rest.
-        return self._alloc(index, nbytes, alignment, normalize_scope(scope), handle_type if alignment <= _PAGE else 0)
+        handle_type = export_handle(device) if alignment <= _PAGE else 0
+        return Space(Device(self, index), scope, alloc_flat(device, nbytes, alignment, scope, handle_type))
 
     def export_fd(self, space: Space) -> int:
         """A dma-buf of memory that was made to be shared; the caller closes it. Raises ZeroCopyError."""
-        allocation, device = self._allocation(space), self.logical(space.device.index)
-        if export_handle(device) and not allocation.exportable:
-            raise ZeroCopyError(
-                f"a space of {space.device} was not made to be shared; allocate it with lb.empty(..., host_access='rw')"
-            )
-        return export_dma_buf(device, allocation)
-
-    def _alloc(self, index: int, nbytes: int, alignment: int, scope: str, export_as: int) -> Space:
-        device = self.logical(index)
-        memory_type = device.scopes.get(scope)
-        if memory_type is None:
-            if scope in device.kinds:
-                raise UnsupportedError(f"vulkan:{index}: scope {scope!r} holds images; give physical_shape and dtype")
-            raise InputError(f"vulkan:{index} has no memory scope {scope!r}; legal: {', '.join(device.kinds)}")
-        check_request(nbytes, alignment, f"vulkan:{index}")
-        kind = device.kinds[scope]
-        most = kind.max_bytes or 0
-        if nbytes + max(alignment, kind.alignment) > most:
-            raise OutOfMemoryError(
-                f"vulkan:{index} {scope}: {nbytes} bytes asked, aligned to {alignment}; one allocation has at most "
-                f"{most} bytes with its alignment (maxMemoryAllocationSize, heap size); split the tensor"
-            )
-        device.collect()
-        made = allocate(device, memory_type, nbytes, max(alignment, kind.alignment), export_as)
-        return Space(Device(self, index), scope, made)
+        return export_dma_buf(self.logical(space.device.index), self._allocation(space))
 
     def alloc_data_space_nd(
         self, index: int, physical_shape: Sequence[int], dtype: str, scope: str, alignment: int
     ) -> NdSpace:
         """An image: rows, pixels, and 1, 2 or 4 lanes of a pixel; kernels are not given any."""
-        device = self.logical(index)
-        scope = normalize_scope(scope)
-        kind = device.kinds.get(scope)
-        if kind is None or kind.ndim == 1:
-            what = "has no memory scope" if kind is None else "holds bytes, not images, in scope"
-            raise InputError(f"vulkan:{index} {what} {scope!r}; images lie in {TEXTURE_SCOPE!r}")
-        device.collect()
-        image = allocate_image(device, physical_shape, dtype)
-        return NdSpace(
-            Device(self, index), scope, image, tuple(physical_shape), image.row_pitch, row_pitch=image.row_pitch
-        )
+        return alloc_image(self.logical(index), Device(self, index), physical_shape, dtype, normalize_scope(scope))
 
     def free_data_space(self, space: Space) -> None:
         """Give it back; the driver's objects go when the last batch that uses them is done."""
@@ -190,17 +152,7 @@ class VulkanDeviceAPI(EventDelegates, DeviceAPI):
 
     def import_memory(self, index: int, source: ImportSource, access: AccessMode) -> Space:
         """Memory of this process, or a dma-buf, in place; raises ZeroCopyError with what the driver asks."""
-        device = self.logical(index)
-        match source:
-            case HostPointer():
-                scope, allocation = import_host(device, source)
-            case DmaBuf():
-                scope, allocation = import_dma_buf(device, source)
-            case _:
-                raise ZeroCopyError(
-                    f"vulkan:{index} cannot use {source} in place: Vulkan takes no bus addresses; map the memory and "
-                    "import a HostPointer"
-                )
+        scope, allocation = import_memory(self.logical(index), source)
         return Space(Device(self, index), scope, allocation)
 
     def release_import(self, space: Space) -> None:
@@ -231,21 +183,9 @@ class VulkanDeviceAPI(EventDelegates, DeviceAPI):
         queue = self._timeline(owner.device.index, stream)
         for end in (src, dst):
             self._check_region(end, nbytes)
-        if nbytes == 0:
+        if nbytes == 0 or is_copy_to_itself(self, src, dst, nbytes):
             return None
-        device = self.logical(owner.device.index)
-        check_pixels(_place(src), _place(dst), nbytes)
-        if queue.recorder is not None and not src.space.device == dst.space.device:
-            raise UnsupportedError("a copy from or to the host cannot be recorded; copy before, or import the memory")
-        if src.space.device.api is not self:
-            copy_from_host(device, queue, host_address(src), _place(dst), nbytes)
-            return None
-        if dst.space.device.api is not self:
-            copy_to_host(device, queue, _place(src), host_address(dst), nbytes)
-            return None
-        if is_copy_to_itself(self, src, dst, nbytes):
-            return None
-        return device.give(queue, Copy(_place(src), _place(dst), nbytes))
+        return copy(self.logical(owner.device.index), queue, src, dst, nbytes)
 
     # --- streams and events --------------------------------------------------------------------------------------
 
@@ -270,8 +210,7 @@ class VulkanDeviceAPI(EventDelegates, DeviceAPI):
         """Have the next batch of ``target`` wait for all that is on ``source`` now."""
         first, second = self._timeline(index, source), self._timeline(index, target)
         for timeline, count in (*first.waits.items(), (first, first.submitted)):
-            if timeline is not second:
-                second.waits[timeline] = max(count, second.waits.get(timeline, 0))
+            second.wait_for(timeline, count)
 
     def record_event(self, index: int, stream: Stream | None) -> Point:
         """A point of the stream, with the device's time where the driver has a clock."""
@@ -282,8 +221,7 @@ class VulkanDeviceAPI(EventDelegates, DeviceAPI):
         """Have the next batch of ``stream`` wait for ``event``; one of another device is waited for here."""
         timeline = self._timeline(index, stream)
         if isinstance(event, Point) and event.stream.device is timeline.device:
-            if event.stream is not timeline:
-                timeline.waits[event.stream] = max(event.count, timeline.waits.get(event.stream, 0))
+            timeline.wait_for(event.stream, event.count)
         else:
             event.synchronize()
 

@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from landbridge.device.checks import host_address
+from landbridge.device.space import Region
 from landbridge.devices.vulkan import flags, structs_work
 from landbridge.devices.vulkan.allocation import Allocation, allocate
 from landbridge.devices.vulkan.driver_objects import DriverObjects
-from landbridge.devices.vulkan.images import LARGEST_ROW, Image, copy_pixels
+from landbridge.devices.vulkan.images import LARGEST_ROW, Image, check_pixels, copy_pixels
 from landbridge.devices.vulkan.logical_device import LogicalDevice
 from landbridge.devices.vulkan.memory_uses import UsedMemory
 from landbridge.devices.vulkan.steps import MemoryPlace
-from landbridge.devices.vulkan.timeline import Timeline
+from landbridge.devices.vulkan.timeline import Point, Timeline
 from landbridge.errors import UnsupportedError
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.target.vulkan import HOST_CACHED_SCOPE, HOST_SCOPE
@@ -58,6 +60,21 @@ class Copy:
         return None
 
 
+def copy(device: LogicalDevice, stream: Timeline, src: Region, dst: Region, nbytes: int) -> Point | None:
+    """Queue a copy of which one end is memory of ``device`` at least; None where it is done, or recorded instead."""
+    source, target = _place(device, src), _place(device, dst)
+    check_pixels([end for end in (source, target) if end is not None], nbytes)
+    if source is not None and target is not None:
+        return device.give(stream, Copy(source, target, nbytes))
+    if stream.recorder is not None:
+        raise UnsupportedError("a copy from or to the host cannot be recorded; copy before, or import the memory")
+    if target is not None:
+        copy_from_host(device, stream, host_address(src), target, nbytes)
+    elif source is not None:
+        copy_to_host(device, stream, source, host_address(dst), nbytes)
+    return None
+
+
 def copy_from_host(device: LogicalDevice, stream: Timeline, address: int, dst: MemoryPlace, nbytes: int) -> None:
     """Copy ``nbytes`` bytes of the host at ``address`` into ``dst`` after all that is on ``stream``; done on return."""
     stream.drain()
@@ -92,6 +109,13 @@ def copy_to_host(device: LogicalDevice, stream: Timeline, src: MemoryPlace, addr
             ).synchronize()
             stage.invalidate(0, part)
             ctypes.memmove(address + start, window, part)
+
+
+def _place(device: LogicalDevice, region: Region) -> MemoryPlace | None:
+    """Where ``region`` lies on ``device``; None for memory that only the host reaches."""
+    memory = region.space.handle
+    own = isinstance(memory, UsedMemory) and memory.device is device
+    return MemoryPlace(memory, region.byte_offset) if own else None
 
 
 def _parts(memory: UsedMemory, nbytes: int) -> Iterator[tuple[int, int]]:

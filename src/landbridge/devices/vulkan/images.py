@@ -8,6 +8,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 
+from landbridge.device.device import Device
+from landbridge.device.space import NdSpace
 from landbridge.devices.vulkan import flags, structs_work
 from landbridge.devices.vulkan.allocation import Allocation
 from landbridge.devices.vulkan.driver_objects import DriverObjects
@@ -18,6 +20,7 @@ from landbridge.devices.vulkan.steps import MemoryPlace
 from landbridge.devices.vulkan.structs_device import VkExtent3D
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import InputError, OutOfMemoryError
+from landbridge.target.vulkan import TEXTURE_SCOPE
 
 #: VkFormat of pixels of 1, 2 and 4 lanes.
 _FORMATS = {
@@ -75,7 +78,18 @@ class Image(UsedMemory):
         return structs_work.VkOffset3D(0, row, 0), VkExtent3D(self.width, nbytes // self.row_pitch, 1)
 
 
-def allocate_image(device: LogicalDevice, shape: Sequence[int], dtype: str) -> Image:
+def alloc_image(device: LogicalDevice, owner: Device, shape: Sequence[int], dtype: str, scope: str) -> NdSpace:
+    """A Space of ``owner`` in ``scope``, which must hold images: ``shape`` elements of ``dtype``."""
+    kind = device.kinds.get(scope)
+    if kind is None or kind.ndim == 1:
+        what = "has no memory scope" if kind is None else "holds bytes, not images, in scope"
+        raise InputError(f"{device.name} {what} {scope!r}; images lie in {TEXTURE_SCOPE!r}")
+    device.collect()
+    image = _allocate(device, shape, dtype)
+    return NdSpace(owner, scope, image, tuple(shape), image.row_pitch, row_pitch=image.row_pitch)
+
+
+def _allocate(device: LogicalDevice, shape: Sequence[int], dtype: str) -> Image:
     """An image of ``shape`` (rows, pixels, lanes of a pixel: 1, 2 or 4) elements of ``dtype``, undefined.
 
     Raises InputError for what no image has, OutOfMemoryError when the memory is not there.
@@ -142,9 +156,8 @@ def copy_pixels(device: DriverObjects, commands: int, src: MemoryPlace, dst: Mem
         device.calls.vkCmdCopyBufferToImage(commands, source.buffer, target.image, layout, 1, ctypes.byref(part))
 
 
-def check_pixels(src: MemoryPlace, dst: MemoryPlace, nbytes: int) -> None:
-    """Raise InputError unless the driver can copy these bytes between images, or an image and a buffer."""
-    ends = (src, dst)
+def check_pixels(ends: Sequence[MemoryPlace], nbytes: int) -> None:
+    """Raise InputError unless the driver can copy these bytes: between images, or an image and a buffer or the host."""
     images = [end.memory for end in ends if isinstance(end.memory, Image)]
     for end in ends:
         if isinstance(end.memory, Image):

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 
-from landbridge.device.space import DmaBuf, HostPointer
+from landbridge.device.space import DmaBuf, HostPointer, ImportSource
 from landbridge.devices.vulkan import flags, structs_work
 from landbridge.devices.vulkan.allocation import Allocation, import_as
 from landbridge.devices.vulkan.logical_device import LogicalDevice
@@ -17,12 +17,22 @@ from landbridge.devices.vulkan.result import result_name
 from landbridge.errors import DeviceError, LandbridgeError, OutOfMemoryError, ZeroCopyError
 
 
-def import_host(device: LogicalDevice, source: HostPointer) -> tuple[str, Allocation]:
-    """``source`` as memory of ``device``, in place, and the scope that it is of.
+def import_memory(device: LogicalDevice, source: ImportSource) -> tuple[str, Allocation]:
+    """``source`` as memory of ``device``, in place, and its scope; raises ZeroCopyError with the reason."""
+    match source:
+        case HostPointer():
+            return _import_host(device, source)
+        case DmaBuf():
+            return _import_dma_buf(device, source)
+    raise ZeroCopyError(
+        f"{device.name} cannot use {source} in place: Vulkan takes no bus addresses; map the memory and import a "
+        "HostPointer"
+    )
 
-    The address and the size must be multiples of ``minImportedHostPointerAlignment``, which drivers need not check
-    (Vulkan 1.3 specification, VkImportMemoryHostPointerInfoEXT). Raises ZeroCopyError with what was asked and found.
-    """
+
+def _import_host(device: LogicalDevice, source: HostPointer) -> tuple[str, Allocation]:
+    """The address and the size must be multiples of ``minImportedHostPointerAlignment``, which drivers need not check
+    (Vulkan 1.3 specification, VkImportMemoryHostPointerInfoEXT)."""
     required = device.physical.import_alignment
     what = f"{device.name} cannot use {source.nbytes} bytes of the host at {source.address:#x} in place"
     if required is None:
@@ -58,11 +68,8 @@ def import_host(device: LogicalDevice, source: HostPointer) -> tuple[str, Alloca
         raise _refusal(what, error) from error
 
 
-def import_dma_buf(device: LogicalDevice, source: DmaBuf) -> tuple[str, Allocation]:
-    """``source`` as memory of ``device``, in place, and its scope; the descriptor stays the caller's.
-
-    Raises ZeroCopyError with the reason.
-    """
+def _import_dma_buf(device: LogicalDevice, source: DmaBuf) -> tuple[str, Allocation]:
+    """The descriptor stays the caller's."""
     what = f"{device.name} cannot use {source.nbytes} bytes from {source.offset} of the dma-buf {source.fd} in place"
     missing = [name for name in (MEMORY_FD, DMA_BUF) if name not in device.extensions]
     if missing:
@@ -101,11 +108,15 @@ def export_handle(device: LogicalDevice) -> int:
 
 
 def export_dma_buf(device: LogicalDevice, allocation: Allocation) -> int:
-    """A new file descriptor of ``allocation``, memory of ``device`` made to be shared; raises ZeroCopyError."""
+    """A new file descriptor of ``allocation``, memory of ``device``; raises ZeroCopyError where it was not shared."""
     handle_type = export_handle(device)
     if not handle_type:
         missing = [name for name in (MEMORY_FD, DMA_BUF) if name not in device.extensions]
         raise ZeroCopyError(f"{device.name} exports no memory: its driver has no {' and no '.join(missing)}")
+    if not allocation.exportable:
+        raise ZeroCopyError(
+            f"a space of {device.name} was not made to be shared; allocate it with lb.empty(..., host_access='rw')"
+        )
     request = structs_work.VkMemoryGetFdInfoKHR(memory=allocation.memory, handleType=handle_type)
     found = ctypes.c_int(-1)
     result = device.calls.vkGetMemoryFdKHR(device.handle, ctypes.byref(request), ctypes.byref(found))

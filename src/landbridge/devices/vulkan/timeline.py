@@ -67,6 +67,11 @@ class Timeline:
             if deadline is not None and time.monotonic() >= deadline:
                 return False
 
+    def wait_for(self, other: Timeline, count: int) -> None:
+        """Have the next batch wait for the first ``count`` of ``other``; its own come before it anyway."""
+        if other is not self:
+            self.waits[other] = max(count, self.waits.get(other, 0))
+
     def __del__(self) -> None:
         if hasattr(self, "semaphore"):
             self.device.defer(partial(_end, self.device, self.semaphore, self.submitted))
