@@ -5,14 +5,15 @@ from __future__ import annotations
 import ctypes
 
 from landbridge.device.checks import check_request, kind_of
+from landbridge.device.space import Space
 from landbridge.devices.vulkan import flags, structs_work
 from landbridge.devices.vulkan.driver_objects import DriverObjects
 from landbridge.devices.vulkan.logical_device import LogicalDevice
 from landbridge.devices.vulkan.memory_types import MemoryType
-from landbridge.devices.vulkan.memory_uses import UsedMemory
+from landbridge.devices.vulkan.memory_uses import UsedMemory, memory_of
 from landbridge.devices.vulkan.result import check
 from landbridge.devices.vulkan.structure import Chained
-from landbridge.errors import DeviceError, OutOfMemoryError, UnsupportedError
+from landbridge.errors import DeviceError, HostViewError, OutOfMemoryError, UnsupportedError
 
 
 class Allocation(UsedMemory):
@@ -55,22 +56,32 @@ class Allocation(UsedMemory):
         return self.memory_type.has(flags.MEMORY_HOST_COHERENT)
 
     def flush(self, start: int, nbytes: int) -> None:
-        """Make what the host wrote to these bytes visible to the device; the range is widened to whole atoms."""
+        """Make what the host wrote to these bytes visible to the device."""
         self._barrier(self.device.calls.vkFlushMappedMemoryRanges, start, nbytes)
 
     def invalidate(self, start: int, nbytes: int) -> None:
-        """Make what the device wrote to these bytes visible to the host; the range is widened to whole atoms."""
+        """Make what the device wrote to these bytes visible to the host."""
         self._barrier(self.device.calls.vkInvalidateMappedMemoryRanges, start, nbytes)
 
     def _barrier(self, call: object, start: int, nbytes: int) -> None:
-        if self.coherent or nbytes == 0:
+        """Of the bytes that there are: the runtime rounds to granules, which may leave the space. Widened to atoms."""
+        start, stop = max(0, start), min(self.nbytes, start + nbytes)
+        if self.coherent or stop <= start:
             return
         atom = self.device.physical.limits.nonCoherentAtomSize
         first = (self.offset + start) // atom * atom
-        last = -(-(self.offset + start + nbytes) // atom) * atom
+        last = -(-(self.offset + stop) // atom) * atom
         # Memory that we allocate ends with a whole atom; imported memory with a whole page.
         request = structs_work.VkMappedMemoryRange(memory=self.memory, offset=first, size=last - first)
         check(call(self.device.handle, 1, ctypes.byref(request)), "a barrier of host memory")  # type: ignore[operator]
+
+
+def allocation_of(space: Space) -> Allocation:
+    """The handle of ``space`` as ``memory_of`` gives it; raises HostViewError for an image."""
+    memory = memory_of(space)
+    if not isinstance(memory, Allocation):
+        raise HostViewError(f"the host cannot see images of {space.device}; copy them with t.to_device('cpu')")
+    return memory
 
 
 def alloc_flat(device: LogicalDevice, nbytes: int, alignment: int, scope: str, export_as: int = 0) -> Allocation:

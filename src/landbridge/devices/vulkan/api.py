@@ -17,14 +17,14 @@ from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode, Event, HostMemory
 from landbridge.device.space import ImportSource, NdSpace, Region, Space
 from landbridge.device.stream import Stream
-from landbridge.devices.vulkan.allocation import Allocation, alloc_flat
+from landbridge.devices.vulkan.allocation import Allocation, alloc_flat, allocation_of
 from landbridge.devices.vulkan.attributes import attribute, target_properties
 from landbridge.devices.vulkan.copies import copy
 from landbridge.devices.vulkan.dispatch import dispatch
 from landbridge.devices.vulkan.images import alloc_image
 from landbridge.devices.vulkan.imports import export_dma_buf, export_handle, import_memory
 from landbridge.devices.vulkan.logical_device import DL_VULKAN, LogicalDevice
-from landbridge.devices.vulkan.memory_uses import UsedMemory
+from landbridge.devices.vulkan.memory_uses import UsedMemory, memory_of
 from landbridge.devices.vulkan.modules import VulkanModule
 from landbridge.devices.vulkan.open_devices import OpenDevices
 from landbridge.devices.vulkan.recording import Recording
@@ -110,7 +110,7 @@ class VulkanDeviceAPI(EventDelegates, DeviceAPI):
 
     def export_fd(self, space: Space) -> int:
         """A dma-buf of memory that was made to be shared; the caller closes it. Raises ZeroCopyError."""
-        return export_dma_buf(self.logical(space.device.index), self._allocation(space))
+        return export_dma_buf(self.logical(space.device.index), allocation_of(space))
 
     def alloc_data_space_nd(
         self, index: int, physical_shape: Sequence[int], dtype: str, scope: str, alignment: int
@@ -127,7 +127,7 @@ class VulkanDeviceAPI(EventDelegates, DeviceAPI):
 
     def host_pointer(self, space: Space) -> int:
         """Where this process maps the first byte."""
-        allocation = self._allocation(space)
+        allocation = allocation_of(space)
         if allocation.address is None:
             raise HostViewError(
                 f"the host cannot address scope {space.scope!r} of {space.device}; copy the tensor with "
@@ -137,18 +137,16 @@ class VulkanDeviceAPI(EventDelegates, DeviceAPI):
 
     def begin_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
         """Wait for what the access must come after; then ``vkInvalidateMappedMemoryRanges`` where it is needed."""
-        allocation = self._allocation(region.space)
-        start, stop = self._clipped(region, nbytes)
+        allocation = allocation_of(region.space)
         allocation.wait(writes=mode != "r")
         if mode != "w":
-            allocation.invalidate(start, stop - start)
+            allocation.invalidate(region.byte_offset, nbytes)
 
     def end_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
         """``vkFlushMappedMemoryRanges`` where the host wrote and the kind is not coherent."""
-        allocation = self._allocation(region.space)
-        start, stop = self._clipped(region, nbytes)
+        allocation = allocation_of(region.space)
         if mode != "r":
-            allocation.flush(start, stop - start)
+            allocation.flush(region.byte_offset, nbytes)
 
     def import_memory(self, index: int, source: ImportSource, access: AccessMode) -> Space:
         """Memory of this process, or a dma-buf, in place; raises ZeroCopyError with what the driver asks."""
@@ -255,7 +253,7 @@ class VulkanDeviceAPI(EventDelegates, DeviceAPI):
         if not isinstance(module, VulkanModule):
             raise InputError(f"vulkan launches what load_module gave, not {module!r}")
         module.device.check_open()
-        timeline = self._timeline_of(module.device, stream)
+        timeline = self._timeline(module.device.index, stream)
         for arg in args:
             if isinstance(arg, Region) and arg.space.device.api is not self:
                 raise InputError(f"kernel {function!r} was given memory of {arg.space.device}; import it, or copy it")
@@ -285,23 +283,11 @@ class VulkanDeviceAPI(EventDelegates, DeviceAPI):
             raise InputError(f"vulkan replays what end_record gave, not {recording!r}")
         for region in args.values():
             self._check_region(region, 0)
-        timeline = self._timeline_of(recording.device, stream)
+        recording.device.check_open()
+        timeline = self._timeline(recording.device.index, stream)
         return recording.replay(timeline, {position: _place(region) for position, region in args.items()})
 
     # --- inside --------------------------------------------------------------------------------------------------
-
-    def _memory(self, space: Space) -> UsedMemory:
-        memory: UsedMemory = space.handle
-        memory.device.check_open()
-        if memory.freed:
-            raise UseAfterFreeError(f"a space of {space.device} is used after it was freed; allocate another one")
-        return memory
-
-    def _allocation(self, space: Space) -> Allocation:
-        memory = self._memory(space)
-        if not isinstance(memory, Allocation):
-            raise HostViewError(f"the host cannot see images of {space.device}; copy them with t.to_device('cpu')")
-        return memory
 
     def _timeline(self, index: int, stream: Stream | None) -> Timeline:
         if stream is None:
@@ -310,26 +296,10 @@ class VulkanDeviceAPI(EventDelegates, DeviceAPI):
         timeline.device.check_open()
         return timeline
 
-    def _timeline_of(self, device: LogicalDevice, stream: Stream | None) -> Timeline:
-        """The timeline of ``stream``, which must be of ``device``."""
-        device.check_open()
-        if stream is None:
-            return device.stream
-        timeline = self._timeline(stream.device.index, stream)
-        if timeline.device is not device:
-            raise InputError(f"a stream of {stream.device} was given to {device.name}; a stream belongs to one device")
-        return timeline
-
     def _check_region(self, region: Region, nbytes: int) -> None:
         own = region.space.device.api is self
-        size = self._memory(region.space).nbytes if own else region.byte_offset + nbytes
+        size = memory_of(region.space).nbytes if own else region.byte_offset + nbytes
         check_inside(region.byte_offset, nbytes, size, "vulkan")
-
-    def _clipped(self, region: Region, nbytes: int) -> tuple[int, int]:
-        """The range that a barrier is for; the runtime rounds to granules, which may leave the space."""
-        size = region.space.handle.nbytes
-        start, stop = max(0, region.byte_offset), min(size, region.byte_offset + nbytes)
-        return start, max(start, stop)
 
 
 def _place(region: Region) -> MemoryPlace:

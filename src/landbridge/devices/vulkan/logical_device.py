@@ -50,7 +50,7 @@ _EXTENSIONS = (HOST_IMPORT, MEMORY_FD, DMA_BUF)
 
 
 class LogicalDevice(DriverObjects):
-    """``physical``, open. ``features`` are those switched on; ``scopes`` has the memory type of each scope.
+    """``physical``, open, as instance ``index``. ``features`` are those switched on; ``scopes`` has the memory type of each scope.
 
     ``coherent`` and ``unified`` False use the device as if it had no coherent memory, or none it shares.
     """
@@ -64,6 +64,7 @@ class LogicalDevice(DriverObjects):
         coherent: bool = True,
         unified: bool = True,
     ) -> None:
+        self.index = index
         self.features = _FEATURES & physical.features
         self.extensions = tuple(e for e in _EXTENSIONS if e in physical.extensions)
         handle = _open(instance, physical, self.features, self.extensions)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from landbridge.device.space import Space
 from landbridge.devices.vulkan.driver_objects import DriverObjects
+from landbridge.errors import UseAfterFreeError
 
 #: Streams whose uses are remembered before those that are done are forgotten.
 _MANY_STREAMS = 4
@@ -65,3 +67,12 @@ class UsedMemory:
     def _destroy(self) -> None:
         for kind, handle in self._objects:
             self.device.destroy(kind, handle)
+
+
+def memory_of(space: Space) -> UsedMemory:
+    """The handle of ``space``; raises DeviceLostError once its device was closed, UseAfterFreeError once it was freed."""
+    memory: UsedMemory = space.handle
+    memory.device.check_open()
+    if memory.freed:
+        raise UseAfterFreeError(f"a space of {space.device} is used after it was freed; allocate another one")
+    return memory
