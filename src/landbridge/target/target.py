@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -13,7 +13,8 @@ from landbridge.errors import TargetError
 from landbridge.locks import cached_property
 from landbridge.memory_kind import MemoryKind, normalize_scope
 from landbridge.target import registry, tags, text
-from landbridge.target.kind import RESERVED, Options, TargetKind
+from landbridge.target.kind import RESERVED, Options
+from landbridge.target.stated_memory import memory_kinds, shared_scopes, words
 
 
 class DescribedDevice(Protocol):
@@ -206,9 +207,9 @@ class Target:
             "options": MappingProxyType(options),
             "attrs": MappingProxyType(kind.derive(options) if kind.derive else {}),
             "device_types": kind.device_types,
-            "memory": _memory(kind, options, form.get("memory")),
-            "shares": _shares(kind, options, form.get("shares")),
-            "keys": kind.keys if form.get("keys") is None else _words("keys", form["keys"]),
+            "memory": memory_kinds(kind, options, form.get("memory")),
+            "shares": shared_scopes(kind, options, form.get("shares")),
+            "keys": kind.keys if form.get("keys") is None else words("keys", form["keys"]),
             "host": _host(form.get("host"), resolve),
         }
         for name, value in values.items():
@@ -249,53 +250,3 @@ def _host(host: object, resolve: bool) -> Target | None:
     if not resolve and isinstance(host, dict):
         return Target.from_json(text.format_json(host))
     return Target(host)  # type: ignore[arg-type]  # Target() itself rejects other types, saying so
-
-
-def _memory(kind: TargetKind, options: Options, stated: object) -> tuple[MemoryKind, ...]:
-    if stated is None:
-        return kind.memory(options) if kind.memory else ()
-    if not isinstance(stated, list | tuple):
-        raise TargetError(f"target {kind.name!r}: memory must be a list of memory kinds, not {stated!r}")
-    kinds = tuple(_memory_kind(kind.name, entry) for entry in stated)
-    scopes = [memory.scope for memory in kinds]
-    if len(set(scopes)) != len(scopes):
-        raise TargetError(f"target {kind.name!r}: a memory scope is stated twice in {scopes}; state each once")
-    return kinds
-
-
-def _memory_kind(target_kind: str, entry: object) -> MemoryKind:
-    if isinstance(entry, MemoryKind):
-        return entry
-    if not isinstance(entry, Mapping):
-        raise TargetError(f"target {target_kind!r}: {entry!r} is no memory kind; state a dict with 'scope'")
-    known = [field.name for field in fields(MemoryKind)]
-    facts = {str(k): tuple(_frozen(v)) if isinstance(v, list) else v for k, v in entry.items()}
-    for name in facts:
-        if name not in known:
-            raise TargetError(
-                f"target {target_kind!r}: a memory kind has no field {name!r}{did_you_mean(name, known)}; "
-                f"legal: {', '.join(known)}"
-            )
-    try:
-        return MemoryKind(**facts)  # type: ignore[arg-type]  # the dataclass checks its own fields
-    except (TypeError, ValueError) as error:
-        raise TargetError(f"target {target_kind!r}: memory kind {facts}: {error}") from error
-
-
-def _frozen(values: list[object]) -> tuple[object, ...]:
-    return tuple(_frozen(v) if isinstance(v, list) else v for v in values)
-
-
-def _shares(kind: TargetKind, options: Options, stated: object) -> tuple[tuple[str, str], ...]:
-    if stated is None:
-        return kind.shares(options) if kind.shares else ()
-    pairs = [_words("shares", pair) for pair in stated] if isinstance(stated, list | tuple) else [()]
-    if any(len(pair) != 2 for pair in pairs):
-        raise TargetError(f"shares must be a list of (device name, scope) pairs, not {stated!r}")
-    return tuple((pair[0], pair[1]) for pair in pairs)
-
-
-def _words(name: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or not all(isinstance(word, str) for word in value):
-        raise TargetError(f"{name} must be a list of words, not {value!r}")
-    return tuple(value)

@@ -50,7 +50,7 @@ _EXTENSIONS = (HOST_IMPORT, MEMORY_FD, DMA_BUF)
 
 
 class LogicalDevice(DriverObjects):
-    """``physical``, open, as instance ``index``. ``features`` are those switched on; ``scopes`` has the memory type of each scope.
+    """``physical``, open as instance ``index``, with ``features`` switched on; ``scopes`` has the memory type of each.
 
     ``coherent`` and ``unified`` False use the device as if it had no coherent memory, or none it shares.
     """

@@ -70,7 +70,7 @@ class UsedMemory:
 
 
 def memory_of(space: Space) -> UsedMemory:
-    """The handle of ``space``; raises DeviceLostError once its device was closed, UseAfterFreeError once it was freed."""
+    """The handle of ``space``; raises DeviceLostError or UseAfterFreeError once it is gone."""
     memory: UsedMemory = space.handle
     memory.device.check_open()
     if memory.freed:
