@@ -28,11 +28,9 @@ _TYPES: dict[str, Any] = {
 
 _GLOBAL = """
     vkCreateInstance: struct struct struct
-    vkEnumerateInstanceExtensionProperties: text struct struct
 """
 _GLOBAL_OPTIONAL = "vkEnumerateInstanceVersion: struct"
 _INSTANCE = """
-    vkDestroyInstance: object struct -> none
     vkEnumeratePhysicalDevices: object struct struct
     vkGetPhysicalDeviceProperties: object struct -> none
     vkGetPhysicalDeviceProperties2: object struct -> none
@@ -72,7 +70,6 @@ _DEVICE = """
     vkCreateCommandPool: object struct struct struct
     vkDestroyCommandPool: object handle struct -> none
     vkAllocateCommandBuffers: object struct struct
-    vkFreeCommandBuffers: object handle u32 struct -> none
     vkBeginCommandBuffer: object struct
     vkEndCommandBuffer: object
     vkCmdCopyBuffer: object handle handle u32 struct -> none

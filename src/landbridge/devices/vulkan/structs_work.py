@@ -190,13 +190,6 @@ class VkDescriptorSetLayoutCreateInfo(Chained):
     _fields_ = layout("u32: flags bindingCount *VkDescriptorSetLayoutBinding: pBindings", VkDescriptorSetLayoutBinding)
 
 
-class VkDescriptorSetLayoutBindingFlagsCreateInfo(Chained):
-    """How each binding may be updated."""
-
-    STRUCTURE_TYPE = 1000161000
-    _fields_ = layout("u32: bindingCount *u32: pBindingFlags")
-
-
 class VkDescriptorPoolSize(ctypes.Structure):
     """How many descriptors of a type a pool holds."""
 
