@@ -13,7 +13,7 @@ import landbridge as lb
 from landbridge.device.device import Device
 from landbridge.device.protocols import NdSpaces
 from landbridge.device.space import BusAddress, DmaBuf, HostPointer, Region
-from landbridge.devices.opencl import properties
+from landbridge.devices.opencl import attributes
 from landbridge.devices.opencl.api import OpenCLDeviceAPI
 from landbridge.errors import (
     HostViewError,
@@ -297,7 +297,7 @@ def test_a_wide_alignment_is_met(device: Device) -> None:
 def test_coarse_grained_memory_is_mapped(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on devices whose best shared virtual memory is coarse: clEnqueueSVMMap is the barrier."""
     svm_scope(device)
-    monkeypatch.setattr(properties, "svm", lambda found: "coarse")
+    monkeypatch.setattr(attributes, "svm", lambda found: "coarse")
     coarse = Device(OpenCLDeviceAPI(), 0)
     assert not coarse.memory_kind("global.svm").coherent
     module = coarse.api.load_module(0, SOURCE, "opencl-c")

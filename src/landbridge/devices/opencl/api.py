@@ -12,6 +12,8 @@ from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode, Event
 from landbridge.device.space import ImportSource, NdSpace, Region, Space
 from landbridge.device.stream import Stream
+from landbridge.devices.opencl.allocation import alloc_flat, alloc_image
+from landbridge.devices.opencl.attributes import attribute
 from landbridge.devices.opencl.blocks import BufferBlock
 from landbridge.devices.opencl.copies import check_copy, copy, reaches
 from landbridge.devices.opencl.discovery import Found, discover
@@ -19,9 +21,7 @@ from landbridge.devices.opencl.events import QueueEvent, elapsed_ms
 from landbridge.devices.opencl.imports import import_block
 from landbridge.devices.opencl.instance import OpenCLInstance, Queue
 from landbridge.devices.opencl.mapping import begin, end, end_all, host_address
-from landbridge.devices.opencl.memory import alloc_flat, alloc_image
 from landbridge.devices.opencl.modules import OpenCLModule, launch, load
-from landbridge.devices.opencl.properties import attribute
 from landbridge.devices.opencl.recording import Recorder, Recording
 from landbridge.errors import DeviceError, DeviceIndexError, InputError, UseAfterFreeError
 from landbridge.locks import new_lock

@@ -18,7 +18,7 @@ from typing import Any
 import pyopencl as cl
 
 from landbridge.devices.opencl.commands import RecordedLaunch
-from landbridge.devices.opencl.driver import driver_call
+from landbridge.devices.opencl.driver_errors import driver_call
 from landbridge.devices.opencl.instance import OpenCLInstance, Queue
 from landbridge.errors import DeviceError
 

@@ -10,7 +10,7 @@ from landbridge.device.checks import host_address
 from landbridge.device.protocols import HostMemory
 from landbridge.device.space import Region, Space
 from landbridge.devices.opencl.blocks import BufferBlock, ImageBlock, MemoryBlock, host_bytes
-from landbridge.devices.opencl.driver import driver_call
+from landbridge.devices.opencl.driver_errors import driver_call
 from landbridge.devices.opencl.events import QueueEvent
 from landbridge.devices.opencl.instance import Queue
 from landbridge.devices.opencl.mapping import end_all

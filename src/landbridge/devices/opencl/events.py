@@ -7,7 +7,7 @@ from typing import Final
 
 import pyopencl as cl
 
-from landbridge.devices.opencl.driver import driver_call
+from landbridge.devices.opencl.driver_errors import driver_call
 from landbridge.errors import DeviceLostError
 
 _SPIN_SECONDS: Final = 50e-6

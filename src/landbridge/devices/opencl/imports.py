@@ -10,7 +10,7 @@ import pyopencl as cl
 from landbridge.device.protocols import AccessMode
 from landbridge.device.space import BusAddress, DmaBuf, HostPointer, ImportSource
 from landbridge.devices.opencl.blocks import BufferBlock, host_bytes
-from landbridge.devices.opencl.driver import driver_call
+from landbridge.devices.opencl.driver_errors import driver_call
 from landbridge.devices.opencl.instance import OpenCLInstance
 from landbridge.errors import DeviceError, ZeroCopyError
 from landbridge.memory_kind import GLOBAL_SCOPE

@@ -9,11 +9,11 @@ from typing import Any
 import pyopencl as cl
 
 from landbridge.device.protocols import Event
+from landbridge.devices.opencl.attributes import target_options
 from landbridge.devices.opencl.blocks import MemoryBlock
 from landbridge.devices.opencl.discovery import Found
-from landbridge.devices.opencl.driver import driver_call
+from landbridge.devices.opencl.driver_errors import driver_call
 from landbridge.devices.opencl.events import QueueEvent
-from landbridge.devices.opencl.properties import target_options
 from landbridge.locks import new_lock
 from landbridge.memory_kind import MemoryKind
 from landbridge.target import Target

@@ -13,7 +13,7 @@ import pyopencl as cl
 
 from landbridge.device.protocols import AccessMode
 from landbridge.devices.opencl.blocks import BufferBlock
-from landbridge.devices.opencl.driver import driver_call
+from landbridge.devices.opencl.driver_errors import driver_call
 from landbridge.devices.opencl.instance import OpenCLInstance
 from landbridge.errors import HostViewError
 

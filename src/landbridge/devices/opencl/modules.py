@@ -10,7 +10,7 @@ import pyopencl as cl
 
 from landbridge.device.space import Region
 from landbridge.devices.opencl.blocks import ImageBlock, MemoryBlock
-from landbridge.devices.opencl.driver import driver_call, translated
+from landbridge.devices.opencl.driver_errors import driver_call, translated
 from landbridge.devices.opencl.events import QueueEvent
 from landbridge.devices.opencl.instance import OpenCLInstance, Queue
 from landbridge.devices.opencl.mapping import end_all

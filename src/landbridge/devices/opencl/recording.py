@@ -16,7 +16,7 @@ from landbridge.devices.opencl import copies, modules
 from landbridge.devices.opencl.blocks import BufferBlock, MemoryBlock
 from landbridge.devices.opencl.command_buffer import CommandBuffers
 from landbridge.devices.opencl.commands import RecordedCopy, RecordedLaunch
-from landbridge.devices.opencl.driver import driver_call
+from landbridge.devices.opencl.driver_errors import driver_call
 from landbridge.devices.opencl.events import QueueEvent
 from landbridge.devices.opencl.instance import Queue
 from landbridge.devices.opencl.mapping import end_all

@@ -10,7 +10,7 @@ from landbridge.device.checks import check_request, kind_of
 from landbridge.device.device import Device
 from landbridge.device.space import NdSpace
 from landbridge.devices.opencl.blocks import BufferBlock, ImageBlock, host_bytes
-from landbridge.devices.opencl.driver import driver_call
+from landbridge.devices.opencl.driver_errors import driver_call
 from landbridge.devices.opencl.instance import OpenCLInstance
 from landbridge.devices.opencl.mapping import mapped_address
 from landbridge.errors import DeviceError, InputError, OutOfMemoryError, UnsupportedError
