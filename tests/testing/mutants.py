@@ -24,7 +24,7 @@ from landbridge.memory.allocators import default, naive
 from landbridge.memory.storage import Storage
 from landbridge.memory_kind import MemoryKind
 from landbridge.tensor import Tensor
-from landbridge.testing.lazy_instance import Block
+from landbridge.testing.lazy_instance import LazyBlock
 from landbridge.testing.lazy_queue import Task
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 
@@ -155,11 +155,11 @@ class SharesBytes(Correct):
     """Every second space lies in the first one's memory."""
 
     caught_by = "test_spaces_are_apart"
-    previous: Block | None = None
+    previous: LazyBlock | None = None
 
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
         space = super().alloc_data_space(index, nbytes, alignment, scope, type_hint)
-        block: Block = space.handle
+        block: LazyBlock = space.handle
         if self.previous is not None and self.previous.data.nbytes == block.data.nbytes:
             block.data, block.address = self.previous.data, self.previous.address
         self.previous = block
@@ -173,7 +173,7 @@ class FreesALiveSpace(Correct):
 
     def __init__(self) -> None:
         super().__init__()
-        self.live: list[Block] = []
+        self.live: list[LazyBlock] = []
 
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
         space = super().alloc_data_space(index, nbytes, alignment, scope, type_hint)
@@ -344,7 +344,7 @@ class AcceptsOverlap(_Copies):
 
     def mutate(self, src: Region, dst: Region, nbytes: int, stream: Any, keep_alive: object) -> Event | None:
         if src.space == dst.space:
-            block: Block = src.space.handle
+            block: LazyBlock = src.space.handle
             data = block.data[src.byte_offset : src.byte_offset + nbytes].copy()
             block.data[dst.byte_offset : dst.byte_offset + nbytes] = data
             return None
@@ -415,7 +415,7 @@ class PointsToAShadow(Correct):
 
     def __init__(self) -> None:
         super().__init__()
-        self.shadows: dict[Block, np.ndarray[Any, Any]] = {}
+        self.shadows: dict[LazyBlock, np.ndarray[Any, Any]] = {}
 
     def host_pointer(self, space: Space) -> int:
         shadow = self.shadows.setdefault(space.handle, space.handle.data.copy())

@@ -13,20 +13,20 @@ from landbridge.testing.lazy_queue import LazyQueue, Task
 POISON = 0xA5
 
 
-class Instance:
+class LazyInstance:
     """One simulated device between two losses."""
 
     def __init__(self, index: int, seed: int) -> None:
         self.index = index
         self.queue = LazyQueue(Random(2 * seed + index))
         self.used_bytes = 0
-        self.freed: deque[Block] = deque()
+        self.freed: deque[LazyBlock] = deque()
 
 
-class Block:
+class LazyBlock:
     """The handle of a Space: ``nbytes`` bytes whose address only the device knows."""
 
-    def __init__(self, instance: Instance, scope: str, nbytes: int, alignment: int) -> None:
+    def __init__(self, instance: LazyInstance, scope: str, nbytes: int, alignment: int) -> None:
         self.instance = instance
         self.scope = scope
         whole = np.full(nbytes + alignment, POISON, np.uint8)
@@ -43,7 +43,7 @@ class Block:
 class StreamHandle:
     """The handle of a Stream."""
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: LazyInstance) -> None:
         self.instance = instance
         self.alive = True
 

@@ -12,7 +12,7 @@ from landbridge.device.device import Device
 from landbridge.device.protocols import Event
 from landbridge.device.stream import Stream
 from landbridge.errors import DeviceIndexError, InputError
-from landbridge.testing.lazy_instance import Hold, Instance, StreamHandle
+from landbridge.testing.lazy_instance import Hold, LazyInstance, StreamHandle
 from landbridge.testing.lazy_queue import Task
 
 SEED_VARIABLE = "LANDBRIDGE_SIM_SEED"
@@ -25,7 +25,7 @@ class LazyStreams(EventDelegates, DeviceAPI):
 
     def __init__(self, seed: int | None = None) -> None:
         self.seed = int(os.environ.get(SEED_VARIABLE, "0")) if seed is None else seed
-        self._instances = [Instance(index, self.seed) for index in range(_INSTANCES)]
+        self._instances = [LazyInstance(index, self.seed) for index in range(_INSTANCES)]
         self._current = threading.local()
 
     def count(self) -> int:
@@ -59,7 +59,7 @@ class LazyStreams(EventDelegates, DeviceAPI):
     def reopen(self, index: int) -> Device:
         """A new Device where one was lost; what was made before stays lost."""
         if self._instance(index).queue.lost:
-            self._instances[index] = Instance(index, self.seed)
+            self._instances[index] = LazyInstance(index, self.seed)
         return Device(self, index)
 
     # --- streams and events ------------------------------------------------------------------------------------
@@ -119,12 +119,12 @@ class LazyStreams(EventDelegates, DeviceAPI):
         target = stream.device.index if stream is not None else index
         return self._live(target).queue.submit(self._key(target, stream), what, action, **rest)
 
-    def _instance(self, index: int) -> Instance:
+    def _instance(self, index: int) -> LazyInstance:
         if not 0 <= index < _INSTANCES:
             raise DeviceIndexError(f"sim:lazy:{index} does not exist; legal indices: 0 to {_INSTANCES - 1}")
         return self._instances[index]
 
-    def _live(self, index: int) -> Instance:
+    def _live(self, index: int) -> LazyInstance:
         instance = self._instance(index)
         instance.queue.check()
         return instance

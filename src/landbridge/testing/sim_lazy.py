@@ -30,7 +30,7 @@ from landbridge.errors import (
 )
 from landbridge.locks import new_lock
 from landbridge.memory_kind import MemoryKind
-from landbridge.testing.lazy_instance import POISON, Block
+from landbridge.testing.lazy_instance import POISON, LazyBlock
 from landbridge.testing.lazy_queue import Task
 from landbridge.testing.lazy_streams import SEED_VARIABLE as SEED_VARIABLE
 from landbridge.testing.lazy_streams import LazyStreams
@@ -92,12 +92,12 @@ class SimLazyDeviceAPI(LazyStreams):
                     f"sim:lazy:{index}: {nbytes} bytes asked, {instance.used_bytes} of {_CAPACITY} used; free tensors"
                 )
             instance.used_bytes += nbytes
-        block = Block(instance, kind.scope, nbytes, max(alignment, kind.alignment))
+        block = LazyBlock(instance, kind.scope, nbytes, max(alignment, kind.alignment))
         return Space(Device(self, index), kind.scope, block)
 
     def free_data_space(self, space: Space) -> None:
         """Poison the block; an error while queued work uses it, and when it was freed before."""
-        block: Block = space.handle
+        block: LazyBlock = space.handle
         if block.instance.queue.lost:
             return
         if not block.alive:
@@ -211,14 +211,14 @@ class SimLazyDeviceAPI(LazyStreams):
 
     # --- inside ------------------------------------------------------------------------------------------------
 
-    def _block(self, space: Space) -> Block:
-        block: Block = space.handle
+    def _block(self, space: Space) -> LazyBlock:
+        block: LazyBlock = space.handle
         block.instance.queue.check()
         if not block.alive:
             self._violation(f"{block} is used after it was freed")
         return block
 
-    def _pending(self, block: Block, start: int, stop: int, *, writes: bool) -> list[Task]:
+    def _pending(self, block: LazyBlock, start: int, stop: int, *, writes: bool) -> list[Task]:
         found: list[Task] = []
         for instance in self._instances:
             found += instance.queue.touching(block, start, stop, writes=writes)
@@ -243,7 +243,7 @@ class SimLazyDeviceAPI(LazyStreams):
         data: np.ndarray[Any, Any] = region.space.handle.data[region.byte_offset :]
         return data
 
-    def _check_poison(self, block: Block) -> None:
+    def _check_poison(self, block: LazyBlock) -> None:
         if not (block.data == POISON).all():
             block.data[:] = POISON
             self._violation(f"{block} was written after it was freed")
