@@ -65,7 +65,7 @@ SENTENCES = (
         f"{_REGISTRY}test_type_taken",
         "Two devices have one DLPack code.",
         "device/registry.py",
-        "_admit",
+        "_claim_type",
         If("owner"),
     ),
     _s(
@@ -252,7 +252,7 @@ SENTENCES = (
         f"{_DLPACK}TestConsumerHere::test_plain",
         "NULL strides are refused.",
         "dlpack/consume.py",
-        "_tensor_over",
+        "_elements",
         Nth(0, Put("_.strides", "described.strides or int('no strides')")),
     ),
     _s(
@@ -260,7 +260,7 @@ SENTENCES = (
         f"{_DLPACK}TestConsumerHere::test_zero_size_with_strides_and_an_address_that_mean_nothing",
         "The address of no bytes is believed.",
         "dlpack/consume.py",
-        "_tensor_over",
+        "_elements",
         Nth(0, If("high", True)),
     ),
     _s(
@@ -277,7 +277,7 @@ SENTENCES = (
         "The flag is not looked at.",
         "dlpack/consume.py",
         "import_capsule",
-        Pass("_tensor_over", "readonly", "False"),
+        Pass("_elements", "readonly", "False"),
     ),
     # Host views and coherence
     _s(
@@ -310,7 +310,7 @@ SENTENCES = (
         "It is not.",
         "memory/coherence.py",
         "before_device_access",
-        If("host_dirty"),
+        If("by_host"),
     ),
     _s(
         "Host-dirty and device-dirty at once is an error.",
