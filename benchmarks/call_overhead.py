@@ -20,9 +20,9 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "examples" / "ocr")]
 
 from measure import in_turns, write  # noqa: E402
-from tests.random_weights import with_random_weights  # noqa: E402
-from tests.real_input import picture_for_detector  # noqa: E402
-from tests.small_models import add  # noqa: E402
+from tests.whole_models.random_weights import with_random_weights  # noqa: E402
+from tests.whole_models.real_input import picture_for_detector  # noqa: E402
+from tests.whole_models.small_models import add  # noqa: E402
 
 Row = tuple[str, float, str, float]
 

@@ -2,8 +2,9 @@
 
 python benchmarks/compile_time.py [NODES ...]
 
-A line for each family of tests/big_graphs.py, each compiled in a child process of its own; processor time of the child
-and its helpers, so that other work of the machine counts little. The last columns are the ratios when nodes double.
+A line for each family of tests/whole_models/big_graphs.py, each compiled in a child process of its own; processor time
+of the child and its helpers, so that other work of the machine counts little. The last columns are the ratios when
+nodes double.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def main() -> None:
 
 def child(family: str, nodes: list[int]) -> list[float]:
     """The seconds of each compile."""
-    from tests import big_graphs
+    from tests.whole_models import big_graphs
 
     import landbridge as lb
 

@@ -20,8 +20,8 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "examples" / "ocr")]
 
 from measure import in_turns, write  # noqa: E402
-from tests.random_weights import with_random_weights  # noqa: E402
-from tests.real_input import line_of_text, picture_for_detector, speech  # noqa: E402
+from tests.whole_models.random_weights import with_random_weights  # noqa: E402
+from tests.whole_models.real_input import line_of_text, picture_for_detector, speech  # noqa: E402
 from wheel_models import CLASSIFY, DETECT, PP_OCR, RECOGNIZE, wheel_model  # noqa: E402
 
 

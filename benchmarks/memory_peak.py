@@ -44,8 +44,8 @@ def main() -> None:
 
 def compile_all(folder: Path) -> tuple[str, dict[str, str]]:
     """The ``.lbx`` of a small program, and those of the models."""
-    from tests.light_models import light_model
-    from tests.small_models import projection
+    from tests.whole_models.light_models import light_model
+    from tests.whole_models.small_models import projection
     from wheel_models import DETECT, PP_OCR, wheel_model
 
     import landbridge as lb

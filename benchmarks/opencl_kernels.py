@@ -28,8 +28,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "examples" / "ocr")]
 from measure import write  # noqa: E402
 from tests.codegen.opencl.launcher import context  # noqa: E402
 from tests.codegen.opencl.machine import Machine  # noqa: E402
-from tests.random_weights import with_random_weights  # noqa: E402
-from tests.real_input import line_of_text, picture_for_detector  # noqa: E402
+from tests.whole_models.random_weights import with_random_weights  # noqa: E402
+from tests.whole_models.real_input import line_of_text, picture_for_detector  # noqa: E402
 from wheel_models import CLASSIFY, DETECT, PP_OCR, wheel_model  # noqa: E402
 
 #: Channels in and out, height and width of the input, window, stride: the layers of ResNet-50 by class.

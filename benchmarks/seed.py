@@ -3,10 +3,10 @@
 python benchmarks/seed.py [--device NAME]...
 
 The frame is 1x3x1080x1920 float32, or the same as uint8 pixels in rows of 6144 bytes (InputSpec). Bytes are counted by
-the ledger, and again by a preloaded library that counts memcpy and memmove (``tests/memcpy_counter.c``): with both ends
-in place they are 0, which is asserted. Times are medians of interleaved runs, with one memcpy of the float frame as the
-yardstick. onnxruntime (IOBinding) and OpenVINO, if installed, do the same on the CPU; as neither takes a pitch, their
-model for pixels is given the padded rows, and crops, converts and normalizes with ONNX operators.
+the ledger, and again by a preloaded library that counts memcpy and memmove (``tests/witnesses/memcpy_counter.c``): with
+both ends in place they are 0, which is asserted. Times are medians of interleaved runs, with one memcpy of the float
+frame as the yardstick. onnxruntime (IOBinding) and OpenVINO, if installed, do the same on the CPU; as neither takes a
+pitch, their model for pixels is given the padded rows, and crops, converts and normalizes with ONNX operators.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def preloaded_count(size: Size, device: str) -> dict[str, dict[str, int]]:
     """Bytes of large memcpy and memmove calls of five runs, both ends in place, and of one set_input, by frame."""
     with TemporaryDirectory() as directory:
         library = Path(directory) / "counter.so"
-        source = Path(__file__).parents[1] / "tests" / "memcpy_counter.c"
+        source = Path(__file__).parents[1] / "tests" / "witnesses" / "memcpy_counter.c"
         plain = ["-O3", "-fno-builtin", "-fno-tree-loop-distribute-patterns"]
         subprocess.run(["gcc", "-shared", "-fPIC", *plain, "-o", library, source], check=True)
         numbers = map(str, (size.height, size.width, size.pitch))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import landbridge.ir.dialect  # noqa: F401
-from tests import sampling
+from tests.selection import sampling
 
 # The tests say nothing of time, and other work may have the processor: no deadline, no check of speed.
 settings.register_profile("landbridge", deadline=None, suppress_health_check=[HealthCheck.too_slow])

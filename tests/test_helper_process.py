@@ -18,7 +18,7 @@ from landbridge.codegen.llvm.compile import Machine, compile_ir
 from landbridge.codegen.llvm.compile_jobs import Job, compile_all
 from landbridge.errors import TargetError
 from landbridge.target import Target, c_compiler, llvm_cpu
-from tests.small_models import add
+from tests.whole_models.small_models import add
 
 SOURCE = str(Path(landbridge.__file__).parents[1])
 HOSTILE = "open({!r}, 'a').write(__name__ + ' ')\nraise SystemExit('hostile code ran')\n"

@@ -25,8 +25,8 @@ from landbridge.errors import (
 from landbridge.executable.instructions import AllocStorage, Call, HostCall, LoadConstant, ToVDevice, View
 from landbridge.executable.parts import VDevice
 from landbridge.vm.builtins import register_builtin
-from tests import session_place
-from tests.session_place import On, empty, where  # noqa: F401
+from tests.session import place as session_place
+from tests.session.place import On, empty, where  # noqa: F401
 from tests.vm import programs
 
 WEIGHTS = np.arange(64, dtype=np.float32)

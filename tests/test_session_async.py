@@ -14,7 +14,7 @@ import landbridge as lb
 from landbridge.errors import HostAccessError, InputError, LandbridgeError, RunTimeoutError, SessionBusyError
 from landbridge.executable.instructions import Call, HostCall
 from landbridge.vm.builtins import register_builtin
-from tests.session_place import empty, session, where  # noqa: F401
+from tests.session.place import empty, session, where  # noqa: F401
 from tests.vm import programs
 
 WEIGHTS = np.arange(64, dtype=np.float32)

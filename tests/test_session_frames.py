@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 
 import landbridge as lb
 from tests.frontend.models import model, value
-from tests.session_place import session, where
+from tests.session.place import session, where
 
 __all__ = ["where"]
 

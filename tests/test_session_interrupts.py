@@ -22,7 +22,7 @@ from landbridge.executable.instructions import Call
 from landbridge.memory import ledger
 from landbridge.memory.accesses import open_views
 from landbridge.testing.lazy_queue import LazyQueue
-from tests.interrupts import instructions, interrupted
+from tests.session.interrupts import instructions, interrupted
 from tests.vm import programs
 
 N = 64

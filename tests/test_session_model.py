@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import landbridge as lb
 from landbridge.tensor.copy import copy_tensor
-from tests.session_place import On, session
+from tests.session.place import On, session
 from tests.vm import programs
 
 N = 16

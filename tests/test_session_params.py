@@ -12,7 +12,7 @@ import landbridge as lb
 from landbridge.errors import CopyForbiddenError, InputError
 from landbridge.executable.instructions import Call
 from tests.frontend.models import FLOAT, model, value
-from tests.session_place import session, where  # noqa: F401
+from tests.session.place import session, where  # noqa: F401
 
 RNG = np.random.default_rng(5)
 

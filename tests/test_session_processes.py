@@ -177,7 +177,7 @@ def test_a_fork_while_another_thread_is_in_anything(forks):
         python(
             f"""
 import signal
-from tests.small_models import add
+from tests.whole_models.small_models import add
 from landbridge.memory.allocators.default import default_allocator
 over = threading.Event()
 def work(each):

@@ -21,7 +21,7 @@ from landbridge.memory.allocators.base import Use
 from landbridge.memory.storage import Storage
 from landbridge.vm.builtins import register_builtin
 from tests.memory.test_accesses import Work
-from tests.session_place import empty, session, where  # noqa: F401
+from tests.session.place import empty, session, where  # noqa: F401
 from tests.vm import programs
 
 N = 1 << 8

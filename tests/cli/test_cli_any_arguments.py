@@ -16,8 +16,8 @@ from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
 from landbridge.cli.app import app
-from tests.small_models import add
 from tests.vm import programs
+from tests.whole_models.small_models import add
 
 runner = CliRunner()
 

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from landbridge.cli.app import app
 from landbridge.cli.bench import in_turns
-from tests.small_models import add
 from tests.vm import programs
+from tests.whole_models.small_models import add
 
 runner = CliRunner()
 WIDE = {"COLUMNS": "200", "NO_COLOR": "1"}

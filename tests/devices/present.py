@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landbridge.device import registry
 from landbridge.device.device import Device
-from tests.installed import missing, package
+from tests.selection.installed import missing, package
 
 
 def first_instance(name: str) -> Device:

@@ -7,7 +7,7 @@ import pytest
 
 import landbridge as lb
 from landbridge.errors import StorageInUseError
-from tests.installed import package
+from tests.selection.installed import package
 
 jax = package("jax", "peers")
 jnp = package("jax.numpy", "peers")

@@ -9,7 +9,7 @@ import pytest
 
 import landbridge as lb
 from landbridge.errors import StorageInUseError, ZeroCopyError
-from tests.installed import package
+from tests.selection.installed import package
 
 torch = package("torch", "peers")
 

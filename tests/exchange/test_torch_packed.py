@@ -13,7 +13,7 @@ import tvm_ffi
 from onnx import TensorProto, helper
 
 import landbridge as lb
-from tests.installed import package
+from tests.selection.installed import package
 
 torch = package("torch", "peers")
 

@@ -13,7 +13,7 @@ from landbridge.frontend.onnx import import_onnx
 from landbridge.ir.module import IRModule
 from landbridge.ir.verifier import verify
 from landbridge.target import Target
-from tests.ir_interpreter import run_module
+from tests.ir.interpreter import run_module
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 

@@ -18,7 +18,7 @@ from landbridge.frontend.onnx import import_onnx
 from landbridge.ir.module import IRModule
 from landbridge.target import Target
 from tests.frontend.models import model, value
-from tests.small_models import edges
+from tests.whole_models.small_models import edges
 
 KINDS = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE, "float16": TensorProto.FLOAT16}
 KINDS |= {"uint8": TensorProto.UINT8, "int32": TensorProto.INT32}

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 from landbridge.errors import CompileError, InputError, ModelWarning, ShapeError, UnsupportedOperatorError
 from landbridge.ir.graph_ops import CallOp, IfOp
 from tests.frontend.models import BOOL, INT64, imported, model, run, value
-from tests.ir_interpreter import names_of, run_module
+from tests.ir.interpreter import names_of, run_module
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(2, 3, 4)).astype(np.float32)

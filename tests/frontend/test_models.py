@@ -7,8 +7,8 @@ import onnxruntime
 import pytest
 
 from tests.frontend.models import imported
-from tests.ir_interpreter import run_module
-from tests.light_models import input_name, light_model, picture
+from tests.ir.interpreter import run_module
+from tests.whole_models.light_models import input_name, light_model, picture
 
 
 @pytest.mark.parametrize("name", ["squeezenet", "shufflenet", "resnet50"])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 from draw_node import draw_model
-from tests.guard_pages import SIDES, GuardedRun
+from tests.witnesses.guard_pages import SIDES, GuardedRun
 
 import landbridge as lb
 from landbridge.errors import CompileError, InputError

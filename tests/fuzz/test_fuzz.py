@@ -12,7 +12,7 @@ import fuzz_onnx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.guard_pages import in_child
+from tests.witnesses.guard_pages import in_child
 
 TARGETS = ["allocators", "csv", "device_name", "dlpack", "ir", "lbx", "nodes", "onnx", "plan", "target", "tensor"]
 #: Targets that run compiled code: in a process of their own, whose death is a failure.

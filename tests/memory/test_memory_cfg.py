@@ -25,7 +25,7 @@ from landbridge.memory.allocators.pooled import PooledAllocator
 from landbridge.memory.allocators.statistics import StatisticsAllocator
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 from tests.device.queueing_device import QueueingDeviceAPI
-from tests.small_models import add
+from tests.whole_models.small_models import add
 
 CPU = device("cpu")
 

@@ -28,8 +28,8 @@ from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 from tests.memory.allocator_model import ModelDeviceAPI
-from tests.small_models import add
 from tests.vm import programs
+from tests.whole_models.small_models import add
 
 CPU = device("cpu")
 

@@ -10,9 +10,9 @@ import landbridge as lb
 from landbridge.device.device import Device
 from tests.devices.present import first_instance
 from tests.mixed.test_mixed import page_aligned
-from tests.random_weights import with_random_weights
-from tests.real_input import line_of_text, picture_for_detector, speech
-from tests.test_models import SILERO, TOLERANCE, reference
+from tests.whole_models.random_weights import with_random_weights
+from tests.whole_models.real_input import line_of_text, picture_for_detector, speech
+from tests.whole_models.test_models import SILERO, TOLERANCE, reference
 
 
 @pytest.fixture(scope="module", params=["opencl", "vulkan"])

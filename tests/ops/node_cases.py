@@ -18,7 +18,7 @@ from landbridge.frontend.onnx import import_onnx
 from landbridge.ir.module import IRModule
 from landbridge.ir.verifier import verify
 from landbridge.target import Target
-from tests.ir_interpreter import names_of, run_module
+from tests.ir.interpreter import names_of, run_module
 
 #: Relative; of dtypes that round more than the default of the suite allows.
 _TOLERANCE = {"bfloat16": 2e-2, "float16": 5e-3}

@@ -11,9 +11,9 @@ import pytest
 import landbridge as lb
 from landbridge.ir.module import IRModule
 from landbridge.target import Target
-from tests.guard_pages import SIDES, GuardedRun, in_child
 from tests.ops import node_cases
 from tests.ops.test_node_cases import NAMES
+from tests.witnesses.guard_pages import SIDES, GuardedRun, in_child
 
 Array = np.ndarray[Any, Any]
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from landbridge.ops.accuracy import accuracy_of
-from tests.installed import package
 from tests.ops.elementwise_models import KINDS, OPSET, Array, OneOperator, model_of
 from tests.ops.elementwise_references import BINARY, UNARY
 from tests.ops.float_grids import FLOATS, errors, excess, grid, pairs, special, wide
 from tests.ops.one_node import takes
+from tests.selection.installed import package
 
 #: No multiple of any vector's lanes.
 ODD = 7

@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 import landbridge as lb
-from tests.guard_pages import SIDES, GuardedRun, in_child
+from tests.witnesses.guard_pages import SIDES, GuardedRun, in_child
 
 Array = np.ndarray[Any, Any]
 

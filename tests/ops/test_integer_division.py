@@ -7,7 +7,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import landbridge as lb
-from tests.guard_pages import in_child
+from tests.witnesses.guard_pages import in_child
 
 DTYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 

@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import landbridge as lb
 from landbridge.errors import ShapeError
-from tests.guard_pages import SIDES, GuardedRun, in_child
+from tests.witnesses.guard_pages import SIDES, GuardedRun, in_child
 
 WILD = (np.nan, np.inf, -np.inf, 3e38, -3e38, 2.0**63, -(2.0**31), 1.0, -1.0, 1.0000001)
 

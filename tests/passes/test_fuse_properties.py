@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from native import NativeRun
 from nets import constant, conv, elementwise, reduce_last, slice_last, transpose
 from test_bufferize import build as compile_module
-from tests.ir_interpreter import run_module
+from tests.ir.interpreter import run_module
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import SSAValue
 

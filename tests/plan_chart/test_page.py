@@ -14,8 +14,8 @@ import pytest
 
 from landbridge.plan_chart import arenas_of_executable
 from landbridge.plan_chart.html import render_html
-from tests.installed import missing
 from tests.plan_chart.programs import program
+from tests.selection.installed import missing
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 

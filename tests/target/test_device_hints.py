@@ -10,7 +10,7 @@ import landbridge as lb
 from landbridge.errors import LandbridgeError
 from landbridge.target.registry import get_kind
 from tests.devices.present import first_instance
-from tests.small_models import add
+from tests.whole_models.small_models import add
 
 DEVICES = ("cpu", "opencl", "vulkan", "sim:lazy", "sim:scratch")
 

@@ -356,7 +356,7 @@ SENTENCES = (
     ),
     _s(
         "It waits for a run that uses one byte of its own.",
-        "tests/test_byte_bounds.py::test_what_a_run_uses",
+        "tests/memory/test_byte_bounds.py::test_what_a_run_uses",
         "The last byte does not count.",
         "vm/slot.py",
         "Tenancy.conflicts",
@@ -534,7 +534,7 @@ SENTENCES = (
     ),
     _s(
         "An overlap of one byte is an overlap.",
-        "tests/test_byte_bounds.py::test_input_and_output",
+        "tests/memory/test_byte_bounds.py::test_input_and_output",
         "One byte may be shared.",
         "vm/slot.py",
         "Slot.check_no_overlap",

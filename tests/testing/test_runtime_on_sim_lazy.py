@@ -30,7 +30,7 @@ from landbridge.memory.allocators.workspace import StackAllocator
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
-from tests.small_models import add, projection
+from tests.whole_models.small_models import add, projection
 
 VALUES = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 

@@ -21,8 +21,8 @@ from landbridge.memory.allocators.pooled import PooledAllocator
 from landbridge.memory.allocators.statistics import StatisticsAllocator
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 from landbridge.vm.planned_memory import PlannedMemory
-from tests.small_models import edges, projection
 from tests.vm import programs
+from tests.whole_models.small_models import edges, projection
 
 CPU = device("cpu")
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import landbridge as lb
-from tests.random_weights import with_random_weights
-from tests.real_input import picture_for_detector
+from tests.whole_models.random_weights import with_random_weights
+from tests.whole_models.real_input import picture_for_detector
 
 
 @pytest.mark.sample(1)

@@ -18,7 +18,7 @@ from landbridge.ir.types import tensor_type
 from landbridge.passes.lower import lower_prim, machine_of
 from landbridge.target import Target, c_compiler
 from landbridge.vm.code_image import load_image
-from tests.installed import missing
+from tests.selection.installed import missing
 
 from ..native import call, parse
 

@@ -18,7 +18,7 @@ from xdsl.dialects.utils import FastMathFlag
 import landbridge as lb
 from landbridge.codegen.llvm import image
 from landbridge.codegen.llvm.arith import fast_flags
-from tests.small_models import edges, projection
+from tests.whole_models.small_models import edges, projection
 
 FLAGS = re.compile(r"\b(fast|nnan|ninf|nsz|arcp|contract|afn|reassoc)\b")
 ACCESS = re.compile(r"(?:load|store) (?:volatile )?(?:<\d+ x )?(\w+)>?(?: [^,]+)?, ptr [^,]+, align (\d+)")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from landbridge.executable.device_image import DeviceImage, LaunchSequence
-from tests.installed import missing, package
+from tests.selection.installed import missing, package
 
 cl = package("pyopencl", "test")
 

@@ -18,7 +18,7 @@ from landbridge.executable.spirv import disassemble, words_of
 from landbridge.memory.borrowed import host_device
 from landbridge.memory.host_array import address_of
 from tests.devices.present import first_instance
-from tests.installed import spirv_tool
+from tests.selection.installed import spirv_tool
 
 Array = np.ndarray[Any, Any]
 #: Bytes around every output that no kernel may change.

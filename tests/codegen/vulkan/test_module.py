@@ -18,8 +18,8 @@ from landbridge.executable.spirv import Capability, Op, disassemble, instruction
 from landbridge.target import Target
 from tests.codegen.vulkan.elementwise import module_of, target, type_of
 from tests.codegen.vulkan.launcher import Program, check_legal, host_region
-from tests.installed import spirv_tool
-from tests.small_models import add
+from tests.selection.installed import spirv_tool
+from tests.whole_models.small_models import add
 
 
 def capabilities(code: bytes) -> set[str]:

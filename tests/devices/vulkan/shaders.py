@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from functools import cache
 
-from tests.installed import spirv_tool
+from tests.selection.installed import spirv_tool
 
 
 @cache

@@ -12,7 +12,7 @@ from typing import ClassVar
 from landbridge.device.device import Device
 from landbridge.testing.conformance.run import run_conformance
 from tests.devices.present import first_instance
-from tests.installed import missing
+from tests.selection.installed import missing
 
 _LAYER = "VK_LAYER_KHRONOS_validation"
 

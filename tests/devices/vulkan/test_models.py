@@ -15,9 +15,9 @@ from landbridge.device.device import Device
 from landbridge.errors import FallbackWarning
 from landbridge.executable.executable import Executable
 from landbridge.target import Target
-from tests.random_weights import with_random_weights
-from tests.real_input import line_of_text, picture_for_detector, speech
-from tests.test_models import SILERO, TOLERANCE, reference
+from tests.whole_models.random_weights import with_random_weights
+from tests.whole_models.real_input import line_of_text, picture_for_detector, speech
+from tests.whole_models.test_models import SILERO, TOLERANCE, reference
 
 Array = np.ndarray[Any, Any]
 

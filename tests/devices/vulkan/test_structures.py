@@ -10,7 +10,7 @@ from pathlib import Path
 
 from landbridge.devices.vulkan import flags, images, structs_device, structs_work
 from landbridge.devices.vulkan.structure import Chained, array, layout
-from tests.installed import missing, program
+from tests.selection.installed import missing, program
 
 _HEADER = Path("/usr/include/vulkan/vulkan_core.h")
 

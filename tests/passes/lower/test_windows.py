@@ -9,8 +9,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
-from tests.guard_pages import SIDES, GuardedRun, Side, guarded, in_child
 from tests.passes.lower.window_cases import Array, window_case
+from tests.witnesses.guard_pages import SIDES, GuardedRun, Side, guarded, in_child
 
 import landbridge as lb
 from landbridge.executable.executable import Executable

@@ -1,4 +1,4 @@
-"""The package's public names and signatures, as text: ``python -m tests.public_api`` writes ``public_api.txt`` anew."""
+"""The package's public names and signatures, as text: ``python -m tests.package.public_api`` writes it anew."""
 
 from __future__ import annotations
 

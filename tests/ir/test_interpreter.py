@@ -10,7 +10,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp, StringAttr
 from xdsl.ir import Block, Region
 
-import tests.ir_interpreter as interpreter
+import tests.ir.interpreter as interpreter
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import tensor_type

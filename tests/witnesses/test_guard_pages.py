@@ -7,7 +7,7 @@ import ctypes
 import numpy as np
 import pytest
 
-from tests.guard_pages import SIDES, ProcessEnded, Side, guarded, in_child
+from tests.witnesses.guard_pages import SIDES, ProcessEnded, Side, guarded, in_child
 
 
 def touch(array: np.ndarray, offset: int) -> int:

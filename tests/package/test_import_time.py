@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import landbridge as lb
-from tests.small_models import add
+from tests.whole_models.small_models import add
 
 COMPILER = ("xdsl", "onnx", "onnx_ir", "llvmlite")
 

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 from pixels import write_for_classifier, write_for_detector
 
-PICTURE = Path(__file__).parents[1] / "examples" / "ocr" / "picture.jpg"
+PICTURE = Path(__file__).parents[2] / "examples" / "ocr" / "picture.jpg"
 #: A voice saying "front center"; Debian's package alsa-utils (see .ci/install-debian-packages).
 RECORDING = Path("/usr/share/sounds/alsa/Front_Center.wav")
 

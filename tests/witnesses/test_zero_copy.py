@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import landbridge as lb
-from tests.small_models import edges, projection
+from tests.whole_models.small_models import edges, projection
 
 HERE = Path(__file__).parent
 

@@ -10,7 +10,7 @@ import pytest
 from onnx import numpy_helper
 
 import landbridge as lb
-from tests.light_models import input_name
+from tests.whole_models.light_models import input_name
 
 FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 #: Relative and absolute tolerances of onnx.backend.test.case.model.

@@ -14,7 +14,7 @@ import pytest
 import landbridge as lb
 from tests.devices.present import first_instance
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import landbridge as lb
-from tests.guard_pages import SIDES, GuardedRun, in_child
-from tests.light_models import light_model, picture
+from tests.whole_models.light_models import light_model, picture
+from tests.witnesses.guard_pages import SIDES, GuardedRun, in_child
 
 LIGHT = (
     "bvlc_alexnet",

@@ -1,6 +1,6 @@
 """Each command of README does as it is pasted into a shell, one block after the other, with nothing else on PATH.
 
-The line that runs the tests is run by `.ci/run`; the Python by `tests/test_docs.py`.
+The line that runs the tests is run by `.ci/run`; the Python by `tests/docs/test_docs.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from tests.test_docs import ROOT, blocks
+from tests.docs.test_docs import ROOT, blocks
 
 SHELL = [text for kind, text in blocks(ROOT / "README.md") if kind == "sh"]
 TRY, TEST, FETCH, COMMANDS = SHELL

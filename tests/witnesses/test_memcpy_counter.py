@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.installed import program
+from tests.selection.installed import program
 from tests.vm import programs
 
 COUNTER = r"""

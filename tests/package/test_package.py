@@ -5,7 +5,7 @@ import pytest
 
 import landbridge as lb
 from landbridge import errors
-from tests.public_api import FILE, described
+from tests.package.public_api import FILE, described
 
 
 def test_public_names():
@@ -17,7 +17,7 @@ def test_public_names():
 
 
 def test_public_names_and_signatures_are_those_written_down():
-    """A change of them belongs into CHANGELOG.md; then ``python -m tests.public_api``."""
+    """A change of them belongs into CHANGELOG.md; then ``python -m tests.package.public_api``."""
     assert described() == FILE.read_text()
 
 

@@ -8,8 +8,8 @@ import pytest
 from wheel_models import CLASSIFY, DETECT, PP_OCR, RECOGNIZE, wheel_model
 
 import landbridge as lb
-from tests.random_weights import with_random_weights
-from tests.real_input import line_of_text, picture_for_detector, speech
+from tests.whole_models.random_weights import with_random_weights
+from tests.whole_models.real_input import line_of_text, picture_for_detector, speech
 
 TOLERANCE = 1e-4  # of the output's largest magnitude
 SILERO = "silero-vad==6.2.3"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import installed
+from tests.selection import installed
 
-HERE = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 
 
 def test_a_missing_thing_is_skipped_or_fails_where_it_is_expected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,8 +28,8 @@ def test_a_missing_thing_is_skipped_or_fails_where_it_is_expected(monkeypatch: p
 def test_no_test_skips_for_an_installable_thing_by_itself() -> None:
     pattern = r"importorskip|mark\.skipif|skip\([^)]*(install|apt|pip|needs)[^)]*\)"
     wrong = [
-        f"{file.relative_to(HERE)}: {match[0]}"
-        for file in HERE.rglob("*.py")
+        f"{file.relative_to(TESTS)}: {match[0]}"
+        for file in TESTS.rglob("*.py")
         if file.name not in ("installed.py", Path(__file__).name)
         for match in re.finditer(pattern, file.read_text())
     ]

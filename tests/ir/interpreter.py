@@ -32,7 +32,7 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import Generic, Operand, view_generic
 from landbridge.ir.types import dtype_of, element_count, shape_of
-from tests.ir_scalars import Grid, evaluate, scalar_dtype
+from tests.ir.interpreter_scalars import Grid, evaluate, scalar_dtype
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Env: TypeAlias = dict[SSAValue, Array]

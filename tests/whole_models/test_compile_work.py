@@ -8,7 +8,7 @@ import pstats
 import pytest
 
 import landbridge as lb
-from tests.big_graphs import FAMILIES, softmaxes
+from tests.whole_models.big_graphs import FAMILIES, softmaxes
 
 TARGET = "llvm -mcpu=x86-64-v3"
 NODES = 100

@@ -14,7 +14,7 @@ from make_picture import SIZE, paper, photograph
 from pixels import detector_size, write_for_classifier, write_for_detector
 from text_boxes import TextBox, crop, find_boxes
 
-OCR = Path(__file__).parents[1] / "examples" / "ocr"
+OCR = Path(__file__).parents[2] / "examples" / "ocr"
 
 
 def test_the_main_job_finds_each_line_and_copies_nothing(tmp_path):

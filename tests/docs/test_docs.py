@@ -13,7 +13,7 @@ from wheel_models import DETECT, PP_OCR, wheel_model
 
 from tests.devices.present import first_instance
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 #: The devices without which a page's examples cannot run.
 NEEDS = {"opencl-and-vulkan": ("opencl", "vulkan"), "several-devices": ("opencl",)}

@@ -14,7 +14,7 @@ import pytest
 import landbridge as lb
 from landbridge.device import api, protocols
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 _CLASS_MEMBERS = (property, classmethod, staticmethod, type(lambda: None))
 
 
