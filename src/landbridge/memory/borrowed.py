@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Any
+
+import numpy as np
 
 from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode, MemoryImport
@@ -12,6 +15,7 @@ from landbridge.device.registry import device as find_device
 from landbridge.device.space import DmaBuf, ImportSource, Region, Space
 from landbridge.errors import ZeroCopyError
 from landbridge.memory.allocators.base import Use, wait_for
+from landbridge.memory.host_array import byte_bounds
 from landbridge.memory.lent_file import LentFile
 from landbridge.memory.storage import Storage
 from landbridge.memory_kind import MemoryKind
@@ -65,3 +69,9 @@ def borrow_host(address: int, nbytes: int, owner: object, *, readonly: bool) -> 
     space = Space(host_device(), "global", address)
     kind = borrowed_host_kind()
     return Storage(Region(space), kind, nbytes, readonly=readonly, owner=owner, address=address)
+
+
+def borrow_array(array: np.ndarray[Any, Any], *, readonly: bool) -> Storage:
+    """A Storage over the bytes that the elements of ``array`` lie in, which it keeps alive."""
+    low, high = byte_bounds(array)
+    return borrow_host(low, high - low, array, readonly=readonly)

@@ -15,7 +15,7 @@ from landbridge.errors import ZeroCopyError
 from landbridge.memory.borrowed import host_device
 from landbridge.tensor.host_view import HostView
 from landbridge.tensor.imported import import_tensor
-from landbridge.tensor.tensor import Tensor
+from landbridge.tensor.tensor import Tensor, copy_to
 
 
 def from_dlpack(x: Any, /, *, device: Device | str | None = None, copy: bool | None = None) -> Tensor:
@@ -58,7 +58,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Device | str | None = Non
     if wanted != tensor.dtype:
         cast = Tensor.from_numpy_view(np.asarray(tensor.to_device("cpu"), dtype=numpy_dtype(wanted)))
         return cast.to_device(target)
-    return tensor._copy(target, "asarray", None)
+    return copy_to(tensor, target, "asarray")
 
 
 def _as_tensor(obj: Any, copy: bool | None) -> tuple[Tensor, bool]:

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode, Event, HostMemory, PeerCopy
 from landbridge.device.space import Space
 from landbridge.device.stream import Stream, current_stream
+from landbridge.dtypes import dtype
 from landbridge.errors import InputError
 from landbridge.memory import ledger
 from landbridge.memory.accesses import Access, any_view_open
+from landbridge.memory.allocation import allocate
 from landbridge.memory.allocators.base import Use
 from landbridge.memory.allocators.in_flight import hold
 from landbridge.memory.borrowed import host_device
 from landbridge.memory.coherence import before_device_access
+from landbridge.memory.export import export_array
 from landbridge.memory.rows import lies_in_a_table, region_at
-from landbridge.memory.storage import Storage
+from landbridge.tensor.host_view import HostView
+from landbridge.tensor.typed_view import TypedView
 
-if TYPE_CHECKING:
-    from landbridge.tensor import Tensor
+_View = TypeVar("_View", bound=TypedView)
 
 
-def copy_tensor(dst: Tensor, src: Tensor, *, cause: str, stream: Stream | None = None) -> None:
+def copy_tensor(dst: _View, src: _View, *, cause: str, stream: Stream | None = None) -> None:
     """Copy the elements of ``src`` to ``dst``, of the same shape and dtype.
 
     The device that can do it does; else the host does, through its views; else the bytes are staged in host
@@ -41,36 +44,39 @@ def copy_tensor(dst: Tensor, src: Tensor, *, cause: str, stream: Stream | None =
         end.storage.check_device()
     _check_views(dst, src, cause)
     if _host_sees(src, "r") and _host_sees(dst, "w"):
-        with src.host_view("r") as source, dst.host_view(_writing_mode(dst)) as target:
+        with HostView(src, "r") as source, HostView(dst, _writing_mode(dst)) as target:
             ledger.copy_array(
                 target,
                 source,
                 cause=cause,
                 tensor=repr(src),
-                source=str(src.device),
-                destination=str(dst.device),
+                source=str(src.storage.device),
+                destination=str(dst.storage.device),
             )
         return
     copier = _copier(src.storage.live_region.space, dst.storage.live_region.space)
     if copier is not None:
         _copy_by(copier, dst, src, cause, stream)
         return
-    from landbridge.tensor import empty
-
-    if src.device == host_device() or dst.device == host_device():
+    here, there = src.storage.device, dst.storage.device
+    if host_device() in (here, there):
         raise InputError(
-            f"{cause}: neither {src.device} nor {dst.device} can copy between them and the host cannot view the "
+            f"{cause}: neither {here} nor {there} can copy between them and the host cannot view the "
             "memory; the device needs can_copy or host_pointer"
         )
-    staging = empty(src.shape, dtype=src.dtype, device=host_device())
+    staged = allocate(host_device(), src.nbytes)
+    array = export_array(staged, src.dtype, src.shape, None, 0, readonly=False, what="a staged copy")
+    staging = type(src).from_numpy_view(array)
     copy_tensor(staging, src, cause=f"{cause}:staged", stream=stream)
     copy_tensor(dst, staging, cause=f"{cause}:staged", stream=stream)
 
 
-def _copy_by(by: Device, dst: Tensor, src: Tensor, cause: str, stream: Stream | None) -> None:
+def _copy_by(by: Device, dst: TypedView, src: TypedView, cause: str, stream: Stream | None) -> None:
     source, target = src.storage, dst.storage
     source_region, target_region = source.live_region, target.live_region
-    ledger.announce(src.nbytes, cause=cause, tensor=repr(src), source=str(src.device), destination=str(dst.device))
+    ledger.announce(
+        src.nbytes, cause=cause, tensor=repr(src), source=str(src.storage.device), destination=str(dst.storage.device)
+    )
     _check_overlap(dst, src, cause)
     (src_start, src_stop), (dst_start, dst_stop) = src.byte_range, dst.byte_range
     if stream is None:
@@ -104,24 +110,25 @@ def _copy_by(by: Device, dst: Tensor, src: Tensor, cause: str, stream: Stream | 
     note()
 
 
-def _runs(src: Tensor, dst: Tensor) -> Iterator[tuple[int, int, int]]:
+def _runs(src: TypedView, dst: TypedView) -> Iterator[tuple[int, int, int]]:
     """(source offset, destination offset, bytes) of each run that is dense at both ends."""
-    run, outer = src.itemsize, src.ndim
+    itemsize = dtype(src.dtype).itemsize
+    run, outer = itemsize, len(src.shape)
     while outer:
         axis = outer - 1
-        if src.shape[axis] != 1 and not (src.strides[axis] * src.itemsize == run == dst.strides[axis] * src.itemsize):
+        if src.shape[axis] != 1 and not (src.strides[axis] * itemsize == run == dst.strides[axis] * itemsize):
             break
         run *= src.shape[axis]
         outer = axis
     for index in product(*(range(extent) for extent in src.shape[:outer])):
         yield (
-            src.byte_offset + sum(i * s for i, s in zip(index, src.strides, strict=False)) * src.itemsize,
-            dst.byte_offset + sum(i * s for i, s in zip(index, dst.strides, strict=False)) * src.itemsize,
+            src.byte_offset + sum(i * s for i, s in zip(index, src.strides, strict=False)) * itemsize,
+            dst.byte_offset + sum(i * s for i, s in zip(index, dst.strides, strict=False)) * itemsize,
             run,
         )
 
 
-def _check_overlap(dst: Tensor, src: Tensor, cause: str) -> None:
+def _check_overlap(dst: TypedView, src: TypedView, cause: str) -> None:
     a, b = src.storage.live_region, dst.storage.live_region
     if a.space != b.space:
         return
@@ -131,7 +138,7 @@ def _check_overlap(dst: Tensor, src: Tensor, cause: str) -> None:
         raise InputError(f"{cause}: {src!r} and {dst!r} overlap; give memory that is apart from the source")
 
 
-def _check_views(dst: Tensor, src: Tensor, cause: str) -> None:
+def _check_views(dst: TypedView, src: TypedView, cause: str) -> None:
     if any_view_open():
         src.storage.check_access(*src.byte_range, writes=False, what=cause)
         dst.storage.check_access(*dst.byte_range, writes=True, what=cause)
@@ -147,8 +154,8 @@ def _copier(src: Space, dst: Space) -> Device | None:
     return None
 
 
-def _host_sees(tensor: Tensor, mode: str) -> bool:
-    storage: Storage = tensor.storage
+def _host_sees(tensor: TypedView, mode: str) -> bool:
+    storage = tensor.storage
     kind = storage.kind
     readable = kind.host_readable if mode == "r" else kind.host_writable
     return (
@@ -158,6 +165,6 @@ def _host_sees(tensor: Tensor, mode: str) -> bool:
     )
 
 
-def _writing_mode(tensor: Tensor) -> AccessMode:
+def _writing_mode(tensor: TypedView) -> AccessMode:
     start, stop = tensor.byte_range
     return "w" if stop - start == tensor.nbytes else "rw"

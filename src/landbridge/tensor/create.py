@@ -12,12 +12,11 @@ from landbridge.device.stream import current_device
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.dtypes import dtype_name
 from landbridge.errors import InputError
-from landbridge.memory.allocation import allocate
-from landbridge.memory.allocators.base import Allocator, NdSize, Size
+from landbridge.memory.allocators.base import Allocator
 from landbridge.memory_kind import GLOBAL_SCOPE, HOST_ACCESSES, HostAccess, MemoryKind
-from landbridge.physical_shape import nd_bytes, physical_shape, separators_for
-from landbridge.shape import check_shape, dense_bytes
-from landbridge.tensor.in_rows import tensor_in_rows
+from landbridge.physical_shape import separators_for
+from landbridge.shape import check_shape
+from landbridge.tensor.dense_storage import dense_storage
 from landbridge.tensor.tensor import Tensor
 
 _SHORT: dict[str, HostAccess] = {"r": "read", "w": "write", "rw": "read_write"}
@@ -51,16 +50,17 @@ def empty(
     if alignment is not None and (type(alignment) is not int or alignment < 1 or alignment & (alignment - 1)):
         raise InputError(f"alignment {alignment!r} is not legal; give a power of two in bytes")
     separators = separators_for(extents, axis_separators, kind)
-    size: Size = NdSize(physical_shape(extents, separators), name) if separators else dense_bytes(extents, name)
-    nbytes = nd_bytes(kind, size.physical_shape, name) if isinstance(size, NdSize) else size
-    if kind.max_bytes is not None and nbytes > kind.max_bytes:
-        raise InputError(
-            f"{name}{list(extents)} has {nbytes} bytes; one allocation of scope {kind.scope!r} of {where} has at most "
-            f"{kind.max_bytes}"
-        )
-    shared = host_access not in (None, "none")
-    storage = allocate(where, size, scope=kind.scope, alignment=alignment or 1, shared=shared, allocator=allocator)
-    return tensor_in_rows(storage, name, extents, separators) if separators else Tensor(storage, name, extents)
+    storage = dense_storage(
+        where,
+        kind,
+        extents,
+        name,
+        separators,
+        alignment=alignment or 1,
+        shared=host_access not in (None, "none"),
+        allocator=allocator,
+    )
+    return Tensor(storage, name, extents, axis_separators=separators)
 
 
 def _kind(device: Device, scope: str | None, host_access: str | None) -> MemoryKind:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, Generic, TypeVar, get_args
 
 import numpy as np
 
@@ -13,12 +13,12 @@ from landbridge.memory.accesses import Access, open_views
 from landbridge.memory.coherence import begin_host_access, end_host_access
 from landbridge.memory.export import export_array
 from landbridge.memory.storage import Storage
+from landbridge.tensor.typed_view import TypedView
 
-if TYPE_CHECKING:
-    from landbridge.tensor import Tensor
+_View = TypeVar("_View", bound=TypedView)
 
 
-class HostView:
+class HostView(Generic[_View]):
     """The host's view of a Tensor. In a ``with`` it is an ndarray and the barriers are placed for you::
 
         with t.host_view("rw") as a:
@@ -29,7 +29,7 @@ class HostView:
     ``cpu:0``, and ``invalidate()`` before reading and ``flush()`` after writing are yours to call.
     """
 
-    def __init__(self, tensor: Tensor, mode: AccessMode) -> None:
+    def __init__(self, tensor: _View, mode: AccessMode) -> None:
         """Raises HostViewError when the scope or the Tensor does not allow ``mode``."""
         if mode not in get_args(AccessMode):
             raise HostViewError(f"host view mode {mode!r} is unknown; legal: r, w, rw")
@@ -38,14 +38,14 @@ class HostView:
         storage.check_device()
         _check_mode(tensor, storage, mode)
         self.mode: AccessMode = mode
-        self._source: Tensor | None = tensor
+        self._source: _View | None = tensor
         self._storage = storage
         self._start, self._stop = tensor.byte_range
         self._access = Access(self._start, self._stop, mode != "r", f"host view {mode!r} of {tensor!r}")
         self._entered = False
 
     @property
-    def _live(self) -> Tensor:
+    def _live(self) -> _View:
         if self._source is None:
             raise UseAfterFreeError("this host view was closed; ask the tensor for another one")
         return self._source
@@ -81,11 +81,10 @@ class HostView:
             open_views.pop(self._access, None)
 
     @property
-    def tensor(self) -> Tensor:
+    def tensor(self) -> _View:
         """The same bytes as a Tensor on ``cpu:0``, read-only unless the mode writes."""
-        from landbridge.tensor import Tensor
-
-        return Tensor.from_numpy_view(self._array(self._live))
+        source = self._live
+        return type(source).from_numpy_view(self._array(source))
 
     def flush(self) -> None:
         """Make what the host wrote visible to the device; raises HostAccessError when the device wrote there too."""
@@ -111,7 +110,7 @@ class HostView:
         """``(kDLCPU, 0)``."""
         return self.tensor.__dlpack_device__()
 
-    def _array(self, tensor: Tensor) -> np.ndarray[Any, Any]:
+    def _array(self, tensor: _View) -> np.ndarray[Any, Any]:
         return export_array(
             self._storage,
             tensor.dtype,
@@ -129,7 +128,7 @@ class HostView:
         end_host_access(self._storage, self._start, self._stop, mode)
 
 
-def _check_mode(tensor: Tensor, storage: Storage, mode: AccessMode) -> None:
+def _check_mode(tensor: TypedView, storage: Storage, mode: AccessMode) -> None:
     kind = storage.kind
     reads, writes = mode != "w", mode != "r"
     if (reads and not kind.host_readable) or (writes and not kind.host_writable):

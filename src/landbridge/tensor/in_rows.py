@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 from landbridge.device.protocols import HostMemory
 from landbridge.device.space import NdSpace
-from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import HostViewError, InputError
 from landbridge.memory.rows import stride_of
 from landbridge.memory.storage import Storage
-from landbridge.physical_shape import physical_shape, row_strides
+from landbridge.physical_shape import physical_shape
 from landbridge.tensor.tensor import Tensor
 
 
@@ -24,9 +23,8 @@ def tensor_in_rows(
     space = storage.live_region.space
     if not isinstance(space, NdSpace):
         raise InputError(f"scope {space.scope!r} of {space.device} is flat and has no rows; give no axis_separators")
-    stride = stride_of(space)
-    strides = row_strides(shape, axis_separators, stride // dtype_facts(dtype).itemsize)
-    return Tensor(storage, dtype, shape, strides, row * stride + byte, axis_separators=tuple(axis_separators))
+    start = row * stride_of(space) + byte
+    return Tensor(storage, dtype, shape, None, start, axis_separators=tuple(axis_separators))
 
 
 def row_table(tensor: Tensor) -> tuple[int, ...]:

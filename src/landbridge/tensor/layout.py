@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from landbridge.device.space import NdSpace
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import InputError
 from landbridge.memory.rows import stride_of
 from landbridge.memory.storage import Storage
-from landbridge.shape import reach
+from landbridge.physical_shape import row_strides
+from landbridge.shape import dense_bytes, reach, row_major
 
 
-def check_layout(
-    storage: Storage,
-    dtype: str,
-    shape: tuple[int, ...],
-    strides: tuple[int, ...],
-    byte_offset: int,
-    axis_separators: Sequence[int],
+def check_flat(
+    storage: Storage, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...] | None, byte_offset: int
 ) -> None:
-    """Raise InputError when an element would lie outside ``storage``, or where its kind allows no tensor."""
-    if storage.kind.ndim > 1:
-        _check_in_rows(storage, dtype, shape, strides, byte_offset, axis_separators)
-        return
+    """Raise InputError when an element would lie outside of ``storage``; ``strides`` None is row-major."""
     itemsize = dtype_facts(dtype).itemsize
     if byte_offset:
         multiple = max(itemsize, storage.kind.offset_alignment)
@@ -33,45 +25,53 @@ def check_layout(
                 f"a tensor {dtype}{list(shape)} cannot start at byte {byte_offset} of a storage of scope "
                 f"{storage.kind.scope!r}; give a multiple of {multiple}"
             )
-    start, stop = (byte_offset + end * itemsize for end in reach(shape, strides))
-    if start < 0 or stop > storage.nbytes:
+    low, high = (0, dense_bytes(shape, dtype)) if strides is None else reach(shape, strides, itemsize)
+    if byte_offset + low < 0 or byte_offset + high > storage.nbytes:
         raise InputError(
-            f"a tensor {dtype}{list(shape)} with strides {strides} at byte {byte_offset} needs bytes {start} to {stop} "
-            f"of a storage of {storage.nbytes}"
+            f"a tensor {dtype}{list(shape)} with strides {row_major(shape) if strides is None else strides} at byte "
+            f"{byte_offset} needs bytes {byte_offset + low} to {byte_offset + high} of a storage of {storage.nbytes}"
         )
 
 
-def _check_in_rows(
+def strides_in_rows(
     storage: Storage,
     dtype: str,
-    shape: Sequence[int],
-    strides: Sequence[int],
+    shape: tuple[int, ...],
+    strides: tuple[int, ...] | None,
     byte_offset: int,
     axis_separators: Sequence[int],
-) -> None:
-    """Raise InputError unless every element of the tensor lies in a row of ``storage``, and only the axes before the
-    first separator lead from row to row."""
+) -> tuple[int, ...]:
+    """``strides``, None for those of elements that are dense in each row of ``storage``.
+
+    Raises InputError unless every element lies in a row, and only the axes before the first separator lead from row to
+    row.
+    """
     space = storage.live_region.space
+    if not isinstance(space, NdSpace):
+        raise InputError(f"scope {space.scope!r} of {space.device} is flat and has no rows; give no axis_separators")
     what = f"a tensor {dtype}{list(shape)} of axis_separators {tuple(axis_separators)} in scope {space.scope!r}"
-    if not isinstance(space, NdSpace) or len(axis_separators) != len(space.physical_shape) - 1:
+    if len(axis_separators) != len(space.physical_shape) - 1:
         raise InputError(f"{what}: the scope has {storage.kind.ndim} dimensions; give one separator less")
-    if prod(shape) == 0:
-        return
     itemsize, stride = dtype_facts(dtype).itemsize, stride_of(space)
+    if strides is None:
+        strides = row_strides(shape, axis_separators, stride // itemsize)
+    if 0 in shape:
+        return strides
     row, byte = divmod(byte_offset, stride)
     multiple = max(itemsize, storage.kind.offset_alignment)
     if byte % multiple:
         raise InputError(f"{what} cannot start at byte {byte} of its rows; give a multiple of {multiple}")
     for axis, (extent, step) in enumerate(zip(shape, strides, strict=True)):
-        reach = (extent - 1) * step * itemsize
-        if reach < 0 or (axis < axis_separators[0] and reach % stride):
-            raise InputError(f"{what} has strides {tuple(strides)}, which do not lead from row to row")
+        way = (extent - 1) * step * itemsize
+        if way < 0 or (axis < axis_separators[0] and way % stride):
+            raise InputError(f"{what} has strides {strides}, which do not lead from row to row")
         if axis < axis_separators[0]:
-            row += reach // stride
+            row += way // stride
         else:
-            byte += reach
+            byte += way
     if byte_offset < 0 or byte + itemsize > space.row_bytes or row >= space.physical_shape[0]:
         raise InputError(
             f"{what} reaches byte {byte + itemsize} of row {row}; the space has {space.physical_shape[0]} rows of "
             f"{space.row_bytes} bytes"
         )
+    return strides

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
@@ -12,25 +12,30 @@ from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode
 from landbridge.device.registry import device as find_device
 from landbridge.device.stream import Stream
-from landbridge.dlpack import dlpack_device
+from landbridge.dlpack import Elements, dlpack_device, export_capsule
 from landbridge.dtypes import dtype as dtype_facts
-from landbridge.dtypes import dtype_name
 from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.accesses import open_views
-from landbridge.memory.borrowed import borrow_host
+from landbridge.memory.borrowed import borrow_array, host_device
 from landbridge.memory.holders import named_holder
-from landbridge.memory.host_array import address_of, byte_bounds
+from landbridge.memory.host_array import address_of_known
 from landbridge.memory.storage import Storage
+from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.physical_shape import separators_for
-from landbridge.shape import check_shape, check_strides, dense_bytes, reach, row_major
-from landbridge.tensor.host_view import HostView
-from landbridge.tensor.layout import check_layout
+from landbridge.shape import check_shape, check_strides, dense_bytes, reach, row_major, same_layout
+from landbridge.tensor.borrowed_array import known_names, name_of, strides_of
+from landbridge.tensor.copy import copy_tensor
+from landbridge.tensor.dense_storage import dense_storage
+from landbridge.tensor.exports import array_over, check_host_reads, check_packed_argument, in_dtype
+from landbridge.tensor.host_view import HostView as _HostView
+from landbridge.tensor.layout import check_flat, strides_in_rows
 
 if TYPE_CHECKING:
     import tvm_ffi
 
-# numpy dtypes seen so far, by the name they have here: a name costs two microseconds to ask for.
-_names: dict[np.dtype[Any], str] = {}
+_new, _ndarray = object.__new__, np.ndarray  # names of this module are found in less time
+
+HostView: TypeAlias = "_HostView[Tensor]"
 
 
 @named_holder
@@ -60,6 +65,17 @@ class Tensor:
     """Whether nobody may write through this Tensor."""
     axis_separators: tuple[int, ...]
     """Which physical axes make each dimension of an n-D space; empty for flat memory."""
+    _shape: tuple[int, ...]
+    #: None while the elements are dense and row-major.
+    _strides: tuple[int, ...] | None
+    _byte_offset: int
+    #: None while nobody has asked for that of a borrowed array: most Tensors never need it.
+    _storage: Storage | None
+    #: Of the first element of a borrowed array, once it was asked for.
+    _address: int | None
+    #: An array over the bytes, the borrowed one at first, and a PackedFunc's argument: for the next export.
+    _array: np.ndarray[Any, Any] | None
+    _packed: tvm_ffi.Tensor | None
 
     def __init__(
         self,
@@ -72,22 +88,22 @@ class Tensor:
         readonly: bool = False,
         axis_separators: tuple[int, ...] = (),
     ) -> None:
-        """Raises InputError when an element would lie outside ``storage``, or where its kind allows no tensor."""
+        """Raises InputError when an element would lie outside ``storage``, or where its kind allows no tensor.
+
+        ``strides`` None: dense, of an n-D space in each row.
+        """
         self.dtype = dtype
-        self._shape: tuple[int, ...] | None = check_shape(shape, dtype)
-        self._strides: tuple[int, ...] | None = (
-            row_major(self._shape) if strides is None else check_strides(strides, self._shape)
-        )
-        self._storage: Storage | None = storage
-        self._byte_offset: int | None = byte_offset
-        # What is exported again and again: an array over the bytes (the borrowed one while there is no storage), and
-        # the argument of a PackedFunc.
-        self._array: np.ndarray[Any, Any] | None = None
-        self._packed: tvm_ffi.Tensor | None = None
-        self._address: int | None = None
+        self._shape = check_shape(shape, dtype)
+        self._strides = None if strides is None else check_strides(strides, self._shape)
+        self._byte_offset = byte_offset
+        self._storage = storage
+        self._address = self._array = self._packed = None
         self.readonly = readonly or storage.readonly
         self.axis_separators = axis_separators
-        check_layout(storage, dtype, self._shape, self._strides, byte_offset, axis_separators)
+        if storage.kind.ndim > 1 or axis_separators:
+            self._strides = strides_in_rows(storage, dtype, self._shape, self._strides, byte_offset, axis_separators)
+        elif strides is not None or byte_offset or dense_bytes(self._shape, dtype) > storage.nbytes:
+            check_flat(storage, dtype, self._shape, self._strides, byte_offset)
 
     @classmethod
     def from_numpy_view(cls, array: np.ndarray[Any, Any]) -> Self:
@@ -96,54 +112,45 @@ class Tensor:
         Raises InputError for a dtype without a name here, ZeroCopyError for elements in another byte order or
         not at multiples of their size.
         """
-        name = _names.get(array.dtype) or _learn(array.dtype)
+        self = _new(cls)
+        self.dtype = known_names.get(array.dtype) or name_of(array.dtype)
+        # A view of our own: the caller may give his array another shape later.
+        self._array = own = array.view() if type(array) is _ndarray else array.view(_ndarray)
+        self._shape = own.shape
+        self._storage = self._strides = self._address = self._packed = None
+        self._byte_offset = 0
+        self.axis_separators = ()
         flags = array.flags
-        self = object.__new__(cls)
         if flags.carray:
             self.readonly = False
         else:
             self.readonly = not flags.writeable
             if not flags.c_contiguous or not flags.aligned:
-                _check_layout(array)
-        # A view of our own: the caller may give his array another shape later.
-        self._array = array.view(np.ndarray) if type(array) is not np.ndarray else array.view()
-        self.dtype = name
-        self.axis_separators = ()
-        self._storage = self._shape = self._strides = self._byte_offset = self._address = self._packed = None
-        return self
-
-    @classmethod
-    def _over_new(cls, array: np.ndarray[Any, Any], dtype: str, address: int) -> Self:
-        """The Tensor of a C-contiguous ``array`` that nobody else will ever see, at ``address``; checks nothing."""
-        self = object.__new__(cls)
-        self._array, self._address, self.dtype, self.readonly, self.axis_separators = array, address, dtype, False, ()
-        self._storage = self._shape = self._strides = self._byte_offset = self._packed = None
+                self._strides, self._byte_offset = strides_of(own)
         return self
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The extents, one for each dimension."""
-        return self._shape if self._shape is not None else self._borrowed.shape
+        return self._shape
 
     @property
     def strides(self) -> tuple[int, ...]:
         """Distances between neighbours of each dimension, in elements."""
-        if self._strides is None:
-            array = self._borrowed
-            self._strides = tuple(s // array.itemsize for s in array.strides)
-        return self._strides
+        return row_major(self._shape) if self._strides is None else self._strides
 
     @property
     def byte_offset(self) -> int:
         """Where the first element lies in the storage, in bytes."""
-        if self._byte_offset is None:
-            self._borrow()
-        return self._byte_offset  # type: ignore[return-value]  # set by _borrow
+        return self._byte_offset
 
     @property
     def storage(self) -> Storage:
         """The bytes this is a view of."""
-        return self._storage if self._storage is not None else self._borrow()
+        if self._storage is None:
+            assert self._array is not None  # there is one of the two
+            self._storage = borrow_array(self._array, readonly=self.readonly)
+        return self._storage
 
     @property
     def ndim(self) -> int:
@@ -178,27 +185,24 @@ class Tensor:
     @property
     def is_contiguous(self) -> bool:
         """Whether the elements are dense and row-major."""
-        if self._array is not None:
-            return bool(self._array.flags.c_contiguous)
-        dense = row_major(self.shape)
-        return self.size == 0 or all(
-            extent == 1 or stride == want for extent, stride, want in zip(self.shape, self.strides, dense, strict=True)
-        )
+        return self._strides is None or same_layout(self._shape, self._strides, row_major(self._shape))
 
     @property
     def byte_range(self) -> tuple[int, int]:
         """The half-open range of bytes of the storage that the elements lie in."""
-        low, high = reach(self.shape, self.strides)
-        itemsize, offset = self.itemsize, self.byte_offset
-        return offset + low * itemsize, offset + high * itemsize
+        start = self._byte_offset
+        if self._strides is None:
+            return start, start + self.nbytes
+        low, high = reach(self._shape, self._strides)
+        return start + low * self.itemsize, start + high * self.itemsize
 
     @property
     def data_address(self) -> int:
         """The host address of the first element; raises HostViewError for memory the host cannot address."""
-        if self._array is None or self._storage is not None:
-            return self.storage.address + self.byte_offset
+        if self._storage is not None or self._array is None:
+            return self.storage.address + self._byte_offset
         if self._address is None:
-            self._address = address_of(self._array)
+            self._address = address_of_known(self._array)
         return self._address
 
     def host_view(self, mode: AccessMode | None = None) -> HostView:
@@ -206,7 +210,7 @@ class Tensor:
 
         ``mode`` is "r", "w" or "rw"; None is what the Tensor allows. Raises HostViewError.
         """
-        return HostView(self, mode or ("r" if self.readonly else "rw"))
+        return _HostView(self, mode or ("r" if self.readonly else "rw"))
 
     def to_device(
         self,
@@ -224,16 +228,16 @@ class Tensor:
         """
         target = find_device(device)
         if scope is None:
-            return self if target == self.device else self._copy(target, "to_device", stream)
+            return self if target == self.device else copy_to(self, target, "to_device", stream)
         kind = target.memory_kind(scope)
         separators = separators_for(self.shape, axis_separators, kind)
         if target == self.device and kind.scope == self.scope and separators == self.axis_separators:
             return self
-        return self._copy(target, "to_device", stream, kind.scope, separators)
+        return copy_to(self, target, "to_device", stream, kind.scope, separators)
 
     def copy(self) -> Tensor:
         """A dense copy on the same device; the ledger's cause is ``copy``."""
-        return self._copy(self.device, "copy", None)
+        return copy_to(self, self.device, "copy")
 
     def view(self, shape: Sequence[int]) -> Tensor:
         """The same bytes as another shape; raises ZeroCopyError when this Tensor is not dense."""
@@ -257,9 +261,7 @@ class Tensor:
             storage = self._storage
             if storage is None or storage.is_ready:
                 return array.view()
-        from landbridge.tensor.exports import host_array
-
-        return host_array(self, dtype, copy)
+        return in_dtype(self, exported_array(self), dtype, copy)
 
     def __dlpack__(
         self,
@@ -279,9 +281,18 @@ class Tensor:
                     return array.__dlpack__(max_version=max_version)
                 except BufferError:
                     pass  # one of ml_dtypes, or read-only
-        from landbridge.tensor.exports import capsule
-
-        return capsule(self, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+        source = self.copy() if copy else self
+        made = export_capsule(
+            Elements(source.storage, source.dtype, source.shape, source.strides, source.byte_offset),
+            readonly=source.readonly,
+            is_copy=bool(copy),
+            stream=stream,
+            max_version=max_version,
+            dl_device=dl_device,
+        )
+        if array is None and self.size and self.device == host_device():
+            exported_array(self)  # the next one is numpy's
+        return made
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """The DLPack device type and index of the memory."""
@@ -298,14 +309,18 @@ class Tensor:
         packed, storage = self._packed, self._storage
         if packed is not None and storage is not None and storage.is_ready and not open_views:
             return packed
-        from landbridge.tensor.exports import packed_argument
+        check_packed_argument(self)
+        if packed is None:
+            import tvm_ffi
 
-        return packed_argument(self)
+            packed = self._packed = tvm_ffi.from_dlpack(self)
+            self.storage.add_cache(self)
+        return packed
 
     def let_go(self) -> None:
         """Forget what is kept for the next export, so that only what others hold keeps the bytes in use."""
         self._packed = None
-        if self._storage is not None and self._shape is not None:  # else the array is the memory that was borrowed
+        if self._storage is not None:  # else the array is the memory
             self._array = None
 
     def __repr__(self) -> str:
@@ -313,47 +328,45 @@ class Tensor:
         scope = "" if where == "freed" or self.scope == "global" else f", scope={self.scope!r}"
         return f"Tensor({self.dtype}{list(self.shape)}, {where}{scope}{', readonly' if self.readonly else ''})"
 
-    @property
-    def _borrowed(self) -> np.ndarray[Any, Any]:
-        if self._array is None:
-            raise InputError("this Tensor was not initialised; make one with lb.empty or lb.asarray")
-        return self._array
 
-    def _borrow(self) -> Storage:
-        """The Storage over the borrowed array, made when it is first asked for: most Tensors never need it."""
-        array = self._borrowed
-        low, high = byte_bounds(array)
-        self._byte_offset = address_of(array) - low
-        self._storage = borrow_host(low, high - low, array, readonly=self.readonly)
-        return self._storage
-
-    def _copy(
-        self,
-        device: Device,
-        cause: str,
-        stream: Stream | None,
-        scope: str = "global",
-        axis_separators: Sequence[int] | None = None,
-    ) -> Tensor:
-        from landbridge.tensor.copy import copy_tensor
-        from landbridge.tensor.create import empty
-
-        out = empty(self.shape, dtype=self.dtype, device=device, scope=scope, axis_separators=axis_separators)
-        copy_tensor(out, self, cause=cause, stream=stream)
-        return out
+def over_new(array: np.ndarray[Any, Any], dtype: str, shape: tuple[int, ...], address: int) -> Tensor:
+    """The Tensor of a C-contiguous ``array`` at ``address`` that nobody else will ever see; checks nothing."""
+    tensor = _new(Tensor)
+    tensor._array, tensor.dtype, tensor._shape, tensor._address = array, dtype, shape, address
+    tensor._storage = tensor._strides = tensor._packed = None
+    tensor._byte_offset, tensor.readonly, tensor.axis_separators = 0, False, ()
+    return tensor
 
 
-def _learn(dtype: np.dtype[Any]) -> str:
-    if not dtype.isnative:
-        raise ZeroCopyError(f"{dtype!r} is in another byte order; convert with array.astype({dtype.name!r}) first")
-    name = dtype_name(dtype)
-    _names[dtype] = name
-    return name
+def exported_array(tensor: Tensor, *, waits: bool = True) -> np.ndarray[Any, Any]:
+    """An array over host-readable coherent memory, kept by ``tensor`` for the next time where it is the host's own.
+
+    ``waits``: for the writers of the bytes. Give others a view of it. Raises HostViewError for other memory.
+    """
+    array, storage = tensor._array, tensor._storage
+    if array is not None and (storage is None or storage.is_ready or (not waits and storage.region is not None)):
+        return array
+    check_host_reads(tensor, waits=waits)
+    if array is None:
+        array = array_over(tensor)
+        if tensor.device == host_device():
+            tensor._array = array
+            tensor.storage.add_cache(tensor)
+    return array
 
 
-def _check_layout(array: np.ndarray[Any, Any]) -> None:
-    if not array.flags.aligned or any(stride % array.itemsize for stride in array.strides):
-        raise ZeroCopyError(
-            f"an array at {address_of(array):#x} with strides {array.strides} does not have its elements at multiples "
-            f"of their {array.itemsize} bytes; copy it with np.ascontiguousarray(array) first"
-        )
+def copy_to(
+    tensor: Tensor,
+    device: Device,
+    cause: str,
+    stream: Stream | None = None,
+    scope: str = GLOBAL_SCOPE,
+    axis_separators: Sequence[int] | None = None,
+) -> Tensor:
+    """A new dense Tensor in ``scope`` of ``device`` with the elements of ``tensor``; ``cause`` is for the ledger."""
+    kind = device.memory_kind(scope)
+    separators = separators_for(tensor.shape, axis_separators, kind)
+    storage = dense_storage(device, kind, tensor.shape, tensor.dtype, separators)
+    made = Tensor(storage, tensor.dtype, tensor.shape, axis_separators=separators)
+    copy_tensor(made, tensor, cause=cause, stream=stream)
+    return made

@@ -23,7 +23,7 @@ from landbridge.memory.borrowed import host_device
 from landbridge.memory.storage import Storage
 from landbridge.tensor import Tensor, empty
 from landbridge.tensor.copy import copy_tensor
-from landbridge.tensor.exports import exported_array
+from landbridge.tensor.tensor import exported_array
 from landbridge.vm.argument import as_array, as_tensor
 from landbridge.vm.call_arguments import CallArguments
 from landbridge.vm.code_image import LoadedImage
@@ -297,7 +297,7 @@ class BoundProgram:
         """``orders``, for a call on what is bound now."""
         slots = (*self.inputs, *self.outputs, *self.parameters)
         owners = [slot.call_owner for slot in slots]
-        return _orders(owner._storage for owner in owners if isinstance(owner, Tensor))
+        return _orders(owner.storage for owner in owners if isinstance(owner, Tensor))
 
 
 def _orders(storages: Iterable[Storage | None]) -> list[AbstractContextManager[Any]]:

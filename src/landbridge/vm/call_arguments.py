@@ -11,13 +11,14 @@ import numpy as np
 from landbridge.errors import InputError
 from landbridge.memory.host_array import address_of_known
 from landbridge.tensor import Tensor
+from landbridge.tensor.tensor import over_new
 from landbridge.vm.argument import as_tensor
 from landbridge.vm.program_memory import ProgramMemory
 from landbridge.vm.registered_buffers import RegisteredBuffers
 from landbridge.vm.slot import Slot
 from landbridge.vm.staging import Staging
 
-_empty, _over_new = np.empty, Tensor._over_new
+_empty = np.empty
 
 
 class CallArguments:
@@ -72,7 +73,7 @@ class CallArguments:
             if slot.is_small:
                 array = _empty(slot.shape, slot.dtype)
                 address = address_of_known(array)
-                tensor = _over_new(array, slot.spec.dtype, address)
+                tensor = over_new(array, slot.spec.dtype, slot.shape, address)
             else:
                 slot.call_owner = tensor = self._memory.tensor(slot.shape, slot.spec.dtype)
                 address = slot.place(tensor)

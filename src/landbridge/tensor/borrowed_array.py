@@ -1,0 +1,39 @@
+"""What is known of a numpy array whose memory a Tensor borrows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from landbridge.dtypes import dtype_name
+from landbridge.errors import ZeroCopyError
+from landbridge.memory.host_array import address_of
+from landbridge.shape import reach
+
+#: numpy dtypes seen so far, by the name they have here: a name costs two microseconds to ask for.
+known_names: dict[np.dtype[Any], str] = {}
+
+
+def name_of(dtype: np.dtype[Any]) -> str:
+    """The name that ``dtype`` has here; raises InputError for none, ZeroCopyError in another byte order."""
+    if not dtype.isnative:
+        raise ZeroCopyError(f"{dtype!r} is in another byte order; convert with array.astype({dtype.name!r}) first")
+    name = dtype_name(dtype)
+    known_names[dtype] = name
+    return name
+
+
+def strides_of(array: np.ndarray[Any, Any]) -> tuple[tuple[int, ...], int]:
+    """Its strides in elements, and how many bytes of elements lie before the first one.
+
+    Raises ZeroCopyError for elements that are not at multiples of their size.
+    """
+    itemsize = array.itemsize
+    if not array.flags.aligned or any(stride % itemsize for stride in array.strides):
+        raise ZeroCopyError(
+            f"an array at {address_of(array):#x} with strides {array.strides} does not have its elements at "
+            f"multiples of their {itemsize} bytes; copy it with np.ascontiguousarray(array) first"
+        )
+    low, _ = reach(array.shape, array.strides)
+    return tuple(stride // itemsize for stride in array.strides), -low

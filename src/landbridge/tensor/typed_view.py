@@ -1,0 +1,52 @@
+"""TypedView: what host views, copies and exports look at of a Tensor, which is built on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from landbridge.memory.storage import Storage
+
+
+class TypedView(Protocol):
+    """Elements of ``dtype`` in a Storage; its ``repr`` names it in messages."""
+
+    dtype: str
+    readonly: bool
+
+    @classmethod
+    def from_numpy_view(cls, array: np.ndarray[Any, Any]) -> Self:
+        """``array``'s memory, borrowed."""
+
+    @property
+    def storage(self) -> Storage:
+        """The bytes."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents."""
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Distances between neighbours of each dimension, in elements."""
+
+    @property
+    def byte_offset(self) -> int:
+        """Where the first element lies in the storage."""
+
+    @property
+    def byte_range(self) -> tuple[int, int]:
+        """The half-open range of bytes of the storage that the elements lie in."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements, gaps not counted."""
+
+    @property
+    def __dlpack__(self) -> Callable[..., object]:
+        """Makes a DLPack capsule over the bytes."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The DLPack device type and index of the memory."""
