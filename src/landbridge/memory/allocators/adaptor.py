@@ -1,4 +1,4 @@
-"""Adaptor: an allocator around another one that passes everything on; each kind of adaptor adds one thing."""
+"""Allocators over another one: Downstream takes its memory there, an Adaptor passes requests on and adds one thing."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from landbridge.device.device import Device
 from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use
 
 
-class Adaptor:
-    """Passes requests on to ``upstream``, of whose device and scope it is."""
+class Downstream:
+    """Takes its memory from ``upstream``, of whose device and scope it is."""
 
     def __init__(self, upstream: Allocator) -> None:
         self.upstream = upstream
@@ -23,6 +23,10 @@ class Adaptor:
     def scope(self) -> str:
         """The memory scope of the blocks."""
         return self.upstream.scope
+
+
+class Adaptor(Downstream):
+    """Passes every request on to ``upstream``."""
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
         """A block of ``upstream``."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from landbridge.device.device import Device
 from landbridge.device.space import Region
 from landbridge.errors import InputError, OutOfMemoryError
 from landbridge.locks import new_lock
+from landbridge.memory.allocators.adaptor import Downstream
 from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use, flat_bytes, round_up, wait_for
 
 _ALIGNMENT = 4096  # of the arena; requests beyond it cannot be served
 
 
-class ArenaAllocator:
+class ArenaAllocator(Downstream):
     """``nbytes`` bytes of ``upstream``, handed out in order, each block at a multiple of ``granule``.
 
     A block that comes back is not used again before all have: then the arena starts over, and the first request
@@ -21,7 +21,7 @@ class ArenaAllocator:
     """
 
     def __init__(self, upstream: Allocator, nbytes: int, *, granule: int = 64) -> None:
-        self._upstream = upstream
+        super().__init__(upstream)
         self._granule = granule
         self._block: Block | None = upstream.allocate(nbytes, _ALIGNMENT)
         self._size = nbytes
@@ -29,16 +29,6 @@ class ArenaAllocator:
         self._live: dict[int, Block] = {}  # by id: the entry keeps the block, so the id stays its own
         self._uses: list[Use] = []
         self._lock = new_lock()  # blocks come back in finalizers too, also while this thread is in allocate
-
-    @property
-    def device(self) -> Device:
-        """Where the blocks lie."""
-        return self._upstream.device
-
-    @property
-    def scope(self) -> str:
-        """The memory scope of the blocks."""
-        return self._upstream.scope
 
     @property
     def used_bytes(self) -> int:
@@ -84,4 +74,4 @@ class ArenaAllocator:
             block, self._block = self._block, None
             uses, self._uses = self._uses, []
         if block is not None:
-            self._upstream.deallocate(block, uses)
+            self.upstream.deallocate(block, uses)

@@ -16,10 +16,10 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from landbridge.device.device import Device
 from landbridge.device.space import Region
 from landbridge.errors import InputError, OutOfMemoryError
 from landbridge.locks import new_lock
+from landbridge.memory.allocators.adaptor import Downstream
 from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use, flat_bytes, round_up
 from landbridge.memory.allocators.chunks import Chunk, Chunks
 from landbridge.memory.allocators.keepers import register_keeper
@@ -58,7 +58,7 @@ class _Cut(Block):
     key: tuple[int, int]
 
 
-class PooledAllocator:
+class PooledAllocator(Downstream):
     """Keeps what is returned, up to ``cap`` bytes taken from ``upstream`` (None: no cap); ``trim()`` gives back.
 
     Blocks are aligned to at least ``granule`` bytes and never share one: pass the kind's alignment, offset
@@ -71,7 +71,7 @@ class PooledAllocator:
             raise InputError(f"a granule of {granule} bytes is not legal; give a power of two")
         if (cap is not None and cap < 0) or chunk < 0:
             raise InputError(f"a cap of {cap} and chunks of {chunk} bytes are not legal; give at least 0, or cap=None")
-        self._upstream = upstream
+        super().__init__(upstream)
         self._granule = granule
         self._cap = cap
         self._chunk = chunk
@@ -81,16 +81,6 @@ class PooledAllocator:
         self._small, self._large = Chunks(), Chunks()
         self._lock = new_lock()  # upstream may call whoever makes room, and that one trim()
         register_keeper(self)
-
-    @property
-    def device(self) -> Device:
-        """Where the blocks lie."""
-        return self._upstream.device
-
-    @property
-    def scope(self) -> str:
-        """The memory scope of the blocks."""
-        return self._upstream.scope
 
     @property
     def state(self) -> PoolState:
@@ -210,7 +200,7 @@ class PooledAllocator:
             return
         self._give_back_unused(chunks)
         try:
-            chunks.add(self._upstream.allocate(nbytes, _PAGE), _PAGE)
+            chunks.add(self.upstream.allocate(nbytes, _PAGE), _PAGE)
         except OutOfMemoryError:
             return  # it has not that much in one piece: what is needed now may be less
 
@@ -218,7 +208,7 @@ class PooledAllocator:
         unused = chunks.unused()
         for chunk in unused:
             chunks.remove(chunk)
-            self._upstream.deallocate(chunk.block)
+            self.upstream.deallocate(chunk.block)
         return sum(chunk.block.nbytes for chunk in unused)
 
     def _grow(self, chunks: Chunks, size: int, alignment: int) -> tuple[Chunk, int]:
@@ -238,11 +228,11 @@ class PooledAllocator:
         nbytes = max(self._chunk, min(round_up(chunks.nbytes // 2, _PAGE), _MOST_GROWTH))
         nbytes = max(wanted, nbytes if most is None else min(nbytes, most))
         try:
-            block = self._upstream.allocate(nbytes, aligned)
+            block = self.upstream.allocate(nbytes, aligned)
         except OutOfMemoryError:
             if nbytes == wanted:
                 raise
-            block = self._upstream.allocate(wanted, aligned)
+            block = self.upstream.allocate(wanted, aligned)
         chunks.add(block, aligned)
         cut = chunks.cut(size, alignment)
         assert cut is not None  # the chunk was made for it

@@ -5,37 +5,27 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from landbridge.device.device import Device
 from landbridge.errors import InputError
 from landbridge.locks import new_lock
+from landbridge.memory.allocators.adaptor import Downstream
 from landbridge.memory.allocators.base import Allocator, Block, NdSize, Queue, Size, Use, wait_for
 from landbridge.memory.allocators.keepers import register_keeper
 
 _Key = tuple[NdSize, int]
 
 
-class WholeObjectAllocator:
+class WholeObjectAllocator(Downstream):
     """Keeps the blocks that come back, and hands each out again only for the extents, dtype and alignment it was made
     for: a driver makes an image slowly, and none can be cut out of another."""
 
     def __init__(self, upstream: Allocator) -> None:
-        self.upstream = upstream
+        super().__init__(upstream)
         self._kept: dict[_Key, list[tuple[Block, tuple[Use, ...]]]] = {}
         self._lent: dict[Block, _Key] = {}
         self._lock = new_lock()
         # Blocks come back in finalizers too, also while this thread holds the lock: they are sorted in later.
         self._returned: deque[tuple[_Key, Block, tuple[Use, ...]]] = deque()
         register_keeper(self)
-
-    @property
-    def device(self) -> Device:
-        """Where the objects lie."""
-        return self.upstream.device
-
-    @property
-    def scope(self) -> str:
-        """The memory scope of the objects."""
-        return self.upstream.scope
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
         """An object that came back, when one was made for just this, else a new one of ``upstream``."""

@@ -13,6 +13,7 @@ from landbridge.device.space import Region
 from landbridge.device.stream import Stream, current_stream
 from landbridge.errors import InputError
 from landbridge.locks import new_lock
+from landbridge.memory.allocators.adaptor import Downstream
 from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use, flat_bytes, round_up, wait_for
 from landbridge.memory.allocators.default import default_allocator
 from landbridge.memory.allocators.keepers import register_keeper
@@ -35,7 +36,7 @@ class _Chunk:
     uses: list[Use] = field(default_factory=list)
 
 
-class StackAllocator:
+class StackAllocator(Downstream):
     """Blocks that are given back in about the reverse order, on chunks of ``upstream`` that are kept.
 
     For one queue, which orders what is pending on a block with the next use of its bytes. Those are used again once
@@ -43,20 +44,10 @@ class StackAllocator:
     """
 
     def __init__(self, upstream: Allocator) -> None:
-        self._upstream = upstream
+        super().__init__(upstream)
         self._chunks: list[_Chunk] = []
         self._lock = new_lock()  # another thread that runs out of memory trims
         register_keeper(self)
-
-    @property
-    def device(self) -> Device:
-        """Where the blocks lie."""
-        return self._upstream.device
-
-    @property
-    def scope(self) -> str:
-        """The memory scope of the blocks."""
-        return self._upstream.scope
 
     @property
     def reserved_bytes(self) -> int:
@@ -69,7 +60,7 @@ class StackAllocator:
         with self._lock:
             begin = round_up(self._chunks[-1].top, alignment) if self._chunks else 0
             if not self._chunks or alignment > _ALIGNMENT or begin + nbytes > self._chunks[-1].block.nbytes:
-                taken = self._upstream.allocate(max(nbytes, _CHUNK), max(alignment, _ALIGNMENT))
+                taken = self.upstream.allocate(max(nbytes, _CHUNK), max(alignment, _ALIGNMENT))
                 self._chunks.append(_Chunk(taken))
                 begin = 0
             chunk = self._chunks[-1]
@@ -109,7 +100,7 @@ class StackAllocator:
         empty = sorted((c for c in self._chunks if not c.stack), key=lambda chunk: -chunk.block.nbytes)
         for chunk in empty[unused:]:
             self._chunks.remove(chunk)
-            self._upstream.deallocate(chunk.block, chunk.uses)
+            self.upstream.deallocate(chunk.block, chunk.uses)
 
     def __del__(self) -> None:
         # Whoever made a block still holds the stack through its thread; what is left when that ends is unused. While
@@ -117,7 +108,7 @@ class StackAllocator:
         if is_finalizing():
             return
         for chunk in getattr(self, "_chunks", ()):
-            self._upstream.deallocate(chunk.block, chunk.uses)
+            self.upstream.deallocate(chunk.block, chunk.uses)
 
 
 class _DeviceWorkspace:
