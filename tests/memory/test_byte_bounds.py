@@ -64,21 +64,13 @@ def test_input_and_output(bind: Callable[..., None], end: str) -> None:
 
 
 @pytest.mark.parametrize("end", WHERE)
-@pytest.mark.parametrize("how", ["array", "bytes"])
-def test_copies(end: str, how: str) -> None:
+def test_copies(end: str) -> None:
     of = memory()
-
-    def copy(dst: np.ndarray, src: np.ndarray) -> None:
-        said = {"cause": "test", "tensor": "", "source": "cpu:0", "destination": "cpu:0"}
-        if how == "array":
-            ledger.copy_array(dst, src, **said)
-        else:
-            ledger.copy_bytes(src.ctypes.data, dst.ctypes.data, N, **said)
-
+    said = {"cause": "test", "tensor": "", "source": "cpu:0", "destination": "cpu:0"}
     part(of, 0)[:] = 1
     with pytest.raises(InputError, match="overlap"):
-        copy(part(of, SHARES_ONE[end]), part(of, 0))
-    copy(part(of, WHERE[end]), part(of, 0))
+        ledger.copy_array(part(of, SHARES_ONE[end]), part(of, 0), **said)
+    ledger.copy_array(part(of, WHERE[end]), part(of, 0), **said)
     assert of.sum() == 2 * N
 
 

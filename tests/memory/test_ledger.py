@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 from landbridge.errors import CopyForbiddenError, InputError
-from landbridge.memory.host_array import address_of
 from landbridge.memory.ledger import (
     Move,
     announce,
     copy_array,
-    copy_bytes,
     is_active,
     ledger,
     no_copies,
@@ -31,7 +29,7 @@ def test_moves_are_collected_while_open() -> None:
         assert is_active()
         copy_array(dst, src, **LABELS)
         with ledger() as inner:
-            copy_bytes(address_of(src), address_of(dst), 4, **LABELS)
+            copy_array(dst[:2], src[:2], **LABELS)
         copy_array(dst[:2], src[:2], **LABELS)
     copy_array(dst, src, **LABELS)
     assert inner.entries == [Move(4, "test", "x", "here", "there")]
@@ -56,7 +54,6 @@ def test_no_copies_raises_before_any_byte_moves(worker: bool) -> None:
     def attempt() -> None:
         for copy in (
             lambda: copy_array(dst, src, **LABELS),
-            lambda: copy_bytes(address_of(src), address_of(dst), 8, **LABELS),
             lambda: announce(8, **LABELS),
         ):
             try:
@@ -71,7 +68,7 @@ def test_no_copies_raises_before_any_byte_moves(worker: bool) -> None:
             thread.join()
         else:
             attempt()
-    assert len(errors) == 3
+    assert len(errors) == 2
     assert "32 bytes of x would be copied from here to there" in str(errors[0])
     assert not dst.any()
     assert moves.entries == []
@@ -85,8 +82,6 @@ def test_nothing_moves_nothing_is_entered() -> None:
         copy_array(array, array, **LABELS)
         copy_array(array[::2], array[::2], **LABELS)
         copy_array(np.zeros((0, 2)), np.zeros((0, 2)), **LABELS)
-        copy_bytes(address_of(array), address_of(array), 64, **LABELS)
-        copy_bytes(1, 2, 0, **LABELS)
     assert moves.entries == []
 
 
@@ -119,8 +114,6 @@ def test_illegal_copies() -> None:
             copy_array(dst, src, **LABELS)
         np.testing.assert_array_equal(dst, before)
         assert moves.entries == []
-    with pytest.raises(InputError, match="overlap"):
-        copy_bytes(address_of(array), address_of(array) + 8, 16, **LABELS)
 
 
 def test_casting_when_asked() -> None:

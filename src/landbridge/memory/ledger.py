@@ -6,7 +6,6 @@ error before any byte moves. Both cost a run nothing while none is open: ``is_ac
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -98,7 +97,7 @@ def no_copies() -> Iterator[None]:
 def announce(nbytes: int, *, cause: str, tensor: str, source: str, destination: str) -> None:
     """Enter a copy that is about to happen; raises CopyForbiddenError inside ``no_copies()``.
 
-    Call it before the copy. Copies between host arrays call it themselves.
+    Call it before the copy. ``copy_array`` calls it itself.
     """
     if not _watching or nbytes == 0:
         return
@@ -120,31 +119,6 @@ def _enter(move: Move) -> None:
     for opened in list(_watching.values()):
         if opened is not None:
             opened.entries.append(move)
-
-
-def copy_bytes(
-    src_address: int,
-    dst_address: int,
-    nbytes: int,
-    *,
-    cause: str,
-    tensor: str,
-    source: str,
-    destination: str,
-) -> None:
-    """Copy ``nbytes`` bytes of host memory, without the GIL.
-
-    Identical ranges move nothing; ranges that overlap otherwise raise InputError.
-    """
-    if src_address == dst_address or nbytes == 0:
-        return
-    if nbytes < 0 or abs(src_address - dst_address) < nbytes:
-        raise InputError(
-            f"{cause}: the {nbytes} bytes of {tensor or 'a tensor'} at {src_address:#x} and {dst_address:#x} overlap; "
-            "give two ranges that are apart"
-        )
-    announce(nbytes, cause=cause, tensor=tensor, source=source, destination=destination)
-    ctypes.memmove(dst_address, src_address, nbytes)
 
 
 def copy_array(
