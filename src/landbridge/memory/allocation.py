@@ -11,7 +11,7 @@ from landbridge.memory.allocators.base import Allocator, NdSize, Size, bytes_of
 from landbridge.memory.allocators.default import default_allocator
 from landbridge.memory.allocators.out_of_memory import allocate_or_trim
 from landbridge.memory.holders import largest_holders
-from landbridge.memory.rows import check_space, span_of
+from landbridge.memory.row_space import check_space, span_of
 from landbridge.memory.storage import Storage
 from landbridge.shape import LARGEST_BYTES
 

@@ -26,7 +26,7 @@ from landbridge.memory.allocators.base import Queue, Use, wait_for
 from landbridge.memory.allocators.in_flight import let_go
 from landbridge.memory.byte_ranges import DirtyBytes
 from landbridge.memory.lent_file import LentFile
-from landbridge.memory.rows import lies_in_a_table
+from landbridge.memory.row_space import lies_in_a_table
 from landbridge.memory_kind import MemoryKind
 
 

@@ -20,7 +20,7 @@ from landbridge.memory.allocators.in_flight import hold
 from landbridge.memory.borrowed import host_device
 from landbridge.memory.coherence import before_device_access
 from landbridge.memory.export import export_array
-from landbridge.memory.rows import lies_in_a_table, region_at
+from landbridge.memory.row_space import lies_in_a_table, region_at
 from landbridge.tensor.host_view import HostView
 from landbridge.tensor.typed_view import TypedView
 

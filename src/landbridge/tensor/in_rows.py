@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from landbridge.device.protocols import HostMemory
 from landbridge.device.space import NdSpace
 from landbridge.errors import HostViewError, InputError
-from landbridge.memory.rows import stride_of
+from landbridge.memory.row_space import stride_of
 from landbridge.memory.storage import Storage
 from landbridge.physical_shape import physical_shape
 from landbridge.tensor.tensor import Tensor

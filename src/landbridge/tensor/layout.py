@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from landbridge.device.space import NdSpace
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import InputError
-from landbridge.memory.rows import stride_of
+from landbridge.memory.row_space import stride_of
 from landbridge.memory.storage import Storage
 from landbridge.physical_shape import row_strides
 from landbridge.shape import dense_bytes, reach, row_major
