@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from xdsl.dialects import func
 
 from landbridge.errors import CompileError
-from landbridge.ir.graph_ops import CallOp, ConstantOp, ToVDeviceOp, packed_shape
+from landbridge.ir.graph_ops import CallOp, ConstantOp, ToVDeviceOp
+from landbridge.ir.packing import pack_array, packed_shape, unpack_array
 from landbridge.ir.types import tensor_type
 from landbridge.passes import registry
 from landbridge.passes.dedup import content
-from landbridge.passes.fold import pack_array, unpack_array
 from landbridge.passes.registry import run_pipeline
 
 

@@ -8,8 +8,8 @@ from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from landbridge.ir.attributes import set_target_number
-from landbridge.ir.graph_ops import packed_shape
 from landbridge.ir.module import IRModule
+from landbridge.ir.packing import packed_shape
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import VDeviceAttr, tensor_type, vdevice_of

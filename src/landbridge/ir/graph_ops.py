@@ -34,6 +34,7 @@ from xdsl.irdl import (
 from xdsl.traits import IsTerminator, Pure
 
 from landbridge.ir.attributes import NODE, int_array
+from landbridge.ir.packing import packed_shape
 from landbridge.ir.types import AnyTensor, dtype_of, shape_of, tensor_type, vdevice_of
 
 
@@ -124,14 +125,6 @@ class ConcatOp(IRDLOperation):
 
     def __init__(self, inputs: Sequence[SSAValue], axis: int, ty: Attribute) -> None:
         super().__init__(operands=[inputs], result_types=[ty], attributes={"axis": IntegerAttr(axis, i64)})
-
-
-def packed_shape(shape: Sequence[int], axes: Sequence[int], tiles: Sequence[int]) -> tuple[int, ...]:
-    """The physical shape of ``shape`` with each ``axes[i]`` cut into tiles of ``tiles[i]``, tiles innermost."""
-    outer = list(shape)
-    for axis, tile in zip(axes, tiles, strict=True):
-        outer[axis] = -(-outer[axis] // tile)
-    return (*outer, *tiles)
 
 
 @irdl_op_definition

@@ -12,12 +12,14 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.parser import Parser
+from xdsl.rewriter import Rewriter
 
 from landbridge.errors import ParseError
 from landbridge.executable.file_watch import FileWatch
 from landbridge.executable.parts import VDevice
 from landbridge.ir.attributes import io_names, is_prim, parameter_names
 from landbridge.ir.dialect import context
+from landbridge.ir.graph_ops import CallOp, ConstantOp
 from landbridge.target import Target
 
 
@@ -95,6 +97,17 @@ class IRModule:
         self._symbols[key] = symbol
         self.constants[symbol] = table_array
         return symbol
+
+    def drop_unused(self) -> None:
+        """Remove PrimFuncs that nothing calls and constants that nothing loads."""
+        ops = list(self.main.walk())
+        called = {op.callee_name for op in ops if isinstance(op, CallOp)}
+        loaded = {op.symbol_name for op in ops if isinstance(op, ConstantOp)}
+        for name, function in self.prims().items():
+            if name not in called:
+                Rewriter.erase_op(function)
+        for symbol in self.constants.keys() - loaded:
+            del self.constants[symbol]
 
     def print(self) -> str:
         """The IR as text; constants by symbol."""

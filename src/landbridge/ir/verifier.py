@@ -27,11 +27,11 @@ from landbridge.ir.graph_ops import (
     UnpackOp,
     ViewOp,
     YieldOp,
-    packed_shape,
     viewed,
 )
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp, PreparedOp
 from landbridge.ir.module import IRModule
+from landbridge.ir.packing import packed_shape
 from landbridge.ir.types import (
     compute_type,
     dtype_of,

@@ -100,16 +100,24 @@ def _crossing(value: SSAValue, ty: Attribute) -> ToVDeviceOp:
     return op
 
 
+def nowhere(op: ToVDeviceOp) -> SSAValue | None:
+    """A crossing to where its source is already gives the source."""
+    return op.source if op.source.type == op.result.type else None
+
+
+def there_and_back(op: ToVDeviceOp) -> SSAValue | None:
+    """A crossing of a crossing from the same place gives what that one read."""
+    before = op.source.owner
+    return before.source if isinstance(before, ToVDeviceOp) and before.source.type == op.result.type else None
+
+
 def _drop_detours(module: IRModule) -> None:
-    """Erase crossings that lead nowhere, or there and back again."""
-    for op in list(module.main.walk()):
-        if not isinstance(op, ToVDeviceOp):
-            continue
-        before = op.source.owner
-        if op.source.type == op.result.type:
-            op.result.replace_all_uses_with(op.source)
-        elif isinstance(before, ToVDeviceOp) and before.source.type == op.result.type:
-            op.result.replace_all_uses_with(before.source)
-    for op in reversed(list(module.main.walk())):
-        if isinstance(op, ToVDeviceOp) and op.result.first_use is None:
+    """Read what is there already, and erase crossings that nobody reads."""
+    found = [op for op in module.main.walk() if isinstance(op, ToVDeviceOp)]
+    for op in found:
+        known = nowhere(op) or there_and_back(op)
+        if known is not None:
+            op.result.replace_all_uses_with(known)
+    for op in reversed(found):
+        if op.result.first_use is None:
             Rewriter.erase_op(op)

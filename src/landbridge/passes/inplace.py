@@ -20,7 +20,6 @@ from landbridge.ir.graph_ops import CallOp, ViewOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.stages import Operand, is_identity, view_generic
 from landbridge.ir.types import SpaceAttr, VDeviceAttr, dtype_of, nbytes_of
-from landbridge.passes.fold import drop_unused
 from landbridge.passes.registry import register_pass
 
 
@@ -45,7 +44,7 @@ def inplace(module: IRModule) -> None:
                     mark_in_place(module.clone_prim(prims[callee], clones[callee]))
                 op.callee_name = clones[callee]
                 break
-    drop_unused(module)
+    module.drop_unused()
 
 
 def overwritable(function: func.FuncOp, outputs: int) -> list[tuple[int, int]]:

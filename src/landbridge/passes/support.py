@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 
+from xdsl.dialects import func
 from xdsl.ir import Operation
 
 from landbridge.errors import FallbackWarning
@@ -30,16 +32,9 @@ def support(module: IRModule) -> None:
         swap_first(module, _host(module))
     prims = module.prims()
     reasons: dict[Operation, str] = {}
-    for op in module.main.body.block.ops:
-        if isinstance(op, IfOp):
-            for inner in op.walk():
-                if isinstance(inner, CallOp | HostCallOp) and _is_grid(module, inner):
-                    reasons[inner] = "it is in a branch, and branches are taken on the host"
-        elif isinstance(op, HostCallOp) and _is_grid(module, op):
-            reasons[op] = f"{op.builtin.data!r} is a function of the host"
-        elif isinstance(op, CallOp):
-            target = module.target_of(_index(op))
-            reason = supports(prims[op.callee_name], target)
+    for op in module.main.walk():
+        if isinstance(op, CallOp | HostCallOp):
+            reason = in_a_branch(module, op) or of_the_host(module, op) or unsupported(module, op, prims)
             if reason is not None:
                 reasons[op] = reason
     if not reasons:
@@ -47,6 +42,24 @@ def support(module: IRModule) -> None:
     host = VDeviceAttr.of(_host(module))
     _warn(reasons)
     move(module, lambda op: host if op in reasons else vdevice_of(op.res[0].type))
+
+
+def in_a_branch(module: IRModule, op: CallOp | HostCallOp) -> str | None:
+    """Branches are taken on the host, with all that is in them."""
+    inside = op.parent is not module.main.body.block and _is_grid(module, op)
+    return "it is in a branch, and branches are taken on the host" if inside else None
+
+
+def of_the_host(module: IRModule, op: CallOp | HostCallOp) -> str | None:
+    """A host builtin runs nowhere else."""
+    if isinstance(op, HostCallOp) and _is_grid(module, op):
+        return f"{op.builtin.data!r} is a function of the host"
+    return None
+
+
+def unsupported(module: IRModule, op: CallOp | HostCallOp, prims: Mapping[str, func.FuncOp]) -> str | None:
+    """A kernel that its target cannot run."""
+    return supports(prims[op.callee_name], module.target_of(_index(op))) if isinstance(op, CallOp) else None
 
 
 def _index(op: CallOp | HostCallOp) -> int:

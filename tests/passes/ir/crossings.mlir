@@ -33,7 +33,7 @@ func.func @main(%x: !a) -> !a {
   func.return %z : !a
 }
 
-// ---- with memory of its own it copies; there and back again is nowhere
+// ---- there_and_back: with memory of its own a crossing copies, but not there and back again
 // target gpu: {"kind": "opencl", "shares": []}
 // target cpu: llvm -mcpu=x86-64-v3
 func.func @main(%x: !a) -> (!a, !b) {
@@ -45,4 +45,14 @@ func.func @main(%x: !a) -> (!a, !b) {
 func.func @main(%x: !a) -> (!a, !b) {
   %c = "lb.to_vdevice"(%x) : (!a) -> !b
   func.return %x, %c : !a, !b
+}
+
+// ---- nowhere: a crossing to where the tensor is
+func.func @main(%x: !a) -> !a {
+  %c = "lb.to_vdevice"(%x) : (!a) -> !a
+  func.return %c : !a
+}
+// becomes
+func.func @main(%x: !a) -> !a {
+  func.return %x : !a
 }

@@ -12,8 +12,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from landbridge.ir.copy_prims import CopyPrims
 from landbridge.ir.graph_ops import CallOp, ConstantOp, PackOp, UnpackOp, ViewOp
 from landbridge.ir.module import IRModule
+from landbridge.ir.packing import pack_array
 from landbridge.ir.types import AnyTensor, dtype_of, shape_of, tensor_type, vdevice_of
-from landbridge.passes.fold import pack_array
 from landbridge.passes.pack.layout import Layout
 
 

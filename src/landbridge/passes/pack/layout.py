@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
 
 from landbridge.analysis.axis_classes import AxisClass
-from landbridge.ir.graph_ops import packed_shape
+from landbridge.ir.packing import packed_shape
 from landbridge.ir.types import AnyMemRef, AnyTensor, dtype_of, shape_of, tensor_type, vdevice_of
 
 
