@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects import linalg, memref
 from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineBinaryOpExpr, AffineDimExpr, AffineExpr
+from xdsl.ir.affine import AffineDimExpr
 
 from landbridge.analysis.union_find import UnionFind
 from landbridge.ir.attributes import ints
@@ -68,7 +68,7 @@ def axis_classes(prim: PrimView) -> list[AxisClass]:
                 if isinstance(e, AffineDimExpr):
                     union.join((o.buffer, axis), (op, e.position))
                 else:
-                    fixed += [(op, d) for d in _dims(e)]
+                    fixed += [(op, d) for d in e.used_dims()]
                     fixed.append((o.buffer, axis))
         for inner in op.body.block.ops:
             if isinstance(inner, linalg.ops.IndexOp):
@@ -92,11 +92,3 @@ def axis_classes(prim: PrimView) -> list[AxisClass]:
 def class_of(classes: list[AxisClass], buffer: SSAValue, axis: int) -> AxisClass | None:
     """The class of one axis, if it can be cut."""
     return next((c for c in classes if (buffer, axis) in c.axes and not c.fixed), None)
-
-
-def _dims(e: AffineExpr) -> set[int]:
-    if isinstance(e, AffineDimExpr):
-        return {e.position}
-    if isinstance(e, AffineBinaryOpExpr):
-        return _dims(e.lhs) | _dims(e.rhs)
-    return set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -161,11 +162,6 @@ def compute_type(element: Attribute) -> Attribute:
     return element
 
 
-def is_unsigned(element: Attribute) -> bool:
-    """Whether an element type is an unsigned integer."""
-    return isinstance(element, IntegerType) and element.signedness.data == Signedness.UNSIGNED
-
-
 def check_size(shape: Sequence[int], dtype_name: str, limit: int = LARGEST) -> None:
     """Raise ShapeError for a tensor of more than ``limit`` bytes, or of a negative extent."""
     if any(extent < 0 for extent in shape):
@@ -216,10 +212,7 @@ def shape_of(ty: Attribute) -> tuple[int, ...]:
 
 def element_count(shape: Sequence[int]) -> int:
     """The number of elements of a shape."""
-    count = 1
-    for extent in shape:
-        count *= extent
-    return count
+    return math.prod(shape)
 
 
 def item_bytes(ty: Attribute) -> int:

@@ -34,11 +34,11 @@ class Linear:
 
     def uses(self, dim: int) -> bool:
         """Whether the value depends on loop ``dim``."""
-        return self.coeff(dim) != 0 or any(dim in _dims(e) for _, e in self.rest)
+        return self.coeff(dim) != 0 or any(dim in e.used_dims() for _, e in self.rest)
 
     def nonlinear_in(self, dim: int) -> bool:
         """Whether ``dim`` stands under a floordiv or mod."""
-        return any(dim in _dims(e) for _, e in self.rest)
+        return any(dim in e.used_dims() for _, e in self.rest)
 
 
 @dataclass(frozen=True)
@@ -71,14 +71,6 @@ class Access:
         return self.uses(dim) or any(g.index.uses(dim) for g in self.guards)
 
 
-def _dims(e: AffineExpr) -> set[int]:
-    if isinstance(e, AffineDimExpr):
-        return {e.position}
-    if isinstance(e, AffineBinaryOpExpr):
-        return _dims(e.lhs) | _dims(e.rhs)
-    return set()
-
-
 def linearize(e: AffineExpr, scale: int = 1) -> Linear:
     """``scale * e`` with its linear terms collected."""
     if isinstance(e, AffineConstantExpr):
@@ -103,15 +95,6 @@ def add(a: Linear, b: Linear) -> Linear:
     for d, c in b.coeffs.items():
         coeffs[d] = coeffs.get(d, 0) + c
     return Linear(a.const + b.const, {d: c for d, c in coeffs.items() if c}, a.rest + b.rest)
-
-
-def row_major_strides(shape: Sequence[int]) -> list[int]:
-    """Element strides of a dense row-major shape."""
-    strides, n = [], 1
-    for extent in reversed(shape):
-        strides.append(n)
-        n *= extent
-    return strides[::-1]
 
 
 def linear_index(m: AffineMap, strides: Sequence[int]) -> Linear:

@@ -15,8 +15,9 @@ from xdsl.ir import Attribute, SSAValue
 
 from landbridge.errors import CodegenError
 from landbridge.ir.types import SpaceAttr, element_count, separators_of, shape_of
-from landbridge.passes.lower.access import Linear, row_major_strides
+from landbridge.passes.lower.access import Linear
 from landbridge.physical_shape import physical_shape, row_strides
+from landbridge.shape import row_major
 
 #: Elements from row to row, as linear indices count. It is no distance in memory.
 PITCH = 1 << 40
@@ -27,10 +28,10 @@ def in_rows(ty: Attribute) -> bool:
     return bool(separators_of(ty))
 
 
-def index_strides(ty: Attribute) -> list[int]:
+def index_strides(ty: Attribute) -> tuple[int, ...]:
     """What one step along each axis of a dense memref adds to a linear index."""
     shape, separators = shape_of(ty), separators_of(ty)
-    return list(row_strides(shape, separators, PITCH)) if separators else row_major_strides(shape)
+    return row_strides(shape, separators, PITCH) if separators else row_major(shape)
 
 
 def split(x: Linear) -> tuple[Linear, Linear]:
