@@ -11,6 +11,7 @@ from landbridge.codegen.c import lanes
 from landbridge.codegen.c.emitter import CEmitter, Printer
 from landbridge.codegen.c.scalar import RULES, expression, signed
 from landbridge.codegen.c.types import CType
+from landbridge.codegen.c.unit import CUnit
 from landbridge.codegen.printing import constant_values, predicate
 from landbridge.errors import CodegenError
 
@@ -36,13 +37,17 @@ def _elementwise(e: CEmitter, op: Operation) -> None:
     if not kind.lanes:
         e.set(result, expression(op, kinds, kind, texts))
         return
-    name = helper_name(op, kinds, kind)
-    native = lanes.native(e.unit, op, kinds, kind)
-    e.unit.define(name, lambda: lanes.helper(name, kinds, kind, lambda x: expression(op, kinds, kind, x), native))
+    name = lanewise(e.unit, op, kinds, kind, lanes.native(e.unit, op, kinds, kind))
     e.set(result, f"{name}({', '.join(texts)})")
 
 
-def helper_name(op: Operation, kinds: Sequence[CType], kind: CType) -> str:
+def lanewise(unit: CUnit, op: Operation, kinds: Sequence[CType], kind: CType, native: str | None = None) -> str:
+    """The name of a helper for ``op`` on vectors: the expression ``native``, or the rule of scalars on each lane."""
+    name = _helper_name(op, kinds, kind)
+    return unit.define(name, lambda: lanes.helper(name, kinds, kind, lambda x: expression(op, kinds, kind, x), native))
+
+
+def _helper_name(op: Operation, kinds: Sequence[CType], kind: CType) -> str:
     """The name of a helper: operation, predicate if any, and the types it is for."""
     stem = op.name.split(".")[1]
     if isinstance(op, arith.CmpfOp | arith.CmpiOp):

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from xdsl.dialects import arith, math, vector
 from xdsl.ir import Operation
 
 from landbridge.codegen.c import arith as c_arith
-from landbridge.codegen.c.arith import helper_name
+from landbridge.codegen.c.arith import lanewise
 from landbridge.codegen.c.emitter import CEmitter, Printer
 from landbridge.codegen.c.scalar import RULES, expression
 from landbridge.codegen.contraction import fused_product, is_fused
-from landbridge.codegen.opencl.lanes import helper, whole
+from landbridge.codegen.opencl.lanes import whole
 from landbridge.codegen.opencl.terms import function
-from landbridge.codegen.opencl.unit import OpenCLUnit
 from landbridge.codegen.printing import FUNCTIONS
 from landbridge.ir.prim_ops import RemFOp
 
@@ -34,12 +31,11 @@ def _elementwise(e: CEmitter, op: Operation) -> None:
         e.set(result, f"lb_mad({a}, {b}, {e.names[other]})")
         return
     texts = [e.names[o] for o in op.operands]
-    unit = cast(OpenCLUnit, e.unit)
     name = EXPANDED.get(type(op))
     if name is not None and kind.element != "f64":
         # What OpenCL promises of its own is up to 16 ulp, and drivers have kept less.
         by_lanes = kind.is_narrow or isinstance(op, math.FPowIOp)
-        symbol = function(unit, name, 0 if by_lanes else kind.lanes)
+        symbol = function(e.unit, name, 0 if by_lanes else kind.lanes)
         if not by_lanes:
             e.set(result, f"{symbol}({', '.join(texts)})")
             return
@@ -47,9 +43,7 @@ def _elementwise(e: CEmitter, op: Operation) -> None:
         e.set(result, expression(op, kinds, kind, texts))
         return
     text = whole(op, kinds, kind, texts)
-    if text is None:
-        text = f"{helper(unit, helper_name(op, kinds, kind), op, kinds, kind)}({', '.join(texts)})"
-    e.set(result, text)
+    e.set(result, text or f"{lanewise(e.unit, op, kinds, kind)}({', '.join(texts)})")
 
 
 PRINTERS: dict[type[Operation], Printer] = {

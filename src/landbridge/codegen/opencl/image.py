@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import Float64Type, MemRefType, ModuleOp
 from landbridge.codegen.c.print_c import text_of as c_text_of
 from landbridge.codegen.functions import errors_of
 from landbridge.codegen.grid import GridFunction, GridKernel, grid_functions
+from landbridge.codegen.opencl.arith import EXPANDED
 from landbridge.codegen.opencl.print_kernel import print_kernel, text_of
 from landbridge.codegen.opencl.unit import OpenCLUnit
 from landbridge.executable.device_image import DeviceImage
@@ -48,6 +49,7 @@ def print_source(functions: list[GridFunction], wide: bool = False) -> str:
     head = [f"#define LB_INDEX {index[0]}", f"#define LB_UNSIGNED_INDEX {index[1]}"]
     if any(_uses_doubles(f) for f in functions):
         head += [f"#pragma OPENCL EXTENSION {_FP64} : enable", "#define LB_F64 1"]
+    head += [f"#define {name}f lb_{name}_float" for name in sorted({*EXPANDED.values()})]
     return "\n".join([*head, text_of("prelude.cl"), c_text_of("common.h"), *unit.definitions.values(), "", *texts])
 
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from xdsl.dialects import arith, math, vector
 from xdsl.ir import Operation
 
-from landbridge.codegen.c.scalar import expression, integer_comparison
-from landbridge.codegen.c.types import CType, lane
-from landbridge.codegen.opencl.unit import ELEMENTS, OpenCLUnit
+from landbridge.codegen.c.scalar import integer_comparison
+from landbridge.codegen.c.types import CType
+from landbridge.codegen.opencl.unit import ELEMENTS
 from landbridge.codegen.printing import FUNCTIONS, INSTRUCTIONS, predicate
 
 _INFIX: dict[type[Operation], str] = {
@@ -109,23 +109,3 @@ def _conversion(op: Operation, kinds: Sequence[CType], result: CType, x: Sequenc
         sign = f"{ELEMENTS[f's{result.bits}']}{result.lanes}"
         return f"as_{ELEMENTS[result.element]}{result.lanes}(convert_{sign}_sat({x[0]}))"
     return None
-
-
-def helper(unit: OpenCLUnit, name: str, op: Operation, kinds: Sequence[CType], result: CType) -> str:
-    """The name of a function that does ``op`` lane by lane, defined in ``unit``."""
-
-    def text() -> str:
-        parameters = "abc"[: len(kinds)]
-        arguments = ", ".join(f"{k.text} {p}" for k, p in zip(kinds, parameters, strict=True))
-        texts = [lane(k, p, "i") if k.lanes else p for k, p in zip(kinds, parameters, strict=True)]
-        return "\n".join(
-            [
-                f"LB_INLINE {result.text} {name}({arguments}) {{",
-                f"  {result.text} r;",
-                f"  for (int i = 0; i < {result.lanes}; ++i) r[i] = {expression(op, kinds, result, texts)};",
-                "  return r;",
-                "}",
-            ]
-        )
-
-    return unit.define(name, text)

@@ -46,8 +46,8 @@ typedef LB_UNSIGNED_INDEX lb_unsigned_index;
 #define lb_fma(a, b, c) ((a) * (b) + (c))
 #endif
 
-/* Functions of OpenCL C take every width: the suffixed names of C are theirs too. Those of f32 that promise too little
- * are written out where a kernel uses them. */
+/* Functions of OpenCL C take every width: the suffixed names of C are theirs too. Those that promise too little are
+ * written out where a kernel uses them, and have their names from print_source. */
 #define fabsf fabs
 #define ceilf ceil
 #define copysignf copysign
@@ -55,31 +55,7 @@ typedef LB_UNSIGNED_INDEX lb_unsigned_index;
 #define fmaf fma
 #define fmaxf fmax
 #define fminf fmin
-#define fmodf lb_fmod_float
 #define rintf rint
 #define roundf round
 #define sqrtf sqrt
 #define truncf trunc
-#define acosf lb_acos_float
-#define acoshf lb_acosh_float
-#define asinf lb_asin_float
-#define asinhf lb_asinh_float
-#define atanf lb_atan_float
-#define atan2f lb_atan2_float
-#define atanhf lb_atanh_float
-#define cbrtf lb_cbrt_float
-#define cosf lb_cos_float
-#define coshf lb_cosh_float
-#define erff lb_erf_float
-#define expf lb_exp_float
-#define exp2f lb_exp2_float
-#define expm1f lb_expm1_float
-#define logf lb_log_float
-#define log10f lb_log10_float
-#define log1pf lb_log1p_float
-#define log2f lb_log2_float
-#define powf lb_pow_float
-#define sinf lb_sin_float
-#define sinhf lb_sinh_float
-#define tanf lb_tan_float
-#define tanhf lb_tanh_float

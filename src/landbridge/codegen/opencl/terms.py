@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from landbridge.codegen.c.types import CType, literal
+from landbridge.codegen.c.unit import CUnit
 from landbridge.codegen.expansions.functions import EVERY, FAR
 from landbridge.codegen.expansions.terms import Term, TermBody
-from landbridge.codegen.opencl.unit import ELEMENTS, OpenCLUnit
+from landbridge.codegen.opencl.unit import ELEMENTS
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^", "shl": "<<"}
 _COMPARE = {"olt": "{0} < {1}", "ogt": "{0} > {1}", "oeq": "{0} == {1}", "uge": "!({0} < {1})", "uno": "isnan({0})"}
@@ -26,7 +27,7 @@ class OpenCLBody(TermBody):
     fused = True
     exact = True
 
-    def __init__(self, lanes: int, unit: OpenCLUnit) -> None:
+    def __init__(self, lanes: int, unit: CUnit) -> None:
         self.lanes = lanes
         self.unit = unit
         self.lines: list[str] = []
@@ -103,7 +104,7 @@ class OpenCLBody(TermBody):
         return f"as_{self._native('i32')}({text})"
 
 
-def function(unit: OpenCLUnit, name: str, lanes: int) -> str:
+def function(unit: CUnit, name: str, lanes: int) -> str:
     """The name of a function of f32, or of vectors of it, that computes ``name``; defined in ``unit``."""
     kind = unit.use(CType("f32", lanes))
     symbol = f"lb_{name}_{kind.text}"
