@@ -18,7 +18,7 @@ from xdsl.dialects.utils import FastMathFlag
 import landbridge as lb
 from landbridge.codegen.cpu_runtime.object_code import runtime_object
 from landbridge.codegen.llvm import image
-from landbridge.codegen.llvm.arith import fast_flags
+from landbridge.codegen.llvm.float_arith import fast_flags
 from tests.whole_models.small_models import edges, projection
 
 FLAGS = re.compile(r"\b(fast|nnan|ninf|nsz|arcp|contract|afn|reassoc)\b")

@@ -70,41 +70,40 @@ def _store(e: CEmitter, op: Operation) -> None:
     e.line(f"{name}({pointer}, {e.names[value]});")
 
 
+def _kept(e: CEmitter, mask: SSAValue) -> tuple[str, str, str, str]:
+    """How helpers see the lanes that ``mask`` keeps: a word for it, its type as ``m``, their loop; and its C text."""
+    kind, first = e.kind(mask), e.kept.get(mask)
+    if first is not None:
+        return "first", "int64_t", f"for (int i = 0; i < {kind.lanes} && i < m; ++i)", first
+    loop = f"for (int i = 0; i < {kind.lanes}; ++i) if ({lane(kind, 'm', 'i')})"
+    return "masked", kind.text, loop, e.names[mask]
+
+
 def _masked_load(e: CEmitter, op: Operation) -> None:
     ref, *indices, mask, other = op.operands
     kind, pointer = e.kind(op.results[0]), address(e, ref, indices)
-    first = e.kept.get(mask)
-    if first is not None:
-        name, keep = f"lb_load_first_{kind.text}", "int64_t"
-        body = f"for (int i = 0; i < {kind.lanes} && i < m; ++i)"
-    else:
-        name, keep = f"lb_load_masked_{kind.text}", e.kind(mask).text
-        body = f"for (int i = 0; i < {kind.lanes}; ++i) if ({lane(e.kind(mask), 'm', 'i')})"
+    kept, keep, body, given = _kept(e, mask)
+    name = f"lb_load_{kept}_{kind.text}"
     value = "p[i] != 0" if kind.element == "i1" else "p[i]"
     text = (
         f"LB_INLINE {kind.text} {name}(const {kind.scalar} *p, {keep} m, {kind.text} r) {{\n"
         f"  {body} {lane(kind, 'r', 'i')} = {value};\n  return r;\n}}"
     )
     e.unit.define(name, lambda: text)
-    e.set(op.results[0], f"{name}({pointer}, {first or e.names[mask]}, {e.names[other]})")
+    e.set(op.results[0], f"{name}({pointer}, {given}, {e.names[other]})")
 
 
 def _masked_store(e: CEmitter, op: Operation) -> None:
     ref, *indices, mask, value = op.operands
     kind, pointer = e.kind(value), address(e, ref, indices)
-    first = e.kept.get(mask)
-    if first is not None:
-        name, keep = f"lb_store_first_{kind.text}", "int64_t"
-        body = f"for (int i = 0; i < {kind.lanes} && i < m; ++i)"
-    else:
-        name, keep = f"lb_store_masked_{kind.text}", e.kind(mask).text
-        body = f"for (int i = 0; i < {kind.lanes}; ++i) if ({lane(e.kind(mask), 'm', 'i')})"
+    kept, keep, body, given = _kept(e, mask)
+    name = f"lb_store_{kept}_{kind.text}"
     text = (
         f"LB_INLINE void {name}({kind.scalar} *p, {keep} m, {kind.text} a) {{\n"
         f"  {body} p[i] = {lane(kind, 'a', 'i')};\n}}"
     )
     e.unit.define(name, lambda: text)
-    e.line(f"{name}({pointer}, {first or e.names[mask]}, {e.names[value]});")
+    e.line(f"{name}({pointer}, {given}, {e.names[value]});")
 
 
 def _alloca(e: CEmitter, op: Operation) -> None:

@@ -13,8 +13,8 @@ from xdsl.ir import Operation
 from landbridge.codegen.expansions.functions import COMMON, LIMITED
 from landbridge.codegen.expansions.remainder import is_far, near_fmod
 from landbridge.codegen.expansions.terms import Term
-from landbridge.codegen.llvm.arith import fast_flags
 from landbridge.codegen.llvm.emitter import LlvmEmitter, LlvmModule, Printer
+from landbridge.codegen.llvm.float_arith import fast_flags
 from landbridge.codegen.llvm.narrow_floats import in_float, narrow, widen
 from landbridge.codegen.llvm.terms import LlvmBody
 from landbridge.codegen.llvm.types import element_of, is_float, splat, suffix

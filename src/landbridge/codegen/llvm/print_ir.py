@@ -23,7 +23,7 @@ from landbridge.codegen.functions import (
     returned_type,
 )
 from landbridge.codegen.layout import is_row_table
-from landbridge.codegen.llvm import arith, casts, control, math, memory, vector
+from landbridge.codegen.llvm import arith, casts, control, float_arith, math, memory, vector
 from landbridge.codegen.llvm.emitter import LlvmEmitter, LlvmModule, Printer
 from landbridge.codegen.llvm.isa import Isa
 from landbridge.codegen.llvm.types import extent_bytes
@@ -31,6 +31,7 @@ from landbridge.ir.attributes import is_in_place
 
 PRINTERS: dict[type[Operation], Printer] = {
     **arith.PRINTERS,
+    **float_arith.PRINTERS,
     **casts.PRINTERS,
     **math.PRINTERS,
     **memory.PRINTERS,

@@ -7,9 +7,9 @@ from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
 from xdsl.ir import Operation
 
-from landbridge.codegen.llvm.arith import fast_flags
 from landbridge.codegen.llvm.casts import bitcast
 from landbridge.codegen.llvm.emitter import LlvmEmitter, Printer
+from landbridge.codegen.llvm.float_arith import fast_flags
 from landbridge.codegen.llvm.narrow_floats import in_float
 from landbridge.codegen.llvm.types import element_of, is_float, lanes_of, suffix
 from landbridge.codegen.printing import broadcast_vector, lane_position

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, memref, vector
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType
+from xdsl.dialects import memref, vector
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
 from landbridge.codegen.c.emitter import CEmitter, Printer
@@ -36,15 +36,12 @@ def _store(e: CEmitter, op: Operation) -> None:
         e.line(f"*{pointer} = {e.names[value]};")
 
 
-def _kept(mask: SSAValue) -> int:
+def _kept(e: CEmitter, mask: SSAValue) -> int:
     """How many lanes, the first ones, a constant mask keeps."""
-    owner = mask.owner
-    value = owner.value if isinstance(owner, arith.ConstantOp) else None
-    kept = [bool(v) for v in value.get_values()] if isinstance(value, DenseIntOrFPElementsAttr) else [False, True]
-    count = sum(kept)
-    if not all(kept[:count]):
+    first = e.kept.get(mask)
+    if first is None:
         raise CodegenError("a mask that is no constant of leading lanes has no OpenCL C form")
-    return count
+    return int(first)
 
 
 def _parts(count: int) -> list[tuple[int, int]]:
@@ -64,7 +61,7 @@ def _at(pointer: str, first: int) -> str:
 def _masked_load(e: CEmitter, op: Operation) -> None:
     ref, *indices, mask, other = op.operands
     kind, pointer = e.kind(op.results[0]), address(e, ref, indices)
-    kept = _kept(mask)
+    kept = _kept(e, mask)
     lanes = [
         f"vload{n}(0, {_at(pointer, first)})" if n > 1 else f"*({_at(pointer, first)})" for first, n in _parts(kept)
     ]
@@ -79,7 +76,7 @@ def _masked_store(e: CEmitter, op: Operation) -> None:
     ref, *indices, mask, value = op.operands
     pointer = address(e, ref, indices)
     name = e.names[value]
-    for first, n in _parts(_kept(mask)):
+    for first, n in _parts(_kept(e, mask)):
         lanes = f"{name}.s{_LANES[first : first + n]}"
         where = _at(pointer, first)
         e.line(f"vstore{n}({lanes}, 0, {where});" if n > 1 else f"*({where}) = {lanes};")

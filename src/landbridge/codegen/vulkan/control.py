@@ -9,7 +9,7 @@ from xdsl.dialects import gpu, scf
 from xdsl.ir import Operation, SSAValue
 
 from landbridge.codegen.printing import axis
-from landbridge.codegen.vulkan.arith import resized
+from landbridge.codegen.vulkan.casts import resized
 from landbridge.codegen.vulkan.emitter import Printer, SpirvEmitter
 from landbridge.executable.spirv import BuiltIn, Op, StorageClass
 

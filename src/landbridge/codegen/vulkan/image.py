@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 
 from landbridge.codegen.functions import errors_of
 from landbridge.codegen.grid import GridFunction, GridKernel, grid_functions
-from landbridge.codegen.vulkan import arith, control, math, memory
+from landbridge.codegen.vulkan import arith, casts, control, math, memory
 from landbridge.codegen.vulkan.emitter import MemoryVariable, Printer, SpirvEmitter
 from landbridge.codegen.vulkan.module_builder import SpirvModule
 from landbridge.errors import CodegenError
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 PRINTERS: dict[type[Operation], Printer] = {
     **arith.PRINTERS,
+    **casts.PRINTERS,
     **math.PRINTERS,
     **memory.PRINTERS,
     **control.PRINTERS,
@@ -71,5 +72,5 @@ def _starts(e: SpirvEmitter, count: int) -> list[int]:
     for i in range(count):
         place = e.module.fresh()
         e.statement(Op.AccessChain, pointer, place, variable, e.constant(i, "i32"))
-        found.append(arith.resized(e, e.emit(Op.Load, "i32", place), "i32", e.index, signed=False))
+        found.append(casts.resized(e, e.emit(Op.Load, "i32", place), "i32", e.index, signed=False))
     return found

@@ -1,0 +1,139 @@
+"""LLVM IR of arithmetic on floats, scalars and vectors alike."""
+
+from __future__ import annotations
+
+from math import copysign, isnan
+
+from xdsl.dialects import arith
+from xdsl.dialects.arith import FastMathFlagsAttr
+from xdsl.dialects.utils import FastMathFlag
+from xdsl.dialects.vector import BroadcastOp
+from xdsl.ir import Operation, SSAValue
+
+from landbridge.codegen.llvm.emitter import LlvmEmitter, Printer
+from landbridge.codegen.llvm.narrow_floats import in_float, is_narrow, widen
+from landbridge.codegen.llvm.types import with_element
+from landbridge.codegen.printing import constant_values, predicate
+
+# Flags that let LLVM assume away NaN or infinities are never passed on: they gave NaN on real networks.
+_HONOURED = {
+    FastMathFlag.REASSOC: "reassoc",
+    FastMathFlag.NO_SIGNED_ZEROS: "nsz",
+    FastMathFlag.ALLOW_RECIP: "arcp",
+    FastMathFlag.ALLOW_CONTRACT: "contract",
+}
+
+
+def fast_flags(op: Operation) -> str:
+    """The fast-math flags of ``op`` as LLVM text with a trailing blank, or nothing."""
+    attr = op.properties.get("fastmath") or op.attributes.get("fastmath")
+    if not isinstance(attr, FastMathFlagsAttr) or not attr.data:
+        return ""
+    return "".join(f"{text} " for flag, text in _HONOURED.items() if flag in attr.data)
+
+
+def _float_binary(opcode: str) -> Printer:
+    def emit(e: LlvmEmitter, op: Operation) -> None:
+        flags = fast_flags(op)
+        in_float(e, op, lambda kind, names: f"{opcode} {flags}{kind} {names[0]}, {names[1]}")
+
+    return emit
+
+
+def _sum(opcode: str) -> Printer:
+    """Addition or subtraction, of a product in one step where the processor has that.
+
+    Left to LLVM, which product is fused would depend on the code around it, and equal terms not give equal sums.
+    """
+    plain = _float_binary(opcode)
+
+    def emit(e: LlvmEmitter, op: Operation) -> None:
+        kind, flags = e.type(op.results[0].type), fast_flags(op)
+        for i, product in enumerate(op.operands):
+            if "contract" not in flags or is_narrow(kind) or not _is_fusible(product):
+                continue
+            a, b = (e.names[v] for v in product.owner.operands)  # type: ignore[union-attr]
+            c = e.names[op.operands[1 - i]]
+            if opcode == "fsub":
+                c, a = (e.emit(f"fneg {kind} {c}"), a) if i == 0 else (c, e.emit(f"fneg {kind} {a}"))
+            e.set(op.results[0], e.intrinsic("fmuladd", kind, [a, b, c], flags))
+            return
+        plain(e, op)
+
+    return emit
+
+
+def _is_fusible(value: SSAValue) -> bool:
+    """Whether ``value`` is a product that nothing else needs and that need not be rounded."""
+    return isinstance(value.owner, arith.MulfOp) and "contract" in fast_flags(value.owner) and value.has_one_use()
+
+
+def _float_intrinsic(stem: str) -> Printer:
+    def emit(e: LlvmEmitter, op: Operation) -> None:
+        flags = fast_flags(op)
+        in_float(e, op, lambda kind, names: e.intrinsic(stem, kind, names, flags))
+
+    return emit
+
+
+def _extremum(stem: str, beats: str) -> Printer:
+    """NaN-propagating maximum or minimum; ``beats`` is the comparison by which an operand wins.
+
+    Against a constant it is ``constant beats x ? constant : x``, one machine instruction where the general form
+    takes several. The tie of two zeros of unlike sign goes right with ``beats``, but for the constant that must
+    win such a tie: there equality wins too (a cheaper instruction is right under ``nsz``).
+    """
+    general = _float_intrinsic(stem)
+    must_win = 1.0 if stem == "maximum" else -1.0
+
+    def emit(e: LlvmEmitter, op: Operation) -> None:
+        for constant, other in (op.operands, reversed(op.operands)):
+            value = _splat_value(constant)
+            if value is None or isnan(value):
+                continue
+            flags = fast_flags(op)
+            wins_ties = value == 0 and copysign(1.0, value) == must_win and "nsz" not in flags
+            kind, c, x = e.type(other.type), e.names[constant], e.names[other]
+            if is_narrow(kind):
+                break
+            won = e.emit(f"fcmp {beats.replace('t', 'e') if wins_ties else beats} {kind} {c}, {x}")
+            e.set(op.results[0], f"select {with_element(kind, 'i1')} {won}, {kind} {c}, {kind} {x}")
+            return
+        general(e, op)
+
+    return emit
+
+
+def _splat_value(value: SSAValue) -> float | None:
+    """The number that every lane of a constant or of its broadcast has; None for anything else."""
+    op = value.owner
+    if isinstance(op, BroadcastOp):
+        op = op.source.owner
+    if not isinstance(op, arith.ConstantOp):
+        return None
+    values = constant_values(op, "LLVM")
+    return float(values[0]) if len(values) == 1 else None
+
+
+def _compare_float(e: LlvmEmitter, op: Operation) -> None:
+    (kind, a), (_, b) = (widen(e, e.type(o.type), e.names[o]) for o in op.operands)
+    e.set(op.results[0], f"fcmp {fast_flags(op)}{predicate(op)} {kind} {a}, {b}")
+
+
+def _negate(e: LlvmEmitter, op: Operation) -> None:
+    a = op.operands[0]
+    e.set(op.results[0], f"fneg {fast_flags(op)}{e.type(a.type)} {e.names[a]}")
+
+
+PRINTERS: dict[type[Operation], Printer] = {
+    arith.CmpfOp: _compare_float,
+    arith.AddfOp: _sum("fadd"),
+    arith.SubfOp: _sum("fsub"),
+    arith.MulfOp: _float_binary("fmul"),
+    arith.DivfOp: _float_binary("fdiv"),
+    arith.NegfOp: _negate,
+    arith.MaximumfOp: _extremum("maximum", "ogt"),
+    arith.MinimumfOp: _extremum("minimum", "olt"),
+    arith.MaxnumfOp: _float_intrinsic("maxnum"),
+    arith.MinnumfOp: _float_intrinsic("minnum"),
+}
