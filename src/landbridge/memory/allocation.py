@@ -13,6 +13,7 @@ from landbridge.memory.allocators.out_of_memory import allocate_or_trim
 from landbridge.memory.holders import largest_holders
 from landbridge.memory.row_space import check_space, span_of
 from landbridge.memory.storage import Storage
+from landbridge.physical_shape import nd_bytes
 from landbridge.shape import LARGEST_BYTES
 
 
@@ -35,8 +36,13 @@ def allocate(
     nbytes = bytes_of(size)
     if not 0 <= nbytes <= LARGEST_BYTES:
         raise InputError(f"{nbytes} bytes of scope {kind.scope!r} of {device} asked; legal: 0 to {LARGEST_BYTES}")
-    if alignment < 1 or alignment & (alignment - 1):
-        raise InputError(f"alignment {alignment} is not legal; give a power of two in bytes")
+    taken = nd_bytes(kind, size.physical_shape, size.dtype) if isinstance(size, NdSize) else nbytes
+    if kind.max_bytes is not None and taken > kind.max_bytes:
+        raise InputError(
+            f"{taken} bytes asked; one allocation of scope {kind.scope!r} of {device} has at most {kind.max_bytes}"
+        )
+    if type(alignment) is not int or alignment < 1 or alignment & (alignment - 1):
+        raise InputError(f"alignment {alignment!r} is not legal; give a power of two in bytes")
     source = allocator or default_allocator(device, scope, shared=shared)
     queue = current_stream(device) or device
     try:

@@ -12,11 +12,12 @@ from landbridge.device.stream import current_device
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.dtypes import dtype_name
 from landbridge.errors import InputError
+from landbridge.memory.allocation import allocate
 from landbridge.memory.allocators.base import Allocator
 from landbridge.memory_kind import GLOBAL_SCOPE, HOST_ACCESSES, HostAccess, MemoryKind
 from landbridge.physical_shape import separators_for
 from landbridge.shape import check_shape
-from landbridge.tensor.dense_storage import dense_storage
+from landbridge.tensor.layout import dense_size
 from landbridge.tensor.tensor import Tensor
 
 _SHORT: dict[str, HostAccess] = {"r": "read", "w": "write", "rw": "read_write"}
@@ -47,16 +48,12 @@ def empty(
     extents = check_shape((shape,) if isinstance(shape, int) else shape, name)
     where = current_device() if device is None else find_device(device)
     kind = _kind(where, scope, host_access)
-    if alignment is not None and (type(alignment) is not int or alignment < 1 or alignment & (alignment - 1)):
-        raise InputError(f"alignment {alignment!r} is not legal; give a power of two in bytes")
     separators = separators_for(extents, axis_separators, kind)
-    storage = dense_storage(
+    storage = allocate(
         where,
-        kind,
-        extents,
-        name,
-        separators,
-        alignment=alignment or 1,
+        dense_size(extents, name, separators),
+        scope=kind.scope,
+        alignment=1 if alignment is None else alignment,
         shared=host_access not in (None, "none"),
         allocator=allocator,
     )

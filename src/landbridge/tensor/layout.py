@@ -1,4 +1,4 @@
-"""Layouts: where the elements of a tensor may lie in a Storage, in flat memory and in rows."""
+"""Layouts: what a tensor takes of a Storage and where its elements may lie in it, in flat memory and in rows."""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ from collections.abc import Sequence
 from landbridge.device.space import NdSpace
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import InputError
+from landbridge.memory.allocators.base import NdSize, Size
 from landbridge.memory.row_space import stride_of
 from landbridge.memory.storage import Storage
-from landbridge.physical_shape import row_strides
+from landbridge.physical_shape import physical_shape, row_strides
 from landbridge.shape import dense_bytes, reach, row_major
+
+
+def dense_size(shape: tuple[int, ...], dtype: str, axis_separators: tuple[int, ...]) -> Size:
+    """What is asked of an allocator for just these elements."""
+    if axis_separators:
+        return NdSize(physical_shape(shape, axis_separators), dtype)
+    return dense_bytes(shape, dtype)
 
 
 def check_flat(

@@ -16,6 +16,7 @@ from landbridge.dlpack import Elements, dlpack_device, export_capsule
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.accesses import open_views
+from landbridge.memory.allocation import allocate
 from landbridge.memory.borrowed import borrow_array, host_device
 from landbridge.memory.holders import named_holder
 from landbridge.memory.host_array import address_of_known
@@ -25,10 +26,9 @@ from landbridge.physical_shape import separators_for
 from landbridge.shape import check_shape, check_strides, dense_bytes, reach, row_major, same_layout
 from landbridge.tensor.borrowed_array import known_names, name_of, strides_of
 from landbridge.tensor.copy import copy_tensor
-from landbridge.tensor.dense_storage import dense_storage
 from landbridge.tensor.exports import array_over, check_host_reads, check_packed_argument, in_dtype
 from landbridge.tensor.host_view import HostView as _HostView
-from landbridge.tensor.layout import check_flat, strides_in_rows
+from landbridge.tensor.layout import check_flat, dense_size, strides_in_rows
 
 if TYPE_CHECKING:
     import tvm_ffi
@@ -366,7 +366,7 @@ def copy_to(
     """A new dense Tensor in ``scope`` of ``device`` with the elements of ``tensor``; ``cause`` is for the ledger."""
     kind = device.memory_kind(scope)
     separators = separators_for(tensor.shape, axis_separators, kind)
-    storage = dense_storage(device, kind, tensor.shape, tensor.dtype, separators)
+    storage = allocate(device, dense_size(tensor.shape, tensor.dtype, separators), scope=kind.scope)
     made = Tensor(storage, tensor.dtype, tensor.shape, axis_separators=separators)
     copy_tensor(made, tensor, cause=cause, stream=stream)
     return made
