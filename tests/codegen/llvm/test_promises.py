@@ -16,7 +16,6 @@ from xdsl.dialects.test import TestOp as AnyOp
 from xdsl.dialects.utils import FastMathFlag
 
 import landbridge as lb
-from landbridge.codegen.cpu_runtime.object_code import runtime_object
 from landbridge.codegen.llvm import image
 from landbridge.codegen.llvm.float_arith import fast_flags
 from tests.whole_models.small_models import edges, projection
@@ -64,7 +63,6 @@ def texts(model: ModelProto, target: str, monkeypatch: pytest.MonkeyPatch) -> st
         found.extend(job.text for job in jobs)
         return compile_all(jobs, machine)
 
-    runtime_object()  # so that it is none of them
     monkeypatch.setattr(image, "compile_all", keep)
     lb.compile(model, target)
     return "\n".join(found)
