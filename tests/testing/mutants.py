@@ -558,7 +558,7 @@ RUNTIME = (
     RuntimeMutant(
         "Bounds of views are not checked.",
         "test_views_stay_inside",
-        lambda patch: patch.setattr(Tensor, "byte_range", property(lambda self: (0, 0))),
+        lambda patch: patch.setattr("landbridge.tensor.tensor.check_flat", lambda *a: None),
     ),
     RuntimeMutant(
         "A DLPack export for the host is over a copy.",
