@@ -6,8 +6,7 @@ and outputs bound by reference are used in place and kept alive while bound.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,16 +21,16 @@ from landbridge.memory.accesses import open_views, queued_accesses
 from landbridge.memory.allocators.memory_cfg import MemoryCfg
 from landbridge.memory.host_array import address_of_known
 from landbridge.tensor import Tensor
-from landbridge.vm.background import AsyncRun, Worker
-from landbridge.vm.bound_program import BoundProgram, read_only, session_name, slot_tensor
-from landbridge.vm.entry import Entry
-from landbridge.vm.executors import Execute
+from landbridge.vm.background import AsyncRun
+from landbridge.vm.background_runs import BackgroundRuns
+from landbridge.vm.bound_program import BoundProgram, check_views, read_only
+from landbridge.vm.entry import Entry, takes_turn
+from landbridge.vm.frame import Execute
 from landbridge.vm.home import bind_devices
 from landbridge.vm.planned_memory import PlannedMemory, planned_memory
 from landbridge.vm.slot import Slot
 from landbridge.vm.slot_names import by_name_and_index, find_slot, unknown_slot
 from landbridge.vm.thread_pool import default_threads
-from landbridge.vm.turn import Turn
 
 _ndarray = np.ndarray
 
@@ -58,21 +57,22 @@ class Session:
         threads = default_threads() if num_threads is None else num_threads
         if type(threads) is not int or threads < 1:
             raise InputError(f"num_threads is {num_threads!r}; legal: None, or a number from 1")
-        self._entry = entry = Entry()
+        main = executable.main
+        sides = (", ".join(spec.name for spec in specs) for specs in (main.inputs, main.outputs))
+        self._entry = entry = Entry(f"Session({' -> '.join(sides)})")
         self._executable = executable
         homes = bind_devices(executable, device, devices, memory_cfg)
         self._program = program = BoundProgram(executable, homes, threads, entry)
-        self._inputs = by_name_and_index(program.inputs)
-        self._outputs = by_name_and_index(program.outputs)
-        self._parameters = {slot.spec.name: slot for slot in program.parameters}
-        # The runs' own view of the program, read on every call.
-        self._execute, self._execute_call = program.execute, program.execute_call
-        self._words = program.words
-        self._slots = (*program.inputs, *program.outputs, *program.parameters)
-        self._written: tuple[Slot, ...] = program.outputs
-        self._listed, self._has_states = program.listed, False
+        self._run_frame = frame = program.runs.frame
+        self._inputs = by_name_and_index(frame.inputs)
+        self._outputs = by_name_and_index(frame.outputs)
+        self._parameters = {slot.spec.name: slot for slot in frame.parameters}
+        self._background = BackgroundRuns(entry)
         self._complete = False
-        self._worker: Worker | None = None
+        # The runs' own view of the program, read on every call.
+        self._execute, self._listed = frame.execute, frame.listed
+        self._written: tuple[Slot, ...] = frame.outputs
+        self._has_states = False
 
     @property
     def executable(self) -> Executable:
@@ -97,24 +97,21 @@ class Session:
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
         """What its runs need of each scope, in bytes, besides weights and buffers of the caller."""
-        by_value = [slot.spec for slot in self._program.inputs if slot.own is not None]
+        by_value = [slot.spec for slot in self._run_frame.inputs if slot.own is not None]
         return planned_memory(self._executable, self._program.memory, self._program.threads, by_value)
 
     def __repr__(self) -> str:
-        return session_name(self._executable.main)
+        return self._entry.name
 
+    @takes_turn
     def set_input(self, name: str | int, value: Any) -> None:
         """Give input ``name`` (or index) the values of ``value`` now; later writes to ``value`` have no effect.
 
         ``value`` is an array of any strides, a Tensor, a DLPack producer, a number or a nested list, of the
         input's shape and dtype; else InputError. The ledger shows the copy, cause ``set_input``.
         """
-        turn = self._entry.enter()
-        try:
-            slot = find_slot("input", name, self._inputs)
-            self._program.copy_in(slot, value, "set_input")
-        finally:
-            self._entry.give_back(turn)
+        slot = find_slot("input", name, self._inputs)
+        self._program.runs.copy_in(slot, value, "set_input")
 
     def set_input_zero_copy(self, name: str | int, value: Any) -> None:
         """Bind input ``name`` (or index) to the memory of ``value``: the next run reads what is there then.
@@ -137,33 +134,33 @@ class Session:
             owner: object = value
             if (
                 type(value) is slot.array_type
-                and value.dtype == slot.dtype
+                and value.dtype is slot.dtype
                 and value.shape == slot.shape
                 and value.flags.carray
             ):
                 address = address_of_known(value)
             else:
-                address, owner = self._program.borrow(slot, value)
+                address, owner = self._program.runs.borrow(slot, value)
             if slot.partner is not None:
                 raise InputError(f"{slot} is a recurrent state, whose memory swaps at each run; use set_input")
             end = address + slot.nbytes
             for other in self._written:
                 if address < other.end and other.address < end:
                     slot.check_no_overlap(address, other, other.address)
-            words = self._words
             if type(owner) is not _ndarray:
-                slot.bind(words, address, owner)
+                self._program.runs.bind(slot, address, owner)
                 return
             try:
                 for word, offset in slot.places:
-                    words[word] = address + offset
-                slot.address, slot.end, slot.owner, slot.storage, slot.lease = address, end, owner, None, None
+                    slot.words[word] = address + offset
+                slot.address, slot.end, slot.owner, slot.lease = address, end, owner, None
             except BaseException:  # as in Slot.bind
-                slot.bind(words, address, owner)
+                slot.bind(address, owner)
                 raise
         finally:
             entry.give_back(turn)
 
+    @takes_turn
     def register_buffers(self, name: str | int, values: Sequence[Any]) -> None:
         """Prepare ``values`` to be bound to input or output ``name`` again and again, as the frames of a camera are.
 
@@ -171,25 +168,19 @@ class Session:
         kept alive with the Session, or until other ones are registered for ``name``. Conditions and errors are those
         of ``set_input_zero_copy`` and ``set_output_zero_copy``; when one does not fit, none is registered.
         """
-        turn = self._entry.enter()
-        try:
-            slots = self._outputs if name in self._outputs and name not in self._inputs else self._inputs
-            self._program.buffers.register(find_slot("input or output", name, slots), values)
-        finally:
-            self._entry.give_back(turn)
+        slots = self._outputs if name in self._outputs and name not in self._inputs else self._inputs
+        self._program.runs.buffers.register(find_slot("input or output", name, slots), values)
 
+    @takes_turn
     def get_input(self, name: str | int) -> Tensor:
         """The memory bound to input ``name`` (or index); writable through its host view unless lent read-only.
 
         An input with nothing bound gets memory of the Session, zeroed.
         """
-        turn = self._entry.enter()
-        try:
-            slot = find_slot("input", name, self._inputs)
-            return self._program.bind_own(slot) if slot.owner is None else slot_tensor(slot)
-        finally:
-            self._entry.give_back(turn)
+        slot = find_slot("input", name, self._inputs)
+        return self._program.runs.bind_own(slot) if slot.owner is None else slot.tensor()
 
+    @takes_turn
     def set_params(self, values: Mapping[str, Any]) -> None:
         """Give weights new values, by the names they have in the model; the next run uses them.
 
@@ -197,61 +188,46 @@ class Session:
         its own. Values are copied, as by ``set_input``, the ledger's cause is ``set_params``. Raises InputError when
         one does not fit, and then changes none.
         """
-        turn = self._entry.enter()
-        try:
-            found = [(find_slot("parameter", name, self._parameters), value) for name, value in values.items()]
-            self._program.set_parameters(found)
-        finally:
-            self._entry.give_back(turn)
+        found = [(find_slot("parameter", name, self._parameters), value) for name, value in values.items()]
+        self._program.set_parameters(found)
 
+    @takes_turn
     def get_params(self) -> dict[str, Tensor]:
         """The weights that ``set_params`` may replace, as read-only Tensors over their memory, by name.
 
         They show later values too, once ``set_params`` has given the Session memory of its own.
         """
-        turn = self._entry.enter()
-        try:
-            return {name: read_only(slot_tensor(slot)) for name, slot in self._parameters.items()}
-        finally:
-            self._entry.give_back(turn)
+        return {name: read_only(slot.tensor()) for name, slot in self._parameters.items()}
 
+    @takes_turn
     def set_output_zero_copy(self, index: int | str, out: Any) -> None:
         """Bind output ``index`` (or name) to the memory of ``out``: the next runs write their results there.
 
         Conditions and errors as for ``set_input_zero_copy``; ``out`` must be writable and overlap nothing bound.
         """
-        turn = self._entry.enter()
-        try:
-            slot = find_slot("output", index, self._outputs)
-            address, owner = self._program.borrow(slot, out)
-            if slot.partner is not None:
-                raise InputError(f"{slot} is a recurrent state, whose memory swaps at each run; use get_output")
-            for other in (*self._program.inputs, *self._program.outputs):
-                if other is not slot and other.owner is not None:
-                    slot.check_no_overlap(address, other, other.address)
-            slot.bind(self._words, address, owner)
-        finally:
-            self._entry.give_back(turn)
+        slot, runs = find_slot("output", index, self._outputs), self._program.runs
+        address, owner = runs.borrow(slot, out)
+        if slot.partner is not None:
+            raise InputError(f"{slot} is a recurrent state, whose memory swaps at each run; use get_output")
+        runs.check_no_overlap(slot, address, (*runs.frame.inputs, *runs.frame.outputs))
+        runs.bind(slot, address, owner)
 
+    @takes_turn
     def get_output(self, index: int | str, out: Any = None) -> Any:
         """Output ``index`` (or name) of the last ``run`` as a Tensor over its own memory, valid until the next run.
 
         With ``out``, an array or Tensor of the output's shape and dtype, the result is copied there and ``out``
         is returned; the ledger shows the copy, cause ``get_output``.
         """
-        turn = self._entry.enter()
-        try:
-            slot = find_slot("output", index, self._outputs)
-            # a state's last value lies where the next run reads it
-            holder = slot.partner or slot
-            if holder.owner is None:
-                raise InputError(f"{slot} has no memory yet; call run(), or bind some with set_output_zero_copy")
-            result = slot_tensor(holder)
-            if out is not None:
-                self._program.copy_out(slot, result, out)
-            return result if out is None else out
-        finally:
-            self._entry.give_back(turn)
+        slot = find_slot("output", index, self._outputs)
+        holder = slot.partner or slot  # a state's last value lies where the next run reads it
+        if holder.owner is None:
+            raise InputError(f"{slot} has no memory yet; call run(), or bind some with set_output_zero_copy")
+        result = holder.tensor()
+        if out is None:
+            return result
+        self._program.runs.copy_out(slot, result, out)
+        return out
 
     def run(self) -> None:
         """Run on what is bound. Outputs with nothing bound get memory of the Session at the first run.
@@ -265,21 +241,21 @@ class Session:
             entry.refuse()
         try:
             if not self._complete:
-                self._program.complete()
+                self._program.runs.complete()
                 self._complete = True
             if queued_accesses[0]:
                 self._wait_queued()
             execute = self._execute
             if self._listed is not None and ledger.is_active():
-                execute = self._listed[0]
+                execute = self._listed
             if entry.shares:
-                entry.in_order(self._program.orders(), partial(self._execute_shared, execute))
+                entry.in_order(self._run_frame.orders(), partial(self._execute_checked, execute))
             else:
                 if open_views:
                     self._check_views()
                 execute()
             if self._has_states:
-                self._program.swap_states()
+                self._program.states.swap()
         finally:
             entry.give_back(turn)
 
@@ -290,94 +266,55 @@ class Session:
         every other method of this Session raises SessionBusyError. Raises as ``run`` does, before it starts; what
         the run itself raises comes from ``wait``.
         """
-        entry = self._entry
-        pending = AsyncRun()
-        turn = entry.enter()
-        tickets = [turn]  # who pops it has the run, whatever interrupts the other
-        try:
-            if not self._complete:
-                self._program.complete()
-                self._complete = True
-            self._wait_queued()
-            if open_views:
-                self._check_views()
-            self._worker = worker = self._worker or Worker(f"{self!r} run_async")
-            entry.pending = pending
-            started = threading.Event() if entry.shares else None  # what is called next comes after it
-            worker.submit(partial(self._finish, pending, tickets, started))
-            if started is not None:
-                started.wait()
-        except BaseException as error:
-            self._take_back(pending, tickets, error)
-            raise
-        return pending
+        return self._background.start(self._make_ready, self._execute_in_background)
 
-    def _take_back(self, pending: AsyncRun, tickets: list[Turn], error: BaseException) -> None:
-        """Give up a run that the worker has not begun."""
-        try:
-            turn = tickets.pop()
-        except IndexError:
-            return
-        self._entry.pending = None
-        self._entry.give_back(turn)
-        pending.complete(error)
+    def _make_ready(self) -> None:
+        if not self._complete:
+            self._program.runs.complete()
+            self._complete = True
+        self._wait_queued()
+        if open_views:
+            self._check_views()
 
-    def _finish(self, pending: AsyncRun, tickets: list[Turn], started: threading.Event | None) -> None:
-        """In the worker: execute with the turn that ``run_async`` took, and give it back."""
-        try:
-            turn = tickets.pop()
-        except IndexError:
-            return
-        error: BaseException | None = None
+    def _execute_in_background(self, begun: Callable[[], object]) -> None:
         execute = self._execute
         if self._listed is not None and ledger.is_active():
-            execute = self._listed[0]
-        try:
-            if started is not None:
-                self._entry.in_order(self._program.orders(), partial(self._begin_shared, started, execute))
-            else:
-                execute()
-            if self._has_states:
-                self._program.swap_states()
-        except BaseException as raised:
-            error = raised
-        finally:
-            self._entry.pending = None
-            self._entry.give_back(turn)
-            pending.complete(error)
-            if started is not None:
-                started.set()
+            execute = self._listed
+        if self._entry.shares:
+            self._entry.in_order(self._run_frame.orders(), partial(self._execute_checked, execute, begun))
+        else:
+            execute()
+        if self._has_states:
+            self._program.states.swap()
 
-    def _execute_shared(self, execute: Execute) -> None:
+    def _execute_checked(self, execute: Execute, begun: Callable[[], object] | None = None) -> None:
         """Execute when no other Session does that shares what is bound."""
+        if begun is not None:
+            begun()
         if open_views:
             self._check_views()
         execute()
 
-    def _begin_shared(self, started: threading.Event, execute: Execute) -> None:
-        started.set()
-        self._execute_shared(execute)
-
-    def _wait_queued(self) -> None:
-        """Wait for copies of devices, and runs of other Sessions, that a run must come after."""
-        for slot in self._slots:
-            if slot.storage is not None and slot.storage.has_queued:
-                slot.wait(slot.owner)
-
-    def _check_call_views(self, arrays: Sequence[Any], results: Sequence[Any]) -> None:
-        self._entry.let_watchers_go()
-        call = self._program.call
-        self._program.check_views((*call.inputs, *call.outputs), (*arrays, *results))
-
-    def _call_shared(self, execute: Execute, arrays: Sequence[Any], results: Sequence[Any]) -> None:
+    def _call_checked(self, execute: Execute, arrays: Sequence[Any], results: Sequence[Any]) -> None:
         if open_views:
             self._check_call_views(arrays, results)
         execute()
 
+    def _wait_queued(self) -> None:
+        """Wait for copies of devices, and runs of other Sessions, that a run must come after."""
+        for slot in self._run_frame.slots:
+            if isinstance(slot.owner, Tensor) and slot.owner.storage.has_queued:
+                slot.wait(slot.owner)
+
     def _check_views(self) -> None:
         self._entry.let_watchers_go()
-        slots = (*self._program.inputs, *self._program.outputs)
-        self._program.check_views(slots, [slot.owner for slot in slots])
+        slots = (*self._run_frame.inputs, *self._run_frame.outputs)
+        check_views(slots, [slot.owner for slot in slots])
+
+    def _check_call_views(self, arrays: Sequence[Any], results: Sequence[Any]) -> None:
+        self._entry.let_watchers_go()
+        calls = self._program.calls
+        check_views((*calls.inputs, *calls.outputs), (*arrays, *results))
 
     def __call__(self, *arrays: Any, out: Sequence[Any] | None = None) -> list[Any]:
         """Run on ``arrays``, by reference for this call; the outputs: new Tensors, or what ``out`` lists.
@@ -393,51 +330,41 @@ class Session:
             entry.refuse()
         try:
             program = self._program
-            call = program.call
-            keep = call.bind_inputs(arrays)
+            calls = program.calls
+            keep = calls.bind_inputs(arrays)
             if out is None:
-                results: list[Any] = call.new_outputs()
+                results: list[Any] = calls.new_outputs()
             else:
                 results = list(out)
-                keep = (*keep, *call.bind_outputs(results))
+                keep = (*keep, *calls.bind_outputs(results))
             if self._has_states:
-                program.check_call_states()
-            execute = self._execute_call
-            if self._listed is not None and ledger.is_active():
-                execute = self._listed[1]
+                program.states.check_call()
+            execute = calls.frame.execute
+            if calls.frame.listed is not None and ledger.is_active():
+                execute = calls.frame.listed
             if entry.shares:
-                entry.in_order(program.call_orders(), partial(self._call_shared, execute, arrays, results))
+                entry.in_order(calls.frame.orders(), partial(self._call_checked, execute, arrays, results))
             else:
                 if open_views:
                     self._check_call_views(arrays, results)
                 execute()
             if self._has_states:
-                program.swap_states()
+                program.states.swap()
             del keep  # alive until here
             return results
         finally:
             entry.give_back(turn)
 
+    @takes_turn
     def bind_state(self, output: str | int, input: str | int) -> None:
         """Make ``output`` of each run the ``input`` of the next: two buffers that swap, no copy.
 
         The state starts with the input's value if it has one, else with zeros; ``set_input`` sets it,
         ``get_output`` reads it. Raises InputError when shapes or dtypes differ or one of them is a state already.
         """
-        turn = self._entry.enter()
+        program = self._program
         try:
-            source = find_slot("output", output, self._outputs)
-            target = find_slot("input", input, self._inputs)
-            for slot in (source, target):
-                if slot.partner is not None:
-                    raise InputError(f"{slot} is a recurrent state already, with {slot.partner}")
-            if (source.shape, source.dtype) != (target.shape, target.dtype):
-                raise InputError(
-                    f"{source} is {source.spec.dtype}{source.shape}, {target} is {target.spec.dtype}{target.shape}; "
-                    "the two halves of a state must be equal"
-                )
-            self._program.bind_state(source, target)
+            program.states.bind(find_slot("output", output, self._outputs), find_slot("input", input, self._inputs))
         finally:
-            self._has_states = bool(self._program.states)
-            self._written = (*self._program.outputs, *(half for _, half in self._program.states))
-            self._entry.give_back(turn)
+            self._has_states = bool(program.states.pairs)
+            self._written = (*self._run_frame.outputs, *(half for _, half in program.states.pairs))

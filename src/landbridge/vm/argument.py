@@ -141,9 +141,9 @@ def _in_place(slot: Slot, value: Array | Tensor, address: int, readonly: bool) -
     way_out = "pass np.ascontiguousarray(...), or let set_input copy it" if slot.is_input else "pass a new array"
     if readonly and not slot.is_input:
         raise ZeroCopyError(f"{slot}: the memory is read-only, the run would write it; {way_out}")
-    if address & slot.mask:
+    if address % (itemsize := slot.dtype.itemsize):
         raise ZeroCopyError(
-            f"{slot}: address {address:#x} is not aligned to the {slot.mask + 1} bytes of {slot.spec.dtype}; {way_out}"
+            f"{slot}: address {address:#x} is not aligned to the {itemsize} bytes of {slot.spec.dtype}; {way_out}"
         )
     return address
 

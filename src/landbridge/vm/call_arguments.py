@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from landbridge.memory.host_array import address_of_known
 from landbridge.tensor import Tensor
 from landbridge.tensor.tensor import over_new
 from landbridge.vm.argument import as_tensor
+from landbridge.vm.frame import Frame
 from landbridge.vm.program_memory import ProgramMemory
 from landbridge.vm.registered_buffers import RegisteredBuffers
 from landbridge.vm.slot import Slot
@@ -22,52 +22,41 @@ _empty = np.empty
 
 
 class CallArguments:
-    """Binds what a call is given on ``words``, a set of a program's words that is for calls alone.
+    """Binds what a call is given on ``frame``, which is for calls alone; new outputs are in ``memory``."""
 
-    New outputs are in ``memory``; ``staging`` is the way of arguments over the host, where they take it.
-    """
-
-    def __init__(
-        self,
-        words: array[int],
-        inputs: tuple[Slot, ...],
-        outputs: tuple[Slot, ...],
-        memory: ProgramMemory,
-        buffers: RegisteredBuffers,
-        staging: Staging | None,
-    ) -> None:
-        self.words = words
-        self._slots = (*inputs, *outputs)
+    def __init__(self, frame: Frame, memory: ProgramMemory, buffers: RegisteredBuffers) -> None:
+        self.frame = frame
+        self._slots = (*frame.inputs, *frame.outputs)
         #: The slots that arguments are for: all but recurrent states.
-        self.inputs, self.outputs = inputs, outputs
-        self._memory, self._buffers, self._staging = memory, buffers, staging
+        self.inputs, self.outputs = frame.inputs, frame.outputs
+        self._memory, self._buffers, self._words = memory, buffers, frame.words
 
     def bind_inputs(self, arrays: Sequence[Any]) -> Sequence[object]:
         """Bind ``arrays``; what has to be kept alive during the call besides them."""
         if len(arrays) != len(self.inputs):
             raise _wrong_number("input", len(arrays), self.inputs)
-        words = self.words
+        words = self._words
         keep: tuple[object, ...] = ()
         for slot, value in zip(self.inputs, arrays):  # noqa: B905 - lengths are checked, strict costs time
             if (
                 type(value) is slot.array_type
-                and value.dtype == slot.dtype
+                and value.dtype is slot.dtype
                 and value.shape == slot.shape
                 and value.flags.carray
             ):
                 address = address_of_known(value)
             else:
                 address, owner = self._borrow(slot, value)
-                slot.call_owner = owner
+                slot.owner = owner
                 keep = (*keep, owner, slot.lend(owner))
-            slot.call_address = address
+            slot.address = address
             for word, offset in slot.places:
                 words[word] = address + offset
         return keep
 
     def new_outputs(self) -> list[Tensor]:
         """New Tensors, bound as the outputs."""
-        words = self.words
+        words = self._words
         results = []
         for slot in self.outputs:
             if slot.is_small:
@@ -75,7 +64,7 @@ class CallArguments:
                 address = address_of_known(array)
                 tensor = over_new(array, slot.spec.dtype, slot.shape, address)
             else:
-                slot.call_owner = tensor = self._memory.tensor(slot.shape, slot.spec.dtype)
+                slot.owner = tensor = self._memory.tensor(slot.shape, slot.spec.dtype)
                 address = slot.place(tensor)
             for word, offset in slot.places:
                 words[word] = address + offset
@@ -88,42 +77,42 @@ class CallArguments:
             raise _wrong_number("output", len(out), self.outputs)
         borrowed = [self._borrow(slot, value) for slot, value in zip(self.outputs, out)]  # noqa: B905
         for slot, (address, owner) in zip(self.outputs, borrowed):  # noqa: B905
-            slot.call_address, slot.call_owner = address, owner
+            slot.address, slot.owner = address, owner
             for word, offset in slot.places:
-                self.words[word] = address + offset
+                self._words[word] = address + offset
         for slot in self.outputs:
-            start = slot.call_address
+            start = slot.address
             end = start + slot.nbytes
             for other in self._slots:
-                if start < other.call_address + other.nbytes and other.call_address < end and other is not slot:
-                    slot.check_no_overlap(start, other, other.call_address)
+                if start < other.address + other.nbytes and other.address < end and other is not slot:
+                    slot.check_no_overlap(start, other, other.address)
         owners = [owner for _, owner in borrowed]
         return [owners, [slot.lend(owner) for slot, owner in zip(self.outputs, owners)]]  # noqa: B905
 
     def _borrow(self, slot: Slot, value: Any) -> tuple[int, object]:
-        if self._staging is not None and Staging.needs(value):
+        staging = self.frame.staging
+        if staging is not None and Staging.needs(value):
             as_tensor(slot, value)
             memory = self._memory.own(slot.spec)
-            self._staging.bind_call(slot, value, memory)
+            staging.bind(slot, value, memory)
             return memory.data_address, memory
         return self._buffers.borrow(slot, value)
 
     def leave_out(self, *states: Slot) -> None:
-        """Take no more arguments for these halves of recurrent states."""
-        self.inputs = tuple(slot for slot in self.inputs if slot not in states)
-        self.outputs = tuple(slot for slot in self.outputs if slot not in states)
+        """Take no more arguments for these halves of recurrent states, slots of runs."""
+        registers = {slot.register for slot in states}
+        self.inputs = tuple(slot for slot in self.inputs if slot.register not in registers)
+        self.outputs = tuple(slot for slot in self.outputs if slot.register not in registers)
 
     def check_state(self, source: Slot) -> None:
         """Raise InputError when an input lies in the memory that the state of output ``source`` is about to write."""
         for other in self.inputs:
-            source.check_no_overlap(source.address, other, other.call_address)
+            source.check_no_overlap(source.address, other, other.address)
 
-    def point_at(self, *slots: Slot) -> None:
-        """Let calls use what runs have bound to ``slots``."""
+    def follow(self, *slots: Slot) -> None:
+        """Let calls use what is bound to ``slots`` of runs."""
         for slot in slots:
-            slot.call_address, slot.call_owner = slot.address, slot.owner
-            for word, offset in slot.places:
-                self.words[word] = slot.address + offset
+            self.frame.slots[slot.register].bind(slot.address, slot.owner)
 
 
 def _wrong_number(what: str, given: int, slots: Sequence[Slot]) -> InputError:

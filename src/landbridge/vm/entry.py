@@ -8,7 +8,8 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NoReturn
+from functools import wraps
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from landbridge.errors import ForkedDeviceError, SessionBusyError
 from landbridge.memory.accesses import open_views
@@ -20,16 +21,17 @@ _FIRST_NAP, _LONGEST_NAP = 20e-6, 1e-3
 
 
 class Entry(Turns):
-    """The turn that every use of a Session takes, without waiting, and why it cannot be taken.
+    """The turn that every use of the Session ``name`` takes, without waiting, and why it cannot be taken.
 
     ``pending`` is the run in the background that has it, if one does; ``shares`` whether memory may be bound that other
     Sessions use, too; ``waits``: who has the turn waits for other Sessions, and touches no memory meanwhile.
     """
 
-    __slots__ = ("pending", "shares", "waits")
+    __slots__ = ("name", "pending", "shares", "waits")
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
         super().__init__()
+        self.name = name
         self.pending: AsyncRun | None = None
         self.shares = self.waits = False
         _entries.add(self)
@@ -124,3 +126,28 @@ def _close_after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_close_after_fork)
+
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+
+def takes_turn(method: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """``method`` of an object with an ``_entry``, done with its turn; raises why when that cannot be taken.
+
+    Where each 100 ns counts, methods take the turn themselves.
+    """
+
+    @wraps(method)
+    def with_turn(*args: Any, **kwargs: Any) -> _Result:  # unpacking ``self`` would cost as much as all else
+        entry: Entry = args[0]._entry
+        try:
+            turn = entry.take()
+        except IndexError:
+            entry.refuse()
+        try:
+            return method(*args, **kwargs)
+        finally:
+            entry.give_back(turn)
+
+    return with_turn

@@ -50,6 +50,11 @@ class Home:
         return f"memory {self.kind.scope!r} of {self.device}"
 
 
+def host_home() -> Home:
+    """Ordinary memory of this process."""
+    return Home(host_device(), host_device().memory_kind())
+
+
 def default_device(executable: Executable, vdevice: str, device: Device | str) -> Device | str:
     """The device of the vdevice of that name where none is given for it: the one it is named after, else ``device``."""
     several = len({place.name for place in executable.vdevices}) > 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from landbridge.dtypes import dtype, numpy_dtype
 from landbridge.memory import ledger
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
-from landbridge.vm.kernel_step import KernelStep
+from landbridge.vm.kernel_step import BoundTo, KernelStep
 from landbridge.vm.program import (
     BoundTensor,
     BranchStep,
@@ -26,11 +26,7 @@ from landbridge.vm.program import (
     NativeStep,
     Step,
 )
-
-#: Runs ``count`` records from an address.
-RunNative = Callable[[int, int], object]
-#: What is bound to the register of an input, output or parameter: a Tensor, or an array where code uses it in place.
-BoundTo = Callable[[int], Any]
+from landbridge.vm.thread_pool import RunNative
 
 
 def run_steps(steps: Sequence[Step], words: array[int], run_native: RunNative, bound_to: BoundTo) -> None:

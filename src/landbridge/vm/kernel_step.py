@@ -18,7 +18,7 @@ from landbridge.tensor.copy import copy_tensor
 from landbridge.tensor.imported import import_tensor
 from landbridge.vm.device_kernels import LoadedKernels
 
-#: What is bound to a register: a Tensor, or an array of the host.
+#: What is bound to the register of an input, output or parameter: a Tensor, or an array where code uses it in place.
 BoundTo = Callable[[int], Any]
 
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from landbridge.executable import instructions as ins
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import Function, TensorSpec
-from landbridge.memory.borrowed import host_device
 from landbridge.physical_shape import nd_bytes
-from landbridge.vm.home import Home
+from landbridge.vm.home import Home, host_home
 from landbridge.vm.program_memory import ProgramMemory
 
 
@@ -77,7 +76,7 @@ def planned_memory(
         input_bytes=sum(map(memory.own_bytes, by_value)),
     )
     if executable.scratch_bytes:
-        add(Home(host_device(), host_device().memory_kind()), scratch_bytes=executable.scratch_bytes * threads)
+        add(host_home(), scratch_bytes=executable.scratch_bytes * threads)
     return tuple(found.values())
 
 

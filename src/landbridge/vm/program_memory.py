@@ -15,15 +15,14 @@ from landbridge.executable.instructions import AllocStorage, LoadConstant
 from landbridge.executable.parts import TensorSpec, parameter_constant
 from landbridge.memory.allocation import allocate
 from landbridge.memory.allocators.base import round_up
-from landbridge.memory.borrowed import host_device
 from landbridge.memory.host_array import address_of
 from landbridge.physical_shape import physical_shape, row_bytes
 from landbridge.tensor import Tensor, empty
 from landbridge.tensor.copy import copy_tensor
 from landbridge.tensor.imported import import_tensor
 from landbridge.vm.block import Block, RowBlock
-from landbridge.vm.home import Home
-from landbridge.vm.slot import Lease
+from landbridge.vm.home import Home, host_home
+from landbridge.vm.lease import Lease
 
 
 class ProgramMemory:
@@ -48,7 +47,7 @@ class ProgramMemory:
 
     def use_host(self, vdevice: int) -> None:
         """Take the memory of ``vdevice`` from the host instead, for code that cannot use it in place."""
-        self.homes[vdevice] = Home(host_device(), host_device().memory_kind())
+        self.homes[vdevice] = host_home()
 
     def storage(self, instruction: AllocStorage) -> Block | RowBlock:
         """A new storage, which lives as long as the program that holds its Block."""

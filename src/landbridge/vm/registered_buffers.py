@@ -7,26 +7,28 @@ from typing import Any
 
 from landbridge.tensor import Tensor
 from landbridge.vm.argument import borrow
-from landbridge.vm.slot import Lease, Slot
+from landbridge.vm.lease import Lease
+from landbridge.vm.slot import Slot
 
 
 class RegisteredBuffers:
-    """What was registered for each slot, by identity: the value, its address, and what keeps that alive."""
+    """What was registered for each register, by identity: the value, its address, and what keeps that alive."""
 
     def __init__(self) -> None:
-        self._known: dict[Slot, tuple[dict[int, tuple[Any, int, object]], list[Lease]]] = {}
+        self._known: dict[int, tuple[dict[int, tuple[Any, int, object]], list[Lease]]] = {}
 
     def register(self, slot: Slot, values: Sequence[Any]) -> None:
         """Borrow ``values`` for as long as the program lives, or until others are registered for ``slot``."""
         borrowed = {id(value): (value, *borrow(slot, value)) for value in values}
         # Runs use those alone that are bound.
         owners = [owner for _, _, owner in borrowed.values()]
-        leases = [Lease(owner.storage, f"{slot} of {slot.holder}") for owner in owners if isinstance(owner, Tensor)]
-        self._known[slot] = borrowed, leases
+        what = f"{slot} of {slot.program.name}"
+        leases = [Lease(owner.storage, what) for owner in owners if isinstance(owner, Tensor)]
+        self._known[slot.register] = borrowed, leases
 
     def borrow(self, slot: Slot, value: Any) -> tuple[int, object]:
         """As ``argument.borrow``, which is asked only for what was not registered."""
-        known = self._known.get(slot)
+        known = self._known.get(slot.register)
         if known is not None and (found := known[0].get(id(value))) is not None:
             registered, address, owner = found
             same = registered.shape == slot.shape and registered.dtype == slot.dtype  # an array's can be set anew

@@ -1,4 +1,4 @@
-"""Slots: the inputs, outputs and parameters of a bound program, and the memory bound to each now."""
+"""Slots: the inputs, outputs and parameters of a bound program, and what fits each."""
 
 from __future__ import annotations
 
@@ -10,149 +10,116 @@ import numpy as np
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import InputError
 from landbridge.executable.parts import TensorSpec
-from landbridge.memory.storage import Storage
 from landbridge.shape import same_layout
 from landbridge.tensor import Tensor
 from landbridge.vm.entry import Entry
 from landbridge.vm.home import Home
+from landbridge.vm.lease import Lease, Tenancy, Use
 
 Role = Literal["input", "output", "parameter"]
 
-
-class Lease:
-    """Stands in a Storage's list of users for as long as it lives: the slot that uses the bytes, and whose it is."""
-
-    __slots__ = ("__weakref__", "_what")
-
-    def __init__(self, storage: Storage, what: str) -> None:
-        self._what = what
-        storage.add_export(self)
-        storage.live_region  # noqa: B018  raises when freed meanwhile
-
-    def __str__(self) -> str:
-        return self._what
-
-
-class Use:
-    """Whether runs write what is bound to a slot, or a copy does right now."""
-
-    __slots__ = ("writes",)
-
-    def __init__(self, writes: bool) -> None:
-        self.writes = writes
-
-
-class Tenancy(Lease):
-    """A Lease of ``tensor``, which runs of ``program`` use as what is bound to ``slot``; ``own``: its own memory."""
-
-    __slots__ = ("_high", "_low", "_use", "may_write", "program")
-
-    def __init__(self, slot: Slot, tensor: Tensor, *, own: bool = False) -> None:
-        super().__init__(tensor.storage, f"{slot} of {slot.holder}")
-        self.program = slot.program
-        self.may_write = own or slot.use.writes
-        self._use = slot.use  # and not the slot, which refers to this
-        self._low, self._high = tensor.byte_range
-        tensor.storage.add_tenant(self)
-
-    def conflicts(self, start: int, stop: int, writes: bool) -> bool:
-        """Whether an access of that range of the Storage may not happen during a run."""
-        return (writes or self._use.writes) and start < self._high and self._low < stop
+#: Up to here numpy's allocator is the fastest; above, the C library maps fresh pages where a device's pool keeps them.
+_SMALL_BYTES = 1 << 16
 
 
 class Slot:
-    """One input, output or parameter (its ``role``): what fits there, and what is bound.
+    """One input, output or parameter (its ``role``) in a Frame: what fits there, and what is bound.
 
-    ``places`` are the (word, byte offset) of a program's words that depend on its address; ``owner`` keeps the
-    bound memory alive and is None while nothing is bound, ``storage`` is that of a bound Tensor; ``partner`` is the
-    other half of a recurrent state. ``holder`` names the ``program``, for whoever frees what is bound to it.
+    ``places`` are the (word, byte offset) of ``words`` that depend on its address. ``home``: where arguments are.
+    ``for_kernels``: kernels of a device are given the memory, which has to be dense then. ``staged``: arguments may go
+    by way of the host.
+
+    Bound is the memory from ``address`` to ``end``, which ``owner`` keeps alive: an array or a Tensor, None while
+    nothing is bound. Of runs alone: ``own``, the program's memory for it, once it was needed; ``partner``, the other
+    half of a recurrent state; and ``use``, whether executions write it, or a copy does right now.
     """
 
     __slots__ = (
         "address",
         "array_type",
-        "call_address",
-        "call_owner",
         "dtype",
         "end",
         "for_kernels",
-        "holder",
         "home",
         "is_input",
         "is_small",
         "lease",
-        "mask",
         "nbytes",
         "own",
         "owner",
         "partner",
         "places",
         "program",
+        "register",
         "role",
         "shape",
         "spec",
-        "storage",
         "strides",
         "use",
+        "words",
     )
 
     def __init__(
-        self, spec: TensorSpec, role: Role, places: tuple[tuple[int, int], ...], holder: str, program: Entry
+        self,
+        role: Role,
+        spec: TensorSpec,
+        register: int,
+        places: tuple[tuple[int, int], ...],
+        words: array[int],
+        program: Entry,
+        home: Home,
+        *,
+        for_kernels: bool = False,
+        staged: bool = False,
     ) -> None:
-        self.spec = spec
-        self.holder = holder
+        self.role, self.spec, self.register, self.places, self.words = role, spec, register, places, words
         self.program = program
-        self.role = role
-        self.use = Use(role == "output")
         self.is_input = role != "output"
-        self.places = places
         self.shape = spec.shape
+        self.dtype: np.dtype[Any] = numpy_dtype(spec.dtype)
+        self.nbytes = spec.nbytes
         #: Elements between neighbours of each axis where there are gaps; None where memory is dense.
         self.strides = spec.strides or None
-        self.dtype: np.dtype[Any] = numpy_dtype(spec.dtype)
-        self.mask = self.dtype.itemsize - 1
-        self.nbytes = spec.nbytes
-        self.owner: Any = None
-        self.address = 0
-        self.end = 0
-        #: The address in the call that is under way, and what a device's step finds there.
-        self.call_address = 0
-        self.call_owner: Any = None
-        #: Where bound memory must be, when it is not the host's.
-        self.home: Home | None = None
-        #: Whether kernels of a device are given the memory, which has to be dense then.
-        self.for_kernels = False
-        #: Arrays of exactly this type need only fit: their memory is used in place.
-        self.array_type: Any = None if spec.strides else np.ndarray
+        self.for_kernels = for_kernels
+        in_place = home.is_direct and (home.is_host or not for_kernels)
+        #: Where bound memory must be, when code of the host does not use it in place.
+        self.home = None if in_place else home
+        #: Arrays of exactly this type need only fit: their memory is used in place. Kernels look for owners instead.
+        self.array_type: Any = np.ndarray if in_place and not (spec.strides or for_kernels or staged) else None
         #: Whether a call's new output is better taken from numpy than from the device's allocator.
-        self.is_small = False
-        #: The Session's memory for it, once it was needed.
+        self.is_small = home.is_host and not for_kernels and self.nbytes <= _SMALL_BYTES
+        self.address = self.end = 0
+        self.owner: Any = None
+        self.lease: Lease | None = None
         self.own: Tensor | None = None
         self.partner: Slot | None = None
-        self.storage: Storage | None = None
-        self.lease: Lease | None = None
+        self.use = Use(role == "output")
 
     def __str__(self) -> str:
         return f"{self.role} {self.spec.name!r}"
 
-    def bind(self, words: array[int], address: int, owner: object) -> None:
-        """Make ``words`` use the memory at ``address``, which ``owner`` keeps alive.
+    def bind(self, address: int, owner: object, lease: Lease | None = None) -> None:
+        """Let executions use the memory at ``address``, which ``owner`` keeps alive; ``lease`` is kept as long.
 
-        Waits as ``lend`` does. An interrupt leaves bound what was, or this.
+        An interrupt leaves bound what was, or this.
         """
-        lease = None if owner is self.own else self.lend(owner)
         try:
-            self._point(words, address, owner, lease)
+            for word, offset in self.places:
+                self.words[word] = address + offset
+            self.address, self.end, self.owner, self.lease = address, address + self.nbytes, owner, lease
         except BaseException:  # words of memory that nobody keeps alive must not stay
-            self._point(words, address, owner, lease)
+            self.bind(address, owner, lease)
             raise
 
-    def _point(self, words: array[int], address: int, owner: object, lease: Lease | None) -> None:
-        storage = owner.storage if isinstance(owner, Tensor) else None
-        for word, offset in self.places:
-            words[word] = address + offset
-        self.address, self.end = address, address + self.nbytes
-        self.owner, self.storage, self.lease = owner, storage, lease
+    def bind_own(self, own: Tensor) -> None:
+        """Bind ``own``, the program's memory for this."""
+        self.own = own
+        if self.owner is not own:
+            self.bind(self.place(own), own)
+
+    def tensor(self) -> Tensor:
+        """A Tensor over the memory that is bound."""
+        return self.owner if isinstance(self.owner, Tensor) else Tensor.from_numpy_view(self.owner)
 
     def lend(self, owner: object) -> Lease | None:
         """While the result lives, the bytes of a Tensor ``owner`` are not freed, and others wait for runs on them.
@@ -161,9 +128,14 @@ class Slot:
         """
         if not isinstance(owner, Tensor):
             return None
-        tenancy = Tenancy(self, owner)  # first, as others look for it before they begin
+        tenancy = self.tenancy(owner)  # first, as others look for it before they begin
         self.wait(owner)
         return tenancy
+
+    def tenancy(self, tensor: Tensor, *, own: bool = False) -> Tenancy:
+        """The Lease of ``tensor``, which runs use as what is bound here; ``own``: the program's own memory."""
+        what = f"{self} of {self.program.name}"
+        return Tenancy(tensor, what, self.program, self.use, may_write=own or self.use.writes)
 
     def place(self, tensor: Tensor) -> int:
         """The address of ``tensor``; for memory of a device, a number that is one within its Storage."""

@@ -9,18 +9,19 @@ from collections.abc import Callable, Iterable
 
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
-from landbridge.vm.slot import Lease, Slot
+from landbridge.vm.lease import Lease
+from landbridge.vm.slot import Slot
 
 CAUSE = "on_mismatch"
 
 
 class Staging:
-    """Which Tensors of devices are bound by way of host memory: for runs, and for the call that is under way."""
+    """Which Tensors of devices are bound by way of host memory: until unbound, or for one execution (``once``)."""
 
-    def __init__(self) -> None:
-        self._runs: dict[Slot, tuple[Tensor, Tensor]] = {}
+    def __init__(self, *, once: bool = False) -> None:
+        self._pairs: dict[Slot, tuple[Tensor, Tensor]] = {}
         self._leases: dict[Slot, Lease | None] = {}
-        self._call: dict[Slot, tuple[Tensor, Tensor]] = {}
+        self._once = once
 
     @staticmethod
     def needs(value: object) -> bool:
@@ -30,25 +31,22 @@ class Staging:
         kind = value.storage.kind
         return kind.host_access != "read_write" or not kind.coherent
 
-    def bind(self, slot: Slot, value: Tensor, memory: Tensor, lease: Lease | None) -> None:
-        """Let runs find ``value`` in ``memory``, and outputs arrive in it; ``lease`` keeps it from being freed."""
-        self._runs[slot], self._leases[slot] = (value, memory), lease
+    def bind(self, slot: Slot, value: Tensor, memory: Tensor, lease: Lease | None = None) -> None:
+        """Let executions find ``value`` in ``memory``, and outputs arrive in it; ``lease`` keeps it in being."""
+        self._pairs[slot], self._leases[slot] = (value, memory), lease
 
     def unbind(self, slot: Slot) -> None:
-        """Runs use the memory of what is bound."""
-        self._runs.pop(slot, None)
+        """Executions use the memory of what is bound."""
+        self._pairs.pop(slot, None)
         self._leases.pop(slot, None)
 
-    def bind_call(self, slot: Slot, value: Tensor, memory: Tensor) -> None:
-        """As ``bind``, for the next call alone."""
-        self._call[slot] = (value, memory)
-
-    def wrap(self, execute: Callable[[], object], *, call: bool) -> Callable[[], object]:
+    def wrap(self, execute: Callable[[], object]) -> Callable[[], object]:
         """``execute`` between the copies to the host and those back."""
 
         def staged() -> None:
-            pairs = dict(self._call if call else self._runs)
-            self._call.clear()
+            pairs = dict(self._pairs)
+            if self._once:
+                self._pairs.clear()
             _copy((memory, value) for slot, (value, memory) in pairs.items() if slot.is_input)
             execute()
             _copy((value, memory) for slot, (value, memory) in pairs.items() if not slot.is_input)

@@ -11,7 +11,9 @@ import ctypes
 import os
 import time
 import weakref
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from threading import RLock
 from typing import Any, Protocol
 
@@ -21,8 +23,14 @@ from landbridge.locks import new_lock
 from landbridge.vm.code_image import LoadedImage
 from landbridge.vm.turn import Turns
 
+_RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+
 #: Seconds that exit waits for runs of other threads; the code, memory and pool of a longer one are left to the system.
 _EXIT_PATIENCE = 1.0
+
+
+#: Runs records: called with the address of the first and their count.
+RunNative = Callable[..., object]
 
 
 class Runner(Protocol):
@@ -83,6 +91,17 @@ def pool_address(image: LoadedImage, threads: int) -> int:
                 del _process.pools[threads]
                 raise OutOfMemoryError(f"the system gave no pool of {threads} threads; ask for fewer (num_threads=)")
     return address
+
+
+def native_runner(images: Sequence[LoadedImage], threads: int) -> RunNative:
+    """What runs records on ``threads`` threads; a program without ``images`` has none to run.
+
+    Raises as ``pool_address``.
+    """
+    if not images:
+        return lambda address, count: None
+    function, pool = _RUN(runtime_address(images[0])), pool_address(images[0], threads)
+    return partial(function, ctypes.c_void_p(pool))
 
 
 def stop_at_exit(runner: Runner) -> None:

@@ -10,7 +10,6 @@ import ctypes
 import json
 import math
 import time
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,23 +20,21 @@ from landbridge.executable.abi import RECORD_BRANCH_IF_ZERO, RECORD_CALL, RECORD
 from landbridge.executable.device_image import Launch
 from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import Call, If, Instruction
+from landbridge.executable.parts import CodeImage
 from landbridge.tensor import Tensor
-from landbridge.vm.bind import bind_function
+from landbridge.vm.bound_program import BoundProgram
 from landbridge.vm.builtins import Builtin
-from landbridge.vm.code_image import LoadedImage
-from landbridge.vm.executors import load_modules
+from landbridge.vm.entry import Entry
 from landbridge.vm.home import bind_devices
-from landbridge.vm.interpreter import RunNative, run_steps
+from landbridge.vm.interpreter import run_steps
 from landbridge.vm.kernel_step import KernelStep
 from landbridge.vm.live_bytes import live_bytes
 from landbridge.vm.planned_memory import storages_of
-from landbridge.vm.program import BranchStep, CopyStep, HostStep, MoveStep, NativeStep, Program, Step
+from landbridge.vm.program import BranchStep, CopyStep, HostStep, MoveStep, NativeStep, Step
 from landbridge.vm.program_memory import ProgramMemory
-from landbridge.vm.thread_pool import default_threads, pool_address, runtime_address, stop_at_exit
-from landbridge.vm.turn import Turns
+from landbridge.vm.thread_pool import default_threads
 
 _WORD = 8  # bytes
-_RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 
 
 @dataclass(frozen=True)
@@ -65,31 +62,19 @@ def trace_run(
     ``inputs`` has a Tensor for every input, of its shape and dtype. Raises BindError as a Session does.
     """
     homes = bind_devices(executable, device, None)
-    memory = ProgramMemory(executable, homes)
-    images = load_modules(executable, homes)
-    native = [image for image in images if isinstance(image, LoadedImage)]
-    function = executable.main
-    program = bind_function(function, executable.vdevices, images, memory)
-    words = program.instantiate()
-    tensors = [inputs[spec.name] for spec in function.inputs]
-    tensors += [memory.tensor(spec.shape, spec.dtype) for spec in function.outputs]
-    tensors += [memory.parameter(spec) for spec in function.parameters]
-    for tensor, places in zip(tensors, program.places, strict=True):
-        for word, offset in places:
-            words[word] = tensor.data_address + offset
-    runner = _Runner(native, memory, Turns())
-    stop_at_exit(runner)
-    run_native = _native(native, num_threads or default_threads())
-    in_use = zip(_calls(function.instructions), _memory_in_use(executable, memory), strict=True)
-    calls = [(call, used) for call, used in in_use if isinstance(images[call.module], LoadedImage)]
-    tracer = _Tracer(program, words, tensors, run_native, calls)
-    turn = runner.entry.take()
+    program = BoundProgram(executable, homes, num_threads or default_threads(), Entry("a trace"))
+    for slot in program.runs.frame.inputs:
+        program.runs.bind(slot, *program.runs.borrow(slot, inputs[slot.spec.name]))
+    program.runs.complete()
+    in_use = zip(_calls(executable.main.instructions), _memory_in_use(executable, program.memory), strict=True)
+    calls = [(call, used) for call, used in in_use if isinstance(executable.modules[call.module].image, CodeImage)]
+    tracer = _Tracer(program, calls)
+    turn = program.entry.take()
     try:
-        run_steps(program.preparation, words, run_native, tensors.__getitem__)
         tracer.run()
         return tracer.run()
     finally:
-        runner.entry.give_back(turn)
+        program.entry.give_back(turn)
 
 
 def _memory_in_use(executable: Executable, memory: ProgramMemory) -> list[dict[str, tuple[int, int]]]:
@@ -140,48 +125,28 @@ def chrome_trace(events: Sequence[TraceEvent], process: str) -> str:
     return json.dumps({"traceEvents": [named, *complete, *counters], "displayTimeUnit": "ms"}, indent=1)
 
 
-@dataclass(eq=False)
-class _Runner:
-    """What a trace executes, for exit to wait for."""
-
-    images: Sequence[LoadedImage]
-    memory: ProgramMemory
-    entry: Turns
-
-
-def _native(images: Sequence[LoadedImage], threads: int) -> RunNative:
-    """A function that runs records on ``threads`` threads; a program without code never calls it."""
-    if not images:
-        return lambda address, count: None
-    run = _RUN(runtime_address(images[0]))
-    pool = pool_address(images[0], threads)
-    return lambda address, count: run(pool, address, count)
-
-
 class _Tracer:
-    def __init__(
-        self,
-        program: Program,
-        words: array[int],
-        tensors: Sequence[Tensor],
-        run_native: RunNative,
-        calls: Sequence[tuple[Call, Mapping[str, tuple[int, int]]]],
-    ) -> None:
-        self._program, self._words, self._tensors, self._run_native = program, words, tensors, run_native
-        self._base = words.buffer_info()[0]
+    def __init__(self, bound: BoundProgram, calls: Sequence[tuple[Call, Mapping[str, tuple[int, int]]]]) -> None:
+        frame = bound.runs.frame
+        self._steps, self._run_native = bound.program.steps, bound.run_native
+        self._words, self._slots = frame.words, frame.slots
+        self._base = frame.words.buffer_info()[0]
         # Binding keeps the order of calls, so the n-th call record is the n-th Call of native code.
-        found = _record_words((*program.preparation, *program.steps))
-        records = sorted(word for word in found if words[word] == RECORD_CALL)
+        found = _record_words((*bound.program.preparation, *bound.program.steps))
+        records = sorted(word for word in found if frame.words[word] == RECORD_CALL)
         self._calls = dict(zip(records, calls, strict=True))
         self._events: list[TraceEvent] = []
         self._began = 0
 
     def run(self) -> list[TraceEvent]:
         self._events = []
-        steps = [self._traced(step) for step in self._program.steps]
+        steps = [self._traced(step) for step in self._steps]
         self._began = time.perf_counter_ns()
-        run_steps(steps, self._words, self._run_records, self._tensors.__getitem__)
+        run_steps(steps, self._words, self._run_records, self._bound_to)
         return self._events
+
+    def _bound_to(self, register: int) -> Any:
+        return self._slots[register].owner
 
     def _run_records(self, address: int, count: int) -> None:
         """What the native runtime does with ``count`` records, one at a time."""
@@ -222,7 +187,7 @@ class _Tracer:
             self._record(launch.kernel, "kernel", began, math.prod(launch.grid), {})
             began = time.perf_counter_ns()
 
-        step.run_each(self._tensors.__getitem__, done)
+        step.run_each(self._bound_to, done)
 
     def _timed(self, function: Builtin) -> Builtin:
         def timed(*args: Any) -> None:

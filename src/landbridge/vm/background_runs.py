@@ -1,0 +1,70 @@
+"""Runs of a Session in the background: the worker has the turn that ``run_async`` took, and gives it back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+
+from landbridge.vm.background import AsyncRun, Worker
+from landbridge.vm.entry import Entry
+from landbridge.vm.turn import Turn
+
+#: Executes what is bound and says when nothing can come before it any more.
+ExecuteAndTell = Callable[[Callable[[], object]], object]
+
+
+class BackgroundRuns:
+    """Starts them, one at a time, with the turn of ``entry``, in a thread that is made for the first one."""
+
+    def __init__(self, entry: Entry) -> None:
+        self._entry = entry
+        self._worker: Worker | None = None
+
+    def start(self, make_ready: Callable[[], object], execute: ExecuteAndTell) -> AsyncRun:
+        """Take the turn, ``make_ready`` here, then ``execute`` in the worker; what ``make_ready`` raises is raised."""
+        entry = self._entry
+        pending = AsyncRun()
+        turn = entry.enter()
+        tickets = [turn]  # who pops it has the run, whatever interrupts the other
+        try:
+            make_ready()
+            self._worker = worker = self._worker or Worker(f"{entry.name} run_async")
+            entry.pending = pending
+            started = threading.Event()
+            worker.submit(partial(self._finish, pending, tickets, partial(execute, started.set), started))
+            if entry.shares:  # what is called next comes after it
+                started.wait()
+        except BaseException as error:
+            self._take_back(pending, tickets, error)
+            raise
+        return pending
+
+    def _take_back(self, pending: AsyncRun, tickets: list[Turn], error: BaseException) -> None:
+        """Give up a run that the worker has not begun."""
+        try:
+            turn = tickets.pop()
+        except IndexError:
+            return
+        self._entry.pending = None
+        self._entry.give_back(turn)
+        pending.complete(error)
+
+    def _finish(
+        self, pending: AsyncRun, tickets: list[Turn], execute: Callable[[], object], started: threading.Event
+    ) -> None:
+        """In the worker: execute with the turn that ``start`` took, and give it back."""
+        try:
+            turn = tickets.pop()
+        except IndexError:
+            return
+        error: BaseException | None = None
+        try:
+            execute()
+        except BaseException as raised:
+            error = raised
+        finally:
+            self._entry.pending = None
+            self._entry.give_back(turn)
+            pending.complete(error)
+            started.set()

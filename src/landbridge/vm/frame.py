@@ -1,0 +1,85 @@
+"""Frames: a program's words with what is bound in them, and what executes on them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any
+
+from landbridge.executable.parts import Function
+from landbridge.tensor import Tensor
+from landbridge.vm.entry import Entry
+from landbridge.vm.home import Home, host_home
+from landbridge.vm.interpreter import run_steps
+from landbridge.vm.kernel_step import KernelStep
+from landbridge.vm.program import NativeStep, Program
+from landbridge.vm.slot import Slot
+from landbridge.vm.staging import Staging
+from landbridge.vm.thread_pool import RunNative
+
+#: Executes a program once, on what is bound.
+Execute = Callable[[], object]
+
+
+class Frame:
+    """Words of ``program`` of its own, the slots of ``function`` in them, and what executes on them.
+
+    A program has two, so that what runs are given stays bound while calls are given something else. ``home`` is where
+    arguments are; ``for_kernels``: they are given to kernels of a device, too; ``staging``: their way over the host,
+    where they may take it.
+
+    ``execute`` is ready to run: for compiled code alone it is the foreign function itself. ``listed`` does the same and
+    tells the ledger what kernels move, and is None when that is nothing. ``prepare`` computes all that depends on the
+    parameters alone.
+    """
+
+    __slots__ = ("execute", "inputs", "listed", "outputs", "parameters", "prepare", "slots", "staging", "words")
+
+    def __init__(
+        self,
+        program: Program,
+        function: Function,
+        run_native: RunNative,
+        entry: Entry,
+        home: Home,
+        *,
+        for_kernels: bool,
+        staging: Staging | None,
+    ) -> None:
+        self.words = words = program.instantiate()
+        self.staging = staging
+        slot = partial(Slot, words=words, program=entry)
+        argument = partial(slot, home=home, for_kernels=for_kernels, staged=staging is not None)
+        places = enumerate(program.places)
+        self.inputs = tuple(argument("input", spec, *next(places)) for spec in function.inputs)
+        self.outputs = tuple(argument("output", spec, *next(places)) for spec in function.outputs)
+        self.parameters = tuple(
+            slot("parameter", spec, *next(places), home=host_home()) for spec in function.parameters
+        )
+        self.slots = slots = (*self.inputs, *self.outputs, *self.parameters)
+
+        def bound_to(register: int) -> Any:
+            return slots[register].owner
+
+        match program.steps:
+            case (NativeStep(first, count),):
+                address = words.buffer_info()[0] + first * words.itemsize
+                execute: Execute = partial(run_native, ctypes.c_void_p(address), ctypes.c_int64(count))
+            case (KernelStep() as step,):
+                execute = partial(step.run, bound_to)
+            case steps:
+                execute = partial(run_steps, steps, words, run_native, bound_to)
+        listed: Execute | None = None
+        if program.listed_steps:
+            listed = partial(run_steps, program.listed_steps, words, run_native, bound_to)
+        self.execute = execute if staging is None else staging.wrap(execute)
+        self.listed = listed if staging is None or listed is None else staging.wrap(listed)
+        self.prepare: Execute = partial(run_steps, program.preparation, words, run_native, bound_to)
+
+    def orders(self) -> list[AbstractContextManager[Any]]:
+        """What an execution holds so that no other program's is under way on memory that the two share."""
+        storages = [slot.owner.storage for slot in self.slots if isinstance(slot.owner, Tensor)]
+        found = {id(storage.order): storage.order for storage in storages if storage.order is not None}
+        return [found[known] for known in sorted(found)]

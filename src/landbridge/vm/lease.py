@@ -1,0 +1,46 @@
+"""Leases: what stands in a Storage for as long as a program uses its bytes."""
+
+from __future__ import annotations
+
+from landbridge.memory.storage import Storage
+from landbridge.tensor import Tensor
+from landbridge.vm.entry import Entry
+
+
+class Lease:
+    """Stands in a Storage's list of users for as long as it lives: ``what`` uses the bytes, and whose it is."""
+
+    __slots__ = ("__weakref__", "_what")
+
+    def __init__(self, storage: Storage, what: str) -> None:
+        self._what = what
+        storage.add_export(self)
+        storage.live_region  # noqa: B018  raises when freed meanwhile
+
+    def __str__(self) -> str:
+        return self._what
+
+
+class Use:
+    """Whether runs write what is bound to a slot, or a copy does right now."""
+
+    __slots__ = ("writes",)
+
+    def __init__(self, writes: bool) -> None:
+        self.writes = writes
+
+
+class Tenancy(Lease):
+    """A Lease of ``tensor``, which runs of ``program`` use as ``use`` says; ``may_write``: whether they ever write."""
+
+    __slots__ = ("_high", "_low", "_use", "may_write", "program")
+
+    def __init__(self, tensor: Tensor, what: str, program: Entry, use: Use, *, may_write: bool) -> None:
+        super().__init__(tensor.storage, what)
+        self.program, self.may_write, self._use = program, may_write, use
+        self._low, self._high = tensor.byte_range
+        tensor.storage.add_tenant(self)
+
+    def conflicts(self, start: int, stop: int, writes: bool) -> bool:
+        """Whether an access of that range of the Storage may not happen during a run."""
+        return (writes or self._use.writes) and start < self._high and self._low < stop

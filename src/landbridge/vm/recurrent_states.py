@@ -1,0 +1,77 @@
+"""Recurrent states: an output and an input whose two buffers swap after each execution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from landbridge.errors import InputError
+from landbridge.tensor import Tensor
+from landbridge.vm.call_arguments import CallArguments
+from landbridge.vm.run_arguments import RunArguments
+from landbridge.vm.slot import Slot
+
+
+class RecurrentStates:
+    """The states of a program, (output, input) each, which runs and calls share."""
+
+    def __init__(self, runs: RunArguments, calls: CallArguments) -> None:
+        self._runs, self._calls = runs, calls
+        self.pairs: tuple[tuple[Slot, Slot], ...] = ()
+
+    def bind(self, source: Slot, target: Slot) -> None:
+        """Make output ``source`` of each execution the input ``target`` of the next.
+
+        Raises InputError when they differ, one is a state already, or another input is bound to the memory of one.
+        """
+        for half in (source, target):
+            if half.partner is not None:
+                raise InputError(f"{half} is a recurrent state already, with {half.partner}")
+        if (source.shape, source.dtype) != (target.shape, target.dtype):
+            raise InputError(
+                f"{source} is {source.spec.dtype}{source.shape}, {target} is {target.spec.dtype}{target.shape}; "
+                "the two halves of a state must be equal"
+            )
+        runs, frame = self._runs, self._runs.frame
+        for half in (source, target):
+            if frame.staging is not None:
+                frame.staging.unbind(half)
+            if half.own is not None:
+                others = tuple(other for other in frame.inputs if other is not target)
+                runs.check_no_overlap(half, half.place(half.own), others)
+        if target.owner is not None and target.owner is not target.own:
+            runs.copy_in(target, target.tensor(), "bind_state")
+        runs.bind_own(target)
+        runs.bind_own(source)
+        source.partner, target.partner = target, source
+        target.use.writes = True
+        self.pairs = (*self.pairs, (source, target))
+        try:
+            self._take_from_calls(source, target)
+        except BaseException:  # an interrupt: they are a state already
+            self._take_from_calls(source, target)
+            raise
+
+    def _take_from_calls(self, *halves: Slot) -> None:
+        self._calls.follow(*halves)
+        self._calls.leave_out(*halves)
+
+    def check_call(self) -> None:
+        """Raise InputError when a call's input lies in the memory that a state is about to write."""
+        for source, _ in self.pairs:
+            self._calls.check_state(source)
+
+    def swap(self) -> None:
+        """After an execution: what it wrote is what the next reads."""
+        swapped = [(source, target, target.own, source.own) for source, target in self.pairs]
+        try:
+            self._bind_all(swapped)
+        except BaseException:  # an interrupt: all have swapped, or none
+            self._bind_all(swapped)
+            raise
+
+    def _bind_all(self, swapped: Sequence[tuple[Slot, Slot, Tensor | None, Tensor | None]]) -> None:
+        for source, target, written, read in swapped:
+            source.own, target.own = written, read
+            self._runs.bind_own(source)
+            self._runs.bind_own(target)
+            self._calls.follow(source, target)

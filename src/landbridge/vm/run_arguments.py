@@ -1,0 +1,159 @@
+"""The arguments of runs: bound until something else is, memory of the caller's or of the program's own."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from landbridge.dtypes import numpy_dtype
+from landbridge.errors import InputError
+from landbridge.memory import ledger
+from landbridge.memory.accesses import open_views
+from landbridge.memory.borrowed import host_device
+from landbridge.tensor import Tensor, empty
+from landbridge.tensor.copy import copy_tensor
+from landbridge.tensor.tensor import exported_array
+from landbridge.vm.argument import as_array, as_tensor
+from landbridge.vm.frame import Frame
+from landbridge.vm.lease import Tenancy
+from landbridge.vm.program_memory import ProgramMemory
+from landbridge.vm.registered_buffers import RegisteredBuffers
+from landbridge.vm.slot import Slot
+from landbridge.vm.staging import Staging
+
+
+class RunArguments:
+    """Binds what runs are given on ``frame``; what is by value, or not given at all, is in ``memory``."""
+
+    def __init__(self, frame: Frame, memory: ProgramMemory, buffers: RegisteredBuffers) -> None:
+        self.frame, self.buffers = frame, buffers
+        self._memory = memory
+        self._device = str(memory.home(0).device)
+        self._tenancies: list[Tenancy] = []
+
+    def bind(self, slot: Slot, address: int, owner: object) -> None:
+        """Let runs use the memory at ``address``, which ``owner`` keeps alive. Waits as ``Slot.lend`` does."""
+        slot.bind(address, owner, None if owner is slot.own else slot.lend(owner))
+
+    def bind_own(self, slot: Slot) -> Tensor:
+        """Bind ``slot`` to memory of the program's own, zeroed when new."""
+        own = slot.own
+        if own is None:
+            own = self._own_tensor(slot)
+            _fill_zeros(own)
+        slot.bind_own(own)
+        return own
+
+    def borrow(self, slot: Slot, value: Any) -> tuple[int, object]:
+        """As ``argument.borrow``; by way of memory of the program's own where that is allowed."""
+        staging = self.frame.staging
+        if staging is not None:
+            if Staging.needs(value):
+                as_tensor(slot, value)
+                memory = self.bind_own(slot)
+                staging.bind(slot, value, memory, slot.lend(value))
+                return memory.data_address, memory
+            staging.unbind(slot)
+        return self.buffers.borrow(slot, value)
+
+    def check_no_overlap(self, slot: Slot, address: int, others: tuple[Slot, ...]) -> None:
+        """Raise InputError when ``slot`` at ``address`` would share bytes with what is bound to one of ``others``."""
+        for other in others:
+            if other is not slot and other.owner is not None:
+                slot.check_no_overlap(address, other, other.address)
+
+    def copy_in(self, slot: Slot, value: Any, cause: str) -> None:
+        """Copy ``value``, which ``as_array`` or ``as_tensor`` takes, to memory of the program's own and bind that."""
+        before, slot.use.writes = slot.use.writes, True
+        try:
+            order = slot.own.storage.order if slot.own is not None and slot.program.shares else None
+            if order is None:
+                self._copy_in(slot, value, cause)
+            else:
+                slot.program.in_order([order], partial(self._copy_in, slot, value, cause))
+        finally:
+            slot.use.writes = before
+
+    def _copy_in(self, slot: Slot, value: Any, cause: str) -> None:
+        by_device = slot.home is not None or Staging.needs(value)
+        source = as_tensor(slot, value) if by_device else as_array(slot, value)
+        own = slot.own or self._own_tensor(slot)
+        self.check_no_overlap(slot, slot.place(own), self.frame.outputs)  # it may have been lent meanwhile
+        if isinstance(source, Tensor):
+            copy_tensor(own, source, cause=cause)
+        else:
+            slot.wait(own)
+            if open_views:
+                own.storage.check_access(*own.byte_range, writes=True, what=cause)
+            ledger.copy_array(
+                exported_array(own, waits=False),
+                source,
+                cause=cause,
+                tensor=slot.spec.name,
+                source=self._device,
+                destination=self._device,
+                casting="no" if source.dtype.isnative else "unsafe",  # the dtype is right, only the byte order differs
+            )
+        if self.frame.staging is not None:
+            self.frame.staging.unbind(slot)
+        slot.bind_own(own)  # now that it has values
+
+    def copy_out(self, slot: Slot, result: Tensor, out: Any) -> None:
+        """Copy ``result``, a value of ``slot``, to the array, Tensor or DLPack producer ``out``."""
+        if not isinstance(out, np.ndarray | Tensor) and not hasattr(out, "__dlpack__"):
+            raise InputError(f"{slot}: a {type(out).__name__} cannot be written; pass an array or a Tensor")
+        if slot.home is not None or Staging.needs(out):
+            target = as_tensor(slot, out)
+            copy_tensor(target, result, cause="get_output")
+            target.storage.wait(*target.byte_range, writes=True)
+            return
+        ledger.copy_array(
+            as_array(slot, out),
+            np.asarray(result),
+            cause="get_output",
+            tensor=slot.spec.name,
+            source=self._device,
+            destination=self._device,
+        )
+
+    def complete(self) -> None:
+        """Give every output without memory some, all or none; raises InputError naming inputs that have none."""
+        missing = [repr(slot.spec.name) for slot in self.frame.inputs if slot.owner is None]
+        if missing:
+            raise InputError(f"nothing is bound to input {', '.join(missing)}; call set_input or set_input_zero_copy")
+        absent = [slot for slot in self.frame.outputs if slot.owner is None]
+        new = [slot for slot in absent if slot.own is None]
+        tenancies = len(self._tenancies)
+        try:
+            for slot in new:
+                slot.own = self._own_tensor(slot)
+                _fill_zeros(slot.own)
+        except BaseException:
+            for slot in new:
+                slot.own = None
+            del self._tenancies[tenancies:]
+            raise
+        for slot in absent:
+            self.bind_own(slot)
+
+    def _own_tensor(self, slot: Slot) -> Tensor:
+        """Memory of the program's own, which nobody may free while the program lives."""
+        if slot.role == "parameter":  # code reads it, wherever inputs are
+            tensor = empty(slot.shape, dtype=slot.spec.dtype, device=host_device())
+        else:
+            tensor = self._memory.own(slot.spec)
+        self._tenancies.append(slot.tenancy(tensor, own=True))
+        return tensor
+
+
+def _fill_zeros(tensor: Tensor) -> None:
+    if tensor.storage.kind.host_access == "read_write" and not tensor.axis_separators:
+        with tensor.host_view("w" if tensor.is_contiguous else "rw") as array:
+            array.fill(0)
+    elif Staging.needs(tensor):
+        zeros = np.zeros(tensor.shape, numpy_dtype(tensor.dtype))
+        copy_tensor(tensor, Tensor.from_numpy_view(zeros), cause="zeros")
+    else:
+        np.asarray(tensor).fill(0)
