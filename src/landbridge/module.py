@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -77,7 +77,7 @@ def _kernels(executable: Executable, index: int) -> dict[str, PackedKernel]:
     tensors = dict(enumerate(spec.memory for spec in (*function.inputs, *function.outputs)))
     in_rows: set[int] = set()
     kernels: dict[str, PackedKernel] = {}
-    for instruction in _flat(function.instructions):
+    for instruction in ins.flattened(function.instructions):
         match instruction:
             case ins.AllocTensor(dst=dst) | ins.LoadConstant(dst=dst) if instruction.axis_separators:
                 in_rows.add(dst)
@@ -93,13 +93,3 @@ def _kernels(executable: Executable, index: int) -> dict[str, PackedKernel]:
             ):
                 kernels[name] = PackedKernel(tasks, tuple(tensors[register] for register in args))
     return kernels
-
-
-def _flat(instructions: Sequence[ins.Instruction]) -> Iterator[ins.Instruction]:
-    """``instructions`` with those of branches in their place."""
-    for instruction in instructions:
-        if isinstance(instruction, ins.If):
-            yield from _flat(instruction.then)
-            yield from _flat(instruction.orelse)
-        else:
-            yield instruction

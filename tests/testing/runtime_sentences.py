@@ -597,8 +597,8 @@ SENTENCES = (
         f"{_SESSION}test_kernels_that_only_move_are_listed",
         "Runs never list them.",
         "vm/bind.py",
-        "_has_moves",
-        If("moves_bytes"),
+        "bind_function",
+        Put("each.moves_bytes", "False"),
     ),
     _s(
         "no_copies() covers the process, worker threads included, and raises before any byte moves.",

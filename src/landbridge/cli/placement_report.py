@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from landbridge.cli.output import table
 
 if TYPE_CHECKING:
     from landbridge.executable.executable import Executable
-    from landbridge.executable.instructions import Instruction
 
 
 def placement_report(executable: Executable) -> dict[str, list[dict[str, object]]]:
@@ -22,7 +20,7 @@ def placement_report(executable: Executable) -> dict[str, list[dict[str, object]
     crossings: list[dict[str, object]] = []
     main = executable.main
     nbytes = {number: spec.nbytes for number, spec in enumerate((*main.inputs, *main.outputs, *main.parameters))}
-    for instruction in _flat(executable.main.instructions):
+    for instruction in ins.flattened(executable.main.instructions):
         match instruction:
             case ins.AllocTensor() | ins.View():
                 size = math.prod(instruction.shape) * dtype(instruction.dtype).itemsize
@@ -47,12 +45,3 @@ def print_placement_report(report: dict[str, list[dict[str, object]]]) -> None:
         ("tensor", "to", "bytes", "how"),
         [(c["name"], c["to"], c["nbytes"], c["how"]) for c in report["crossings"]],
     )
-
-
-def _flat(instructions: Sequence[Instruction]) -> Iterator[Instruction]:
-    from landbridge.executable.instructions import If
-
-    for instruction in instructions:
-        yield instruction
-        if isinstance(instruction, If):
-            yield from _flat((*instruction.then, *instruction.orelse))

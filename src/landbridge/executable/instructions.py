@@ -7,6 +7,7 @@ define. A register holds a tensor's place: an address range on one device.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 
@@ -134,3 +135,12 @@ class Prepared:
 
 
 Instruction = AllocStorage | AllocTensor | LoadConstant | View | Call | HostCall | ToVDevice | If | Kill | Prepared
+
+
+def flattened(instructions: Sequence[Instruction]) -> Iterator[Instruction]:
+    """``instructions``, each If followed by those of its branches."""
+    for instruction in instructions:
+        yield instruction
+        if isinstance(instruction, If):
+            yield from flattened(instruction.then)
+            yield from flattened(instruction.orelse)

@@ -277,13 +277,7 @@ class _Binder:
 
 def _has_moves(instructions: Sequence[ins.Instruction]) -> bool:
     """Whether a kernel of ``instructions`` only moves data."""
-    for instruction in instructions:
-        if isinstance(instruction, ins.If):
-            if _has_moves((*instruction.then, *instruction.orelse)):
-                return True
-        elif isinstance(instruction, ins.Call) and instruction.moves_bytes:
-            return True
-    return False
+    return any(isinstance(each, ins.Call) and each.moves_bytes for each in ins.flattened(instructions))
 
 
 def _is_native(instruction: ins.Instruction, on_devices: frozenset[int]) -> bool:
@@ -297,11 +291,6 @@ def _is_native(instruction: ins.Instruction, on_devices: frozenset[int]) -> bool
 
 def _record_words(instructions: Sequence[ins.Instruction], on_devices: frozenset[int]) -> int:
     """The words of records that ``instructions`` become; an If takes two records of its own where it is native."""
-    words = 0
-    for instruction in instructions:
-        if isinstance(instruction, ins.Call):
-            words += RECORD_WORDS * (instruction.module not in on_devices)
-        elif isinstance(instruction, ins.If):
-            words += _record_words(instruction.then, on_devices) + _record_words(instruction.orelse, on_devices)
-            words += 2 * RECORD_WORDS * _is_native(instruction, on_devices)
-    return words
+    records = {ins.Call: 1, ins.If: 2}
+    native = (each for each in ins.flattened(instructions) if _is_native(each, on_devices))
+    return RECORD_WORDS * sum(records.get(type(each), 0) for each in native)

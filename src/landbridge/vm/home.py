@@ -142,7 +142,7 @@ def _differences(executable: Executable, vdevice: int, found: MemoryKind) -> Ite
 def _check_sizes(executable: Executable, vdevice: int, home: Home) -> None:
     """Raise BindError where planned memory is more than there is; no copy helps against that."""
     kind, total = home.kind, 0
-    for instruction in _flat(executable.main.instructions):
+    for instruction in ins.flattened(executable.main.instructions):
         if isinstance(instruction, ins.AllocStorage) and instruction.vdevice == vdevice:
             nbytes = _bytes_in(kind, instruction)
             total += nbytes
@@ -190,7 +190,7 @@ def _name_on(function: Function, vdevice: int, default: str) -> str:
         return f"tensor {(*function.inputs, *function.outputs)[0].name!r}"
     storages: set[int] = set()
     tensors: set[int] = set()
-    for instruction in _flat(function.instructions):
+    for instruction in ins.flattened(function.instructions):
         match instruction:
             case ins.AllocStorage(dst=dst) if instruction.vdevice == vdevice:
                 storages.add(dst)
@@ -205,11 +205,3 @@ def _name_on(function: Function, vdevice: int, default: str) -> str:
             case _:
                 pass
     return default
-
-
-def _flat(instructions: tuple[ins.Instruction, ...]) -> Iterator[ins.Instruction]:
-    for instruction in instructions:
-        yield instruction
-        if isinstance(instruction, ins.If):
-            yield from _flat(instruction.then)
-            yield from _flat(instruction.orelse)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from landbridge.dtypes import dtype
@@ -33,7 +33,7 @@ def live_bytes(function: Function) -> list[Mapping[int, int]]:
     calls: list[int] = []
     prepared: list[_Tensor] = []
     step = -1
-    for instruction in _flat(function.instructions):
+    for instruction in ins.flattened(function.instructions):
         match instruction:
             case ins.AllocStorage(dst=dst, vdevice=vdevice):
                 vdevices[dst] = vdevice
@@ -84,11 +84,3 @@ def _touched(instruction: ins.Instruction) -> Sequence[int] | None:
             return (condition,)
         case _:
             return None
-
-
-def _flat(instructions: Sequence[ins.Instruction]) -> Iterator[ins.Instruction]:
-    for instruction in instructions:
-        yield instruction
-        if isinstance(instruction, ins.If):
-            yield from _flat(instruction.then)
-            yield from _flat(instruction.orelse)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from landbridge.executable import instructions as ins
@@ -82,12 +82,4 @@ def planned_memory(
 
 def storages_of(function: Function) -> Iterator[ins.AllocStorage]:
     """Every storage that ``function`` allocates, in either branch of an If."""
-    return _storages(function.instructions)
-
-
-def _storages(instructions: Sequence[ins.Instruction]) -> Iterator[ins.AllocStorage]:
-    for instruction in instructions:
-        if isinstance(instruction, ins.AllocStorage):
-            yield instruction
-        elif isinstance(instruction, ins.If):
-            yield from _storages((*instruction.then, *instruction.orelse))
+    return (each for each in ins.flattened(function.instructions) if isinstance(each, ins.AllocStorage))

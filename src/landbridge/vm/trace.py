@@ -19,7 +19,7 @@ from landbridge.device.device import Device
 from landbridge.executable.abi import RECORD_BRANCH_IF_ZERO, RECORD_CALL, RECORD_WORDS
 from landbridge.executable.device_image import Launch
 from landbridge.executable.executable import Executable
-from landbridge.executable.instructions import Call, If, Instruction
+from landbridge.executable.instructions import Call, flattened
 from landbridge.executable.parts import CodeImage
 from landbridge.tensor import Tensor
 from landbridge.vm.bound_program import BoundProgram
@@ -66,7 +66,8 @@ def trace_run(
     for slot in program.runs.frame.inputs:
         program.runs.bind(slot, *program.runs.borrow(slot, inputs[slot.spec.name]))
     program.runs.complete()
-    in_use = zip(_calls(executable.main.instructions), _memory_in_use(executable, program.memory), strict=True)
+    every = [i for i in flattened(executable.main.instructions) if isinstance(i, Call)]
+    in_use = zip(every, _memory_in_use(executable, program.memory), strict=True)
     calls = [(call, used) for call, used in in_use if isinstance(executable.modules[call.module].image, CodeImage)]
     tracer = _Tracer(program, calls)
     turn = program.entry.take()
@@ -211,12 +212,3 @@ def _record_words(steps: Sequence[Step]) -> Iterator[int]:
         elif isinstance(step, BranchStep):
             yield from _record_words(step.then)
             yield from _record_words(step.orelse)
-
-
-def _calls(instructions: Sequence[Instruction]) -> Iterator[Call]:
-    for instruction in instructions:
-        if isinstance(instruction, Call):
-            yield instruction
-        elif isinstance(instruction, If):
-            yield from _calls(instruction.then)
-            yield from _calls(instruction.orelse)
