@@ -1,0 +1,109 @@
+"""What is worth rewriting in a call: runs of steps to make one, and weights to take their scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import arith, linalg
+from xdsl.dialects.builtin import FloatAttr
+from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from landbridge.analysis.accesses import reads_of
+from landbridge.ir.graph_ops import CallOp, ConstantOp
+from landbridge.ir.stages import Generic, Operand, is_identity, view_generic
+from landbridge.ir.types import shape_of
+from landbridge.passes.fold_scale.steps import Aligned, Steps, multiplies, steps_of
+from landbridge.passes.fold_scale.weights import factors_before, scaled
+from landbridge.passes.fuse.graph import Graph, inputs_of
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Steps to make one, and the input of the call that takes their scale, with its new value, if one does."""
+
+    stage: Generic
+    steps: Steps
+    scale: Aligned
+    argument: int = -1
+    weights: Array | None = None
+
+
+def plans_of(graph: Graph, call: CallOp) -> list[Plan]:
+    """What is worth rewriting in the PrimFunc of ``call``."""
+    block = graph.function(call).body.block
+    arguments: list[SSAValue] = list(block.args)
+    inputs = inputs_of(call)
+    plans = []
+    taken: set[int] = set()
+    for op in block.ops:
+        if not isinstance(op, linalg.ops.GenericOp):
+            continue
+        stage = view_generic(op)
+        if stage.reduces:
+            continue
+        known: dict[SSAValue, Aligned] = {}
+        for o in stage.ins:
+            array = _constant(graph, inputs, o.buffer)
+            aligned = None if array is None else _aligned(array, o, stage)
+            if aligned is not None:
+                known[o.scalar] = aligned
+        for inner in stage.body.ops:
+            if isinstance(inner, arith.ConstantOp) and isinstance(inner.value, FloatAttr):
+                known[inner.result] = np.full((1,) * len(stage.extents), inner.value.value.data)
+        for steps in steps_of(stage, known.get):
+            plan = _with_weights(graph, inputs, arguments, stage, steps)
+            if plan.argument in taken:
+                continue
+            if plan.weights is None and steps.divides:
+                continue
+            if multiplies(plan.scale) + (steps.shift is not None) < steps.cost:
+                plans.append(plan)
+                taken |= {plan.argument} - {-1}
+    return plans
+
+
+def _with_weights(
+    graph: Graph, inputs: tuple[SSAValue, ...], arguments: list[SSAValue], stage: Generic, steps: Steps
+) -> Plan:
+    """The plan for ``steps``, their scale in constant weights when a sum of products comes right before them."""
+    source = next((o for o in stage.ins if o.scalar is steps.root), None)
+    if multiplies(steps.scale) and source is not None and steps.root.has_one_use():
+        whole = shape_of(source.buffer.type) == stage.extents and is_identity(source.map, stage.extents)
+        if whole and len(reads_of(source.buffer) or ()) == 1:
+            for factor in factors_before(source.buffer, arguments):
+                array = _constant(graph, inputs, factor.operand.buffer)
+                if array is None or not factor.operand.buffer.has_one_use():
+                    continue
+                product = scaled(array, factor, steps.scale)
+                if product is not None:
+                    return Plan(stage, steps, np.ones_like(steps.scale), factor.argument, product)
+    return Plan(stage, steps, steps.scale)
+
+
+def _constant(graph: Graph, inputs: tuple[SSAValue, ...], buffer: SSAValue) -> Array | None:
+    """The float32 array an argument is bound to."""
+    position = buffer.index if isinstance(buffer, BlockArgument) else len(inputs)
+    owner = inputs[position].owner if position < len(inputs) else None
+    if not isinstance(owner, ConstantOp):
+        return None
+    array = graph.module.constants.get(owner.symbol_name)
+    return array if array is not None and array.dtype == np.float32 else None
+
+
+def _aligned(array: Array, operand: Operand, stage: Generic) -> Aligned | None:
+    """``array`` with one axis a loop; None when its access is more than a broadcast."""
+    loops: list[int] = []
+    for e, extent in zip(operand.map.results, array.shape, strict=True):
+        if extent == 1:
+            continue
+        if not isinstance(e, AffineDimExpr) or stage.extents[e.position] != extent or e.position in loops:
+            return None
+        loops.append(e.position)
+    compact = array.reshape([e for e in array.shape if e != 1]).astype(np.float64)
+    ordered = compact.transpose([loops.index(d) for d in sorted(loops)])
+    return ordered.reshape([e if d in loops else 1 for d, e in enumerate(stage.extents)])
