@@ -23,7 +23,7 @@ from landbridge.memory.host_array import address_of_known
 from landbridge.tensor import Tensor
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.background_runs import BackgroundRuns
-from landbridge.vm.bound_program import BoundProgram, check_views, read_only
+from landbridge.vm.bound_program import BoundProgram, read_only
 from landbridge.vm.entry import Entry, takes_turn
 from landbridge.vm.frame import Execute
 from landbridge.vm.home import bind_devices
@@ -244,15 +244,16 @@ class Session:
                 self._program.runs.complete()
                 self._complete = True
             if queued_accesses[0]:
-                self._wait_queued()
+                self._run_frame.wait_queued()
             execute = self._execute
             if self._listed is not None and ledger.is_active():
                 execute = self._listed
             if entry.shares:
-                entry.in_order(self._run_frame.orders(), partial(self._execute_checked, execute))
+                checked = partial(_execute_checked, execute, self._program.runs.check_views)
+                entry.in_order(self._run_frame.orders(), checked)
             else:
                 if open_views:
-                    self._check_views()
+                    self._program.runs.check_views()
                 execute()
             if self._has_states:
                 self._program.states.swap()
@@ -272,49 +273,21 @@ class Session:
         if not self._complete:
             self._program.runs.complete()
             self._complete = True
-        self._wait_queued()
+        self._run_frame.wait_queued()
         if open_views:
-            self._check_views()
+            self._program.runs.check_views()
 
     def _execute_in_background(self, begun: Callable[[], object]) -> None:
         execute = self._execute
         if self._listed is not None and ledger.is_active():
             execute = self._listed
         if self._entry.shares:
-            self._entry.in_order(self._run_frame.orders(), partial(self._execute_checked, execute, begun))
+            checked = partial(_execute_checked, execute, self._program.runs.check_views, begun)
+            self._entry.in_order(self._run_frame.orders(), checked)
         else:
             execute()
         if self._has_states:
             self._program.states.swap()
-
-    def _execute_checked(self, execute: Execute, begun: Callable[[], object] | None = None) -> None:
-        """Execute when no other Session does that shares what is bound."""
-        if begun is not None:
-            begun()
-        if open_views:
-            self._check_views()
-        execute()
-
-    def _call_checked(self, execute: Execute, arrays: Sequence[Any], results: Sequence[Any]) -> None:
-        if open_views:
-            self._check_call_views(arrays, results)
-        execute()
-
-    def _wait_queued(self) -> None:
-        """Wait for copies of devices, and runs of other Sessions, that a run must come after."""
-        for slot in self._run_frame.slots:
-            if isinstance(slot.owner, Tensor) and slot.owner.storage.has_queued:
-                slot.wait(slot.owner)
-
-    def _check_views(self) -> None:
-        self._entry.let_watchers_go()
-        slots = (*self._run_frame.inputs, *self._run_frame.outputs)
-        check_views(slots, [slot.owner for slot in slots])
-
-    def _check_call_views(self, arrays: Sequence[Any], results: Sequence[Any]) -> None:
-        self._entry.let_watchers_go()
-        calls = self._program.calls
-        check_views((*calls.inputs, *calls.outputs), (*arrays, *results))
 
     def __call__(self, *arrays: Any, out: Sequence[Any] | None = None) -> list[Any]:
         """Run on ``arrays``, by reference for this call; the outputs: new Tensors, or what ``out`` lists.
@@ -343,10 +316,11 @@ class Session:
             if calls.frame.listed is not None and ledger.is_active():
                 execute = calls.frame.listed
             if entry.shares:
-                entry.in_order(calls.frame.orders(), partial(self._call_checked, execute, arrays, results))
+                checked = partial(_execute_checked, execute, partial(calls.check_views, arrays, results))
+                entry.in_order(calls.frame.orders(), checked)
             else:
                 if open_views:
-                    self._check_call_views(arrays, results)
+                    calls.check_views(arrays, results)
                 execute()
             if self._has_states:
                 program.states.swap()
@@ -368,3 +342,14 @@ class Session:
         finally:
             self._has_states = bool(program.states.pairs)
             self._written = (*self._run_frame.outputs, *(half for _, half in program.states.pairs))
+
+
+def _execute_checked(
+    execute: Execute, check_views: Callable[[], object], begun: Callable[[], object] | None = None
+) -> None:
+    """Execute while no other Session does that shares what is bound; ``begun`` is told so."""
+    if begun is not None:
+        begun()
+    if open_views:
+        check_views()
+    execute()

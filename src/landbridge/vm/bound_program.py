@@ -6,7 +6,7 @@ call alone. Nothing here locks: a Session lets one thread in at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -92,14 +92,6 @@ def _bind(executable: Executable, images: Sequence[LoadedImage | ModuleKernels],
             if executable.metadata.get(ON_MISMATCH) != "copy":
                 raise
             memory.use_host(error.vdevice)
-
-
-def check_views(slots: Iterable[Slot], owners: Iterable[object]) -> None:
-    """Raise HostAccessError when an open host view conflicts with an execution on ``owners``, one a slot."""
-    for slot, owner in zip(slots, owners, strict=True):
-        if isinstance(owner, Tensor):
-            start, stop = owner.byte_range
-            owner.storage.check_access(start, stop, writes=not slot.is_input, what=f"the run, as {slot},")
 
 
 def read_only(tensor: Tensor) -> Tensor:

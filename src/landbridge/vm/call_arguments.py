@@ -89,6 +89,12 @@ class CallArguments:
         owners = [owner for _, owner in borrowed]
         return [owners, [slot.lend(owner) for slot, owner in zip(self.outputs, owners)]]  # noqa: B905
 
+    def check_views(self, arrays: Sequence[Any], results: Sequence[Any]) -> None:
+        """Raise HostAccessError when an open host view conflicts with a call on ``arrays`` that gives ``results``."""
+        self.frame.entry.let_watchers_go()
+        for slot, value in zip((*self.inputs, *self.outputs), (*arrays, *results), strict=True):
+            slot.check_views(value)
+
     def _borrow(self, slot: Slot, value: Any) -> tuple[int, object]:
         staging = self.frame.staging
         if staging is not None and Staging.needs(value):

@@ -35,7 +35,18 @@ class Frame:
     parameters alone.
     """
 
-    __slots__ = ("execute", "inputs", "listed", "outputs", "parameters", "prepare", "slots", "staging", "words")
+    __slots__ = (
+        "entry",
+        "execute",
+        "inputs",
+        "listed",
+        "outputs",
+        "parameters",
+        "prepare",
+        "slots",
+        "staging",
+        "words",
+    )
 
     def __init__(
         self,
@@ -49,7 +60,7 @@ class Frame:
         staging: Staging | None,
     ) -> None:
         self.words = words = program.instantiate()
-        self.staging = staging
+        self.entry, self.staging = entry, staging
         slot = partial(Slot, words=words, program=entry)
         argument = partial(slot, home=home, for_kernels=for_kernels, staged=staging is not None)
         places = enumerate(program.places)
@@ -77,6 +88,12 @@ class Frame:
         self.execute = execute if staging is None else staging.wrap(execute)
         self.listed = listed if staging is None or listed is None else staging.wrap(listed)
         self.prepare: Execute = partial(run_steps, program.preparation, words, run_native, bound_to)
+
+    def wait_queued(self) -> None:
+        """Wait for copies of devices, and runs of other Sessions, that an execution must come after."""
+        for slot in self.slots:
+            if isinstance(slot.owner, Tensor) and slot.owner.storage.has_queued:
+                slot.wait(slot.owner)
 
     def orders(self) -> list[AbstractContextManager[Any]]:
         """What an execution holds so that no other program's is under way on memory that the two share."""

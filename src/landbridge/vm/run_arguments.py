@@ -68,11 +68,11 @@ class RunArguments:
         """Copy ``value``, which ``as_array`` or ``as_tensor`` takes, to memory of the program's own and bind that."""
         before, slot.use.writes = slot.use.writes, True
         try:
-            order = slot.own.storage.order if slot.own is not None and slot.program.shares else None
+            order = slot.own.storage.order if slot.own is not None and self.frame.entry.shares else None
             if order is None:
                 self._copy_in(slot, value, cause)
             else:
-                slot.program.in_order([order], partial(self._copy_in, slot, value, cause))
+                self.frame.entry.in_order([order], partial(self._copy_in, slot, value, cause))
         finally:
             slot.use.writes = before
 
@@ -137,6 +137,12 @@ class RunArguments:
             raise
         for slot in absent:
             self.bind_own(slot)
+
+    def check_views(self) -> None:
+        """Raise HostAccessError when an open host view conflicts with a run on what is bound."""
+        self.frame.entry.let_watchers_go()
+        for slot in (*self.frame.inputs, *self.frame.outputs):
+            slot.check_views(slot.owner)
 
     def _own_tensor(self, slot: Slot) -> Tensor:
         """Memory of the program's own, which nobody may free while the program lives."""

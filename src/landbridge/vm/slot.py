@@ -165,6 +165,12 @@ class Slot:
         finally:
             self.program.waits = False
 
+    def check_views(self, owner: object) -> None:
+        """Raise HostAccessError when an open host view conflicts with an execution on ``owner``."""
+        if isinstance(owner, Tensor):
+            what = f"the run, as {self},"
+            owner.storage.check_access(*owner.byte_range, writes=not self.is_input, what=what)
+
     def check_no_overlap(self, address: int, other: Slot, start: int) -> None:
         """Raise InputError when the bytes from ``address`` share some with those of ``other`` from ``start``."""
         shared = min(address + self.nbytes, start + other.nbytes) - max(address, start)
