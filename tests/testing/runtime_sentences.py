@@ -597,7 +597,7 @@ SENTENCES = (
         f"{_SESSION}test_kernels_that_only_move_are_listed",
         "Runs never list them.",
         "vm/bind.py",
-        "bind_function",
+        "_has_moves",
         Put("each.moves_bytes", "False"),
     ),
     _s(
@@ -616,7 +616,7 @@ SENTENCES = (
         "Each Session copies them.",
         "vm/program_memory.py",
         "ProgramMemory.constant",
-        Nth(0, Put("Block(...)", "self._block(Tensor.from_numpy_view(array.copy()), instruction.vdevice)")),
+        Nth(0, Put("FlatMemory(...)", "self._block(Tensor.from_numpy_view(array.copy()), instruction.vdevice)")),
     ),
     # Targets, code generators, Modules
     _s(

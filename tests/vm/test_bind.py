@@ -20,9 +20,9 @@ from landbridge.executable.instructions import (
 )
 from landbridge.executable.parts import TensorSpec
 from landbridge.vm.bind import bind_function
-from landbridge.vm.block import Block
 from landbridge.vm.code_image import load_image
 from landbridge.vm.home import Home
+from landbridge.vm.own_memory import FlatMemory
 from landbridge.vm.program import BranchStep, NativeStep
 from tests.vm import programs
 
@@ -34,10 +34,10 @@ class FixedMemory:
         return Home(lb.device("cpu"), lb.device("cpu").memory_kind())
 
     def storage(self, instruction):
-        return Block(0x10000 * instruction.dst, instruction.nbytes, None)
+        return FlatMemory(0x10000 * instruction.dst, instruction.nbytes, None)
 
     def constant(self, instruction):
-        return Block(0x7000_0000, 4096, None)
+        return FlatMemory(0x7000_0000, 4096, None)
 
 
 def bind(executable):

@@ -10,12 +10,12 @@ from landbridge.executable import instructions as ins
 from landbridge.executable.abi import RECORD_BRANCH_IF_ZERO, RECORD_CALL, RECORD_JUMP, RECORD_WORDS
 from landbridge.executable.parts import Function, VDevice
 from landbridge.tensor import Tensor
-from landbridge.vm.block import Block, RowBlock
 from landbridge.vm.builtins import find_builtin
 from landbridge.vm.code_image import LoadedImage
 from landbridge.vm.device_kernels import LoadedKernels, ModuleKernels
 from landbridge.vm.kernel_buffers import KernelBuffers
 from landbridge.vm.kernel_step import BoundBuffer, Buffer, KernelStep
+from landbridge.vm.own_memory import OwnMemory, RowMemory
 from landbridge.vm.program import (
     BoundTensor,
     BranchStep,
@@ -28,7 +28,7 @@ from landbridge.vm.program import (
     Program,
     Step,
 )
-from landbridge.vm.registers import Memory, Place, Registers
+from landbridge.vm.registers import Memory, RegisterPlace, Registers
 
 #: Operands of a call below which one thread is done before another has woken up: a few microseconds of work.
 _WORTH_SHARING_BYTES = 1 << 15
@@ -175,9 +175,9 @@ class _Binder:
         if call.moves_bytes:
             self._listing.append(MoveStep(call.name or call.function, call.moves_bytes, str(kernels.device)))
 
-    def _buffer(self, place: Place, kernels: LoadedKernels, user: str) -> Buffer:
+    def _buffer(self, place: RegisterPlace, kernels: LoadedKernels, user: str) -> Buffer:
         what = f"{user}: tensor {place.name!r}"
-        if isinstance(place.block, RowBlock):
+        if isinstance(place.block, RowMemory):
             raise BindError(f"{what} lies in rows, which kernels of {kernels.device} are not given; compile it again")
         if place.block is not None:
             return self._buffers.own(kernels, place.block, place.offset, place.nbytes, what)
@@ -186,7 +186,7 @@ class _Binder:
         return BoundBuffer(register, place.offset, place.nbytes, register in self._outputs)
 
     def _branch(
-        self, condition: Place, then: Sequence[ins.Instruction], orelse: Sequence[ins.Instruction], start: int
+        self, condition: RegisterPlace, then: Sequence[ins.Instruction], orelse: Sequence[ins.Instruction], start: int
     ) -> None:
         branch = len(self._records)
         address = self._registers.address(condition, "the condition of an If")
@@ -238,13 +238,13 @@ class _Binder:
             case _:
                 raise BindError(f"{instruction} is no host instruction")
 
-    def _host_tensor(self, place: Place, user: str) -> HostTensor:
+    def _host_tensor(self, place: RegisterPlace, user: str) -> HostTensor:
         return HostTensor(self._argument(place, user), place.shape, place.dtype)
 
-    def _end(self, place: Place) -> CopyEnd:
+    def _end(self, place: RegisterPlace) -> CopyEnd:
         """One end of a copy: by address in memory of the host, else the device's Tensor."""
         block = place.block
-        if isinstance(block, RowBlock):
+        if isinstance(block, RowMemory):
             return block.part(place.offset, place.shape, place.dtype, place.axis_separators)
         if block is None and self._registers.is_direct(place):
             return self._host_tensor(place, "a copy")
@@ -254,7 +254,7 @@ class _Binder:
             return self._host_tensor(place, "a copy")
         return Tensor(block.tensor.storage, place.dtype, place.shape, None, block.tensor.byte_offset + place.offset)
 
-    def _argument(self, place: Place, user: str) -> int:
+    def _argument(self, place: RegisterPlace, user: str) -> int:
         """Append an argument that holds the address of ``place``; its word."""
         word = self._first_argument + len(self._arguments)
         self._arguments.append(self._registers.address(place, user))
@@ -262,9 +262,9 @@ class _Binder:
             self._places[place.io].append((word, place.offset))
         return word
 
-    def _table(self, place: Place, block: Block | RowBlock | None, user: str) -> int | None:
+    def _table(self, place: RegisterPlace, block: OwnMemory | None, user: str) -> int | None:
         """The word where the row table of ``place`` begins; None where its address is its argument."""
-        if not isinstance(block, RowBlock):
+        if not isinstance(block, RowMemory):
             return None
         if not block.is_direct:
             self._registers.address(place, user)

@@ -15,12 +15,13 @@ from landbridge.target.registry import get_kind
 
 
 class LoadedKernels:
-    """A DeviceImage as ``device`` loaded it."""
+    """A DeviceImage as ``device`` loaded it; buffers begin at multiples of ``offset_alignment`` bytes."""
 
-    __slots__ = ("__weakref__", "device", "image", "module")
+    __slots__ = ("__weakref__", "device", "image", "module", "offset_alignment")
 
     def __init__(self, image: DeviceImage, device: Device, module: object) -> None:
         self.image, self.device, self.module = image, device, module
+        self.offset_alignment = device.memory_kind().offset_alignment
 
 
 class ModuleKernels:

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
-from landbridge.device.space import HostPointer, Region
+from landbridge.device.api import Region
+from landbridge.device.import_source import HostPointer
 from landbridge.errors import BindError, ZeroCopyError
 from landbridge.memory.borrowed import import_memory
 from landbridge.memory.storage import Storage
-from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.tensor.imported import import_tensor
-from landbridge.vm.block import Block
 from landbridge.vm.device_kernels import LoadedKernels
-from landbridge.vm.home import Home
 from landbridge.vm.kernel_step import OwnBuffer
-
-
-class Memory(Protocol):
-    """Where a program's own memory is."""
-
-    def home(self, vdevice: int) -> Home: ...
-    def scratch(self, vdevice: int, nbytes: int) -> Block: ...
+from landbridge.vm.own_memory import FlatMemory
+from landbridge.vm.registers import Memory
 
 
 class KernelBuffers:
@@ -31,9 +22,9 @@ class KernelBuffers:
         self._scratch: dict[tuple[int, int], OwnBuffer] = {}
         self._imports: dict[tuple[LoadedKernels, int], Storage] = {}
         #: What regions in use stand on.
-        self.blocks: list[Block] = []
+        self.blocks: list[FlatMemory] = []
 
-    def own(self, kernels: LoadedKernels, block: Block, offset: int, nbytes: int, what: str) -> OwnBuffer:
+    def own(self, kernels: LoadedKernels, block: FlatMemory, offset: int, nbytes: int, what: str) -> OwnBuffer:
         """``nbytes`` bytes from ``offset`` on of ``block``; memory of the host is imported, once for each block.
 
         Raises BindError where the device cannot use them.
@@ -78,7 +69,7 @@ class KernelBuffers:
 
     def check_offset(self, kernels: LoadedKernels, offset: int, what: str) -> None:
         """Raise BindError for bytes that begin where no kernel argument may."""
-        alignment = kernels.device.memory_kind(GLOBAL_SCOPE).offset_alignment
+        alignment = kernels.offset_alignment
         if offset % alignment:
             raise BindError(
                 f"{what} begins at byte {offset} of its memory; {kernels.device} takes multiples of {alignment}: "

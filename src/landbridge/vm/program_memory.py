@@ -20,9 +20,9 @@ from landbridge.physical_shape import physical_shape, row_bytes
 from landbridge.tensor import Tensor, empty
 from landbridge.tensor.copy import copy_tensor
 from landbridge.tensor.imported import import_tensor
-from landbridge.vm.block import Block, RowBlock
 from landbridge.vm.home import Home, host_home
 from landbridge.vm.lease import Lease
+from landbridge.vm.own_memory import FlatMemory, OwnMemory, RowMemory
 
 
 class ProgramMemory:
@@ -49,8 +49,8 @@ class ProgramMemory:
         """Take the memory of ``vdevice`` from the host instead, for code that cannot use it in place."""
         self.homes[vdevice] = host_home()
 
-    def storage(self, instruction: AllocStorage) -> Block | RowBlock:
-        """A new storage, which lives as long as the program that holds its Block."""
+    def storage(self, instruction: AllocStorage) -> OwnMemory:
+        """A new storage, which lives as long as the program that holds it."""
         if instruction.shape:
             return self._rows(instruction)
         try:
@@ -62,24 +62,24 @@ class ProgramMemory:
         )
         return self._block(tensor, instruction.vdevice)
 
-    def scratch(self, vdevice: int, nbytes: int) -> Block:
-        """A scratch buffer for kernels of a device, which lives as long as the program that holds its Block."""
+    def scratch(self, vdevice: int, nbytes: int) -> FlatMemory:
+        """A scratch buffer for kernels of a device, which lives as long as the program that holds it."""
         tensor = self.tensor((nbytes,), "uint8", vdevice)
         self._leases.append(Lease(tensor.storage, "scratch of kernels"))
         self.kernel_bytes[vdevice] = self.kernel_bytes.get(vdevice, 0) + tensor.storage.nbytes
         return self._block(tensor, vdevice)
 
-    def constant(self, instruction: LoadConstant) -> Block | RowBlock:
+    def constant(self, instruction: LoadConstant) -> OwnMemory:
         """A constant: in the mapped file, no copy, which a device imports; unless that cannot use it there, or it must
         lie in rows that are the device's own: then copied once, here."""
         array, separators = self._constant(instruction.name), instruction.axis_separators
         home = self.homes[instruction.vdevice]
         in_place = home.is_direct and not self._is_for_kernels(instruction.vdevice)
         if in_place and home.kind.ndim == 1 and not separators:
-            return Block(address_of(array), array.nbytes, None)
+            return FlatMemory(address_of(array), array.nbytes, None)
         source = tensor = Tensor.from_numpy_view(array)
         if not separators and not in_place and (imported := self._imported(source, home)) is not None:
-            return Block(address_of(array) if home.is_direct else None, imported.nbytes, imported)
+            return FlatMemory(address_of(array) if home.is_direct else None, imported.nbytes, imported)
         if not in_place or home.kind.ndim > 1:
             try:
                 tensor = self.tensor(source.shape, source.dtype, instruction.vdevice, axis_separators=separators)
@@ -91,7 +91,7 @@ class ProgramMemory:
         if not separators:
             return self._block(tensor, instruction.vdevice)
         physical = physical_shape(source.shape, separators)
-        return RowBlock(tensor, physical[0], row_bytes(physical, source.dtype), home.is_direct)
+        return RowMemory(tensor, physical[0], row_bytes(physical, source.dtype), home.is_direct)
 
     def _is_for_kernels(self, vdevice: int) -> bool:
         """Whether the code of ``vdevice`` is kernels of a device, which take memory of that device alone."""
@@ -164,7 +164,7 @@ class ProgramMemory:
         )
         return Tensor(storage, spec.dtype, spec.shape, spec.strides or None)
 
-    def _rows(self, instruction: AllocStorage) -> RowBlock:
+    def _rows(self, instruction: AllocStorage) -> RowMemory:
         """A storage of rows; flat memory can stand in for them."""
         shape, home = instruction.shape, self.homes[instruction.vdevice]
         try:
@@ -180,10 +180,10 @@ class ProgramMemory:
             )
         except InputError as error:
             raise BindError(f"the program's storage does not fit: {error}; compile the model again") from error
-        return RowBlock(tensor, rows, usable, home.is_direct)
+        return RowMemory(tensor, rows, usable, home.is_direct)
 
-    def _block(self, tensor: Tensor, vdevice: int) -> Block:
-        return Block(tensor.data_address if self.homes[vdevice].is_direct else None, tensor.nbytes, tensor)
+    def _block(self, tensor: Tensor, vdevice: int) -> FlatMemory:
+        return FlatMemory(tensor.data_address if self.homes[vdevice].is_direct else None, tensor.nbytes, tensor)
 
     def _constant(self, name: str) -> np.ndarray[Any, Any]:
         array = self._executable.constants.get(name)

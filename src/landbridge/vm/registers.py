@@ -12,8 +12,8 @@ from landbridge.errors import BindError, InputError
 from landbridge.executable import instructions as ins
 from landbridge.executable.parts import Function, TensorSpec, VDevice
 from landbridge.physical_shape import check_axis_separators
-from landbridge.vm.block import Block, RowBlock
 from landbridge.vm.home import Home
+from landbridge.vm.own_memory import FlatMemory, OwnMemory, RowMemory
 
 
 class Memory(Protocol):
@@ -22,13 +22,13 @@ class Memory(Protocol):
     def home(self, vdevice: int) -> Home:
         """Where the tensors of ``vdevice`` live."""
 
-    def storage(self, instruction: ins.AllocStorage) -> Block | RowBlock:
+    def storage(self, instruction: ins.AllocStorage) -> OwnMemory:
         """A new storage."""
 
-    def constant(self, instruction: ins.LoadConstant) -> Block | RowBlock:
+    def constant(self, instruction: ins.LoadConstant) -> OwnMemory:
         """A constant."""
 
-    def scratch(self, vdevice: int, nbytes: int) -> Block:
+    def scratch(self, vdevice: int, nbytes: int) -> FlatMemory:
         """A new scratch buffer for kernels of a device."""
 
 
@@ -41,10 +41,10 @@ class NotDirectError(BindError):
 
 
 @dataclass(frozen=True)
-class Place:
+class RegisterPlace:
     """Bytes of a register: ``nbytes`` from ``offset`` of ``block``, or of input, output or parameter ``io``.
 
-    In a RowBlock they are the rows that ``axis_separators`` make, from ``offset`` as instructions count it.
+    In a RowMemory they are the rows that ``axis_separators`` make, from ``offset`` as instructions count it.
     """
 
     io: int | None
@@ -53,7 +53,7 @@ class Place:
     shape: tuple[int, ...] = ()
     dtype: str = "uint8"
     vdevice: int = 0
-    block: Block | RowBlock | None = None
+    block: OwnMemory | None = None
     name: str = ""
     axis_separators: tuple[int, ...] = ()
 
@@ -66,10 +66,10 @@ class Registers:
 
     def __init__(self, function: Function, vdevices: Sequence[VDevice], memory: Memory) -> None:
         specs = [*function.inputs, *function.outputs, *function.parameters]
-        self.blocks: list[Block | RowBlock] = []
+        self.blocks: list[OwnMemory] = []
         self._vdevices, self._memory = vdevices, memory
         self._places = {
-            i: Place(i, 0, _span_bytes(spec), spec.memory.shape, spec.dtype, name=spec.name)
+            i: RegisterPlace(i, 0, _span_bytes(spec), spec.memory.shape, spec.dtype, name=spec.name)
             for i, spec in enumerate(specs)
         }
         self._io = len(specs)
@@ -93,7 +93,7 @@ class Registers:
                 self.vdevice(vdevice)
                 self._define_block(dst, self._memory.constant(instruction), vdevice, name, axis_separators)
 
-    def _check_crossing(self, view: ins.View, source: Place) -> None:
+    def _check_crossing(self, view: ins.View, source: RegisterPlace) -> None:
         """Raise BindError unless the device of the view's vdevice can use the bytes of ``source`` where they are."""
         self.vdevice(view.vdevice)
         there, where = self._memory.home(view.vdevice), self._memory.home(source.vdevice)
@@ -107,7 +107,7 @@ class Registers:
             "Target.from_device of these, which then copies"
         )
 
-    def __getitem__(self, register: int) -> Place:
+    def __getitem__(self, register: int) -> RegisterPlace:
         """Where the tensor of ``register`` is."""
         try:
             return self._places[register]
@@ -120,15 +120,15 @@ class Registers:
             raise BindError(f"vdevice {index} of {len(self._vdevices)}; compile the model again")
         return self._vdevices[index].name
 
-    def is_direct(self, place: Place) -> bool:
+    def is_direct(self, place: RegisterPlace) -> bool:
         """Whether code of the host can use ``place``. Parameters are in memory of the host."""
-        if isinstance(place.block, RowBlock):
+        if isinstance(place.block, RowMemory):
             return place.block.is_direct
         if place.block is not None:
             return place.block.address is not None
         return cast(int, place.io) >= self._first_parameter or self._memory.home(place.vdevice).is_direct
 
-    def address(self, place: Place, user: str) -> int:
+    def address(self, place: RegisterPlace, user: str) -> int:
         """The address of ``place``, 0 until something is bound there; raises NotDirectError naming ``user``."""
         if not self.is_direct(place):
             raise NotDirectError(
@@ -137,7 +137,7 @@ class Registers:
                 'one, or compile with on_mismatch="copy"',
                 place.vdevice,
             )
-        if isinstance(place.block, RowBlock):
+        if isinstance(place.block, RowMemory):
             raise BindError(
                 f"{user} uses tensor {place.name!r}, which lies in rows of {self._memory.home(place.vdevice)}, as flat "
                 "memory; compile the model again"
@@ -147,19 +147,19 @@ class Registers:
     def _define_block(
         self,
         register: int,
-        block: Block | RowBlock,
+        block: OwnMemory,
         vdevice: int,
         name: str = "",
         axis_separators: tuple[int, ...] = (),
     ) -> None:
         self.blocks.append(block)
-        place = Place(None, 0, block.nbytes, (block.nbytes,), vdevice=vdevice, block=block, name=name)
-        if isinstance(block, RowBlock) and axis_separators:  # a constant; of a storage only parts are used
+        place = RegisterPlace(None, 0, block.nbytes, (block.nbytes,), vdevice=vdevice, block=block, name=name)
+        if isinstance(block, RowMemory) and axis_separators:  # a constant; of a storage only parts are used
             tensor = block.tensor
             place = replace(place, shape=tensor.shape, dtype=tensor.dtype, axis_separators=axis_separators)
         self._define(register, place)
 
-    def _rows(self, instruction: ins.AllocTensor) -> Place:
+    def _rows(self, instruction: ins.AllocTensor) -> RegisterPlace:
         """The rows of an AllocTensor that has axis separators."""
         whole, shape, dtype_name = self[instruction.storage], instruction.shape, instruction.dtype
         nbytes = _nbytes(shape, dtype_name)
@@ -167,7 +167,7 @@ class Registers:
             separators = check_axis_separators(instruction.axis_separators, len(shape))
         except InputError as error:
             raise BindError(f"the program has a tensor of {error}; compile the model again") from error
-        if not isinstance(whole.block, RowBlock) or whole.axis_separators:
+        if not isinstance(whole.block, RowMemory) or whole.axis_separators:
             raise BindError(
                 f"tensor {instruction.name!r} has axis_separators {separators}, and register {instruction.storage} is "
                 "no storage of rows; compile the model again"
@@ -183,9 +183,11 @@ class Registers:
             axis_separators=separators,
         )
 
-    def _part(self, register: int, offset: int, shape: tuple[int, ...], dtype_name: str, name: str = "") -> Place:
+    def _part(
+        self, register: int, offset: int, shape: tuple[int, ...], dtype_name: str, name: str = ""
+    ) -> RegisterPlace:
         whole = self[register]
-        if isinstance(whole.block, RowBlock):
+        if isinstance(whole.block, RowMemory):
             raise BindError(
                 f"register {register} lies in rows: a tensor {dtype_name}{list(shape)} of it needs axis_separators, "
                 "and no view of it has another shape; compile the model again"
@@ -200,7 +202,7 @@ class Registers:
             whole, offset=whole.offset + offset, nbytes=nbytes, shape=shape, dtype=dtype_name, name=name or whole.name
         )
 
-    def _define(self, register: int, place: Place) -> None:
+    def _define(self, register: int, place: RegisterPlace) -> None:
         if register < self._io:
             raise BindError(f"register {register} is an input, output or parameter and cannot be redefined")
         self._places[register] = place

@@ -1,4 +1,4 @@
-"""Blocks: memory of a program's own, and how its rows are found where it is not flat."""
+"""Memory of a program's own, and how its rows are found where it is not flat."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from landbridge.tensor.in_rows import row_table, tensor_in_rows
 
 
 @dataclass(frozen=True)
-class Block:
+class FlatMemory:
     """``nbytes`` bytes of a program's own: their host address, None where code of the host cannot use them in place,
     and the Tensor of bytes that they are, None where no device has a part in it."""
 
@@ -24,7 +24,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class RowBlock:
+class RowMemory:
     """Memory of a program's own in ``rows`` of ``row_bytes`` each, as its instructions count them.
 
     ``tensor`` is all of it: in rows that a device made, or in flat memory that stands in for them, where each row
@@ -77,3 +77,6 @@ class RowBlock:
                 f"a tensor of {physical[0]} rows of {reach - byte} bytes from byte {byte} of row {row} on lies outside "
                 f"its storage of {self.rows} rows of {self.row_bytes} bytes; compile the model again"
             )
+
+
+OwnMemory = FlatMemory | RowMemory
