@@ -16,7 +16,7 @@ from landbridge.executable.device_image import DeviceImage, Launch, LaunchSequen
 from landbridge.executable.executable import Executable
 from landbridge.executable.file_reader import read_executable
 from landbridge.executable.header import HEADER_BYTES, PAGE, Header, Section, unpack_header
-from landbridge.executable.instructions import HostCall, If, Kill, ToVDevice
+from landbridge.executable.instructions import HostCall, If, ToVDevice
 from landbridge.executable.parts import ModuleImage
 from tests.vm import programs
 
@@ -41,7 +41,6 @@ def sample() -> Executable:
     program = (
         *programs.branches().main.instructions,
         If(5, (HostCall("nonzero", (0,), {"axis": 1, "name": "n", "deep": [1, 2.5, None]}),), (ToVDevice(0, 1, "t"),)),
-        Kill(3),
     )
     plain = programs.executable({"x": (8,), "c": (1,)}, {"y": (8,), "z": (8,)}, program, CONSTANTS)
     # A device image before one of machine code: their order is the numbering of Calls.
@@ -269,7 +268,15 @@ def test_offsets_and_sizes_are_checked(tmp_path, saved, path, value):
 
 @pytest.mark.parametrize(
     "program",
-    [[["explode", 1]], [["kill"]], [["kill", -1]], [["kill", 1, 2]], [[]], ["kill"], [["call", 0, 1, [], 1, "", 0]]],
+    [
+        [["explode", 1]],
+        [["to_vdevice"]],
+        [["to_vdevice", -1, 1, ""]],
+        [["to_vdevice", 1, 2]],
+        [[]],
+        ["to_vdevice"],
+        [["call", 0, 1, [], 1, "", 0]],
+    ],
 )
 def test_instructions_are_checked(tmp_path, saved, program):
     content = saved.read_bytes()

@@ -41,7 +41,7 @@ SEEDS = [
     b"\1\0\x20\0\x01\x30",
     *(b"\2" + bytes([n, n + 1, n + 2, n + 3] * 6) for n in (0, 40, 90, 150, 200)),
 ]
-_STRINGS = ["", "main", "float32", "float64", "bool", "x", "w", "call", "if", "view", "kill", "host_call", "to_vdevice",
+_STRINGS = ["", "main", "float32", "float64", "bool", "x", "w", "call", "if", "view", "host_call", "to_vdevice",
             "alloc_storage", "load_constant", "x86_64", "aarch64", "global", "\ud800", "abort"]  # fmt: skip
 
 

@@ -17,7 +17,6 @@ from landbridge.executable.instructions import (
     Call,
     If,
     Instruction,
-    Kill,
     LoadConstant,
     View,
 )
@@ -132,7 +131,6 @@ def two_stages(n: int = 64) -> Executable:
         View(7, 4, 4 * half, (half,), "float32"),
         View(8, 2, 4 * half, (half,), "float32"),
         Call(0, "double", (7, 8), half),
-        Kill(4),
     )
     return executable({"a": (n,), "b": (n,)}, {"y": (n,)}, program)
 

@@ -13,7 +13,6 @@ from landbridge.executable.instructions import (
     Call,
     HostCall,
     If,
-    Kill,
     LoadConstant,
     ToVDevice,
     View,
@@ -117,7 +116,6 @@ SIMPLE = st.one_of(
     ),
     st.builds(ToVDevice, SMALL, SMALL),
     st.builds(HostCall, st.sampled_from(["x", ""]), st.lists(SMALL, max_size=2).map(tuple), st.just({})),
-    st.builds(Kill, SMALL),
 )
 PROGRAMS = st.lists(
     SIMPLE | st.builds(If, SMALL, st.lists(SIMPLE, max_size=2).map(tuple), st.lists(SIMPLE, max_size=2).map(tuple)),

@@ -120,13 +120,6 @@ class If:
 
 
 @dataclass(frozen=True)
-class Kill:
-    """``register`` is not used after this point."""
-
-    register: int
-
-
-@dataclass(frozen=True)
 class Prepared:
     """The end of what depends on parameters alone: the instructions before are executed when a Session is made and when
     parameters change, those after by each run. ``registers`` keep their values, for every run."""
@@ -134,7 +127,7 @@ class Prepared:
     registers: tuple[int, ...]
 
 
-Instruction = AllocStorage | AllocTensor | LoadConstant | View | Call | HostCall | ToVDevice | If | Kill | Prepared
+Instruction = AllocStorage | AllocTensor | LoadConstant | View | Call | HostCall | ToVDevice | If | Prepared
 
 
 def flattened(instructions: Sequence[Instruction]) -> Iterator[Instruction]:

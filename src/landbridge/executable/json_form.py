@@ -28,7 +28,6 @@ _OPCODES: dict[str, type[Any]] = {
     "host_call": ins.HostCall,
     "to_vdevice": ins.ToVDevice,
     "if": ins.If,
-    "kill": ins.Kill,
     "prepared": ins.Prepared,
 }
 _NAMES = {cls: name for name, cls in _OPCODES.items()}

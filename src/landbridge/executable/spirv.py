@@ -75,12 +75,10 @@ class StorageClass(IntEnum):
 class Decoration(IntEnum):
     """What is said of a value, a type or a member."""
 
-    SpecId = 1
     Block = 2
     ArrayStride = 6
     BuiltIn = 11
     Restrict = 19
-    Aliased = 20
     NonWritable = 24
     Binding = 33
     DescriptorSet = 34
@@ -94,7 +92,6 @@ class BuiltIn(IntEnum):
     WorkgroupSize = 25
     WorkgroupId = 26
     LocalInvocationId = 27
-    GlobalInvocationId = 28
 
 
 class ExecutionMode(IntEnum):

@@ -115,8 +115,6 @@ class _Binder:
                 self._call(instruction)
             case ins.If(condition, then, orelse):
                 self._branch(self._registers[condition], then, orelse, start)
-            case ins.Kill(register):
-                self._registers[register]
             case ins.Prepared(registers):
                 for register in registers:
                     self._registers[register]

@@ -16,7 +16,6 @@ from landbridge.executable.instructions import (
     Call,
     If,
     Instruction,
-    Kill,
     LoadConstant,
     ToVDevice,
     View,
@@ -83,7 +82,7 @@ class Machine:
                 self._bind(i.then)
                 self._bind(i.orelse)
             else:
-                assert isinstance(i, ToVDevice | Kill), i
+                assert isinstance(i, ToVDevice), i
 
     def _run(self, instructions: Sequence[Instruction]) -> None:
         for i in instructions:
