@@ -616,7 +616,7 @@ SENTENCES = (
         "Each Session copies them.",
         "vm/program_memory.py",
         "ProgramMemory.constant",
-        Nth(0, Put("FlatMemory(...)", "self._block(Tensor.from_numpy_view(array.copy()), instruction.vdevice)")),
+        Nth(0, Put("FlatMemory(...)", "self._flat(Tensor.from_numpy_view(array.copy()), instruction.vdevice)")),
     ),
     # Targets, code generators, Modules
     _s(

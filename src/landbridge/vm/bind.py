@@ -76,7 +76,7 @@ class _Binder:
             steps=tuple(steps),
             listed_steps=tuple(self._listing) if _has_moves(instructions[end:]) else (),
             preparation=preparation,
-            blocks=(*self._registers.blocks, self._buffers),
+            owned=(*self._registers.owned, self._buffers),
             needs_threads=self._needs_threads,
         )
 
@@ -131,7 +131,7 @@ class _Binder:
         first = len(self._records)
         user = f"call {call.name or call.function!r}"
         places = [self._registers[register] for register in call.args]
-        tables = [self._table(place, place.block, user) for place in places]  # before the arguments, which are together
+        tables = [self._table(place, place.own, user) for place in places]  # before the arguments, which are together
         self._pointers.append((first + 2, self._first_argument + len(self._arguments)))
         for place, table in zip(places, tables, strict=True):
             if table is None:
@@ -175,10 +175,10 @@ class _Binder:
 
     def _buffer(self, place: RegisterPlace, kernels: LoadedKernels, user: str) -> Buffer:
         what = f"{user}: tensor {place.name!r}"
-        if isinstance(place.block, RowMemory):
+        if isinstance(place.own, RowMemory):
             raise BindError(f"{what} lies in rows, which kernels of {kernels.device} are not given; compile it again")
-        if place.block is not None:
-            return self._buffers.own(kernels, place.block, place.offset, place.nbytes, what)
+        if place.own is not None:
+            return self._buffers.own(kernels, place.own, place.offset, place.nbytes, what)
         register = cast(int, place.io)
         self._buffers.check_offset(kernels, place.offset, what)
         return BoundBuffer(register, place.offset, place.nbytes, register in self._outputs)
@@ -241,16 +241,16 @@ class _Binder:
 
     def _end(self, place: RegisterPlace) -> CopyEnd:
         """One end of a copy: by address in memory of the host, else the device's Tensor."""
-        block = place.block
-        if isinstance(block, RowMemory):
-            return block.part(place.offset, place.shape, place.dtype, place.axis_separators)
-        if block is None and self._registers.is_direct(place):
+        own = place.own
+        if isinstance(own, RowMemory):
+            return own.part(place.offset, place.shape, place.dtype, place.axis_separators)
+        if own is None and self._registers.is_direct(place):
             return self._host_tensor(place, "a copy")
-        if block is None:
+        if own is None:
             return BoundTensor(cast(int, place.io), place.offset, place.shape, place.dtype)
-        if block.tensor is None or (block.address is not None and self._memory.home(place.vdevice).is_host):
+        if own.tensor is None or (own.address is not None and self._memory.home(place.vdevice).is_host):
             return self._host_tensor(place, "a copy")
-        return Tensor(block.tensor.storage, place.dtype, place.shape, None, block.tensor.byte_offset + place.offset)
+        return Tensor(own.tensor.storage, place.dtype, place.shape, None, own.tensor.byte_offset + place.offset)
 
     def _argument(self, place: RegisterPlace, user: str) -> int:
         """Append an argument that holds the address of ``place``; its word."""
@@ -260,16 +260,16 @@ class _Binder:
             self._places[place.io].append((word, place.offset))
         return word
 
-    def _table(self, place: RegisterPlace, block: OwnMemory | None, user: str) -> int | None:
+    def _table(self, place: RegisterPlace, own: OwnMemory | None, user: str) -> int | None:
         """The word where the row table of ``place`` begins; None where its address is its argument."""
-        if not isinstance(block, RowMemory):
+        if not isinstance(own, RowMemory):
             return None
-        if not block.is_direct:
+        if not own.is_direct:
             self._registers.address(place, user)
-        key = (id(block), place.offset, place.shape, place.axis_separators)
+        key = (id(own), place.offset, place.shape, place.axis_separators)
         if key not in self._tables:
             self._tables[key] = self._first_argument + len(self._arguments)
-            self._arguments += block.table(place.offset, place.shape, place.dtype, place.axis_separators)
+            self._arguments += own.table(place.offset, place.shape, place.dtype, place.axis_separators)
         return self._tables[key]
 
 

@@ -22,29 +22,29 @@ class KernelBuffers:
         self._scratch: dict[tuple[int, int], OwnBuffer] = {}
         self._imports: dict[tuple[LoadedKernels, int], Storage] = {}
         #: What regions in use stand on.
-        self.blocks: list[FlatMemory] = []
+        self.owned: list[FlatMemory] = []
 
-    def own(self, kernels: LoadedKernels, block: FlatMemory, offset: int, nbytes: int, what: str) -> OwnBuffer:
-        """``nbytes`` bytes from ``offset`` on of ``block``; memory of the host is imported, once for each block.
+    def own(self, kernels: LoadedKernels, memory: FlatMemory, offset: int, nbytes: int, what: str) -> OwnBuffer:
+        """``nbytes`` bytes from ``offset`` on of ``memory``; what is the host's is imported, once.
 
         Raises BindError where the device cannot use them.
         """
-        if block.tensor is not None and block.tensor.device == kernels.device:
-            base = block.tensor.storage.live_region
-            start = base.byte_offset + block.tensor.byte_offset + offset
+        if memory.tensor is not None and memory.tensor.device == kernels.device:
+            base = memory.tensor.storage.live_region
+            start = base.byte_offset + memory.tensor.byte_offset + offset
             self.check_offset(kernels, start, what)
             return OwnBuffer(Region(base.space, start), nbytes)
-        if block.address is None:
+        if memory.address is None:
             raise BindError(f"{what} is neither on {kernels.device} nor on the host; compile the model again")
-        key = (kernels, block.address)
+        key = (kernels, memory.address)
         storage = self._imports.get(key)
         if storage is None:
             try:
-                if block.tensor is not None:  # its allocation may be wider, as drivers that import pages need
-                    storage = import_tensor(block.tensor, kernels.device).storage
+                if memory.tensor is not None:  # its allocation may be wider, as drivers that import pages need
+                    storage = import_tensor(memory.tensor, kernels.device).storage
                 else:
-                    source = HostPointer(block.address, block.nbytes)
-                    storage = import_memory(kernels.device, source, "rw", owner=block)
+                    source = HostPointer(memory.address, memory.nbytes)
+                    storage = import_memory(kernels.device, source, "rw", owner=memory)
             except ZeroCopyError as error:
                 raise BindError(
                     f"{what}: the program was compiled for memory that host and device share, and {error}"
@@ -62,9 +62,9 @@ class KernelBuffers:
         found = self._scratch.get((vdevice, number))
         if found is None:
             sizes = [s.scratch[number] for s in kernels.image.functions.values() if number < len(s.scratch)]
-            block = self._memory.scratch(vdevice, max(sizes))
-            self.blocks.append(block)
-            found = self._scratch[vdevice, number] = self.own(kernels, block, 0, block.nbytes, "scratch memory")
+            memory = self._memory.scratch(vdevice, max(sizes))
+            self.owned.append(memory)
+            found = self._scratch[vdevice, number] = self.own(kernels, memory, 0, memory.nbytes, "scratch memory")
         return found
 
     def check_offset(self, kernels: LoadedKernels, offset: int, what: str) -> None:

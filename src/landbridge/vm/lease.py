@@ -21,7 +21,7 @@ class Lease:
         return self._what
 
 
-class Use:
+class SlotUse:
     """Whether runs write what is bound to a slot, or a copy does right now."""
 
     __slots__ = ("writes",)
@@ -35,7 +35,7 @@ class Tenancy(Lease):
 
     __slots__ = ("_high", "_low", "_use", "may_write", "program")
 
-    def __init__(self, tensor: Tensor, what: str, program: Entry, use: Use, *, may_write: bool) -> None:
+    def __init__(self, tensor: Tensor, what: str, program: Entry, use: SlotUse, *, may_write: bool) -> None:
         super().__init__(tensor.storage, what)
         self.program, self.may_write, self._use = program, may_write, use
         self._low, self._high = tensor.byte_range

@@ -96,7 +96,7 @@ class Program:
     (word, byte offset) that depend on the address of register ``i``: inputs, then outputs, then parameters.
     ``listed_steps`` do what ``steps`` do, cut where a ledger wants to know what is done: empty when it never does.
     ``preparation`` is to be done once before them, and whenever parameters change.
-    ``blocks`` are what the addresses in ``words`` belong to. ``needs_threads`` says whether any call is worth sharing.
+    ``owned`` are what the addresses in ``words`` belong to. ``needs_threads`` says whether any call is worth sharing.
     """
 
     words: tuple[int, ...]
@@ -104,7 +104,7 @@ class Program:
     places: tuple[tuple[tuple[int, int], ...], ...]
     steps: tuple[Step, ...]
     listed_steps: tuple[Step, ...] = ()
-    blocks: tuple[object, ...] = ()
+    owned: tuple[object, ...] = ()
     needs_threads: bool = True
     preparation: tuple[Step, ...] = ()
 

@@ -60,14 +60,14 @@ class ProgramMemory:
         self._leases.append(
             Lease(tensor.storage, f"activations of {self._executable.metadata.get('model', 'a program')}")
         )
-        return self._block(tensor, instruction.vdevice)
+        return self._flat(tensor, instruction.vdevice)
 
     def scratch(self, vdevice: int, nbytes: int) -> FlatMemory:
         """A scratch buffer for kernels of a device, which lives as long as the program that holds it."""
         tensor = self.tensor((nbytes,), "uint8", vdevice)
         self._leases.append(Lease(tensor.storage, "scratch of kernels"))
         self.kernel_bytes[vdevice] = self.kernel_bytes.get(vdevice, 0) + tensor.storage.nbytes
-        return self._block(tensor, vdevice)
+        return self._flat(tensor, vdevice)
 
     def constant(self, instruction: LoadConstant) -> OwnMemory:
         """A constant: in the mapped file, no copy, which a device imports; unless that cannot use it there, or it must
@@ -89,7 +89,7 @@ class ProgramMemory:
             copied = self.constant_bytes.get(instruction.vdevice, 0)
             self.constant_bytes[instruction.vdevice] = copied + tensor.storage.nbytes
         if not separators:
-            return self._block(tensor, instruction.vdevice)
+            return self._flat(tensor, instruction.vdevice)
         physical = physical_shape(source.shape, separators)
         return RowMemory(tensor, physical[0], row_bytes(physical, source.dtype), home.is_direct)
 
@@ -182,7 +182,7 @@ class ProgramMemory:
             raise BindError(f"the program's storage does not fit: {error}; compile the model again") from error
         return RowMemory(tensor, rows, usable, home.is_direct)
 
-    def _block(self, tensor: Tensor, vdevice: int) -> FlatMemory:
+    def _flat(self, tensor: Tensor, vdevice: int) -> FlatMemory:
         return FlatMemory(tensor.data_address if self.homes[vdevice].is_direct else None, tensor.nbytes, tensor)
 
     def _constant(self, name: str) -> np.ndarray[Any, Any]:

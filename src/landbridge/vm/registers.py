@@ -42,7 +42,7 @@ class NotDirectError(BindError):
 
 @dataclass(frozen=True)
 class RegisterPlace:
-    """Bytes of a register: ``nbytes`` from ``offset`` of ``block``, or of input, output or parameter ``io``.
+    """Bytes of a register: ``nbytes`` from ``offset`` of ``own``, or of input, output or parameter ``io``.
 
     In a RowMemory they are the rows that ``axis_separators`` make, from ``offset`` as instructions count it.
     """
@@ -53,7 +53,7 @@ class RegisterPlace:
     shape: tuple[int, ...] = ()
     dtype: str = "uint8"
     vdevice: int = 0
-    block: OwnMemory | None = None
+    own: OwnMemory | None = None
     name: str = ""
     axis_separators: tuple[int, ...] = ()
 
@@ -61,12 +61,12 @@ class RegisterPlace:
 class Registers:
     """The places of the registers of ``function``: inputs, outputs and parameters, then what ``define`` adds.
 
-    ``blocks`` are the memory that was allocated for them. Raises BindError where instructions do not fit each other.
+    ``owned`` are the memory that was allocated for them. Raises BindError where instructions do not fit each other.
     """
 
     def __init__(self, function: Function, vdevices: Sequence[VDevice], memory: Memory) -> None:
         specs = [*function.inputs, *function.outputs, *function.parameters]
-        self.blocks: list[OwnMemory] = []
+        self.owned: list[OwnMemory] = []
         self._vdevices, self._memory = vdevices, memory
         self._places = {
             i: RegisterPlace(i, 0, _span_bytes(spec), spec.memory.shape, spec.dtype, name=spec.name)
@@ -80,7 +80,7 @@ class Registers:
         match instruction:
             case ins.AllocStorage(dst, _, vdevice):
                 self.vdevice(vdevice)
-                self._define_block(dst, self._memory.storage(instruction), vdevice)
+                self._define_own(dst, self._memory.storage(instruction), vdevice)
             case ins.AllocTensor(dst, storage, offset, shape, dtype_name, name, ()):
                 self._define(dst, self._part(storage, offset, shape, dtype_name, name))
             case ins.AllocTensor(dst):
@@ -91,7 +91,7 @@ class Registers:
                 self._define(dst, self._part(source, offset, shape, dtype_name))
             case ins.LoadConstant(dst, name, vdevice, axis_separators):
                 self.vdevice(vdevice)
-                self._define_block(dst, self._memory.constant(instruction), vdevice, name, axis_separators)
+                self._define_own(dst, self._memory.constant(instruction), vdevice, name, axis_separators)
 
     def _check_crossing(self, view: ins.View, source: RegisterPlace) -> None:
         """Raise BindError unless the device of the view's vdevice can use the bytes of ``source`` where they are."""
@@ -122,10 +122,10 @@ class Registers:
 
     def is_direct(self, place: RegisterPlace) -> bool:
         """Whether code of the host can use ``place``. Parameters are in memory of the host."""
-        if isinstance(place.block, RowMemory):
-            return place.block.is_direct
-        if place.block is not None:
-            return place.block.address is not None
+        if isinstance(place.own, RowMemory):
+            return place.own.is_direct
+        if place.own is not None:
+            return place.own.address is not None
         return cast(int, place.io) >= self._first_parameter or self._memory.home(place.vdevice).is_direct
 
     def address(self, place: RegisterPlace, user: str) -> int:
@@ -137,25 +137,25 @@ class Registers:
                 'one, or compile with on_mismatch="copy"',
                 place.vdevice,
             )
-        if isinstance(place.block, RowMemory):
+        if isinstance(place.own, RowMemory):
             raise BindError(
                 f"{user} uses tensor {place.name!r}, which lies in rows of {self._memory.home(place.vdevice)}, as flat "
                 "memory; compile the model again"
             )
-        return 0 if place.block is None else cast(int, place.block.address) + place.offset
+        return 0 if place.own is None else cast(int, place.own.address) + place.offset
 
-    def _define_block(
+    def _define_own(
         self,
         register: int,
-        block: OwnMemory,
+        own: OwnMemory,
         vdevice: int,
         name: str = "",
         axis_separators: tuple[int, ...] = (),
     ) -> None:
-        self.blocks.append(block)
-        place = RegisterPlace(None, 0, block.nbytes, (block.nbytes,), vdevice=vdevice, block=block, name=name)
-        if isinstance(block, RowMemory) and axis_separators:  # a constant; of a storage only parts are used
-            tensor = block.tensor
+        self.owned.append(own)
+        place = RegisterPlace(None, 0, own.nbytes, (own.nbytes,), vdevice=vdevice, own=own, name=name)
+        if isinstance(own, RowMemory) and axis_separators:  # a constant; of a storage only parts are used
+            tensor = own.tensor
             place = replace(place, shape=tensor.shape, dtype=tensor.dtype, axis_separators=axis_separators)
         self._define(register, place)
 
@@ -167,12 +167,12 @@ class Registers:
             separators = check_axis_separators(instruction.axis_separators, len(shape))
         except InputError as error:
             raise BindError(f"the program has a tensor of {error}; compile the model again") from error
-        if not isinstance(whole.block, RowMemory) or whole.axis_separators:
+        if not isinstance(whole.own, RowMemory) or whole.axis_separators:
             raise BindError(
                 f"tensor {instruction.name!r} has axis_separators {separators}, and register {instruction.storage} is "
                 "no storage of rows; compile the model again"
             )
-        whole.block.check(instruction.offset, shape, dtype_name, separators)
+        whole.own.check(instruction.offset, shape, dtype_name, separators)
         return replace(
             whole,
             offset=instruction.offset,
@@ -187,7 +187,7 @@ class Registers:
         self, register: int, offset: int, shape: tuple[int, ...], dtype_name: str, name: str = ""
     ) -> RegisterPlace:
         whole = self[register]
-        if isinstance(whole.block, RowMemory):
+        if isinstance(whole.own, RowMemory):
             raise BindError(
                 f"register {register} lies in rows: a tensor {dtype_name}{list(shape)} of it needs axis_separators, "
                 "and no view of it has another shape; compile the model again"

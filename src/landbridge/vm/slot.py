@@ -14,7 +14,7 @@ from landbridge.shape import same_layout
 from landbridge.tensor import Tensor
 from landbridge.vm.entry import Entry
 from landbridge.vm.home import Home
-from landbridge.vm.lease import Lease, Tenancy, Use
+from landbridge.vm.lease import Lease, SlotUse, Tenancy
 
 Role = Literal["input", "output", "parameter"]
 
@@ -93,7 +93,7 @@ class Slot:
         self.lease: Lease | None = None
         self.own: Tensor | None = None
         self.partner: Slot | None = None
-        self.use = Use(role == "output")
+        self.use = SlotUse(role == "output")
 
     def __str__(self) -> str:
         return f"{self.role} {self.spec.name!r}"
