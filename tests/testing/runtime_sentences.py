@@ -294,7 +294,7 @@ SENTENCES = (
         "flush() does nothing.",
         "tensor/host_view.py",
         "HostView.flush",
-        Drop("_end"),
+        Drop("end_host_access"),
     ),
     _s(
         "Barriers round outwards.",

@@ -26,6 +26,7 @@ from landbridge.dtypes import dtype
 from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.export import Exporter
 from landbridge.memory.storage import Storage
+from landbridge.shape import reach
 
 # What lives exports own, by the key in their manager_ctx, until their consumer calls the deleter.
 _exports: dict[int, tuple[Any, ...]] = {}
@@ -88,7 +89,9 @@ def export_capsule(
     where = own if dl_device is None else tuple(dl_device)
     _check_stream(where, stream)
     region = storage.live_region
-    storage.wait(*elements.byte_range, writes=False)
+    element = dtype(name)
+    low, high = reach(shape, strides, 1)
+    storage.wait(byte_offset + low * element.itemsize, byte_offset + high * element.itemsize, writes=False)
     if where == CPU and (own == CPU or (storage.kind.host_readable and storage.kind.coherent)):
         data, offset = storage.address, byte_offset
     elif where == own:
@@ -114,7 +117,6 @@ def export_capsule(
         managed = DLManagedTensor(deleter=_unversioned_deleter)
     key = managed.manager_ctx = next(_keys)
     described = managed.dl_tensor
-    element = dtype(name)
     words = ctypes.c_int64 * max(len(shape), 1)
     extents, steps = words(*shape), words(*strides)
     described.data = None if 0 in shape else data

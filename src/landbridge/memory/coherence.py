@@ -8,9 +8,9 @@ one is flushed before any access of the device. Coherent memory has no such stat
 from __future__ import annotations
 
 from landbridge.device.protocols import AccessMode, HostBarriers
-from landbridge.device.space import Region
 from landbridge.errors import HostAccessError
 from landbridge.memory.byte_ranges import Range
+from landbridge.memory.row_space import region_at
 from landbridge.memory.storage import Storage
 
 
@@ -77,14 +77,12 @@ def _granules(storage: Storage, start: int, stop: int) -> Range:
 
 
 def _begin(storage: Storage, start: int, stop: int, mode: AccessMode) -> None:
-    region = storage.live_region
-    if (api := region.space.device.capability(HostBarriers)) is not None:
-        with region.space.device.state.watching():
-            api.begin_host_access(Region(region.space, region.byte_offset + start), stop - start, mode)
+    if (api := storage.device.capability(HostBarriers)) is not None:
+        with storage.device.state.watching():
+            api.begin_host_access(region_at(storage.live_region, start), stop - start, mode)
 
 
 def _end(storage: Storage, start: int, stop: int, mode: AccessMode) -> None:
-    region = storage.live_region
-    if (api := region.space.device.capability(HostBarriers)) is not None:
-        with region.space.device.state.watching():
-            api.end_host_access(Region(region.space, region.byte_offset + start), stop - start, mode)
+    if (api := storage.device.capability(HostBarriers)) is not None:
+        with storage.device.state.watching():
+            api.end_host_access(region_at(storage.live_region, start), stop - start, mode)

@@ -23,8 +23,6 @@ def from_dlpack(x: Any, /, *, device: Device | str | None = None, copy: bool | N
 
     A producer elsewhere is asked for its memory on ``device`` first; only then is it copied there.
     """
-    if type(x) is np.ndarray and device is None and not copy:
-        return Tensor.from_numpy_view(x)
     target = None if device is None else find_device(device)
     if isinstance(x, np.ndarray):
         tensor = Tensor.from_numpy_view(x)  # what its capsule would say, and for ml_dtypes, of which it has none

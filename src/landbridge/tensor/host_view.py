@@ -58,7 +58,7 @@ class HostView(Generic[_View]):
             self._storage.wait(self._start, self._stop, writes=self.mode != "r")
         try:
             self._storage.open_view(self._access)
-            self._begin(self.mode)
+            begin_host_access(self._storage, self._start, self._stop, self.mode)
             array = self._array(tensor)
             self._entered = True
             return array
@@ -70,7 +70,7 @@ class HostView(Generic[_View]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            self._end(self.mode)
+            end_host_access(self._storage, self._start, self._stop, self.mode)
         finally:
             open_views.pop(self._access, None)
             self._entered = False
@@ -91,12 +91,12 @@ class HostView(Generic[_View]):
         self._live  # noqa: B018
         if self.mode == "r":
             raise HostAccessError("a view of mode 'r' has nothing to flush; ask for mode 'w' or 'rw'")
-        self._end("w")
+        end_host_access(self._storage, self._start, self._stop, "w")
 
     def invalidate(self) -> None:
         """Make what the device wrote visible to the host; waits for its pending writers."""
         self._live  # noqa: B018
-        self._begin("r")
+        begin_host_access(self._storage, self._start, self._stop, "r")
 
     def close(self) -> None:
         """End a lasting view: later calls raise. Arrays taken from it keep the bytes, but no barriers."""
@@ -120,12 +120,6 @@ class HostView(Generic[_View]):
             readonly=self.mode == "r",
             what=self._access.holder,
         )
-
-    def _begin(self, mode: AccessMode) -> None:
-        begin_host_access(self._storage, self._start, self._stop, mode)
-
-    def _end(self, mode: AccessMode) -> None:
-        end_host_access(self._storage, self._start, self._stop, mode)
 
 
 def _check_mode(tensor: TypedView, storage: Storage, mode: AccessMode) -> None:
