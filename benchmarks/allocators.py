@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import landbridge as lb
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.device.registry import device
 from landbridge.memory.allocators.base import Allocator, Block
 from landbridge.memory.allocators.limiting import LimitingAllocator

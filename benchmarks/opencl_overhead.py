@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 import landbridge as lb
-from landbridge.device.space import HostPointer, Region
+from landbridge.device.api import Region
+from landbridge.device.import_source import HostPointer
 from landbridge.target import Target
 
 sys.path.insert(0, str(Path(__file__).parent))

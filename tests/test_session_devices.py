@@ -10,7 +10,7 @@ import pytest
 from onnx import helper
 
 import landbridge as lb
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.errors import BindError, DeviceLostError, StorageInUseError, ZeroCopyError
 from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import AllocStorage, AllocTensor, Call, If, LoadConstant, ToVDevice, View

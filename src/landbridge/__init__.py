@@ -81,7 +81,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from landbridge.compiler import compile
-    from landbridge.device.device import Device
+    from landbridge.device.api import Device
     from landbridge.device.registry import device
     from landbridge.errors import (
         AccessError,
@@ -137,7 +137,7 @@ if TYPE_CHECKING:
 
 #: Where each public name is defined; all but these are in ``landbridge.errors``.
 _HOME = {
-    "Device": "landbridge.device.device",
+    "Device": "landbridge.device.api",
     "Executable": "landbridge.executable.executable",
     "InputSpec": "landbridge.input_spec",
     "Module": "landbridge.module",

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.errors import InputError
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import TensorSpec

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from landbridge.cli.app import app
 from landbridge.device import registry
+from landbridge.device.api import Space
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.space import Space
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 
 runner = CliRunner()

@@ -11,12 +11,9 @@ from collections.abc import Mapping
 from itertools import count
 from typing import ClassVar
 
-from landbridge.device.api import DEVICE_API_VERSION, DeviceAPI
+from landbridge.device.api import DEVICE_API_VERSION, Device, DeviceAPI, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.device import Device
 from landbridge.device.protocols import AccessMode
-from landbridge.device.space import Region, Space
-from landbridge.device.stream import Stream
 from landbridge.memory_kind import MemoryKind
 
 

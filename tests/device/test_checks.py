@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from landbridge.device.api import Device, Region, Space, Stream
 from landbridge.device.checks import (
     EventDelegates,
     check_inside,
@@ -16,10 +17,7 @@ from landbridge.device.checks import (
     own_device,
     stream_handle,
 )
-from landbridge.device.device import Device
 from landbridge.device.registry import device
-from landbridge.device.space import Region, Space
-from landbridge.device.stream import Stream
 from landbridge.devices.opencl.absent import AbsentDeviceAPI
 from landbridge.errors import HostViewError, InputError, UseAfterFreeError
 from landbridge.memory_kind import MemoryKind

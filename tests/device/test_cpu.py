@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from landbridge.device.api import Region
 from landbridge.device.attr import DeviceAttr
+from landbridge.device.import_source import BusAddress, DmaBuf, HostPointer
 from landbridge.device.registry import device
-from landbridge.device.space import BusAddress, DmaBuf, HostPointer, Region
 from landbridge.devices.cpu import CpuDeviceAPI
 from landbridge.errors import InputError, OutOfMemoryError, ZeroCopyError
 

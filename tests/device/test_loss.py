@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import landbridge as lb
-from landbridge.device.device import Device
+from landbridge.device.api import Device, Region, Space, Stream
+from landbridge.device.import_source import HostPointer
 from landbridge.device.registry import device, register, unregister
-from landbridge.device.space import HostPointer, Region, Space
-from landbridge.device.stream import Stream
 from landbridge.errors import DeviceLostError, ForkedDeviceError
 from landbridge.memory.borrowed import import_memory
 from tests.device.queueing_device import QueuedCopy, QueueingDeviceAPI

@@ -10,7 +10,7 @@ import pytest
 
 import landbridge
 from landbridge.device import registry
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.errors import (
     DeviceError,
     DeviceIndexError,

@@ -6,9 +6,9 @@ from threading import Thread
 
 import pytest
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device, Stream
 from landbridge.device.registry import device
-from landbridge.device.stream import Stream, current_device, current_stream, set_device, set_stream
+from landbridge.device.stream import current_device, current_stream, set_device, set_stream
 from tests.device.queueing_device import QueueingDeviceAPI
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landbridge.device import registry
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from tests.selection.installed import missing, package
 
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import landbridge as lb
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.device.registry import device_type, register, unregister
 from landbridge.dlpack import import_capsule
 from landbridge.errors import InputError, LandbridgeError, StorageInUseError, UnknownDeviceError, ZeroCopyError

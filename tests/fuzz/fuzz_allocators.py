@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.memory.allocator_model import AllocatorModel
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.memory.allocators.arena import ArenaAllocator
 from landbridge.memory.allocators.base import Allocator
 from landbridge.memory.allocators.failure_callback import FailureCallbackAllocator

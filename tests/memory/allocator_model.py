@@ -11,12 +11,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import ClassVar
 
-from landbridge.device.api import DEVICE_API_VERSION, DeviceAPI
+from landbridge.device.api import DEVICE_API_VERSION, Device, DeviceAPI, Event, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.device import Device
-from landbridge.device.protocols import Event
-from landbridge.device.space import Region, Space
-from landbridge.device.stream import Stream
 from landbridge.errors import OutOfMemoryError
 from landbridge.memory.allocators.base import Allocator, Block, Queue, Use
 from landbridge.memory_kind import MemoryKind

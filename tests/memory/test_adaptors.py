@@ -12,11 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import landbridge as lb
+from landbridge.device.api import Device, Space, Stream
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.device import Device
 from landbridge.device.registry import device
-from landbridge.device.space import Space
-from landbridge.device.stream import Stream
 from landbridge.errors import InputError, OutOfMemoryError
 from landbridge.memory.allocators.arena import ArenaAllocator
 from landbridge.memory.allocators.base import Block

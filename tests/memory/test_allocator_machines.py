@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.errors import OutOfMemoryError
 from landbridge.memory.allocators.arena import ArenaAllocator
 from landbridge.memory.allocators.base import Allocator

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.device.registry import device
 from landbridge.errors import InputError, OutOfMemoryError
 from landbridge.memory.allocators.base import Block

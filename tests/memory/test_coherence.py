@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import landbridge as lb
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.errors import HostAccessError
 from landbridge.memory.byte_ranges import ByteRanges
 from landbridge.tensor import Tensor, copy

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.errors import InputError, OutOfMemoryError
 from landbridge.memory.allocators.base import Block, NdSize
 from landbridge.memory.allocators.keepers import trim

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import landbridge as lb
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.device.registry import device
 from landbridge.errors import InputError, OutOfMemoryError, UseAfterFreeError
 from landbridge.memory.allocation import allocate

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import landbridge as lb
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.errors import HostViewError, StorageInUseError, UseAfterFreeError
 from landbridge.memory.accesses import Access
 from landbridge.memory.allocation import allocate

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import landbridge as lb
+from landbridge.device.api import Device, Stream
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.device import Device
-from landbridge.device.stream import Stream, set_stream
+from landbridge.device.stream import set_stream
 from landbridge.memory.allocators.arena import ArenaAllocator
 from landbridge.memory.allocators.base import Allocator, Use
 from landbridge.memory.allocators.keepers import trim

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import landbridge as lb
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.memory.accesses import Access
 from landbridge.memory.allocators.base import Use
 from landbridge.tensor import Tensor

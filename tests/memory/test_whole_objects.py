@@ -12,7 +12,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 import landbridge as lb
 from landbridge.device import registry
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.errors import InputError, OutOfMemoryError
 from landbridge.memory.allocators.base import Block, NdSize, Use
 from landbridge.memory.allocators.default import default_allocator

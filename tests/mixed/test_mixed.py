@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import landbridge as lb
 from landbridge.cli.app import app
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.errors import BindError, FallbackWarning
 from landbridge.executable.instructions import Call, ToVDevice, View
 from tests.devices.present import first_instance

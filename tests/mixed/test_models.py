@@ -7,7 +7,7 @@ import pytest
 from wheel_models import CLASSIFY, DETECT, PP_OCR, wheel_model
 
 import landbridge as lb
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from tests.devices.present import first_instance
 from tests.mixed.test_mixed import page_aligned
 from tests.whole_models.random_weights import with_random_weights

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import landbridge as lb
-from landbridge.device.device import Device
-from landbridge.device.protocols import Event
+from landbridge.device.api import Device, Event
 from landbridge.errors import CopyForbiddenError, InputError
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor

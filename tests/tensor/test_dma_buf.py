@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import landbridge as lb
-from landbridge.device.space import DmaBuf, HostPointer
+from landbridge.device.import_source import DmaBuf, HostPointer
 from landbridge.devices.cpu import CpuDeviceAPI
 from landbridge.devices.mapped_file import MappedFile
 from landbridge.target import Target

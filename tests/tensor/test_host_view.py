@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import landbridge as lb
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.errors import HostAccessError, HostViewError, StorageInUseError, UseAfterFreeError
 from landbridge.memory.accesses import any_view_open
 from landbridge.tensor import Tensor

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import landbridge as lb
 from landbridge.device import registry
-from landbridge.device.device import Device
-from landbridge.device.space import NdSpace, Space
+from landbridge.device.api import Device, NdSpace, Space
 from landbridge.errors import (
     DeviceError,
     HostViewError,

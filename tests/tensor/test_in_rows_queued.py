@@ -10,7 +10,7 @@ import pytest
 
 import landbridge as lb
 from landbridge.device import registry
-from landbridge.device.space import NdSpace, Space
+from landbridge.device.api import NdSpace, Space
 from landbridge.memory_kind import MemoryKind
 from landbridge.physical_shape import row_bytes
 from landbridge.tensor.copy import copy_tensor

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import landbridge as lb
-from landbridge.device.device import Device
-from landbridge.device.space import DmaBuf, Space
+from landbridge.device.api import Device, Space
+from landbridge.device.import_source import DmaBuf
 from landbridge.device.stream import set_device
 from landbridge.errors import (
     HostAccessError,

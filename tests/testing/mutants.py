@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import landbridge as lb
+from landbridge.device.api import Event, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.protocols import AccessMode, Event
-from landbridge.device.space import HostPointer, ImportSource, Region, Space
-from landbridge.device.stream import Stream
+from landbridge.device.import_source import HostPointer, ImportSource
+from landbridge.device.protocols import AccessMode
 from landbridge.errors import OutOfMemoryError
 from landbridge.memory import ledger
 from landbridge.memory.allocators import default, naive

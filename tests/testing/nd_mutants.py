@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from landbridge.device.protocols import Event
-from landbridge.device.space import NdSpace, Region, Space
-from landbridge.device.stream import Stream
+from landbridge.device.api import Event, NdSpace, Region, Space, Stream
 from landbridge.errors import OutOfMemoryError
 from landbridge.testing import sim_scratch
 from landbridge.testing.sim_scratch import SimScratchDeviceAPI

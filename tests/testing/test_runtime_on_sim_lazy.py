@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import landbridge as lb
-from landbridge.device.device import Device
-from landbridge.device.stream import Stream, set_stream
+from landbridge.device.api import Device, Stream
+from landbridge.device.stream import set_stream
 from landbridge.errors import DeviceLostError, OutOfMemoryError, ZeroCopyError
 from landbridge.memory.allocation import allocate
 from landbridge.memory.allocators.arena import ArenaAllocator

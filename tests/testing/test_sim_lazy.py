@@ -9,9 +9,8 @@ import time
 import numpy as np
 import pytest
 
+from landbridge.device.api import Device, Region, Space
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.device import Device
-from landbridge.device.space import Region, Space
 from landbridge.errors import DeviceLostError, HostAccessError, HostViewError, InputError, UseAfterFreeError
 from landbridge.testing.lazy_instance import POISON
 from landbridge.testing.lazy_streams import SEED_VARIABLE

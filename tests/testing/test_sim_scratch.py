@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from landbridge.device.api import NdSpace, Region, Space
 from landbridge.device.registry import device
-from landbridge.device.space import NdSpace, Region, Space
 from landbridge.errors import DeviceError, HostViewError, InputError, OutOfMemoryError, UseAfterFreeError
 from landbridge.testing.sim_scratch import SimScratchDeviceAPI
 from landbridge.testing.sim_scratch_memory import GUARD_BYTES, POISON

@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import landbridge as lb
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.device.registry import device
 from landbridge.memory.allocators.default import default_allocator
 from landbridge.memory.allocators.naive import NaiveAllocator

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from landbridge.device.device import Device
+    from landbridge.device.api import Device
 
 
 class _Package(ModuleType):

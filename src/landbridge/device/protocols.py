@@ -9,9 +9,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from landbridge.device.api import Event as Event
-from landbridge.device.api import Lifecycle as Lifecycle
-from landbridge.device.api import NdSpace, Region, Space, Stream
+from landbridge.device.api import Event, NdSpace, Region, Space, Stream
 from landbridge.device.import_source import ImportSource
 from landbridge.memory_kind import MemoryKind
 

@@ -9,8 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from landbridge.device.api import Device
-from landbridge.device.api import Stream as Stream
+from landbridge.device.api import Device, Stream
 from landbridge.device.registry import device as find_device
 
 

@@ -11,13 +11,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from landbridge.device.api import DEVICE_API_VERSION, DeviceAPI
+from landbridge.device.api import DEVICE_API_VERSION, Device, DeviceAPI, Event, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
 from landbridge.device.checks import kind_of
-from landbridge.device.device import Device
-from landbridge.device.protocols import AccessMode, Event
-from landbridge.device.space import BusAddress, DmaBuf, HostPointer, ImportSource, Region, Space
-from landbridge.device.stream import Stream
+from landbridge.device.import_source import BusAddress, DmaBuf, HostPointer, ImportSource
+from landbridge.device.protocols import AccessMode
 from landbridge.devices.mapped_file import MappedFile
 from landbridge.errors import InputError, OutOfMemoryError, ZeroCopyError
 from landbridge.executable.abi import STORAGE_ALIGNMENT

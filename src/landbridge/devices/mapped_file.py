@@ -15,8 +15,8 @@ import struct
 
 import numpy as np
 
+from landbridge.device.import_source import DmaBuf
 from landbridge.device.protocols import AccessMode
-from landbridge.device.space import DmaBuf
 from landbridge.errors import DeviceError, ZeroCopyError
 
 #: ``_IOW('b', 0, struct dma_buf_sync)``, whose one member is 64 bits of flags.

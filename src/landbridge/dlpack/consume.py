@@ -10,9 +10,8 @@ from struct import Struct
 from sys import is_finalizing
 from typing import Any, NamedTuple
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device, Region, Space
 from landbridge.device.registry import device_of_type, device_type
-from landbridge.device.space import Region, Space
 from landbridge.dlpack import capsules
 from landbridge.dlpack.elements import Elements
 from landbridge.dlpack.structs import (

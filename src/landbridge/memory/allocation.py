@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.device.stream import current_stream
 from landbridge.errors import InputError, OutOfMemoryError
 from landbridge.memory.allocators.base import Allocator, NdSize, Size, bytes_of

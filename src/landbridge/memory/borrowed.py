@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device, Region, Space
+from landbridge.device.import_source import DmaBuf, ImportSource
 from landbridge.device.protocols import AccessMode, MemoryImport
 from landbridge.device.registry import device as find_device
-from landbridge.device.space import DmaBuf, ImportSource, Region, Space
 from landbridge.errors import ZeroCopyError
 from landbridge.memory.allocators.base import Use, wait_for
 from landbridge.memory.host_array import byte_bounds

@@ -9,8 +9,7 @@ import gc
 from dataclasses import dataclass
 from typing import TypeVar
 
-from landbridge.device.device import Device
-from landbridge.device.space import NdSpace
+from landbridge.device.api import Device, NdSpace
 from landbridge.memory.storage import Storage
 
 _Kind = TypeVar("_Kind", bound=type)

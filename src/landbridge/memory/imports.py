@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device, Region, Space
+from landbridge.device.import_source import HostPointer
 from landbridge.device.protocols import AccessMode, MemoryImport
-from landbridge.device.space import HostPointer, Region, Space
 from landbridge.device.state import DeviceState
 from landbridge.errors import ZeroCopyError
 from landbridge.locks import new_lock

@@ -7,7 +7,7 @@ import os
 import stat
 import weakref
 
-from landbridge.device.space import DmaBuf
+from landbridge.device.import_source import DmaBuf
 from landbridge.errors import HostViewError, ZeroCopyError
 
 

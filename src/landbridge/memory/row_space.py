@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from landbridge.device.space import NdSpace, Region, Space
+from landbridge.device.api import NdSpace, Region, Space
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import DeviceError
 from landbridge.physical_shape import row_bytes

@@ -12,9 +12,8 @@ from sys import is_finalizing
 from typing import Any, Protocol
 from weakref import ref
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device, Region
 from landbridge.device.protocols import HostMemory
-from landbridge.device.space import Region
 from landbridge.errors import (
     HostViewError,
     StorageInUseError,

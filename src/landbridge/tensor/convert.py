@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.device.protocols import MemoryImport
 from landbridge.device.registry import device as find_device
 from landbridge.dlpack import import_object

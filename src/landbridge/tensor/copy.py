@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from itertools import product
 from typing import TypeVar
 
-from landbridge.device.device import Device
-from landbridge.device.protocols import AccessMode, Event, HostMemory, PeerCopy
-from landbridge.device.space import Space
-from landbridge.device.stream import Stream, current_stream
+from landbridge.device.api import Device, Event, Space, Stream
+from landbridge.device.protocols import AccessMode, HostMemory, PeerCopy
+from landbridge.device.stream import current_stream
 from landbridge.dtypes import dtype
 from landbridge.errors import InputError
 from landbridge.memory import ledger

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.device.protocols import AccessMode
 from landbridge.device.registry import device as find_device
 from landbridge.device.stream import current_device

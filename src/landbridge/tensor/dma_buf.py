@@ -7,10 +7,10 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device
+from landbridge.device.import_source import DmaBuf
 from landbridge.device.protocols import AccessMode, MemoryExport
 from landbridge.device.registry import device as find_device
-from landbridge.device.space import DmaBuf
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.dtypes import dtype_name
 from landbridge.errors import InputError, ZeroCopyError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.errors import ZeroCopyError
 from landbridge.memory.borrowed import host_device
 from landbridge.memory.imports import import_range

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from landbridge.device.api import NdSpace
 from landbridge.device.protocols import HostMemory
-from landbridge.device.space import NdSpace
 from landbridge.errors import HostViewError, InputError
 from landbridge.memory.row_space import stride_of
 from landbridge.memory.storage import Storage

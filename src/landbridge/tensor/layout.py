@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from landbridge.device.space import NdSpace
+from landbridge.device.api import NdSpace
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import InputError
 from landbridge.memory.allocators.base import NdSize, Size

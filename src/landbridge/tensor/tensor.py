@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device, Stream
 from landbridge.device.protocols import AccessMode
 from landbridge.device.registry import device as find_device
-from landbridge.device.stream import Stream
 from landbridge.dlpack import Elements, dlpack_device, export_capsule
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import InputError, ZeroCopyError

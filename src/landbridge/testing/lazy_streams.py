@@ -6,11 +6,8 @@ import os
 import threading
 from typing import Any
 
-from landbridge.device.api import DeviceAPI
+from landbridge.device.api import Device, DeviceAPI, Event, Stream
 from landbridge.device.checks import EventDelegates, stream_handle
-from landbridge.device.device import Device
-from landbridge.device.protocols import Event
-from landbridge.device.stream import Stream
 from landbridge.errors import DeviceIndexError, InputError
 from landbridge.testing.lazy_instance import Hold, LazyInstance, StreamHandle
 from landbridge.testing.lazy_queue import Task

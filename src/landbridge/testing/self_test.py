@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.tensor import asarray
 
 

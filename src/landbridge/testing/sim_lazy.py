@@ -14,13 +14,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from landbridge.device.api import DEVICE_API_VERSION
+from landbridge.device.api import DEVICE_API_VERSION, Device, Event, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
 from landbridge.device.checks import check_inside, check_request, host_address, is_copy_to_itself, kind_of, own_device
-from landbridge.device.device import Device
-from landbridge.device.protocols import AccessMode, Event, HostMemory
-from landbridge.device.space import Region, Space
-from landbridge.device.stream import Stream
+from landbridge.device.protocols import AccessMode, HostMemory
 from landbridge.errors import (
     HostAccessError,
     HostViewError,

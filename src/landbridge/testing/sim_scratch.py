@@ -12,13 +12,10 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, ClassVar
 
-from landbridge.device.api import DEVICE_API_VERSION, DeviceAPI
+from landbridge.device.api import DEVICE_API_VERSION, Device, DeviceAPI, Event, NdSpace, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
 from landbridge.device.checks import host_address, is_copy_to_itself, kind_of, own_device
-from landbridge.device.device import Device
-from landbridge.device.protocols import Event, HostMemory
-from landbridge.device.space import NdSpace, Region, Space
-from landbridge.device.stream import Stream
+from landbridge.device.protocols import HostMemory
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import (
     DeviceError,

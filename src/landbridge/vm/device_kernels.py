@@ -6,8 +6,8 @@ import json
 import weakref
 from collections.abc import Sequence
 
+from landbridge.device.api import Device
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.device import Device
 from landbridge.device.protocols import DeviceModules
 from landbridge.errors import BindError, InputError, TargetError
 from landbridge.executable.device_image import DeviceImage, check_device_image

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.device.registry import device as find_device
 from landbridge.device.registry import names as known_devices
 from landbridge.errors import BindError, InputError

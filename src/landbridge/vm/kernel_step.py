@@ -6,10 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from landbridge.device.device import Device
-from landbridge.device.protocols import DeviceModules, Event, HostBarriers, Recording, Streams
-from landbridge.device.space import Region
-from landbridge.device.stream import Stream
+from landbridge.device.api import Device, Event, Region, Stream
+from landbridge.device.protocols import DeviceModules, HostBarriers, Recording, Streams
 from landbridge.errors import BindError, ZeroCopyError
 from landbridge.executable.device_image import Launch
 from landbridge.memory.coherence import before_device_access

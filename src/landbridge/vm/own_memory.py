@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from landbridge.device.space import NdSpace
+from landbridge.device.api import NdSpace
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import BindError, InputError
 from landbridge.physical_shape import physical_shape, row_bytes, row_strides

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.executable.abi import RECORD_BRANCH_IF_ZERO, RECORD_CALL, RECORD_WORDS
 from landbridge.executable.device_image import Launch
 from landbridge.executable.executable import Executable

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.device.device import Device
-from landbridge.device.space import Region, Space
+from landbridge.device.api import Device, Region, Space
 from landbridge.devices.vulkan import VulkanDeviceAPI
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.spirv import disassemble, words_of

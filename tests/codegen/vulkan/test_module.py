@@ -11,7 +11,7 @@ from xdsl.dialects import arith, math
 import landbridge as lb
 from landbridge.codegen.vulkan.image import generate_image
 from landbridge.codegen.vulkan.module_builder import SpirvModule, constant_words, text_words
-from landbridge.device.space import Region
+from landbridge.device.api import Region
 from landbridge.errors import CodegenError, FallbackWarning
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.spirv import Capability, Op, disassemble, instructions, text_in, words_of

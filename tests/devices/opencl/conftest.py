@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from tests.devices.present import first_instance
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from landbridge.cli.devices import _devices
 from landbridge.device import registry
+from landbridge.device.api import Device
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.device import Device
 from landbridge.devices.opencl import discovery
 from landbridge.devices.opencl.api import OpenCLDeviceAPI
 from landbridge.errors import DeviceIndexError

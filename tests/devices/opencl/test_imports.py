@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import landbridge as lb
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.errors import StorageInUseError, ZeroCopyError
 from landbridge.memory.imports import imported_ranges
 

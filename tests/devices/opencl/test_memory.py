@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import landbridge as lb
-from landbridge.device.device import Device
+from landbridge.device.api import Device, Region
+from landbridge.device.import_source import BusAddress, DmaBuf, HostPointer
 from landbridge.device.protocols import NdSpaces
-from landbridge.device.space import BusAddress, DmaBuf, HostPointer, Region
 from landbridge.devices.opencl import attributes
 from landbridge.devices.opencl.api import OpenCLDeviceAPI
 from landbridge.errors import (

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import landbridge as lb
-from landbridge.device.device import Device
-from landbridge.device.space import Region
+from landbridge.device.api import Device, Region
 from landbridge.errors import DeviceError, InputError, KernelBuildError
 
 from .transfers import back, filled, region

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 
 BEGIN = """
 import os, sys

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from landbridge.device.device import Device
-from landbridge.device.space import Region
+from landbridge.device.api import Device, Region
 from landbridge.devices.opencl.command_buffer import EXTENSION, CommandBufferAPI, CommandBuffers
 from landbridge.errors import DeviceError, InputError, UseAfterFreeError
 

@@ -11,7 +11,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import landbridge as lb
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.errors import BindError, HostViewError, InputError, KernelBuildError, ZeroCopyError
 from landbridge.executable.executable import Executable
 from landbridge.memory.allocators.default import default_allocator

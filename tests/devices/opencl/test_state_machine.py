@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 import landbridge as lb
-from landbridge.device.device import Device
-from landbridge.device.space import Region
+from landbridge.device.api import Device, Region
 from landbridge.errors import ZeroCopyError
 
 from .test_modules import SOURCE

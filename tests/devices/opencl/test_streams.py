@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 
 from .transfers import back, filled, read, region
 

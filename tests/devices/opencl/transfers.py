@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import landbridge as lb
-from landbridge.device.space import Region
+from landbridge.device.api import Region
 
 
 def filled(device: object, values: object, dtype: object = np.float32) -> lb.Tensor:

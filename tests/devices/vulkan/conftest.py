@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from landbridge.device import registry
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.devices.vulkan import VulkanDeviceAPI
 from landbridge.memory.allocators import default
 from tests.devices.present import first_instance

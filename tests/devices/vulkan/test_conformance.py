@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import ClassVar
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.testing.conformance.run import run_conformance
 from tests.devices.present import first_instance
 from tests.selection.installed import missing

@@ -13,8 +13,8 @@ import pytest
 
 import landbridge as lb
 from landbridge.device import registry
+from landbridge.device.api import Device
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.device import Device
 from landbridge.devices.vulkan import VulkanDeviceAPI, calls
 from landbridge.errors import DeviceError, DeviceIndexError, DeviceLostError, InputError
 from tests.devices.present import first_instance

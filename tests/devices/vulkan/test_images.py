@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import landbridge as lb
-from landbridge.device.device import Device
-from landbridge.device.space import Region
+from landbridge.device.api import Device, Region
 from landbridge.devices.vulkan.images import _FORMATS
 from landbridge.errors import HostViewError, InputError, OutOfMemoryError, UnsupportedError
 from tests.devices.vulkan.shaders import SAXPY, assembled

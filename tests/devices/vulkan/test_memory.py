@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import landbridge as lb
-from landbridge.device.device import Device
-from landbridge.device.space import BusAddress, DmaBuf, HostPointer, Region, Space
+from landbridge.device.api import Device, Region, Space
+from landbridge.device.import_source import BusAddress, DmaBuf, HostPointer
 from landbridge.devices.vulkan import VulkanDeviceAPI, flags
 from landbridge.errors import (
     HostViewError,

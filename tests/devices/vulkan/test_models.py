@@ -11,7 +11,7 @@ import pytest
 from wheel_models import CLASSIFY, PP_OCR, wheel_model
 
 import landbridge as lb
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.errors import FallbackWarning
 from landbridge.executable.executable import Executable
 from landbridge.target import Target

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import landbridge as lb
-from landbridge.device.device import Device
-from landbridge.device.space import Region, Space
+from landbridge.device.api import Device, Region, Space
 from landbridge.devices.vulkan import VulkanDeviceAPI
 from landbridge.errors import DeviceError, InputError, KernelBuildError, UseAfterFreeError
 from landbridge.tensor import Tensor

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import landbridge as lb
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.errors import BindError, KernelBuildError, ZeroCopyError
 from landbridge.executable.executable import Executable
 from landbridge.target import Target

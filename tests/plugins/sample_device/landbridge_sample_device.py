@@ -7,12 +7,9 @@ from collections.abc import Mapping
 from itertools import count
 from threading import Lock
 
-from landbridge.device.api import DEVICE_API_VERSION, DeviceAPI
+from landbridge.device.api import DEVICE_API_VERSION, Device, DeviceAPI, Event, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.device import Device
-from landbridge.device.protocols import Event, HostMemory
-from landbridge.device.space import Region, Space
-from landbridge.device.stream import Stream
+from landbridge.device.protocols import HostMemory
 from landbridge.errors import InputError, OutOfMemoryError
 from landbridge.memory_kind import MemoryKind, normalize_scope
 

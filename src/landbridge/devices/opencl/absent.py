@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, NoReturn
 
-from landbridge.device.api import DEVICE_API_VERSION, DeviceAPI
+from landbridge.device.api import DEVICE_API_VERSION, DeviceAPI, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.space import Region, Space
-from landbridge.device.stream import Stream
 from landbridge.errors import DeviceIndexError
 from landbridge.memory_kind import MemoryKind
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import pyopencl as cl
 
+from landbridge.device.api import Device, NdSpace
 from landbridge.device.checks import check_request, kind_of
-from landbridge.device.device import Device
-from landbridge.device.space import NdSpace
 from landbridge.devices.opencl.blocks import BufferBlock, ImageBlock, host_bytes
 from landbridge.devices.opencl.driver_errors import driver_call
 from landbridge.devices.opencl.instance import OpenCLInstance

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from landbridge.device.api import DEVICE_API_VERSION, DeviceAPI
+from landbridge.device.api import DEVICE_API_VERSION, Device, DeviceAPI, Event, NdSpace, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
 from landbridge.device.checks import EventDelegates, is_copy_to_itself, own_device, stream_handle
-from landbridge.device.device import Device
-from landbridge.device.protocols import AccessMode, Event
-from landbridge.device.space import ImportSource, NdSpace, Region, Space
-from landbridge.device.stream import Stream
+from landbridge.device.import_source import ImportSource
+from landbridge.device.protocols import AccessMode
 from landbridge.devices.opencl.allocation import alloc_flat, alloc_image
 from landbridge.devices.opencl.attributes import attribute
 from landbridge.devices.opencl.blocks import BufferBlock

@@ -6,9 +6,9 @@ from typing import Any
 
 import pyopencl as cl
 
+from landbridge.device.api import Region, Space
 from landbridge.device.checks import host_address
 from landbridge.device.protocols import HostMemory
-from landbridge.device.space import Region, Space
 from landbridge.devices.opencl.blocks import BufferBlock, ImageBlock, MemoryBlock, host_bytes
 from landbridge.devices.opencl.driver_errors import driver_call
 from landbridge.devices.opencl.events import QueueEvent

@@ -7,8 +7,8 @@ import mmap
 import numpy as np
 import pyopencl as cl
 
+from landbridge.device.import_source import BusAddress, DmaBuf, HostPointer, ImportSource
 from landbridge.device.protocols import AccessMode
-from landbridge.device.space import BusAddress, DmaBuf, HostPointer, ImportSource
 from landbridge.devices.opencl.blocks import BufferBlock, host_bytes
 from landbridge.devices.opencl.driver_errors import driver_call
 from landbridge.devices.opencl.instance import OpenCLInstance

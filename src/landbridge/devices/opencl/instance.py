@@ -8,7 +8,7 @@ from typing import Any
 
 import pyopencl as cl
 
-from landbridge.device.protocols import Event
+from landbridge.device.api import Event
 from landbridge.devices.opencl.attributes import target_options
 from landbridge.devices.opencl.blocks import MemoryBlock
 from landbridge.devices.opencl.discovery import Found

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from landbridge.device.space import Region
+from landbridge.device.api import Region
 from landbridge.devices.opencl.blocks import ImageBlock, MemoryBlock
 from landbridge.devices.opencl.driver_errors import driver_call, translated
 from landbridge.devices.opencl.events import QueueEvent

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from landbridge.device.space import Region
+from landbridge.device.api import Region
 from landbridge.devices.opencl import copies, modules
 from landbridge.devices.opencl.blocks import BufferBlock, MemoryBlock
 from landbridge.devices.opencl.command_buffer import CommandBuffers

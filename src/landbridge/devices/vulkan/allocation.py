@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ctypes
 
+from landbridge.device.api import Space
 from landbridge.device.checks import check_request, kind_of
-from landbridge.device.space import Space
 from landbridge.devices.vulkan import flags, structs_work
 from landbridge.devices.vulkan.driver_objects import DriverObjects
 from landbridge.devices.vulkan.logical_device import LogicalDevice

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from landbridge.device.api import DEVICE_API_VERSION, DeviceAPI
+from landbridge.device.api import DEVICE_API_VERSION, Device, DeviceAPI, Event, NdSpace, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
 from landbridge.device.checks import (
     EventDelegates,
@@ -13,10 +13,8 @@ from landbridge.device.checks import (
     is_copy_to_itself,
     stream_handle,
 )
-from landbridge.device.device import Device
-from landbridge.device.protocols import AccessMode, Event, HostMemory
-from landbridge.device.space import ImportSource, NdSpace, Region, Space
-from landbridge.device.stream import Stream
+from landbridge.device.import_source import ImportSource
+from landbridge.device.protocols import AccessMode, HostMemory
 from landbridge.devices.vulkan.allocation import Allocation, alloc_flat, allocation_of
 from landbridge.devices.vulkan.attributes import attribute, target_properties
 from landbridge.devices.vulkan.copies import copy

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from landbridge.device.api import Region
 from landbridge.device.checks import host_address
-from landbridge.device.space import Region
 from landbridge.devices.vulkan import flags, structs_work
 from landbridge.devices.vulkan.allocation import Allocation, allocate
 from landbridge.devices.vulkan.driver_objects import DriverObjects

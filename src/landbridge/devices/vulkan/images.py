@@ -8,8 +8,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 
-from landbridge.device.device import Device
-from landbridge.device.space import NdSpace
+from landbridge.device.api import Device, NdSpace
 from landbridge.devices.vulkan import flags, structs_work
 from landbridge.devices.vulkan.allocation import Allocation
 from landbridge.devices.vulkan.driver_objects import DriverObjects

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 
-from landbridge.device.space import DmaBuf, HostPointer, ImportSource
+from landbridge.device.import_source import DmaBuf, HostPointer, ImportSource
 from landbridge.devices.vulkan import flags, structs_work
 from landbridge.devices.vulkan.allocation import Allocation, import_as
 from landbridge.devices.vulkan.logical_device import LogicalDevice

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from landbridge.device.space import Space
+from landbridge.device.api import Space
 from landbridge.devices.vulkan.driver_objects import DriverObjects
 from landbridge.errors import UseAfterFreeError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use
 
 

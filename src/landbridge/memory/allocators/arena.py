@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from landbridge.device.space import Region
+from landbridge.device.api import Region
 from landbridge.errors import InputError, OutOfMemoryError
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.adaptor import Downstream

@@ -11,10 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from landbridge.device.device import Device
-from landbridge.device.protocols import Event
-from landbridge.device.space import Region
-from landbridge.device.stream import Stream
+from landbridge.device.api import Device, Event, Region, Stream
 from landbridge.errors import DeviceLostError, ForkedDeviceError, InputError
 from landbridge.shape import dense_bytes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.device.state import DeviceState
 from landbridge.errors import InputError
 from landbridge.locks import new_lock

@@ -7,8 +7,7 @@ from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from landbridge.device.device import Device
-from landbridge.device.protocols import Event
+from landbridge.device.api import Device, Event
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import Queue, Use, device_of
 

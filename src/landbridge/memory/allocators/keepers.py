@@ -6,7 +6,7 @@ import os
 from typing import Protocol
 from weakref import WeakSet
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.memory.allocators.in_flight import finish
 
 

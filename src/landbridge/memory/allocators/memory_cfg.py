@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TypeAlias
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device
 from landbridge.device_name import parse_device_name
 from landbridge.errors import InputError
 from landbridge.memory.allocators.base import Allocator

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device, Region, Space
 from landbridge.device.protocols import NdSpaces, SharedMemory
-from landbridge.device.space import Region, Space
 from landbridge.errors import DeviceLostError, InputError, UnsupportedError
 from landbridge.memory.allocators.base import Block, NdSize, Queue, Size, Use, round_up, wait_for
 from landbridge.memory_kind import normalize_scope

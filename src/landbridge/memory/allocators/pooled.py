@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from landbridge.device.space import Region
+from landbridge.device.api import Region
 from landbridge.errors import InputError, OutOfMemoryError
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.adaptor import Downstream

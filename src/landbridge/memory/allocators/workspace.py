@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from sys import is_finalizing
 
-from landbridge.device.device import Device
+from landbridge.device.api import Device, Region, Stream
 from landbridge.device.protocols import WorkspaceMemory
-from landbridge.device.space import Region
-from landbridge.device.stream import Stream, current_stream
+from landbridge.device.stream import current_stream
 from landbridge.errors import InputError
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.adaptor import Downstream

@@ -7,12 +7,9 @@ from collections.abc import Callable
 from typing import ClassVar, NoReturn, TypeVar
 from unittest import SkipTest
 
-from landbridge.device.api import DeviceAPI
-from landbridge.device.device import Device
-from landbridge.device.protocols import Event, HostBarriers, HostMemory, PeerCopy
+from landbridge.device.api import Device, DeviceAPI, Event, Region, Space, Stream
+from landbridge.device.protocols import HostBarriers, HostMemory, PeerCopy
 from landbridge.device.registry import device as find_device
-from landbridge.device.space import Region, Space
-from landbridge.device.stream import Stream
 from landbridge.memory.borrowed import host_device
 from landbridge.memory_kind import MemoryKind
 

@@ -9,7 +9,7 @@ import weakref
 from itertools import pairwise
 from threading import Thread
 
-from landbridge.device.space import Region, Space
+from landbridge.device.api import Region, Space
 from landbridge.errors import LandbridgeError
 from landbridge.testing.conformance.base import ConformanceCase, expect, expect_raises, pattern
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 
 import landbridge as lb
+from landbridge.device.api import Region
 from landbridge.device.protocols import HostBarriers, HostMemory
-from landbridge.device.space import Region
 from landbridge.errors import HostAccessError, HostViewError
 from landbridge.testing.conformance.base import ConformanceCase, expect, expect_raises, pattern
 

@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 
 import landbridge as lb
+from landbridge.device.api import NdSpace, Region
 from landbridge.device.protocols import HostMemory, NdSpaces
-from landbridge.device.space import NdSpace, Region
 from landbridge.errors import HostViewError, InputError, LandbridgeError, OutOfMemoryError
 from landbridge.memory_kind import MemoryKind
 from landbridge.physical_shape import nd_bytes, row_bytes

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from landbridge.device.api import Region, Space, Stream
 from landbridge.device.protocols import Events, Streams
-from landbridge.device.space import Region, Space
-from landbridge.device.stream import Stream
 from landbridge.errors import LandbridgeError
 from landbridge.memory.borrowed import host_device
 from landbridge.testing.conformance.base import ConformanceCase, expect, expect_raises, pattern

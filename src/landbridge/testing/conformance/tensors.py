@@ -9,9 +9,10 @@ from typing import Any, cast
 import numpy as np
 
 import landbridge as lb
+from landbridge.device.api import Region
+from landbridge.device.import_source import HostPointer
 from landbridge.device.protocols import MemoryImport
 from landbridge.device.registry import device_type
-from landbridge.device.space import HostPointer, Region
 from landbridge.errors import (
     CopyForbiddenError,
     InputError,

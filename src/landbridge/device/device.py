@@ -1,1 +1,0 @@
-from landbridge.device.api import Device as Device
