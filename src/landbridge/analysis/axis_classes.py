@@ -16,7 +16,7 @@ from xdsl.ir.affine import AffineDimExpr
 from landbridge.analysis.union_find import UnionFind
 from landbridge.ir.attributes import ints
 from landbridge.ir.prim_ops import PadOp
-from landbridge.ir.stages import PrimView, view_generic
+from landbridge.ir.stages import Generic, PrimView, view_generic
 from landbridge.ir.types import shape_of
 
 Axis = tuple[SSAValue, int]
@@ -40,53 +40,70 @@ class AxisClass:
 
 def axis_classes(prim: PrimView) -> list[AxisClass]:
     """The classes of a PrimFunc; a ``fixed`` one cannot be cut."""
-    union: UnionFind[Hashable] = UnionFind()
-    fixed: list[Axis | Loop] = []
-    extents: dict[Axis | Loop, int] = {}
-    reducing: set[Loop] = set()
+    ties = _Ties()
     for buffer in (*prim.function.body.block.args, *prim.temporaries):
         for axis, extent in enumerate(shape_of(buffer.type)):
-            extents[(buffer, axis)] = extent
+            ties.extents[(buffer, axis)] = extent
     for op in prim.stages:
         if isinstance(op, PadOp):
-            shapes = shape_of(op.source.type), shape_of(op.destination.type)
-            for axis, low in enumerate(ints(op.low)):
-                ends = (op.source, axis), (op.destination, axis)
-                if low or shapes[0][axis] != shapes[1][axis]:
-                    fixed += ends
-                else:
-                    union.join(*ends)
-        if not isinstance(op, linalg.ops.GenericOp):
-            continue
-        g = view_generic(op)
+            ties.pad(op)
+        elif isinstance(op, linalg.ops.GenericOp):
+            ties.generic(view_generic(op))
+    return ties.classes()
+
+
+class _Ties:
+    """Axes and loops that are tied to each other, with their extents, and what cannot be cut or reduces."""
+
+    def __init__(self) -> None:
+        self.extents: dict[Axis | Loop, int] = {}
+        self._union: UnionFind[Hashable] = UnionFind()
+        self._fixed: list[Axis | Loop] = []
+        self._reducing: set[Loop] = set()
+
+    def pad(self, op: PadOp) -> None:
+        """An axis that is padded cannot be cut, others are tied."""
+        shapes = shape_of(op.source.type), shape_of(op.destination.type)
+        for axis, low in enumerate(ints(op.low)):
+            ends = (op.source, axis), (op.destination, axis)
+            if low or shapes[0][axis] != shapes[1][axis]:
+                self._fixed += ends
+            else:
+                self._union.join(*ends)
+
+    def generic(self, g: Generic) -> None:
+        """An axis is tied to the loop that indexes it by itself; whatever else computes indices fixes both."""
         for d, (extent, kind) in enumerate(zip(g.extents, g.iterators, strict=True)):
-            extents[(op, d)] = extent
+            self.extents[(g.op, d)] = extent
             if kind == "r":
-                reducing.add((op, d))
+                self._reducing.add((g.op, d))
         for o in (*g.ins, *g.outs):
             for axis, e in enumerate(o.map.results):
                 if isinstance(e, AffineDimExpr):
-                    union.join((o.buffer, axis), (op, e.position))
+                    self._union.join((o.buffer, axis), (g.op, e.position))
                 else:
-                    fixed += [(op, d) for d in e.used_dims()]
-                    fixed.append((o.buffer, axis))
-        for inner in op.body.block.ops:
+                    self._fixed += [(g.op, d) for d in e.used_dims()]
+                    self._fixed.append((o.buffer, axis))
+        for inner in g.body.ops:
             if isinstance(inner, linalg.ops.IndexOp):
-                fixed.append((op, inner.dim.value.data))
-            if isinstance(inner, memref.LoadOp):
-                fixed += [(inner.memref, a) for a in range(len(shape_of(inner.memref.type)))]
-    classes: dict[object, AxisClass] = {}
-    for node, extent in extents.items():
-        c = classes.setdefault(union.find(node), AxisClass(extent))
-        c.fixed |= c.extent != extent
-        if isinstance(node[0], linalg.ops.GenericOp):
-            c.loops.add(node)
-            c.reduces |= node in reducing
-        else:
-            c.axes.add(node)
-    for node in fixed:
-        classes[union.find(node)].fixed = True
-    return list(classes.values())
+                self._fixed.append((g.op, inner.dim.value.data))
+            elif isinstance(inner, memref.LoadOp):
+                self._fixed += [(inner.memref, a) for a in range(len(shape_of(inner.memref.type)))]
+
+    def classes(self) -> list[AxisClass]:
+        """What is tied, together."""
+        found: dict[object, AxisClass] = {}
+        for node, extent in self.extents.items():
+            c = found.setdefault(self._union.find(node), AxisClass(extent))
+            c.fixed |= c.extent != extent
+            if isinstance(node[0], linalg.ops.GenericOp):
+                c.loops.add(node)
+                c.reduces |= node in self._reducing
+            else:
+                c.axes.add(node)
+        for node in self._fixed:
+            found[self._union.find(node)].fixed = True
+        return list(found.values())
 
 
 def class_of(classes: list[AxisClass], buffer: SSAValue, axis: int) -> AxisClass | None:

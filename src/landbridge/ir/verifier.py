@@ -216,14 +216,13 @@ class _Verifier:
             self.fail(op, f"a result of shape {shape_of(op.result.type)}", f"{tuple(expected)}")
 
     def _pack(self, op: PackOp) -> None:
-        self._same_place(op, [op.source], op.result)
         self._packed(op, op.source, op.result)
 
     def _unpack(self, op: UnpackOp) -> None:
-        self._same_place(op, [op.source], op.result)
         self._packed(op, op.result, op.source)
 
     def _packed(self, op: PackOp | UnpackOp, plain: SSAValue, packed: SSAValue) -> None:
+        self._same_place(op, [op.source], op.result)
         shape, axes, tiles = shape_of(plain.type), ints(op.axes), ints(op.tiles)
         rank = len(shape)
         if len(axes) != len(tiles) or not all(0 <= a < rank for a in axes) or not all(t > 0 for t in tiles):
