@@ -2,6 +2,6 @@
 
 An Executable's vdevices get homes (``home``) and its instructions become words (``bind``, ``program``). A Frame of them
 serves runs, another one calls (``frame``): inputs and outputs are bound there (``run_arguments``, ``call_arguments``),
-and its steps run (``interpreter``, ``kernel_step``). ``bound_program`` puts this together, and ``entry`` says who may
-use it.
+and its steps run (``interpreter``, ``kernel_step``). ``bound_program`` puts all together, and ``entry`` says who
+may use it.
 """

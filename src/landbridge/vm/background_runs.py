@@ -25,7 +25,10 @@ class BackgroundRuns:
         """Take the turn, ``make_ready`` here, then ``execute`` in the worker; what ``make_ready`` raises is raised."""
         entry = self._entry
         pending = AsyncRun()
-        turn = entry.enter()
+        try:
+            turn = entry.take()
+        except IndexError:
+            entry.refuse()
         tickets = [turn]  # who pops it has the run, whatever interrupts the other
         try:
             make_ready()

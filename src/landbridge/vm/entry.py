@@ -36,13 +36,6 @@ class Entry(Turns):
         self.shares = self.waits = False
         _entries.add(self)
 
-    def enter(self) -> Turn:
-        """Take the turn, or say why not. Where each 100 ns counts, callers do the same themselves."""
-        try:
-            return self.take()
-        except IndexError:
-            self.refuse()
-
     def refuse(self) -> NoReturn:
         """Raise what says why the turn is taken."""
         if is_exiting():

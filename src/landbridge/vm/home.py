@@ -46,6 +46,12 @@ class Home:
         """Whether it is ordinary memory of this process."""
         return self.device == host_device()
 
+    def planned_bytes(self, storage: ins.AllocStorage) -> int:
+        """What ``storage`` takes of the memory's capacity; raises InputError for rows that it cannot hold."""
+        if self.kind.ndim == 1 or not storage.shape:
+            return storage.nbytes
+        return nd_bytes(self.kind, storage.shape, storage.dtype)
+
     def __str__(self) -> str:
         return f"memory {self.kind.scope!r} of {self.device}"
 
@@ -144,7 +150,10 @@ def _check_sizes(executable: Executable, vdevice: int, home: Home) -> None:
     kind, total = home.kind, 0
     for instruction in ins.flattened(executable.main.instructions):
         if isinstance(instruction, ins.AllocStorage) and instruction.vdevice == vdevice:
-            nbytes = _bytes_in(kind, instruction)
+            try:
+                nbytes = home.planned_bytes(instruction)
+            except InputError as error:
+                raise BindError(f"the program has a storage of {error}; compile the model again") from error
             total += nbytes
             for limit, needed in ((kind.max_bytes, nbytes), (kind.capacity, total)):
                 if limit is not None and needed > limit:
@@ -153,16 +162,6 @@ def _check_sizes(executable: Executable, vdevice: int, home: Home) -> None:
                         f"{where}: the program needs {needed} bytes of {home}, which has at most {limit}; bind a "
                         "device with more, or compile for smaller shapes"
                     )
-
-
-def _bytes_in(kind: MemoryKind, storage: ins.AllocStorage) -> int:
-    """What ``storage`` takes of the capacity of ``kind``."""
-    if kind.ndim == 1 or not storage.shape:
-        return storage.nbytes
-    try:
-        return nd_bytes(kind, storage.shape, storage.dtype)
-    except InputError as error:
-        raise BindError(f"the program has a storage of {error}; compile the model again") from error
 
 
 def _stated_kind(executable: Executable, vdevice: int) -> MemoryKind | None:

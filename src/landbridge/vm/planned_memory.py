@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from landbridge.executable import instructions as ins
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import Function, TensorSpec
-from landbridge.physical_shape import nd_bytes
 from landbridge.vm.home import Home, host_home
 from landbridge.vm.program_memory import ProgramMemory
 
@@ -61,11 +60,7 @@ def planned_memory(
 
     for storage in storages_of(executable.main):
         home = homes[storage.vdevice]
-        flat = home.kind.ndim == 1 or not storage.shape
-        add(
-            home,
-            activation_bytes=storage.nbytes if flat else nd_bytes(home.kind, storage.shape, storage.dtype),
-        )
+        add(home, activation_bytes=home.planned_bytes(storage))
     for vdevice, nbytes in memory.kernel_bytes.items():
         add(homes[vdevice], kernel_bytes=nbytes)
     for vdevice, nbytes in memory.constant_bytes.items():
