@@ -203,7 +203,7 @@ SENTENCES = (
         f"{_TENSOR}TestArrayProtocol::test_memory_the_host_cannot_see",
         "It does not look.",
         "tensor/exports.py",
-        "exported_array",
+        "check_host_reads",
         If("host_readable"),
     ),
     # DLPack
