@@ -15,7 +15,7 @@ import pytest
 import landbridge
 
 Trees = Mapping[str, ast.Module]
-_OWN = ("self", "cls")
+_OWN = ("self", "cls", "args[0]")  # the last is self to a decorator of methods
 
 
 @cache
@@ -63,16 +63,16 @@ def foreign_privates(trees: Trees) -> list[str]:
         f"{module}:{line} {name}"
         for module, tree in trees.items()
         for line, name in _used(tree)
-        if _is_private(name) and name in everywhere - defined[module]
+        if name in everywhere and name not in defined[module]
     ]
 
 
 def _used(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Names that are imported, and attributes of others than ``self`` or a class itself, each with its line."""
+    """Private names that are imported, and private attributes of others than ``self``, each with its line."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
-            yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.Attribute) and not (isinstance(node.value, ast.Name) and node.value.id in _OWN):
+            yield from ((node.lineno, alias.name) for alias in node.names if _is_private(alias.name))
+        elif isinstance(node, ast.Attribute) and _is_private(node.attr) and ast.unparse(node.value) not in _OWN:
             yield node.lineno, node.attr
 
 
