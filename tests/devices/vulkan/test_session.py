@@ -93,7 +93,7 @@ def test_what_does_not_fit_is_said(device: Device, exe: Executable) -> None:
     with pytest.raises(BindError, match=r"spirv, and cpu:0 runs none"):
         lb.Session(lb.compile(model(), target=Target.from_device(device), on_mismatch="copy"), device="cpu")
     (module,) = exe.modules
-    assert not isinstance(module.image, lb.executable.executable.CodeImage)
+    assert not isinstance(module.image, lb.executable.parts.CodeImage)
     broken = replace(module, image=replace(module.image, code=b"no SPIR-V"))
     with pytest.raises(KernelBuildError, match="whole words"):
         lb.Session(replace(exe, modules=(broken,)), device=device)

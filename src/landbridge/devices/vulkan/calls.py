@@ -31,6 +31,7 @@ _GLOBAL = """
 """
 _GLOBAL_OPTIONAL = "vkEnumerateInstanceVersion: struct"
 _INSTANCE = """
+    vkDestroyInstance: object struct -> none
     vkEnumeratePhysicalDevices: object struct struct
     vkGetPhysicalDeviceProperties: object struct -> none
     vkGetPhysicalDeviceProperties2: object struct -> none
