@@ -14,8 +14,8 @@ from landbridge.ir.attributes import node_name
 from landbridge.ir.graph_ops import CallOp, HostCallOp, IfOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, vdevice_of
-from landbridge.passes.crossings import swap_first
 from landbridge.passes.lower.grid.supports import supports
+from landbridge.passes.place.first_vdevice import swap_first
 from landbridge.passes.place.mover import move
 from landbridge.passes.registry import register_pass
 from landbridge.target import Target

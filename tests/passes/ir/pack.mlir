@@ -93,6 +93,92 @@ func.func @negate_p2(%0: !mxb, %1: !mxb) attributes {lb.prim} {
   func.return
 }
 
+// ---- a convolution that adds its own input reads it along two kinds of channels: as two arguments both are blocked
+func.func @conv(%x: !mx, %w: !mw, %y: !mx) attributes {lb.prim} {
+  %t = memref.alloc() : !mx
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%t : !mx)
+  linalg.generic {indexing_maps = [affine_map<(n, o, h, w, i) -> (n, i, h, w)>, affine_map<(n, o, h, w, i) -> (o, i)>, affine_map<(n, o, h, w, i) -> (n, o, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]} ins(%x, %w : !mx, !mw) outs(%t : !mx) attrs = {lb.extents = [1 : i64, 16 : i64, 2 : i64, 2 : i64, 16 : i64]} {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %c, %d : f32
+    linalg.yield %e : f32
+  }
+  linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%t, %x : !mx, !mx) outs(%y : !mx) attrs = {lb.extents = [1 : i64, 16 : i64, 2 : i64, 2 : i64]} {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.addf %a, %b : f32
+    linalg.yield %d : f32
+  }
+  func.return
+}
+func.func @main(%x: !x) -> !x {
+  %w = "lb.constant"() {symbol = @w} : () -> !w
+  %d = bufferization.alloc_tensor() : !x
+  %y = "lb.call"(%x, %w, %d) {callee = @conv, operandSegmentSizes = array<i32: 2, 1>} : (!x, !w, !x) -> !x
+  func.return %y : !x
+}
+// becomes
+func.func @conv(%x: !mx, %w: !mw, %y: !mx) attributes {lb.prim} {
+  %t = memref.alloc() : !mx
+  %zero = arith.constant 0.000000e+00 : f32
+  linalg.fill ins(%zero : f32) outs(%t : !mx)
+  linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d0, d4, d2, d3)>, affine_map<(d0, d1, d2, d3, d4) -> (d1, d4)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]} ins(%x, %w : !mx, !mw) outs(%t : !mx) attrs = {lb.extents = [1 : i64, 16 : i64, 2 : i64, 2 : i64, 16 : i64]} {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %c, %d : f32
+    linalg.yield %e : f32
+  }
+  linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%t, %x : !mx, !mx) outs(%y : !mx) attrs = {lb.extents = [1 : i64, 16 : i64, 2 : i64, 2 : i64]} {
+  ^bb0(%a_1: f32, %b_1: f32, %c_1: f32):
+    %d_1 = arith.addf %a_1, %b_1 : f32
+    linalg.yield %d_1 : f32
+  }
+  func.return
+}
+func.func @main(%x: !x) -> !x {
+  %w = "lb.constant"() {symbol = @w} : () -> !w
+  %0 = "lb.pack"(%x) {axes = [1 : i64], tiles = [8 : i64]} : (!x) -> !xb
+  %1 = "lb.constant"() {symbol = @w_1} : () -> tensor<2x2x8x8xf32, #lb.vdevice<0, "global">>
+  %2 = bufferization.alloc_tensor() : !xb
+  %3 = "lb.call"(%0, %1, %0, %2) {callee = @conv_u1_p2, operandSegmentSizes = array<i32: 3, 1>} : (!xb, tensor<2x2x8x8xf32, #lb.vdevice<0, "global">>, !xb, !xb) -> !xb
+  %y = "lb.unpack"(%3) {axes = [1 : i64], tiles = [8 : i64]} : (!xb) -> !x
+  func.return %y : !x
+}
+func.func @conv_u1(%x: !mx, %w: !mw, %0: !mx, %y: !mx) attributes {lb.prim} {
+  %t = memref.alloc() : !mx
+  %zero = arith.constant 0.000000e+00 : f32
+  linalg.fill ins(%zero : f32) outs(%t : !mx)
+  linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d0, d4, d2, d3)>, affine_map<(d0, d1, d2, d3, d4) -> (d1, d4)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]} ins(%0, %w : !mx, !mw) outs(%t : !mx) attrs = {lb.extents = [1 : i64, 16 : i64, 2 : i64, 2 : i64, 16 : i64]} {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %c, %d : f32
+    linalg.yield %e : f32
+  }
+  linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%t, %x : !mx, !mx) outs(%y : !mx) attrs = {lb.extents = [1 : i64, 16 : i64, 2 : i64, 2 : i64]} {
+  ^bb0(%a_1: f32, %b_1: f32, %c_1: f32):
+    %d_1 = arith.addf %a_1, %b_1 : f32
+    linalg.yield %d_1 : f32
+  }
+  func.return
+}
+func.func @conv_u1_p2(%0: !mxb, %1: memref<2x2x8x8xf32, "global">, %2: !mxb, %3: !mxb) attributes {lb.prim} {
+  %4 = memref.alloc() : !mxb
+  %zero = arith.constant 0.000000e+00 : f32
+  linalg.fill ins(%zero : f32) outs(%4 : !mxb)
+  linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d4, d2, d3, d5)>, affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d1, d4, d5, d6)>, affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d1, d2, d3, d6)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "parallel"]} ins(%2, %1 : !mxb, memref<2x2x8x8xf32, "global">) outs(%4 : !mxb) attrs = {lb.extents = [1 : i64, 2 : i64, 2 : i64, 2 : i64, 2 : i64, 8 : i64, 8 : i64]} {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %c, %d : f32
+    linalg.yield %e : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3, d4)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3, d4)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3, d4)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel"]} ins(%4, %0 : !mxb, !mxb) outs(%3 : !mxb) attrs = {lb.extents = [1 : i64, 2 : i64, 2 : i64, 2 : i64, 8 : i64]} {
+  ^bb0(%a_1: f32, %b_1: f32, %c_1: f32):
+    %d_1 = arith.addf %a_1, %b_1 : f32
+    linalg.yield %d_1 : f32
+  }
+  func.return
+}
+
 // ---- the weights of a matrix product in panels of one vector
 func.func @product(%x: !ma, %w: !mb, %y: !mc) attributes {lb.prim} {
   %zero = arith.constant 0.0 : f32

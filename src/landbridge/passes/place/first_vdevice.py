@@ -1,0 +1,64 @@
+"""Which vdevice is the first: inputs and outputs of a model are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import FunctionType, TensorType
+from xdsl.ir import Attribute, SSAValue
+from xdsl.rewriter import Rewriter
+
+from landbridge.ir.attributes import set_node_name
+from landbridge.ir.graph_ops import ToVDeviceOp
+from landbridge.ir.module import IRModule
+from landbridge.ir.types import VDeviceAttr, vdevice_of
+
+
+def swap_first(module: IRModule, host: int) -> None:
+    """Make vdevice ``host`` the first one, with the inputs and outputs; the one that was first takes its number."""
+    vdevices = list(module.vdevices)
+    vdevices[0], vdevices[host] = vdevices[host], vdevices[0]
+    module.vdevices = tuple(vdevices)
+    main, block = module.main, module.main.body.block
+    for value in _values(main):
+        number = vdevice_of(value.type).index.data
+        if number in (0, host):
+            Rewriter.replace_value_with_new_type(value, _on(value.type, host - number))
+    for number in range(len(block.args)):
+        inner = block.args[number].type
+        Rewriter.replace_value_with_new_type(block.args[number], _on(inner, 0))
+        argument = block.args[number]
+        if block.first_op is not None and argument.first_use is not None:
+            crossing = _crossing(argument, inner)
+            block.insert_op_before(crossing, block.first_op)
+            argument.replace_uses_with_if(crossing.result, lambda use, op=crossing: use.operation is not op)  # type: ignore[misc]
+    last = block.last_op
+    if isinstance(last, func.ReturnOp):
+        for i, value in enumerate(last.operands):
+            if vdevice_of(value.type).index.data != 0:
+                crossing = _crossing(value, _on(value.type, 0))
+                block.insert_op_before(crossing, last)
+                last.operands[i] = crossing.result
+        types = [a.type for a in block.args]
+        main.properties["function_type"] = FunctionType.from_lists(types, [v.type for v in last.operands])
+
+
+def _values(main: func.FuncOp) -> Iterator[SSAValue]:
+    for op in main.walk():
+        yield from op.results
+        for region in op.regions:
+            for block in region.blocks:
+                yield from block.args
+
+
+def _on(ty: Attribute, index: int) -> Attribute:
+    place = vdevice_of(ty)
+    assert isinstance(ty, TensorType)  # vdevice_of has seen it
+    return TensorType(ty.element_type, ty.shape, VDeviceAttr.of(index, place.scope.data, place.axis_separators))
+
+
+def _crossing(value: SSAValue, ty: Attribute) -> ToVDeviceOp:
+    op = ToVDeviceOp(value, ty)
+    set_node_name(op, "host memory")
+    return op
