@@ -1,4 +1,8 @@
-"""compile(): a model and a target in, an Executable out. Everything it does is a named pass or a named room."""
+"""compile(): a model and a target in, an Executable out. Everything it does is a named pass or a named room.
+
+A model's way: file -> graph (``frontend``) -> placed -> fused -> packed -> buffers -> plan (``passes``) -> kernels
+(``passes/lower``) -> instructions (``emit``) and code (``codegen``) -> Executable.
+"""
 
 from __future__ import annotations
 
