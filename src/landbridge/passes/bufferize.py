@@ -8,8 +8,8 @@ own, so that the ledger shows it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 from xdsl.dialects import bufferization, func, memref
 from xdsl.dialects.builtin import FunctionType
@@ -64,6 +64,17 @@ class _Bufferizer:
         self.constants: dict[tuple[str, Attribute], SSAValue] = {}
         self.head: list[Operation] = []
         self.body: list[Operation] = []
+        self.lowerings: dict[type[Operation], Callable[[Any], None]] = {
+            CallOp: self.lower_call,
+            HostCallOp: self.lower_call,
+            ConstantOp: self.lower_constant,
+            ViewOp: self.lower_view,
+            ConcatOp: self.lower_concat,
+            PackOp: self.lower_reorder,
+            UnpackOp: self.lower_reorder,
+            ToVDeviceOp: self.lower_crossing,
+            IfOp: self.lower_if,
+        }
 
     def run(self) -> None:
         old = self.module.main
@@ -121,34 +132,24 @@ class _Bufferizer:
 
     def lower_block(self, block: Block) -> None:
         for op in block.ops:
-            self.lower(op)
+            lower = self.lowerings.get(type(op))
+            if lower is not None:
+                lower(op)
+            elif not isinstance(op, bufferization.AllocTensorOp | YieldOp | func.ReturnOp):
+                raise CompileError(f"{op.name} cannot be bufferized; legal in @main: the graph operations of lb")
 
-    def lower(self, op: Operation) -> None:
-        if isinstance(op, CallOp | HostCallOp):
-            self.lower_call(op)
-        elif isinstance(op, ConstantOp):
-            self.values[op.result] = self.constant(op)
-        elif isinstance(op, ViewOp):
-            self.lower_view(op)
-        elif isinstance(op, ConcatOp):
-            self.lower_concat(op)
-        elif isinstance(op, PackOp | UnpackOp):
-            self.lower_reorder(op)
-        elif isinstance(op, ToVDeviceOp) and op.view is not None:
+    def lower_crossing(self, op: ToVDeviceOp) -> None:
+        if op.view is not None:
             shared = ToVDeviceOp(self.values[op.source], buffer_type(cast(AnyTensor, op.result.type)))
             shared.attributes |= op.attributes
             place_on(shared, vdevice_of(op.result.type))
             self.body.append(shared)
             self.values[op.result] = shared.result
-        elif isinstance(op, ToVDeviceOp):
-            target = self.values[op.result] = self.place(op.result)
-            crossing = memref.CopyOp(self.values[op.source], target)
-            set_node_name(crossing, _node(op))
-            self.body.append(crossing)
-        elif isinstance(op, IfOp):
-            self.lower_if(op)
-        elif not isinstance(op, bufferization.AllocTensorOp | YieldOp | func.ReturnOp):
-            raise CompileError(f"{op.name} cannot be bufferized; legal in @main: the graph operations of lb")
+            return
+        target = self.values[op.result] = self.place(op.result)
+        copied = memref.CopyOp(self.values[op.source], target)
+        set_node_name(copied, _node(op))
+        self.body.append(copied)
 
     def lower_call(self, op: CallOp | HostCallOp) -> None:
         inputs = [self.values[v] for v in op.inputs]
@@ -159,7 +160,7 @@ class _Bufferizer:
             attributes[VDEVICE] = vdevice_of(op.res[0].type)
         self.body.append(type(op).build(operands=[inputs, destinations], result_types=[[]], attributes=attributes))
 
-    def constant(self, op: ConstantOp) -> SSAValue:
+    def lower_constant(self, op: ConstantOp) -> None:
         ty = buffer_type(cast(AnyTensor, op.result.type))
         place = vdevice_of(op.result.type)
         symbol = op.symbol_name
@@ -168,7 +169,7 @@ class _Bufferizer:
             place_on(loaded, place)
             self.head.append(loaded)
             self.constants[symbol, op.result.type] = loaded.result
-        return self.constants[symbol, op.result.type]
+        self.values[op.result] = self.constants[symbol, op.result.type]
 
     def lower_view(self, op: ViewOp) -> None:
         ty, first = buffer_type(cast(AnyTensor, op.result.type)), op.offset.value.data

@@ -54,3 +54,26 @@ func.func @copy_1(%0: !m, %1: !m) attributes {lb.prim, lb.target = 0 : i64} {
   }
   func.return
 }
+
+// ---- a crossing is a copy, unless it is a view
+// target cpu: llvm -mcpu=x86-64-v3
+// target npu: llvm -mcpu=x86-64-v4
+func.func @main(%x: !t, %y: !t) -> (tensor<4xf32, #lb.vdevice<1, "global">>, tensor<4xf32, #lb.vdevice<1, "global">>) {
+  %a = "lb.to_vdevice"(%x) {node = "a"} : (!t) -> tensor<4xf32, #lb.vdevice<1, "global">>
+  %b = "lb.to_vdevice"(%y) {node = "b", view} : (!t) -> tensor<4xf32, #lb.vdevice<1, "global">>
+  func.return %a, %b : tensor<4xf32, #lb.vdevice<1, "global">>, tensor<4xf32, #lb.vdevice<1, "global">>
+}
+// becomes
+func.func @main(%0: !m, %1: !m, %2: !m, %3: !m) attributes {lb.input_names = ["input_0", "input_1"], lb.output_names = ["output_0", "output_1"]} {
+  "memref.copy"(%0, %2) {node = "a"} : (!m, !m) -> ()
+  %4 = "lb.to_vdevice"(%1) {node = "b", view, lb.vdevice = #lb.vdevice<1, "global">} : (!m) -> !m
+  "lb.call"(%4, %3) {callee = @copy_1, node = "output 'output_1'", operandSegmentSizes = array<i32: 1, 1>, lb.vdevice = #lb.vdevice<1, "global">} : (!m, !m) -> ()
+  func.return
+}
+func.func @copy_1(%0: !m, %1: !m) attributes {lb.prim, lb.target = 1 : i64} {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%0 : !m) outs(%1 : !m) attrs = {lb.extents = [4 : i64]} {
+  ^bb0(%2: f32, %3: f32):
+    linalg.yield %2 : f32
+  }
+  func.return
+}
