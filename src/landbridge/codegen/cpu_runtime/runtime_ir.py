@@ -19,35 +19,29 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-# Offsets into a pool; what different threads write stands in different cache lines.
-_BUSY, _LEFT, _PENDING, _WAITING, _WAKE, _SLEEPERS, _STOP = 0, 64, 128, 132, 192, 196, 200
-_JOB, _THREADS, _WORKERS = 256, 320, 328
-_HANDLES = 384
-
-_FUTEX_SYSCALL, _FUTEX_WAIT_PRIVATE, _FUTEX_WAKE_PRIVATE = 202, 128, 129
-# Cycles of the time-stamp counter, which runs at 2 to 3 GHz: about 20 us.
-_SPIN_CYCLES = 50_000
-_CHUNKS_PER_THREAD = 4
-
-
+#: What stands for the words in brackets.
 _NUMBERS = {
-    "BUSY": _BUSY,
-    "LEFT": _LEFT,
-    "PENDING": _PENDING,
-    "WAITING": _WAITING,
-    "WAKE": _WAKE,
-    "SLEEPERS": _SLEEPERS,
-    "STOP": _STOP,
-    "JOB": _JOB,
-    "THREADS": _THREADS,
-    "WORKERS": _WORKERS,
-    "HANDLES": _HANDLES,
-    "HANDLES_ROUNDED": _HANDLES + 63,
-    "SYSCALL": _FUTEX_SYSCALL,
-    "FUTEX_WAIT": _FUTEX_WAIT_PRIVATE,
-    "FUTEX_WAKE": _FUTEX_WAKE_PRIVATE,
-    "SPIN": _SPIN_CYCLES,
-    "CHUNKS": _CHUNKS_PER_THREAD,
+    # Offsets into a pool; what different threads write stands in different cache lines.
+    "BUSY": 0,
+    "LEFT": 64,
+    "PENDING": 128,
+    "WAITING": 132,
+    "WAKE": 192,
+    "SLEEPERS": 196,
+    "STOP": 200,
+    "JOB": 256,
+    "THREADS": 320,
+    "WORKERS": 328,
+    "HANDLES": 384,
+    "HANDLES_ROUNDED": 384 + 63,
+    # Of Linux on x86-64; both futex operations are those of one process.
+    "SYSCALL": 202,
+    "FUTEX_WAIT": 128,
+    "FUTEX_WAKE": 129,
+    # Cycles of the time-stamp counter, which runs at 2 to 3 GHz: about 20 us.
+    "SPIN": 50_000,
+    # For each thread.
+    "CHUNKS": 4,
 }
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class LlvmGenerator:
-    """Compiles the functions of a module and the runtime into one image for a target.
+    """Compiles the functions of a module and links them with the runtime into one image for a target.
 
     Public functions become kernels of ``landbridge.executable.abi`` under their names; private ones are inlined
     or called inside. Raises CodegenError for a function that has no LLVM form or a CPU that is not x86-64.
