@@ -1,0 +1,73 @@
+"""The turn of a Session: one use at a time, given back whatever happens."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+
+import pytest
+
+from landbridge.errors import SessionBusyError
+from landbridge.vm.entry import Entry, takes_turn
+
+
+class Counter:
+    """Something of which one thread at a time may use each method."""
+
+    def __init__(self) -> None:
+        self._entry = Entry("a counter")
+        self.total = 0
+
+    @takes_turn
+    def add(self, first: int, *, second: int = 0) -> int:
+        """Add both; raises ValueError for 0."""
+        assert not self._entry.free
+        if not first + second:
+            raise ValueError("nothing to add")
+        self.total += first + second
+        return self.total
+
+    @takes_turn
+    def add_within(self) -> int:
+        return self.add(1)
+
+
+def test_arguments_and_result_pass_through() -> None:
+    counter = Counter()
+    assert (counter.add(1), counter.add(2, second=3), counter.add(first=4)) == (1, 6, 10)
+    assert str(inspect.signature(Counter.add)) == "(self, first: 'int', *, second: 'int' = 0) -> 'int'"
+    assert Counter.add.__doc__ == "Add both; raises ValueError for 0."
+
+
+def test_the_turn_is_given_back_after_an_error() -> None:
+    counter = Counter()
+    with pytest.raises(ValueError, match="nothing to add"):
+        counter.add(0)
+    assert len(counter._entry.free) == 1
+    assert counter.add(1) == 1
+
+
+def test_a_use_within_a_use_is_refused() -> None:
+    counter = Counter()
+    with pytest.raises(SessionBusyError):
+        counter.add_within()
+    assert counter.add(1) == 1
+
+
+def test_another_thread_is_refused_meanwhile() -> None:
+    counter = Counter()
+    turn = counter._entry.take()
+    refused: list[BaseException] = []
+
+    def use() -> None:
+        try:
+            counter.add(1)
+        except SessionBusyError as error:
+            refused.append(error)
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    thread.join(30)
+    counter._entry.give_back(turn)
+    assert len(refused) == 1
+    assert counter.add(1) == 1
