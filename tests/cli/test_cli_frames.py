@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import landbridge as lb
 from landbridge.cli.app import app
-from tests.test_session_frames import PITCH, SPEC, camera, network, seen_of
+from tests.session.test_frames import PITCH, SPEC, camera, network, seen_of
 
 
 def command(*words: str | Path) -> dict[str, object]:

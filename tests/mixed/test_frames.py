@@ -12,7 +12,7 @@ from landbridge.errors import FallbackWarning
 from landbridge.memory.imports import imported_ranges
 from landbridge.target import Target
 from tests.devices.present import first_instance
-from tests.test_session_frames import HEIGHT, PITCH, SPEC, WIDTH, camera, network, seen_of
+from tests.session.test_frames import HEIGHT, PITCH, SPEC, WIDTH, camera, network, seen_of
 
 
 def pages() -> np.ndarray:

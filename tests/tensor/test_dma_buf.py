@@ -26,7 +26,7 @@ from landbridge.devices.cpu import CpuDeviceAPI
 from landbridge.devices.mapped_file import MappedFile
 from landbridge.target import Target
 from tests.devices.present import first_instance
-from tests.test_session_frames import HEIGHT, PITCH, SHAPE, SPEC, WIDTH, network, seen_of
+from tests.session.test_frames import HEIGHT, PITCH, SHAPE, SPEC, WIDTH, network, seen_of
 from tests.whole_models.small_models import add
 
 BYTES = 1 << 14

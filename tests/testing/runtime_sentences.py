@@ -30,9 +30,9 @@ _REGISTRY, _LOSS = "tests/device/test_registry.py::", "tests/device/test_loss.py
 _STREAM, _TARGET = "tests/device/test_stream.py::", "tests/target/test_target.py::"
 _DLPACK, _TENSOR = "tests/dlpack/test_dlpack.py::", "tests/tensor/test_tensor.py::"
 _COHERENCE, _VIEW = "tests/memory/test_coherence.py::", "tests/tensor/test_host_view.py::"
-_SESSION, _DEVICES = "tests/test_session.py::", "tests/test_session_devices.py::"
-_INTERRUPTS = "tests/test_session_interrupts.py::"
-_PARAMS, _THREADS = "tests/test_session_params.py::", "tests/test_session_threads.py::"
+_SESSION, _DEVICES = "tests/session/test_session.py::", "tests/session/test_devices.py::"
+_INTERRUPTS = "tests/session/test_interrupts.py::"
+_PARAMS, _THREADS = "tests/session/test_params.py::", "tests/session/test_threads.py::"
 
 SENTENCES = (
     # DeviceAPI
@@ -338,8 +338,8 @@ SENTENCES = (
     ),
     _s(
         "r waits for pending writers, w and rw for readers too: for runs in the background.",
-        "tests/test_session_async.py::test_a_view_of_an_output_waits_for_the_run "
-        "tests/test_session_async.py::test_writing_an_input_waits_for_the_run_and_reading_it_does_not",
+        "tests/session/test_async.py::test_a_view_of_an_output_waits_for_the_run "
+        "tests/session/test_async.py::test_writing_an_input_waits_for_the_run_and_reading_it_does_not",
         "Nobody is told of it.",
         "memory/storage.py",
         "Storage.wait",
@@ -437,7 +437,7 @@ SENTENCES = (
     ),
     _s(
         "Workers are joined by an atexit hook before any code or device goes away.",
-        "tests/test_session_processes.py::test_exit_hooks_run_before_the_end_and_are_told_after_it",
+        "tests/session/test_processes.py::test_exit_hooks_run_before_the_end_and_are_told_after_it",
         "No hook.",
         "vm/thread_pool.py",
         "",
@@ -445,7 +445,7 @@ SENTENCES = (
     ),
     _s(
         "Later finalizers are no-ops.",
-        "tests/test_session_processes.py::test_memory_that_outlives_our_modules",
+        "tests/session/test_processes.py::test_memory_that_outlives_our_modules",
         "They look for names that are gone.",
         "memory/storage.py",
         "Storage.__del__",
@@ -453,7 +453,7 @@ SENTENCES = (
     ),
     _s(
         "One Session is used by one thread at a time; a second raises.",
-        "tests/test_session_async.py::test_everything_else_is_refused_until_it_is_over",
+        "tests/session/test_async.py::test_everything_else_is_refused_until_it_is_over",
         "Everybody is let in.",
         "vm/turn.py",
         "Turns.__init__",
