@@ -18,13 +18,7 @@ from landbridge.device.api import DEVICE_API_VERSION, Device, Event, Region, Spa
 from landbridge.device.attr import DeviceAttr
 from landbridge.device.checks import check_inside, check_request, host_address, is_copy_to_itself, kind_of, own_device
 from landbridge.device.protocols import AccessMode, HostMemory
-from landbridge.errors import (
-    HostAccessError,
-    HostViewError,
-    InputError,
-    OutOfMemoryError,
-    UseAfterFreeError,
-)
+from landbridge.errors import HostAccessError, HostViewError, InputError, OutOfMemoryError, UseAfterFreeError
 from landbridge.locks import new_lock
 from landbridge.memory_kind import MemoryKind
 from landbridge.testing.lazy_instance import POISON, LazyBlock

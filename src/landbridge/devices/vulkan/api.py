@@ -7,12 +7,7 @@ from typing import Any, ClassVar
 
 from landbridge.device.api import DEVICE_API_VERSION, Device, DeviceAPI, Event, NdSpace, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.checks import (
-    EventDelegates,
-    check_inside,
-    is_copy_to_itself,
-    stream_handle,
-)
+from landbridge.device.checks import EventDelegates, check_inside, is_copy_to_itself, stream_handle
 from landbridge.device.import_source import ImportSource
 from landbridge.device.protocols import AccessMode, HostMemory
 from landbridge.devices.vulkan.allocation import Allocation, alloc_flat, allocation_of
@@ -28,11 +23,7 @@ from landbridge.devices.vulkan.open_devices import OpenDevices
 from landbridge.devices.vulkan.recording import Recording
 from landbridge.devices.vulkan.steps import MemoryPlace, Recorder
 from landbridge.devices.vulkan.timeline import Point, Timeline, elapsed_ms
-from landbridge.errors import (
-    HostViewError,
-    InputError,
-    UseAfterFreeError,
-)
+from landbridge.errors import HostViewError, InputError, UseAfterFreeError
 from landbridge.memory_kind import MemoryKind, normalize_scope
 
 _PAGE = 4096  # what every driver aligns an allocation to
