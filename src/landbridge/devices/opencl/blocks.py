@@ -9,6 +9,7 @@ import numpy as np
 import pyopencl as cl
 
 from landbridge.device.checks import check_inside
+from landbridge.device.pixels import PixelRows
 from landbridge.errors import InputError, UseAfterFreeError
 
 
@@ -74,7 +75,7 @@ class BufferBlock:
 
 
 @dataclass(eq=False, slots=True)
-class ImageBlock:
+class ImageBlock(PixelRows):
     """An image of ``height`` rows of ``width`` pixels of ``pixel_bytes``; its rows are dense in copies."""
 
     context: cl.Context
@@ -86,31 +87,16 @@ class ImageBlock:
     alive: bool = True
     uses: dict[int, cl.Event] = field(default_factory=dict)
 
-    @property
-    def row_pitch(self) -> int:
-        """Bytes from a row to the next, as byte offsets count them."""
-        return self.width * self.pixel_bytes
-
     def check(self, byte_offset: int, nbytes: int) -> None:
-        """Raise unless the bytes are there, and are whole rows or pixels of one row."""
+        """Raise unless the image is there, and the bytes are whole rows or pixels of one row."""
         if not self.alive:
             raise UseAfterFreeError("this image of an OpenCL device was freed; allocate another one")
-        pitch = self.row_pitch
-        inside = nbytes >= 0 and 0 <= byte_offset <= self.height * pitch - nbytes
-        rows = byte_offset % pitch == 0 and nbytes % pitch == 0
-        pixels = byte_offset % self.pixel_bytes == nbytes % self.pixel_bytes == 0
-        if not inside or not (rows or (pixels and byte_offset % pitch + nbytes <= pitch)):
-            raise InputError(
-                f"{nbytes} bytes from {byte_offset} on of an image of {self.height} rows of {pitch} bytes, pixels of "
-                f"{self.pixel_bytes}; legal: whole rows, or whole pixels of one row"
-            )
+        self.check_pixels(byte_offset, nbytes)
 
     def extent(self, byte_offset: int, nbytes: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         """The origin and the size, in pixels, of bytes that ``check`` found right."""
-        row, rest = divmod(byte_offset, self.row_pitch)
-        if nbytes < self.row_pitch:
-            return (rest // self.pixel_bytes, row, 0), (nbytes // self.pixel_bytes, 1, 1)
-        return (0, row, 0), (self.width, nbytes // self.row_pitch, 1)
+        first, size = self.block(byte_offset, nbytes)
+        return (*first, 0), (*size, 1)
 
     def release(self) -> None:
         """Give the image back to the driver; the last use is over."""

@@ -9,6 +9,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 
 from landbridge.device.api import Device, NdSpace
+from landbridge.device.pixels import PixelRows
 from landbridge.devices.vulkan import flags, structs_work
 from landbridge.devices.vulkan.allocation import Allocation
 from landbridge.devices.vulkan.driver_objects import DriverObjects
@@ -37,7 +38,7 @@ _LANES = (1, 2, 4)
 LARGEST_ROW = 1 << 19
 
 
-class Image(UsedMemory):
+class Image(PixelRows, UsedMemory):
     """``height`` rows of ``width`` pixels of ``pixel_bytes``; byte offsets count them as if rows were dense."""
 
     __slots__ = ("height", "image", "pixel_bytes", "width")
@@ -51,30 +52,10 @@ class Image(UsedMemory):
         self.width = width
         self.pixel_bytes = pixel_bytes
 
-    @property
-    def row_pitch(self) -> int:
-        """Bytes from a row to the next, as byte offsets count them."""
-        return self.width * self.pixel_bytes
-
-    def check(self, offset: int, nbytes: int) -> None:
-        """Raise InputError unless the bytes are whole rows, or pixels of one row."""
-        pitch = self.row_pitch
-        rows = offset % pitch == 0 and nbytes % pitch == 0
-        pixels = offset % self.pixel_bytes == nbytes % self.pixel_bytes == 0
-        if not rows and not (pixels and offset % pitch + nbytes <= pitch):
-            raise InputError(
-                f"{nbytes} bytes from {offset} on of an image of {self.height} rows of {pitch} bytes, pixels of "
-                f"{self.pixel_bytes}; legal: whole rows, or whole pixels of one row"
-            )
-
-    def block(self, offset: int, nbytes: int) -> tuple[structs_work.VkOffset3D, VkExtent3D]:
-        """The first pixel and the extent of bytes that ``check`` found right."""
-        row, rest = divmod(offset, self.row_pitch)
-        if nbytes < self.row_pitch:
-            return structs_work.VkOffset3D(rest // self.pixel_bytes, row, 0), VkExtent3D(
-                nbytes // self.pixel_bytes, 1, 1
-            )
-        return structs_work.VkOffset3D(0, row, 0), VkExtent3D(self.width, nbytes // self.row_pitch, 1)
+    def extent(self, offset: int, nbytes: int) -> tuple[structs_work.VkOffset3D, VkExtent3D]:
+        """The first pixel and the size of bytes that ``check_pixels`` found right."""
+        first, size = self.block(offset, nbytes)
+        return structs_work.VkOffset3D(*first, 0), VkExtent3D(*size, 1)
 
 
 def alloc_image(device: LogicalDevice, owner: Device, shape: Sequence[int], dtype: str, scope: str) -> NdSpace:
@@ -142,15 +123,15 @@ def copy_pixels(device: DriverObjects, commands: int, src: MemoryPlace, dst: Mem
     layout = flags.IMAGE_LAYOUT_GENERAL
     layers = structs_work.VkImageSubresourceLayers(flags.IMAGE_ASPECT_COLOR, 0, 0, 1)
     if isinstance(source, Image) and isinstance(target, Image):
-        (start, extent), (to, _) = source.block(src.offset, nbytes), target.block(dst.offset, nbytes)
+        (start, extent), (to, _) = source.extent(src.offset, nbytes), target.extent(dst.offset, nbytes)
         pixels = structs_work.VkImageCopy(layers, start, layers, to, extent)
         device.calls.vkCmdCopyImage(commands, source.image, layout, target.image, layout, 1, ctypes.byref(pixels))
     elif isinstance(source, Image) and isinstance(target, Allocation):
-        start, extent = source.block(src.offset, nbytes)
+        start, extent = source.extent(src.offset, nbytes)
         part = structs_work.VkBufferImageCopy(dst.offset, 0, 0, layers, start, extent)
         device.calls.vkCmdCopyImageToBuffer(commands, source.image, layout, target.buffer, 1, ctypes.byref(part))
     elif isinstance(source, Allocation) and isinstance(target, Image):
-        start, extent = target.block(dst.offset, nbytes)
+        start, extent = target.extent(dst.offset, nbytes)
         part = structs_work.VkBufferImageCopy(src.offset, 0, 0, layers, start, extent)
         device.calls.vkCmdCopyBufferToImage(commands, source.buffer, target.image, layout, 1, ctypes.byref(part))
 
@@ -160,7 +141,7 @@ def check_pixels(ends: Sequence[MemoryPlace], nbytes: int) -> None:
     images = [end.memory for end in ends if isinstance(end.memory, Image)]
     for end in ends:
         if isinstance(end.memory, Image):
-            end.memory.check(end.offset, nbytes)
+            end.memory.check_pixels(end.offset, nbytes)
         elif images and isinstance(end.memory, Allocation) and end.offset % max(4, images[0].pixel_bytes):
             raise InputError(
                 f"vulkan: pixels of {images[0].pixel_bytes} bytes cannot be copied at byte {end.offset} of a buffer; "
