@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from typing import Any
 
 from landbridge.device.api import Device
 from landbridge.device.registry import device as find_device
 from landbridge.device.registry import names as known_devices
+from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import BindError, InputError
 from landbridge.executable import instructions as ins
 from landbridge.executable.device_image import DeviceImage
@@ -89,9 +89,9 @@ def bind_devices(
         raise BindError("the program names no vdevice to bind; compile the model again")
     for name in asked:
         if name not in names:
-            near = get_close_matches(name, names, 1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
-            raise BindError(f"the program has no vdevice {name!r}{hint}; legal: {', '.join(names)}")
+            raise BindError(
+                f"the program has no vdevice {name!r}{did_you_mean(name, names)}; legal: {', '.join(names)}"
+            )
     homes = []
     for number, vdevice in enumerate(executable.vdevices):
         found = find_device(asked.get(vdevice.name, default_device(executable, vdevice.name, device)))

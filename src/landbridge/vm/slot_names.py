@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
+from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import InputError
 from landbridge.vm.slot import Slot
 
@@ -27,8 +27,7 @@ def find_slot(what: str, name: Any, slots: Mapping[Any, Slot]) -> Slot:
 def unknown_slot(what: str, name: object, slots: Mapping[Any, Slot]) -> InputError:
     """The error for a ``what`` called ``name`` that there is not."""
     names = [known for known in slots if isinstance(known, str)]
-    near = get_close_matches(str(name), names, 1)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    hint = did_you_mean(str(name), names)
     if what == "parameter":
         way_out = f"compile(..., mutable=({name!r},)) makes a weight one"
         return InputError(f"no {what} {name!r}{hint}; legal: {', '.join(names) or 'none'}; {way_out}")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import TypeAlias
 
 from landbridge.device.api import Device
 from landbridge.device_name import parse_device_name
+from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import InputError
 from landbridge.memory.allocators.base import Allocator
 from landbridge.memory_kind import normalize_scope
@@ -78,9 +78,9 @@ def parse_memory_cfg(texts: Sequence[str]) -> MemoryCfg | None:
 
 def _check_name(name: str) -> str:
     if name not in ALLOCATOR_NAMES:
-        near = get_close_matches(name, ALLOCATOR_NAMES, 1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
-        raise InputError(f"no allocator is called {name!r}{hint}; legal: {', '.join(ALLOCATOR_NAMES)}")
+        raise InputError(
+            f"no allocator is called {name!r}{did_you_mean(name, ALLOCATOR_NAMES)}; legal: {', '.join(ALLOCATOR_NAMES)}"
+        )
     return name
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import glob
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TypeAlias
 
 from xdsl.ir import Operation
 
+from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import PlacementError, TargetError
 from landbridge.executable.parts import TensorSpec, VDevice
 from landbridge.ir.attributes import io_names, node_name, set_place_requests
@@ -125,9 +125,7 @@ def _number(module: IRModule, wanted: VDevice, what: str) -> int:
     of_kind = [i for i, v in enumerate(module.vdevices) if module.targets[v.target].kind == wanted.name]
     if wanted.target < len(of_kind):
         return of_kind[wanted.target]
-    near = get_close_matches(wanted.name, names, 1)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
-    raise PlacementError(f"{what}: no such vdevice{hint}; legal: {', '.join(names)}")
+    raise PlacementError(f"{what}: no such vdevice{did_you_mean(wanted.name, names)}; legal: {', '.join(names)}")
 
 
 def _nodes(module: IRModule) -> Iterator[PlacedNode]:
