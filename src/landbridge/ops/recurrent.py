@@ -62,15 +62,7 @@ STEP = Accuracy(400, sums=True, note="of a step; the condition is 1 + the magnit
 @_rules(1, activations=1)
 @operator("RNN")
 @accuracy(STEP)
-def rnn(
-    c: OpContext,
-    x: Operand,
-    w: Operand,
-    r: Operand,
-    bias: Operand | None = None,
-    lengths: Operand | None = None,
-    state: Operand | None = None,
-) -> Sequence[Operand]:
+def rnn(c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | None) -> Sequence[Operand]:
     """``h = f(W x + R h + b)``."""
 
     def step(c: OpContext, d: Direction, wx: Operand, states: list[Operand]) -> list[Operand]:
@@ -79,23 +71,13 @@ def rnn(
         operands = [wx, rh] if both is None else [wx, rh, both]
         return [c.elementwise("rnn", operands, lambda s, a, b, t=None: f(s, a + b if t is None else a + b + t))]
 
-    return recur(c, Layer(x, w, r, bias, lengths, [state]), ["Tanh"], step)
+    return recur(c, Layer.of(x, w, r, optional), ["Tanh"], step)
 
 
 @_rules(4, activations=3, cell=True, attributes={"input_forget": one_of(0, 1)})
 @operator("LSTM")
 @accuracy(STEP)
-def lstm(
-    c: OpContext,
-    x: Operand,
-    w: Operand,
-    r: Operand,
-    bias: Operand | None = None,
-    lengths: Operand | None = None,
-    state: Operand | None = None,
-    cell: Operand | None = None,
-    peepholes: Operand | None = None,
-) -> Sequence[Operand]:
+def lstm(c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | None) -> Sequence[Operand]:
     """Gates i, o, f, c."""
     forget = bool(c.attribute("input_forget", 0))
 
@@ -123,22 +105,13 @@ def lstm(
 
         return list(gate_values(c, "lstm", inputs, matrix_shape(c, states[0]), 2, body))
 
-    layer = Layer(x, w, r, bias, lengths, [state, cell], peepholes)
-    return recur(c, layer, ["Sigmoid", "Tanh", "Tanh"], step)
+    return recur(c, Layer.of(x, w, r, optional, states=2), ["Sigmoid", "Tanh", "Tanh"], step)
 
 
 @_rules(3, activations=2, attributes={"linear_before_reset": one_of(0, 1)})
 @operator("GRU")
 @accuracy(STEP)
-def gru(
-    c: OpContext,
-    x: Operand,
-    w: Operand,
-    r: Operand,
-    bias: Operand | None = None,
-    lengths: Operand | None = None,
-    state: Operand | None = None,
-) -> Sequence[Operand]:
+def gru(c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | None) -> Sequence[Operand]:
     """Gates z, r, h; ``linear_before_reset`` multiplies the reset gate after the product."""
     linear = bool(c.attribute("linear_before_reset", 0))
 
@@ -190,4 +163,4 @@ def gru(
         inputs = [(wx, range(3)), (candidate, [0]), (z, [0]), (old, [0]), *biases]
         return list(gate_values(c, "gru", inputs, size, 1, second))
 
-    return recur(c, Layer(x, w, r, bias, lengths, [state]), ["Sigmoid", "Tanh"], step)
+    return recur(c, Layer.of(x, w, r, optional), ["Sigmoid", "Tanh"], step)

@@ -35,7 +35,13 @@ class Layer:
     bias: Operand | None
     lengths: Operand | None
     states: Sequence[Operand | None]
-    peepholes: Operand | None = None
+    peepholes: Operand | None
+
+    @staticmethod
+    def of(x: Operand, w: Operand, r: Operand, optional: Sequence[Operand | None], states: int = 1) -> Layer:
+        """``optional``, some or all of them: B, sequence_lens, so many initial states, P."""
+        given = [*optional, *[None] * (5 - len(optional))]
+        return Layer(x, w, r, given[0], given[1], given[2 : 2 + states], given[2 + states])
 
 
 @dataclass(frozen=True)

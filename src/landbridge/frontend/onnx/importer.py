@@ -10,6 +10,7 @@ import onnx_ir as ir
 from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.ir import Block, Region
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from landbridge.errors import InputError, UnsupportedOperatorError
 from landbridge.executable.parts import VDevice
@@ -85,11 +86,7 @@ def import_onnx(
         set_frame_layouts(main, {name: frame.layout for name, frame in inputs.frames.items()})
     if parameters:
         set_parameter_names(main, list(parameters))
-    first = module.op.body.block.first_op
-    if first is None:
-        module.op.body.block.add_op(main)
-    else:
-        module.op.body.block.insert_op_before(main, first)
+    Rewriter.insert_op(main, InsertPoint.at_start(module.op.body.block))
     return module
 
 
