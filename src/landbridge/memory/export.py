@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.dtypes import DType, dtype, numpy_dtype
 from landbridge.memory.storage import Storage
 
 
@@ -30,36 +29,16 @@ class Exporter:
         return self.what if isinstance(self.what, str) else self.what()
 
 
-def export_array(
-    storage: Storage,
-    element: str,
-    shape: tuple[int, ...],
-    strides: tuple[int, ...] | None,
-    byte_offset: int,
-    *,
-    readonly: bool,
-    what: Callable[[], str] | str,
-) -> np.ndarray[Any, Any]:
-    """A numpy array over host-addressable bytes of ``storage``; ``strides`` in elements, None for row-major.
+def exported_bytes(storage: Storage, *, readonly: bool, what: Callable[[], str] | str) -> np.ndarray[Any, Any]:
+    """All bytes of host-addressable ``storage`` as uint8; ``what`` names the export in later messages.
 
-    Raises HostViewError when the host cannot address them. ``what`` names the export in later messages.
+    Raises HostViewError when the host cannot address them.
     """
-    kind = dtype(element)
     exporter = Exporter(storage, what)
     exporter.__array_interface__ = {
         "version": 3,
-        "shape": shape,
-        "typestr": _typestr(kind),
-        "data": (storage.address + byte_offset, readonly),
-        "strides": None if strides is None else tuple([s * kind.itemsize for s in strides]),
+        "shape": (storage.nbytes,),
+        "typestr": "|u1",
+        "data": (storage.address, readonly),
     }
-    array: np.ndarray[Any, Any] = np.asarray(exporter)
-    return array if kind.dlpack_code in _PLAIN else array.view(numpy_dtype(element))
-
-
-# DLPack codes of the types that numpy has itself; the others are exported through their unsigned form.
-_PLAIN = {0: "i", 1: "u", 2: "f", 6: "b"}
-
-
-def _typestr(kind: DType) -> str:
-    return f"{'|' if kind.itemsize == 1 else '<'}{_PLAIN.get(kind.dlpack_code, 'u')}{kind.itemsize}"
+    return np.asarray(exporter)

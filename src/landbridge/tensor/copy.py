@@ -9,7 +9,7 @@ from typing import TypeVar
 from landbridge.device.api import Device, Event, Space, Stream
 from landbridge.device.protocols import AccessMode, HostMemory, PeerCopy
 from landbridge.device.stream import current_stream
-from landbridge.dtypes import dtype
+from landbridge.dtypes import dtype, numpy_dtype
 from landbridge.errors import InputError
 from landbridge.memory import ledger
 from landbridge.memory.accesses import Access, any_view_open
@@ -18,7 +18,7 @@ from landbridge.memory.allocators.base import Use
 from landbridge.memory.allocators.in_flight import hold
 from landbridge.memory.borrowed import host_device
 from landbridge.memory.coherence import before_device_access
-from landbridge.memory.export import export_array
+from landbridge.memory.export import exported_bytes
 from landbridge.memory.row_space import lies_in_a_table, region_at
 from landbridge.tensor.host_view import HostView
 from landbridge.tensor.typed_view import TypedView
@@ -64,8 +64,8 @@ def copy_tensor(dst: _View, src: _View, *, cause: str, stream: Stream | None = N
             "memory; the device needs can_copy or host_pointer"
         )
     staged = allocate(host_device(), src.nbytes)
-    array = export_array(staged, src.dtype, src.shape, None, 0, readonly=False, what="a staged copy")
-    staging = type(src).from_numpy_view(array)
+    array = exported_bytes(staged, readonly=False, what="a staged copy").view(numpy_dtype(src.dtype))
+    staging = type(src).from_numpy_view(array.reshape(src.shape))
     copy_tensor(staging, src, cause=f"{cause}:staged", stream=stream)
     copy_tensor(dst, staging, cause=f"{cause}:staged", stream=stream)
 

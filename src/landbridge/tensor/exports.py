@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from landbridge.dtypes import numpy_dtype
 from landbridge.errors import HostViewError, ZeroCopyError
 from landbridge.memory import ledger
-from landbridge.memory.export import export_array
+from landbridge.memory.export import exported_bytes
 from landbridge.tensor.typed_view import TypedView
 
 Array = np.ndarray[Any, Any]
@@ -30,18 +32,12 @@ def check_host_reads(view: TypedView, *, waits: bool) -> None:
         storage.wait(*view.byte_range, writes=False)
 
 
-def array_over(view: TypedView) -> Array:
-    """A new array over the bytes, which it keeps in use."""
-    shape, element = view.shape, view.dtype  # not the view: the export would keep it alive
-    return export_array(
-        view.storage,
-        element,
-        shape,
-        view.strides,
-        view.byte_offset,
-        readonly=view.readonly or not view.storage.kind.host_writable,
-        what=lambda: f"numpy array or DLPack capsule over {element}{list(shape)}",
-    )
+def array_over(view: TypedView, *, readonly: bool, what: Callable[[], str] | str) -> Array:
+    """A new array over the elements, which keeps the bytes in use; ``what`` names it to those who want them freed."""
+    dtype = numpy_dtype(view.dtype)
+    strides = tuple([step * dtype.itemsize for step in view.strides])
+    buffer = exported_bytes(view.storage, readonly=readonly, what=what)
+    return np.ndarray(view.shape, dtype, buffer, view.byte_offset, strides)
 
 
 def in_dtype(view: TypedView, array: Array, dtype: Any, copy: bool | None) -> Array:

@@ -11,8 +11,8 @@ from landbridge.device.protocols import AccessMode, HostBarriers
 from landbridge.errors import HostAccessError, HostViewError, UseAfterFreeError
 from landbridge.memory.accesses import Access, open_views
 from landbridge.memory.coherence import begin_host_access, end_host_access
-from landbridge.memory.export import export_array
 from landbridge.memory.storage import Storage
+from landbridge.tensor.exports import array_over
 from landbridge.tensor.typed_view import TypedView
 
 _View = TypeVar("_View", bound=TypedView)
@@ -111,15 +111,7 @@ class HostView(Generic[_View]):
         return self.tensor.__dlpack_device__()
 
     def _array(self, tensor: _View) -> np.ndarray[Any, Any]:
-        return export_array(
-            self._storage,
-            tensor.dtype,
-            tensor.shape,
-            tensor.strides,
-            tensor.byte_offset,
-            readonly=self.mode == "r",
-            what=self._access.holder,
-        )
+        return array_over(tensor, readonly=self.mode == "r", what=self._access.holder)
 
 
 def _check_mode(tensor: TypedView, storage: Storage, mode: AccessMode) -> None:

@@ -347,7 +347,12 @@ def exported_array(tensor: Tensor, *, waits: bool = True) -> np.ndarray[Any, Any
         return array
     check_host_reads(tensor, waits=waits)
     if array is None:
-        array = array_over(tensor)
+        element, shape = tensor.dtype, tensor.shape  # not the tensor: the export would keep it alive
+        array = array_over(
+            tensor,
+            readonly=tensor.readonly or not tensor.storage.kind.host_writable,
+            what=lambda: f"numpy array or DLPack capsule over {element}{list(shape)}",
+        )
         if tensor.device == host_device():
             tensor._array = array
             tensor.storage.add_cache(tensor)
