@@ -11,7 +11,7 @@ from onnx import helper
 
 import landbridge as lb
 from landbridge.device.api import Device
-from landbridge.errors import BindError, DeviceLostError, StorageInUseError, ZeroCopyError
+from landbridge.errors import BindError, DeviceLostError, InputError, StorageInUseError, ZeroCopyError
 from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import AllocStorage, AllocTensor, Call, If, LoadConstant, ToVDevice, View
 from landbridge.executable.parts import ModuleImage, VDevice
@@ -416,6 +416,11 @@ def test_where_copies_are_allowed_the_ledger_shows_them(dev):
         (z,) = s(other)
     assert [m.cause for m in moves] == ["on_mismatch"] * 3
     assert np.array_equal(host(y), numbers(1) + WEIGHTS) and np.array_equal(host(z), numbers(1) + WEIGHTS)
+    with pytest.raises(InputError):
+        s(other, out=[lb.empty((N + 1,), dtype="float32", device=dev)])
+    with lb.ledger() as moves:  # what that call would have copied is forgotten
+        s(numbers(2))
+    assert len(moves) == 0
     with lb.ledger() as moves:  # memory of the host needs none of that
         s.set_input_zero_copy("x", numbers(2))
         s.set_output_zero_copy(0, kept := np.zeros(N, np.float32))

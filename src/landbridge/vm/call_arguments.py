@@ -25,7 +25,7 @@ class CallArguments:
     """Binds what a call is given on ``frame``, which is for calls alone; new outputs are in ``memory``."""
 
     def __init__(self, frame: Frame, memory: ProgramMemory, buffers: RegisteredBuffers) -> None:
-        self.frame = frame
+        self.frame, self._staging = frame, frame.staging
         self._slots = (*frame.inputs, *frame.outputs)
         #: The slots that arguments are for: all but recurrent states.
         self.inputs, self.outputs = frame.inputs, frame.outputs
@@ -35,6 +35,8 @@ class CallArguments:
         """Bind ``arrays``; what has to be kept alive during the call besides them."""
         if len(arrays) != len(self.inputs):
             raise _wrong_number("input", len(arrays), self.inputs)
+        if self._staging is not None:
+            self._staging.clear()  # of a call that failed before it executed
         words = self._words
         keep: tuple[object, ...] = ()
         for slot, value in zip(self.inputs, arrays):  # noqa: B905 - lengths are checked, strict costs time
@@ -96,11 +98,10 @@ class CallArguments:
             slot.check_views(value)
 
     def _borrow(self, slot: Slot, value: Any) -> tuple[int, object]:
-        staging = self.frame.staging
-        if staging is not None and Staging.needs(value):
+        if self._staging is not None and Staging.needs(value):
             as_tensor(slot, value)
             memory = self._memory.own(slot.spec)
-            staging.bind(slot, value, memory)
+            self._staging.bind(slot, value, memory)
             return memory.data_address, memory
         return self._buffers.borrow(slot, value)
 

@@ -40,6 +40,11 @@ class Staging:
         self._pairs.pop(slot, None)
         self._leases.pop(slot, None)
 
+    def clear(self) -> None:
+        """Unbind all."""
+        self._pairs.clear()
+        self._leases.clear()
+
     def wrap(self, execute: Callable[[], object]) -> Callable[[], object]:
         """``execute`` between the copies to the host and those back."""
 
