@@ -20,7 +20,7 @@ import pyopencl as cl
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import landbridge as lb
-from landbridge.target import Target
+from landbridge.targets import Target
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "examples" / "ocr")]

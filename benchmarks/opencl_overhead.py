@@ -14,7 +14,7 @@ import numpy as np
 import landbridge as lb
 from landbridge.device.api import Region
 from landbridge.device.import_source import HostPointer
-from landbridge.target import Target
+from landbridge.targets import Target
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -18,7 +18,7 @@ from landbridge.codegen.registry import codegen_for
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.types import VDeviceAttr, tensor_type
 from landbridge.passes.lower import lower_prim, machine_of
-from landbridge.target import Target
+from landbridge.targets import Target
 from landbridge.testing.sim_scratch_memory import table
 from landbridge.vm.code_image import load_image
 

@@ -32,7 +32,7 @@ import landbridge as lb
 from landbridge.device import registry
 from landbridge.device.attr import DeviceAttr
 from landbridge.errors import FallbackWarning
-from landbridge.target import Target
+from landbridge.targets import Target
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -26,7 +26,7 @@ PUBLIC = (
     "landbridge.device.protocols",
     "landbridge.device.registry",
     "landbridge.device.stream",
-    "landbridge.target",
+    "landbridge.targets",
     "landbridge.tensor.host_view",
     "landbridge.codegen.registry",
     "landbridge.executable.executable",

@@ -11,7 +11,7 @@ from landbridge.errors import CompileError, PlacementError, TargetError
 from landbridge.executable.instructions import Call, LoadConstant, ToVDevice
 from landbridge.executable.parts import TensorSpec, VDevice
 from landbridge.passes.registry import names
-from landbridge.target import Target
+from landbridge.targets import Target
 from tests.passes.graphs import add, double, graph, relu, row_sums
 from tests.passes.native import NativeRun
 

@@ -17,7 +17,7 @@ from landbridge.codegen.llvm import compile_jobs
 from landbridge.codegen.llvm.compile import Machine, compile_ir
 from landbridge.codegen.llvm.compile_jobs import Job, compile_all
 from landbridge.errors import TargetError
-from landbridge.target import Target, c_compiler, llvm_cpu
+from landbridge.targets import Target, c_compiler, llvm_cpu
 from tests.whole_models.small_models import add
 
 SOURCE = str(Path(landbridge.__file__).parents[1])

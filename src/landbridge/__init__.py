@@ -132,7 +132,7 @@ if TYPE_CHECKING:
     from landbridge.memory.ledger import ledger, no_copies
     from landbridge.module import Module
     from landbridge.session import Session
-    from landbridge.target import Target
+    from landbridge.targets import Target
     from landbridge.tensor import Tensor, asarray, empty, export_fd, from_dlpack, from_dma_buf
 
 #: Where each public name is defined; all but these are in ``landbridge.errors``.
@@ -142,7 +142,7 @@ _HOME = {
     "InputSpec": "landbridge.input_spec",
     "Module": "landbridge.module",
     "Session": "landbridge.session",
-    "Target": "landbridge.target",
+    "Target": "landbridge.targets",
     "Tensor": "landbridge.tensor",
     "asarray": "landbridge.tensor",
     "compile": "landbridge.compiler",

@@ -32,7 +32,7 @@ from landbridge.passes.lower import lower_module
 from landbridge.passes.place import Places, request_places
 from landbridge.passes.registry import run_pipeline
 from landbridge.passes.spill import request_spill
-from landbridge.target import Target
+from landbridge.targets import Target
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from landbridge.cli import main, output
 from landbridge.cli.app import app
-from landbridge.target import Target
+from landbridge.targets import Target
 
 TINY = Path(__file__).parents[1] / "planner" / "tiny.csv"
 

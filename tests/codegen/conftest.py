@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from landbridge.target.target import Target
+from landbridge.targets.target import Target
 
 
 @pytest.fixture(scope="package", params=["llvm", "c", "c -cflags=-DLB_PORTABLE"], ids=["llvm", "c", "portable-c"])

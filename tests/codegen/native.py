@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
 from landbridge.codegen.registry import codegen_for
-from landbridge.target.target import Target
+from landbridge.targets.target import Target
 from landbridge.vm.code_image import LoadedImage, load_image
 
 Array = np.ndarray[Any, Any]

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from landbridge.target.target import Target
+from landbridge.targets.target import Target
 from landbridge.vm.code_image import LoadedImage
 
 from .native import Array, build, call, pointwise

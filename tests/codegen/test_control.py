@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from landbridge.errors import CodegenError
-from landbridge.target.target import Target
+from landbridge.targets.target import Target
 from landbridge.vm.code_image import LoadedImage
 
 from .native import build, call

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from landbridge.target.target import Target
+from landbridge.targets.target import Target
 from landbridge.vm.code_image import LoadedImage
 
 from .native import build, call

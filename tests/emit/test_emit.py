@@ -20,7 +20,7 @@ from landbridge.executable.instructions import (
 )
 from landbridge.executable.parts import StorageReport, TensorSpec, VDevice
 from landbridge.ir.module import IRModule
-from landbridge.target import Target
+from landbridge.targets import Target
 
 TEXT = """
 builtin.module {

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 from landbridge.frontend.onnx import import_onnx
 from landbridge.ir.module import IRModule
 from landbridge.ir.verifier import verify
-from landbridge.target import Target
+from landbridge.targets import Target
 from tests.ir.interpreter import run_module
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL

@@ -12,7 +12,7 @@ import landbridge as lb
 from landbridge.errors import BudgetError, ImportModelError
 from landbridge.frontend.onnx import import_onnx
 from landbridge.frontend.onnx.unfolded_size import unfolded_nodes
-from landbridge.target import Target
+from landbridge.targets import Target
 from tests.frontend.models import BOOL, INT64, model, value
 
 TARGETS = (Target("llvm"),)

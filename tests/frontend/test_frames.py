@@ -16,7 +16,7 @@ from onnx import ModelProto, TensorProto, helper
 import landbridge as lb
 from landbridge.frontend.onnx import import_onnx
 from landbridge.ir.module import IRModule
-from landbridge.target import Target
+from landbridge.targets import Target
 from tests.frontend.models import model, value
 from tests.whole_models.small_models import edges
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from landbridge.errors import CompileError, ParseError
 from landbridge.ir.module import IRModule
 from landbridge.ir.verifier import verify
-from landbridge.target import Target
+from landbridge.targets import Target
 
 INSTRUMENT = ("landbridge",)
 

@@ -9,7 +9,7 @@ import onnx
 from landbridge.errors import CompileError, InputError
 from landbridge.frontend.onnx.importer import import_onnx
 from landbridge.ir.verifier import verify
-from landbridge.target import Target
+from landbridge.targets import Target
 
 INSTRUMENT = ("landbridge", "onnx_ir")
 

@@ -14,7 +14,7 @@ from unittest import mock
 from draw import EDGES, Draw
 
 from landbridge.errors import TargetError
-from landbridge.target import Option, Target, TargetKind, llvm_cpu, names, register
+from landbridge.targets import Option, Target, TargetKind, llvm_cpu, names, register
 
 INSTRUMENT = ("landbridge",)
 

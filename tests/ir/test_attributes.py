@@ -14,7 +14,7 @@ from landbridge.errors import CompileError
 from landbridge.ir import attributes
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr
-from landbridge.target import Target
+from landbridge.targets import Target
 
 SOURCE = Path(landbridge.__file__).parent
 

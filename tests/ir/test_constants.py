@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from landbridge.ir.module import IRModule
-from landbridge.target import Target
+from landbridge.targets import Target
 
 
 def module() -> IRModule:

@@ -14,7 +14,7 @@ import tests.ir.interpreter as interpreter
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import tensor_type
-from landbridge.target import Target
+from landbridge.targets import Target
 
 RNG = np.random.default_rng(3)
 

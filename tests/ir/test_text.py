@@ -9,7 +9,7 @@ import pytest
 from landbridge.errors import ParseError, VerifyError
 from landbridge.ir.module import IRModule
 from landbridge.ir.verifier import verify
-from landbridge.target import Target
+from landbridge.targets import Target
 
 TARGETS = (Target("llvm -mcpu=generic"),)
 MAIN = "builtin.module {\n  func.func @main() attributes {a = %s} {\n    func.return\n  }\n}\n"

@@ -8,7 +8,7 @@ import pytest
 from landbridge.errors import VerifyError
 from landbridge.ir.module import IRModule
 from landbridge.ir.verifier import verify
-from landbridge.target import Target
+from landbridge.targets import Target
 
 HOST = '#lb.vdevice<0, "global">'
 GOOD = """

@@ -10,7 +10,7 @@ import pytest
 import landbridge as lb
 from landbridge.errors import FallbackWarning
 from landbridge.memory.imports import imported_ranges
-from landbridge.target import Target
+from landbridge.targets import Target
 from tests.devices.present import first_instance
 from tests.session.test_frames import HEIGHT, PITCH, SPEC, WIDTH, camera, network, seen_of
 

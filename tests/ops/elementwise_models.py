@@ -11,7 +11,7 @@ import onnx
 from onnx import helper
 
 import landbridge as lb
-from landbridge.target import Target
+from landbridge.targets import Target
 from tests.devices.present import first_instance
 
 Array = np.ndarray[Any, Any]

@@ -17,7 +17,7 @@ from landbridge.errors import ShapeError, UnsupportedOperatorError
 from landbridge.frontend.onnx import import_onnx
 from landbridge.ir.module import IRModule
 from landbridge.ir.verifier import verify
-from landbridge.target import Target
+from landbridge.targets import Target
 from tests.ir.interpreter import names_of, run_module
 
 #: Relative; of dtypes that round more than the default of the suite allows.

@@ -10,7 +10,7 @@ import pytest
 
 import landbridge as lb
 from landbridge.ir.module import IRModule
-from landbridge.target import Target
+from landbridge.targets import Target
 from tests.ops import node_cases
 from tests.ops.test_node_cases import NAMES
 from tests.witnesses.guard_pages import SIDES, GuardedRun, in_child

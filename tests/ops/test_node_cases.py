@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from landbridge.ops.registry import operators
-from landbridge.target import Target
+from landbridge.targets import Target
 from tests.ops import node_cases
 
 #: What these cases need is not compiled: narrow floats and integers, strings, sequences, training, results whose

@@ -18,7 +18,7 @@ from landbridge.errors import PlacementError
 from landbridge.ir.graph_ops import CallOp, HostCallOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import shape_of
-from landbridge.target import Target
+from landbridge.targets import Target
 from landbridge.testing.sim_scratch import SimScratchDeviceAPI
 from tests.ops import node_cases
 from tests.ops.test_node_cases import NAMES

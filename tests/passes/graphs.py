@@ -14,7 +14,7 @@ from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import PackOp, UnpackOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import shape_of, tensor_type
-from landbridge.target import Target
+from landbridge.targets import Target
 
 Build = Callable[..., Sequence[SSAValue]]
 

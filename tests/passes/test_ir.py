@@ -28,7 +28,7 @@ from landbridge.executable.executable import VDevice
 from landbridge.ir.constants import fill_missing_constants
 from landbridge.ir.module import IRModule
 from landbridge.passes.registry import run_pipeline
-from landbridge.target import Target
+from landbridge.targets import Target
 
 FILES = sorted((Path(__file__).parent / "ir").glob("*.mlir"))
 

@@ -12,7 +12,7 @@ from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp
 from landbridge.passes.inplace import overwritable
 from landbridge.passes.registry import run_pipeline
-from landbridge.target import Target
+from landbridge.targets import Target
 
 SHAPE = (16, 16)
 NBYTES = 1024

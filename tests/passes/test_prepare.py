@@ -16,7 +16,7 @@ from landbridge.ir.memory_ops import AllocTensorOp, PreparedOp
 from landbridge.ir.module import IRModule, parameters
 from landbridge.ir.types import nbytes_of
 from landbridge.passes.registry import run_pipeline
-from landbridge.target import Target
+from landbridge.targets import Target
 
 RNG = np.random.default_rng(3)
 WEIGHTS = {

@@ -16,7 +16,7 @@ from landbridge.executable.instructions import (
 )
 from landbridge.executable.parts import CodeImage, Function, ModuleImage, StorageReport, TensorSpec, VDevice
 from landbridge.memory_kind import MemoryKind
-from landbridge.target import Target
+from landbridge.targets import Target
 
 #: Registers: 0 input, 1 output, 2 and 3 storages, 4 "joined", 5 and 6 its halves, 7 "flag", 8 "rows", 9 a constant.
 PROGRAM: tuple[Instruction, ...] = (

@@ -13,7 +13,7 @@ import pytest
 
 import landbridge as lb
 from landbridge.executable.parts import ModuleImage, VDevice
-from landbridge.target import Target
+from landbridge.targets import Target
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 
 

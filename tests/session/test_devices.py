@@ -16,7 +16,7 @@ from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import AllocStorage, AllocTensor, Call, If, LoadConstant, ToVDevice, View
 from landbridge.executable.parts import ModuleImage, VDevice
 from landbridge.memory.allocation import allocate
-from landbridge.target import Target
+from landbridge.targets import Target
 from landbridge.tensor.copy import copy_tensor
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 from tests.device.queueing_device import QueueingDeviceAPI

@@ -24,7 +24,7 @@ import landbridge as lb
 from landbridge.device.import_source import DmaBuf, HostPointer
 from landbridge.devices.cpu import CpuDeviceAPI
 from landbridge.devices.mapped_file import MappedFile
-from landbridge.target import Target
+from landbridge.targets import Target
 from tests.devices.present import first_instance
 from tests.session.test_frames import HEIGHT, PITCH, SHAPE, SPEC, WIDTH, network, seen_of
 from tests.whole_models.small_models import add

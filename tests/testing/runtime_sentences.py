@@ -27,7 +27,7 @@ def _s(text: str, tests: str, breaks: str, module: str, function: str, change: C
 
 
 _REGISTRY, _LOSS = "tests/device/test_registry.py::", "tests/device/test_loss.py::"
-_STREAM, _TARGET = "tests/device/test_stream.py::", "tests/target/test_target.py::"
+_STREAM, _TARGET = "tests/device/test_stream.py::", "tests/targets/test_target.py::"
 _DLPACK, _TENSOR = "tests/dlpack/test_dlpack.py::", "tests/tensor/test_tensor.py::"
 _COHERENCE, _VIEW = "tests/memory/test_coherence.py::", "tests/tensor/test_host_view.py::"
 _SESSION, _DEVICES = "tests/session/test_session.py::", "tests/session/test_devices.py::"
@@ -623,7 +623,7 @@ SENTENCES = (
         "An unknown option of a target: an error that names the nearest.",
         f"{_TARGET}test_errors_name_what_is_legal",
         "It does not.",
-        "target/kind.py",
+        "targets/kind.py",
         "TargetKind.convert",
         Put("did_you_mean(...)", "''"),
     ),
@@ -631,7 +631,7 @@ SENTENCES = (
         "Bad CPU names are refused when the Target is built.",
         f"{_TARGET}test_errors_name_what_is_legal",
         "LLVM's complaint is not read.",
-        "target/llvm_cpu.py",
+        "targets/llvm_cpu.py",
         "_probed",
         If("is not a recognized"),
     ),
@@ -639,7 +639,7 @@ SENTENCES = (
         "String, dict and JSON forms of a target round-trip.",
         f"{_TARGET}test_a_target_with_memory_and_host_is_written_as_json_and_read_back",
         "Text states options alone.",
-        "target/target.py",
+        "targets/target.py",
         "Target.__str__",
         If("_is_plain", True),
     ),

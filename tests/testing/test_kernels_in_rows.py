@@ -18,7 +18,7 @@ from landbridge.executable.parts import Function, TensorSpec, VDevice
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.types import VDeviceAttr, tensor_type
 from landbridge.passes.lower import lower_prim, machine_of
-from landbridge.target import Target
+from landbridge.targets import Target
 from landbridge.testing.sim_scratch import SimScratchDeviceAPI
 
 TABLE, PITCHED, FLAT = "global.vtcm", "global.pitched", "global.scratch"

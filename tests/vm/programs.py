@@ -21,7 +21,7 @@ from landbridge.executable.instructions import (
     View,
 )
 from landbridge.executable.parts import CodeImage, Function, ModuleImage, StorageReport, TensorSpec, VDevice
-from landbridge.target import Target
+from landbridge.targets import Target
 
 _HEADER = """
   %a_at = getelementptr ptr, ptr %args, i64 0

@@ -6,7 +6,7 @@ from landbridge.ir.graph_ops import ToVDeviceOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, vdevice_of
 from landbridge.memory_kind import GLOBAL_SCOPE
-from landbridge.target.grid import grid_limits
+from landbridge.targets.grid import grid_limits
 
 
 def host_of(module: IRModule, op: ToVDeviceOp) -> VDeviceAttr | None:

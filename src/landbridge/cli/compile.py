@@ -25,7 +25,7 @@ def compile_(
     """Compile MODEL for a target and write the .lbx, which loads and runs without the compiler."""
     from landbridge.cli.models import describe_memory, describe_tensor, open_model
     from landbridge.output_file import check_outputs
-    from landbridge.target import Target
+    from landbridge.targets import Target
 
     if model.suffix == ".lbx":
         raise typer.BadParameter(f"{model} is compiled already", param_hint="MODEL")

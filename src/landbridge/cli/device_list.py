@@ -52,7 +52,7 @@ class DeviceList:
 def _target_of(name: str) -> Any:
     from landbridge.device.registry import device
     from landbridge.errors import TargetError
-    from landbridge.target import Target
+    from landbridge.targets import Target
 
     if name == "cpu":
         return Target("llvm")

@@ -87,7 +87,7 @@ def _source(module: IRModule) -> str:
     from landbridge.executable.spirv import disassemble, words_of
     from landbridge.ir.attributes import task_count
     from landbridge.passes.lower import lower_module
-    from landbridge.target.grid import grid_limits
+    from landbridge.targets.grid import grid_limits
 
     functions = [f.clone() for f in module.functions() if task_count(f) is not None]
     lowered = ModuleOp(functions) if functions else lower_module(module)
@@ -103,7 +103,7 @@ def _source(module: IRModule) -> str:
 
 
 def _read(file: Path, target: str, shapes: dict[str, tuple[int, ...]]) -> IRModule:
-    from landbridge.target import Target
+    from landbridge.targets import Target
 
     targets = (Target(target),)
     if file.suffix == ".onnx":

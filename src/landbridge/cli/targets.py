@@ -22,7 +22,7 @@ def targets(
         _show(target, json)
         return
     kinds, broken = _kinds()
-    from landbridge.target import known_tags
+    from landbridge.targets import known_tags
 
     if json:
         tags = known_tags()
@@ -41,7 +41,7 @@ def targets(
 def _show(text: str, json: bool) -> None:
     from landbridge.codegen.registry import check_target
     from landbridge.errors import CodegenError
-    from landbridge.target import Target
+    from landbridge.targets import Target
 
     resolved = Target(text)
     try:
@@ -58,7 +58,7 @@ def _show(text: str, json: bool) -> None:
 def _kinds() -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Every kind that loads, described; and the reason for every one that does not."""
     from landbridge.errors import TargetError
-    from landbridge.target import get_kind, names
+    from landbridge.targets import get_kind, names
 
     kinds: list[dict[str, Any]] = []
     broken = {}
@@ -78,7 +78,7 @@ def _kinds() -> tuple[list[dict[str, Any]], dict[str, str]]:
 def _not_linked(form: dict[str, object]) -> str:
     """Why nothing can be compiled yet for the tag that stands for ``form``; empty if it can."""
     from landbridge.codegen.link import LINKED
-    from landbridge.target.llvm_cpu import architecture
+    from landbridge.targets.llvm_cpu import architecture
 
     isa = architecture(str(form.get("mtriple", LINKED[0])))
     return "" if isa in LINKED else f"described only: {isa} cannot be linked yet"

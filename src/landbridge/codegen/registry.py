@@ -17,7 +17,7 @@ from landbridge.executable.parts import ModuleImage
 from landbridge.plugins import Plugins
 
 if TYPE_CHECKING:
-    from landbridge.target.target import Target
+    from landbridge.targets.target import Target
 
 
 class Codegen(Protocol):

@@ -20,7 +20,7 @@ from landbridge.executable.parts import VDevice
 from landbridge.ir.attributes import io_names, is_prim, parameter_names
 from landbridge.ir.dialect import context
 from landbridge.ir.graph_ops import CallOp, ConstantOp
-from landbridge.target import Target
+from landbridge.targets import Target
 
 
 @dataclass(repr=False)

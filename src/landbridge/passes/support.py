@@ -18,8 +18,8 @@ from landbridge.passes.lower.grid.supports import supports
 from landbridge.passes.place.first_vdevice import swap_first
 from landbridge.passes.place.mover import move
 from landbridge.passes.registry import register_pass
-from landbridge.target import Target
-from landbridge.target.grid import grid_limits
+from landbridge.targets import Target
+from landbridge.targets.grid import grid_limits
 
 #: The vdevice that is added when a program needs a CPU and was given none.
 HOST_NAME = "cpu"

@@ -30,7 +30,7 @@ from landbridge.executable.parts import VDevice
 from landbridge.memory_kind import MemoryKind
 from landbridge.plan_chart.arena import Arena, Block, Kind, Step, Use
 from landbridge.plan_chart.kinds import kind_of
-from landbridge.target import Target
+from landbridge.targets import Target
 
 
 def arenas_of_executable(executable: Executable) -> list[Arena]:

@@ -11,7 +11,7 @@ from landbridge.device.attr import DeviceAttr
 from landbridge.device.protocols import DeviceModules
 from landbridge.errors import BindError, InputError, TargetError
 from landbridge.executable.device_image import DeviceImage, check_device_image
-from landbridge.target.registry import get_kind
+from landbridge.targets.registry import get_kind
 
 
 class LoadedKernels:

@@ -12,7 +12,7 @@ from landbridge.codegen.c.compile import compile_all, compiler_for
 from landbridge.errors import CodegenError, TargetError
 from landbridge.executable import abi
 from landbridge.executable.packed import PACKED_SYMBOL
-from landbridge.target import Target, c_compiler
+from landbridge.targets import Target, c_compiler
 
 from ..native import parse
 

@@ -16,7 +16,7 @@ from landbridge.errors import CodegenError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.types import tensor_type
 from landbridge.passes.lower import lower_prim, machine_of
-from landbridge.target import Target, c_compiler
+from landbridge.targets import Target, c_compiler
 from landbridge.vm.code_image import load_image
 from tests.selection.installed import missing
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from landbridge.executable import abi
-from landbridge.target.target import Target
+from landbridge.targets.target import Target
 from landbridge.vm.code_image import LoadedImage
 
 from ..native import Array, build

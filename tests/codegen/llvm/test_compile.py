@@ -5,7 +5,7 @@ import pytest
 from landbridge.codegen.llvm.compile import Machine, compile_ir, compile_to_assembly
 from landbridge.codegen.llvm.image import machine_of
 from landbridge.errors import CodegenError
-from landbridge.target.target import Target
+from landbridge.targets.target import Target
 
 MACHINE = Machine("x86_64-unknown-linux-gnu", "x86-64-v3", "")
 

@@ -13,7 +13,7 @@ from landbridge.codegen.llvm.print_ir import print_functions
 from landbridge.errors import CodegenError
 from landbridge.executable import abi
 from landbridge.executable.packed import PACKED_SYMBOL
-from landbridge.target.target import Target
+from landbridge.targets.target import Target
 from landbridge.vm.code_image import load_image
 
 from ..native import call, host, parse

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 from landbridge.codegen.opencl import generate
 from landbridge.executable.device_image import DeviceImage
 from landbridge.passes.lower import lowering_for
-from landbridge.target import Target
+from landbridge.targets import Target
 from tests.codegen.opencl.launcher import Program, cl
 from tests.passes.lower.test_grid import centred, largest_sum, matmul, prim
 

@@ -10,7 +10,7 @@ import pytest
 
 import landbridge as lb
 from landbridge.ir.module import IRModule
-from landbridge.target import Target
+from landbridge.targets import Target
 from tests.codegen.opencl.machine import run_executable
 from tests.ops import node_cases
 from tests.ops.test_node_cases import NAMES

@@ -16,7 +16,7 @@ from xdsl.ir import Block, Region
 
 from landbridge.codegen.opencl import generate
 from landbridge.dtypes import numpy_dtype
-from landbridge.target import Target
+from landbridge.targets import Target
 from tests.codegen.native import parse, pointwise
 from tests.codegen.opencl.launcher import Program
 

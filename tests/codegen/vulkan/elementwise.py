@@ -24,8 +24,8 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from landbridge.codegen.vulkan.image import generate_image
 from landbridge.passes.lower.code import Code
 from landbridge.passes.lower.grid.launch import Item, Launcher
-from landbridge.target import Target
-from landbridge.target.grid import grid_limits
+from landbridge.targets import Target
+from landbridge.targets.grid import grid_limits
 from tests.codegen.vulkan.launcher import Program, vulkan
 
 Array = np.ndarray[Any, Any]

@@ -15,7 +15,7 @@ from landbridge.device.api import Region
 from landbridge.errors import CodegenError, FallbackWarning
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.spirv import Capability, Op, disassemble, instructions, text_in, words_of
-from landbridge.target import Target
+from landbridge.targets import Target
 from tests.codegen.vulkan.elementwise import module_of, target, type_of
 from tests.codegen.vulkan.launcher import Program, check_legal, host_region
 from tests.selection.installed import spirv_tool

@@ -11,7 +11,7 @@ import pytest
 import landbridge as lb
 from landbridge.executable.device_image import DeviceImage
 from landbridge.ir.module import IRModule
-from landbridge.target import Target
+from landbridge.targets import Target
 from tests.codegen.vulkan.launcher import check_legal, vulkan
 from tests.ops import node_cases
 from tests.ops.test_node_cases import NAMES

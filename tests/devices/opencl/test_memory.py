@@ -23,7 +23,7 @@ from landbridge.errors import (
     UseAfterFreeError,
     ZeroCopyError,
 )
-from landbridge.target import Target
+from landbridge.targets import Target
 
 from .test_modules import SOURCE
 from .transfers import back, put, read, region

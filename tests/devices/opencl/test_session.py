@@ -17,7 +17,7 @@ from landbridge.executable.executable import Executable
 from landbridge.memory.allocators.default import default_allocator
 from landbridge.memory.allocators.statistics import StatisticsAllocator
 from landbridge.memory.imports import imported_ranges
-from landbridge.target import Target
+from landbridge.targets import Target
 from landbridge.vm.trace import trace_run
 
 from .transfers import put, read

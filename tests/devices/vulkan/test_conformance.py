@@ -24,7 +24,7 @@ import numpy as np
 import landbridge as lb
 from landbridge.device import registry
 from landbridge.devices.vulkan import VulkanDeviceAPI, structs_work
-from landbridge.target import Target
+from landbridge.targets import Target
 from landbridge.testing.conformance.run import run_conformance
 from tests.devices.opencl.test_session import expected, frame, model
 from tests.devices.vulkan.conftest import WAYS

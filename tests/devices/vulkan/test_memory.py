@@ -26,7 +26,7 @@ from landbridge.errors import (
     UseAfterFreeError,
     ZeroCopyError,
 )
-from landbridge.target import Target
+from landbridge.targets import Target
 from tests.devices.vulkan.conftest import make_api
 from tests.devices.vulkan.test_modules import api_of, back
 

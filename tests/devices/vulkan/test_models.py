@@ -14,7 +14,7 @@ import landbridge as lb
 from landbridge.device.api import Device
 from landbridge.errors import FallbackWarning
 from landbridge.executable.executable import Executable
-from landbridge.target import Target
+from landbridge.targets import Target
 from tests.whole_models.random_weights import with_random_weights
 from tests.whole_models.real_input import line_of_text, picture_for_detector, speech
 from tests.whole_models.test_models import SILERO, TOLERANCE, reference

@@ -15,7 +15,7 @@ import landbridge as lb
 from landbridge.device.api import Device
 from landbridge.errors import BindError, KernelBuildError, ZeroCopyError
 from landbridge.executable.executable import Executable
-from landbridge.target import Target
+from landbridge.targets import Target
 from tests.devices.opencl.test_session import (
     SHAPE,
     exe,

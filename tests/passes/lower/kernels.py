@@ -16,8 +16,8 @@ from landbridge.executable.device_image import DeviceImage
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.types import tensor_type
 from landbridge.passes.lower import lowering_for
-from landbridge.target import Target
-from landbridge.target.grid import grid_limits
+from landbridge.targets import Target
+from landbridge.targets.grid import grid_limits
 from landbridge.vm.code_image import load_image
 
 Array = np.ndarray[Any, Any]

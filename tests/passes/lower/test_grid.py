@@ -18,8 +18,8 @@ from landbridge.ir.types import nbytes_of, tensor_type
 from landbridge.passes.lower import lowering_for
 from landbridge.passes.lower.grid import supports
 from landbridge.passes.lower.grid.tiles import choose_tiles
-from landbridge.target import Target
-from landbridge.target.grid import grid_limits
+from landbridge.targets import Target
+from landbridge.targets.grid import grid_limits
 
 SMALL = "opencl -max-workgroup-size=64 -local-memory-bytes=4096"
 CPU = "opencl -device-class=cpu -vector-bits=512 -vector-registers=32"

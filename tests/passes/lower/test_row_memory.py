@@ -24,7 +24,7 @@ from landbridge.ir.types import VDeviceAttr, tensor_type
 from landbridge.passes.lower import lower_prim, machine_of
 from landbridge.passes.lower.access import Linear
 from landbridge.passes.lower.row_memory import PITCH, split
-from landbridge.target import Target
+from landbridge.targets import Target
 from landbridge.testing.sim_scratch_memory import GUARD_BYTES, POISON, Handle, table
 from landbridge.vm.code_image import load_image
 

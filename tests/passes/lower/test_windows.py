@@ -14,7 +14,7 @@ from tests.witnesses.guard_pages import SIDES, GuardedRun, Side, guarded, in_chi
 
 import landbridge as lb
 from landbridge.executable.executable import Executable
-from landbridge.target import Target
+from landbridge.targets import Target
 
 
 def on_cpu(executable: Executable, inputs: list[Array], side: Side) -> Array:

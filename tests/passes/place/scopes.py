@@ -6,7 +6,7 @@ import numpy as np
 from onnx import ModelProto, helper
 from tests.frontend.models import model, value
 
-from landbridge.target import Target
+from landbridge.targets import Target
 
 SHAPE = (1, 16, 8, 8)
 

@@ -14,10 +14,10 @@ from landbridge.codegen.link import LINKED, only_linked
 from landbridge.codegen.llvm.isa import FLAGS
 from landbridge.errors import CodegenError
 from landbridge.helper_process import environment
-from landbridge.target import c_compiler
+from landbridge.targets import c_compiler
 
 if TYPE_CHECKING:
-    from landbridge.target.target import Target
+    from landbridge.targets.target import Target
 
 #: No libraries of the compiler's own, nothing writable, no calls of memcpy for loops; NaN and infinities are kept.
 _FLAGS = (

@@ -18,7 +18,7 @@ from landbridge.executable.packed import PACKED_SYMBOL
 from landbridge.executable.parts import CodeImage
 
 if TYPE_CHECKING:
-    from landbridge.target.target import Target
+    from landbridge.targets.target import Target
 
 _RUNTIME = (abi.RUN_SYMBOL, abi.POOL_CREATE_SYMBOL, abi.POOL_DESTROY_SYMBOL, PACKED_SYMBOL)
 

@@ -15,10 +15,10 @@ from landbridge.codegen.llvm.isa import isa_of, required_flags
 from landbridge.codegen.llvm.print_ir import print_functions, uses_vectors
 from landbridge.errors import CodegenError
 from landbridge.executable.parts import CodeImage
-from landbridge.target.llvm_cpu import architecture
+from landbridge.targets.llvm_cpu import architecture
 
 if TYPE_CHECKING:
-    from landbridge.target.target import Target
+    from landbridge.targets.target import Target
 
 
 def generate_image(module: ModuleOp, target: Target) -> CodeImage:

@@ -9,7 +9,7 @@ from landbridge.executable.parts import ModuleImage
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from landbridge.target.target import Target
+    from landbridge.targets.target import Target
 
 
 def generate(module: ModuleOp, target: Target) -> ModuleImage:

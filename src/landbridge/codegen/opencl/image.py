@@ -13,10 +13,10 @@ from landbridge.codegen.opencl.arith import EXPANDED
 from landbridge.codegen.opencl.print_kernel import print_kernel, text_of
 from landbridge.codegen.opencl.unit import OpenCLUnit
 from landbridge.executable.device_image import DeviceImage
-from landbridge.target.grid import grid_limits
+from landbridge.targets.grid import grid_limits
 
 if TYPE_CHECKING:
-    from landbridge.target.target import Target
+    from landbridge.targets.target import Target
 
 _FP64 = "cl_khr_fp64"
 

@@ -17,7 +17,7 @@ from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.spirv import Op, StorageClass
 
 if TYPE_CHECKING:
-    from landbridge.target.target import Target
+    from landbridge.targets.target import Target
 
 PRINTERS: dict[type[Operation], Printer] = {
     **arith.PRINTERS,

@@ -14,7 +14,7 @@ from landbridge.devices.opencl.driver_errors import driver_call
 from landbridge.devices.opencl.instance import OpenCLInstance
 from landbridge.errors import DeviceError, ZeroCopyError
 from landbridge.memory_kind import GLOBAL_SCOPE
-from landbridge.target.opencl import SVM_SCOPE
+from landbridge.targets.opencl import SVM_SCOPE
 
 
 def import_block(instance: OpenCLInstance, source: ImportSource, access: AccessMode) -> BufferBlock:

@@ -16,7 +16,7 @@ from landbridge.devices.opencl.driver_errors import driver_call
 from landbridge.devices.opencl.events import QueueEvent
 from landbridge.locks import new_lock
 from landbridge.memory_kind import MemoryKind
-from landbridge.target import Target
+from landbridge.targets import Target
 
 _MOST_IN_FLIGHT = 64
 

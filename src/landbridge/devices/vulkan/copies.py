@@ -19,7 +19,7 @@ from landbridge.devices.vulkan.steps import MemoryPlace
 from landbridge.devices.vulkan.timeline import Point, Timeline
 from landbridge.errors import UnsupportedError
 from landbridge.memory_kind import GLOBAL_SCOPE
-from landbridge.target.vulkan import HOST_CACHED_SCOPE, HOST_SCOPE
+from landbridge.targets.vulkan import HOST_CACHED_SCOPE, HOST_SCOPE
 
 #: Bytes staged at a time.
 _STAGE_BYTES = 4 << 20

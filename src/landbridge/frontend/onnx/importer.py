@@ -26,7 +26,7 @@ from landbridge.ir.attributes import set_frame_layouts, set_io_names, set_parame
 from landbridge.ir.budget import MAX_NODES, Budget
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.module import IRModule
-from landbridge.target import Target
+from landbridge.targets import Target
 
 if TYPE_CHECKING:
     from onnx import ModelProto

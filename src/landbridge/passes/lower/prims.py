@@ -18,8 +18,8 @@ from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.row_memory import lowered_type
 from landbridge.passes.lower.schedule import Machine
 from landbridge.passes.lower.tasks import emit_tasks
-from landbridge.target import Target
-from landbridge.target.grid import grid_limits
+from landbridge.targets import Target
+from landbridge.targets.grid import grid_limits
 
 
 def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:

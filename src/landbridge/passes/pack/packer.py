@@ -21,8 +21,8 @@ from landbridge.passes.pack.layout import Layout
 from landbridge.passes.pack.rules import Blocking, Candidate, blocking_of, sums_its_channels
 from landbridge.passes.pack.split import split_prim
 from landbridge.passes.pack.unshare import unshare
-from landbridge.target import Target
-from landbridge.target.grid import grid_limits
+from landbridge.targets import Target
+from landbridge.targets.grid import grid_limits
 
 
 def pack_graph(module: IRModule) -> None:

@@ -10,7 +10,7 @@ from landbridge.passes.lower.grid.launch import Launcher
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.schedule import Machine
 from landbridge.passes.lower.tasks import emit_tasks
-from landbridge.target.grid import GridLimits
+from landbridge.targets.grid import GridLimits
 
 #: The longest vector of OpenCL C (version 3.0 specification, section 6.3.2).
 MAX_LANES = 16

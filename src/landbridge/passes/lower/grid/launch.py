@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from landbridge.errors import CodegenError
 from landbridge.passes.lower.code import INDEX, Code, Index
-from landbridge.target.grid import GridLimits
+from landbridge.targets.grid import GridLimits
 
 #: The scope of memory that the work-items of a workgroup share.
 LOCAL = "local"

@@ -24,7 +24,7 @@ from landbridge.passes.lower.prefix import shared_prefix
 from landbridge.passes.lower.row_memory import flat_type
 from landbridge.passes.lower.simplify import simplify
 from landbridge.passes.lower.tasks import fits_stack
-from landbridge.target.grid import GridLimits
+from landbridge.targets.grid import GridLimits
 
 #: Rows narrower than this waste a workgroup where there are more than a few of them.
 MIN_WIDTH = 16

@@ -21,8 +21,8 @@ from xdsl.ir import Attribute, SSAValue
 from landbridge.ir.prim_ops import RemFOp
 from landbridge.ir.types import nbytes_of
 from landbridge.memory_kind import GLOBAL_SCOPE
-from landbridge.target import Target
-from landbridge.target.grid import GridLimits, grid_limits
+from landbridge.targets import Target
+from landbridge.targets.grid import GridLimits, grid_limits
 
 
 def supports(prim: func.FuncOp, target: Target) -> str | None:

@@ -12,7 +12,7 @@ from landbridge.ir.types import item_bytes
 from landbridge.passes.lower.access import Access
 from landbridge.passes.lower.grid.points import by_stride
 from landbridge.passes.lower.nest import Nest
-from landbridge.target.grid import GridLimits
+from landbridge.targets.grid import GridLimits
 
 #: Fewer rows, columns or iterations than this leave most of a tile empty.
 MIN_EXTENT = 8

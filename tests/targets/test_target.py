@@ -13,7 +13,7 @@ import pytest
 
 from landbridge.errors import TargetError
 from landbridge.memory_kind import MemoryKind
-from landbridge.target import Target, known_tags, register_tag
+from landbridge.targets import Target, known_tags, register_tag
 
 
 def test_llvm_alone_is_this_host_and_is_recorded() -> None:
@@ -109,7 +109,7 @@ def test_host_memory_is_one_coherent_scope() -> None:
 def test_from_json_reads_what_was_recorded_without_llvm() -> None:
     text = Target("llvm").to_json()
     program = (
-        "import sys; from landbridge.target import Target; t = Target.from_json(sys.argv[1]);"
+        "import sys; from landbridge.targets import Target; t = Target.from_json(sys.argv[1]);"
         "assert t.to_json() == sys.argv[1] and t.num_cores; assert 'llvmlite' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program, text], check=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from landbridge.target.kind import Option, TargetKind
-from landbridge.target.registry import get_kind, names, register, unregister
-from landbridge.target.tags import known_tags, register_tag
-from landbridge.target.target import Target
+from landbridge.targets.kind import Option, TargetKind
+from landbridge.targets.registry import get_kind, names, register, unregister
+from landbridge.targets.tags import known_tags, register_tag
+from landbridge.targets.target import Target
 
 __all__ = [
     "Option",

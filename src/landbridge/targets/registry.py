@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from landbridge.errors import TargetError
 from landbridge.plugins import Plugins
-from landbridge.target.kind import TargetKind
+from landbridge.targets.kind import TargetKind
 
 _GROUP = "landbridge.targets"
 
@@ -66,10 +66,10 @@ _kinds = Plugins(
     _GROUP,
     "target kind",
     {
-        "c": "landbridge.target.c:C",
-        "llvm": "landbridge.target.llvm:LLVM",
-        "opencl": "landbridge.target.opencl:OPENCL",
-        "vulkan": "landbridge.target.vulkan:VULKAN",
+        "c": "landbridge.targets.c:C",
+        "llvm": "landbridge.targets.llvm:LLVM",
+        "opencl": "landbridge.targets.opencl:OPENCL",
+        "vulkan": "landbridge.targets.vulkan:VULKAN",
     },
     _kind,
     TargetError,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from landbridge.errors import TargetError
-from landbridge.target import llvm_cpu
-from landbridge.target.host_memory import host_memory
-from landbridge.target.kind import Option, Options, OptionValue, TargetKind
+from landbridge.targets import llvm_cpu
+from landbridge.targets.host_memory import host_memory
+from landbridge.targets.kind import Option, Options, OptionValue, TargetKind
 
 #: Cores, cache sizes in bytes: assumed where they are not stated and the target is not this host.
 _ASSUMED = {"num-cores": 4, "l1-bytes": 32 << 10, "l2-bytes": 256 << 10}

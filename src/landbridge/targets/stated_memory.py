@@ -8,7 +8,7 @@ from dataclasses import fields
 from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import TargetError
 from landbridge.memory_kind import MemoryKind
-from landbridge.target.kind import Options, TargetKind
+from landbridge.targets.kind import Options, TargetKind
 
 
 def memory_kinds(kind: TargetKind, options: Options, stated: object) -> tuple[MemoryKind, ...]:

@@ -8,8 +8,8 @@ is not a number there is a feature of VkPhysicalDeviceFeatures and its extension
 from __future__ import annotations
 
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
-from landbridge.target.grid_options import powers_of_two, shared_host_memory, stated, vector_width
-from landbridge.target.kind import Option, Options, TargetKind
+from landbridge.targets.grid_options import powers_of_two, shared_host_memory, stated, vector_width
+from landbridge.targets.kind import Option, Options, TargetKind
 
 #: Memory of the host that the device reaches, where "global" is the device's alone: coherent, and cached but not
 #: coherent where the driver has such a type too.

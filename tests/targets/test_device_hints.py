@@ -8,7 +8,7 @@ import pytest
 
 import landbridge as lb
 from landbridge.errors import LandbridgeError
-from landbridge.target.registry import get_kind
+from landbridge.targets.registry import get_kind
 from tests.devices.present import first_instance
 from tests.whole_models.small_models import add
 

@@ -12,9 +12,9 @@ from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import TargetError
 from landbridge.locks import cached_property
 from landbridge.memory_kind import MemoryKind, normalize_scope
-from landbridge.target import registry, tags, text
-from landbridge.target.kind import RESERVED, Options
-from landbridge.target.stated_memory import memory_kinds, shared_scopes, words
+from landbridge.targets import registry, tags, text
+from landbridge.targets.kind import RESERVED, Options
+from landbridge.targets.stated_memory import memory_kinds, shared_scopes, words
 
 
 class DescribedDevice(Protocol):

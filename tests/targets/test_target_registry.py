@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landbridge import target as targets
+from landbridge import targets
 from landbridge.errors import TargetError
-from landbridge.target import Option, Target, TargetKind, registry, text
+from landbridge.targets import Option, Target, TargetKind, registry, text
 
 TOY = TargetKind(
     name="toy",
@@ -94,7 +94,7 @@ def test_names_can_be_taken_once() -> None:
     targets.register(TOY)  # the same kind again is no clash
     with pytest.raises(TargetError, match="'another' is taken by 'a kind for tests'"):
         targets.register(TargetKind("toy", "another", (), ()))
-    with pytest.raises(TargetError, match=r"is taken by landbridge\.target\.llvm:LLVM"):
+    with pytest.raises(TargetError, match=r"is taken by landbridge\.targets\.llvm:LLVM"):
         targets.register(TargetKind("llvm", "another", (), ()))
     assert {"toy", "llvm"} <= set(targets.names())
 
@@ -113,7 +113,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 def test_an_entry_point_names_a_kind_of_its_name(install: Callable[..., None]) -> None:
-    install(broken="landbridge.target.text:parse")
+    install(broken="landbridge.targets.text:parse")
     with pytest.raises(TargetError, match="must name a TargetKind"):
         registry.get_kind("broken")
 

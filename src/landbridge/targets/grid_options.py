@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from landbridge.errors import TargetError
 from landbridge.memory_kind import GLOBAL_SCOPE
-from landbridge.target.kind import Options, OptionValue
+from landbridge.targets.kind import Options, OptionValue
 
 _FLOAT_BITS = 32
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from landbridge.errors import TargetError
-from landbridge.target import Target
+from landbridge.targets import Target
 
 
 def test_the_default_is_a_gpu_that_shares_the_hosts_memory() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.memory_kind import MemoryKind
-from landbridge.target.kind import Options
+from landbridge.targets.kind import Options
 
 _DL_CPU = 1  # kDLCPU of dlpack.h
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from landbridge.target.target import Target
+    from landbridge.targets.target import Target
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from landbridge.errors import TargetError
-from landbridge.target import c_compiler
-from landbridge.target.host_memory import host_memory
-from landbridge.target.kind import Option, Options, OptionValue, TargetKind
+from landbridge.targets import c_compiler
+from landbridge.targets.host_memory import host_memory
+from landbridge.targets.kind import Option, Options, OptionValue, TargetKind
 
 #: Cache sizes in bytes, assumed where they are not stated.
 _ASSUMED = {"l1-bytes": 32 << 10, "l2-bytes": 256 << 10}

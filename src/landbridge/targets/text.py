@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Mapping
 
 from landbridge.errors import TargetError
-from landbridge.target.kind import Options, OptionValue
+from landbridge.targets.kind import Options, OptionValue
 
 
 def parse(text: str) -> dict[str, object]:

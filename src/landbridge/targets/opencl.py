@@ -7,8 +7,8 @@ own. Limits are those of clGetDeviceInfo (OpenCL 3.0 specification, table 5).
 from __future__ import annotations
 
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
-from landbridge.target.grid_options import powers_of_two, shared_host_memory, stated, vector_width
-from landbridge.target.kind import Option, Options, TargetKind
+from landbridge.targets.grid_options import powers_of_two, shared_host_memory, stated, vector_width
+from landbridge.targets.kind import Option, Options, TargetKind
 
 #: Scopes besides "global", which are plain buffers.
 SVM_SCOPE = "global.svm"
