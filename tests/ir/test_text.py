@@ -66,3 +66,30 @@ def test_packing_what_is_not_there(axes: str, tiles: str) -> None:
     )
     with pytest.raises(VerifyError, match="as many tiles over 0 as axes below 1"):
         verify(IRModule.parse(text, TARGETS))
+
+
+@pytest.mark.parametrize(("kind", "bits"), [("f32", "0xff800000"), ("f64", "0x7ff0000000000000"), ("f16", "0xfc00")])
+def test_infinities_in_dense_constants_come_back(kind: str, bits: str) -> None:
+    constant = f"    %0 = arith.constant dense<{bits}> : vector<4x{kind}>\n"
+    text = (MAIN % "1 : i64").replace("    func.return", constant + "    func.return")
+    again = IRModule.parse(text, TARGETS).print()
+    assert f"dense<{bits}> : vector<4x{kind}>" in again
+    assert IRModule.parse(again, TARGETS).print() == again
+
+
+def test_loops_must_stay_inside_their_operands() -> None:
+    text = """
+func.func @f(%0: memref<4xf32, "global">, %1: memref<EXTENTxf32, "global">) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0 * 2)>],
+    iterator_types = ["parallel"]} ins(%0 : memref<4xf32, "global">)
+    outs(%1 : memref<EXTENTxf32, "global">) attrs = {lb.extents = [4 : i64]} {
+  ^bb0(%2: f32, %3: f32):
+    linalg.yield %2 : f32
+  }
+  func.return
+}"""
+    IRModule.parse(text.replace("EXTENT", "7"), TARGETS)
+    with pytest.raises(ParseError, match=r"operand 1 of a linalg.generic has 6 elements .*\n?.*reach 0 to 6"):
+        IRModule.parse(text.replace("EXTENT", "6"), TARGETS)
+    with pytest.raises(ParseError, match=r"must state lb\.extents"):
+        IRModule.parse(text.replace("EXTENT", "7").replace("attrs = {lb.extents = [4 : i64]} ", ""), TARGETS)

@@ -31,6 +31,12 @@ Landbridge = Dialect(
     [VDeviceAttr, SpaceAttr, memory_ops.StorageType],
 )
 
+Linalg = Dialect(
+    linalg.Linalg.name,
+    [prim_ops.GenericOp if op is linalg.ops.GenericOp else op for op in linalg.Linalg.operations],
+    list(linalg.Linalg.attributes),
+)
+
 
 def context() -> Context:
     """A fresh xdsl context with the dialects of Landbridge IR."""
@@ -44,7 +50,7 @@ def context() -> Context:
         scf.Scf,
         memref.MemRef,
         vector.Vector,
-        linalg.Linalg,
+        Linalg,
         bufferization.Bufferization,
         Landbridge,
     ):

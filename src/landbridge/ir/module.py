@@ -11,7 +11,6 @@ import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import SSAValue
-from xdsl.parser import Parser
 from xdsl.rewriter import Rewriter
 
 from landbridge.errors import ParseError
@@ -20,6 +19,7 @@ from landbridge.executable.parts import VDevice
 from landbridge.ir.attributes import io_names, is_prim, parameter_names
 from landbridge.ir.dialect import context
 from landbridge.ir.graph_ops import CallOp, ConstantOp
+from landbridge.ir.parser import IrParser
 from landbridge.targets import Target
 
 
@@ -123,7 +123,7 @@ class IRModule:
         """IR from text; raises ParseError with the place of the fault."""
         _check_strings(text)
         try:
-            op = Parser(context(), text).parse_module()
+            op = IrParser(context(), text).parse_module()
             op.verify()
         except RecursionError as error:
             raise ParseError("the IR text is nested too deep to parse; give it fewer regions inside regions") from error

@@ -18,7 +18,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 
 from landbridge.ir.attributes import mark_prim, set_loop_extents
-from landbridge.ir.prim_ops import PadOp
+from landbridge.ir.prim_ops import GenericOp, PadOp
 from landbridge.ir.scalars import ScalarBuilder, Value, accumulator, arith_type, in_range, is_float, meeting
 from landbridge.ir.types import compute_type, dtype_of, memref_type, shape_of, vdevice_of
 
@@ -122,7 +122,7 @@ class PrimBuilder:
         results = [s.cast(r, t) if meeting(t, dtypes) == r.dtype else r for r, t in zip(results, wanted, strict=True)]
         block.add_op(linalg.ops.YieldOp(*[r.ssa for r in results]))
         kinds = {"p": IteratorTypeAttr.parallel(), "r": IteratorTypeAttr.reduction()}
-        op = linalg.ops.GenericOp(
+        op = GenericOp(
             sources,
             [b for b, _ in outs],
             Region(block),

@@ -4,12 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects import linalg
 from xdsl.dialects.arith import FloatingPointLikeBinaryOperation
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 from xdsl.ir import Attribute, SSAValue
+from xdsl.ir.affine import AffineMap
 from xdsl.irdl import IRDLOperation, attr_def, irdl_op_definition, operand_def
+from xdsl.utils.exceptions import VerifyException
 
-from landbridge.ir.attributes import int_array
+from landbridge.ir.attributes import EXTENTS, int_array, loop_extents, tile_bounds
+from landbridge.ir.types import shape_of
+
+
+class GenericOp(linalg.ops.GenericOp):
+    """``linalg.generic`` whose loops' bounds are stated, ``lb.extents``, and not inferred from its operands.
+
+    The loops of a pool's window reach no operand by themselves, and the last tile of a loop that was cut in two may
+    not be full.
+    """
+
+    def get_loops_to_shapes_map(self) -> AffineMap:
+        """Nothing is inferred of the loops."""
+        return AffineMap.identity(len(self.iterator_types))
+
+    def get_static_shapes(self) -> list[int]:
+        """To the verifier of linalg.generic shapes are unknown; ``verify_`` looks at them."""
+        return [-1]
+
+    def verify_(self) -> None:
+        super().verify_()
+        if EXTENTS not in self.attributes:
+            raise VerifyException(f"a linalg.generic must state {EXTENTS}, the bounds of its loops")
+        extents = loop_extents(self)
+        if len(extents) != len(self.iterator_types) or min(extents, default=0) < 0:
+            raise VerifyException(f"{EXTENTS} {extents} are no bounds of {len(self.iterator_types)} loops")
+        cut = self._cut_loops(extents)
+        if 0 in extents:
+            return
+        last = [extent - 1 for extent in extents]
+        for number, (operand, stated) in enumerate(zip(self.operands, self.indexing_maps, strict=True)):
+            for expr, size in zip(stated.data.results, shape_of(operand.type), strict=True):
+                if not cut.isdisjoint(expr.used_dims()):
+                    continue
+                ends = expr.eval([0] * len(last), []), expr.eval(last, [])
+                if min(ends) < 0 or max(ends) >= size:
+                    raise VerifyException(
+                        f"operand {number} of a linalg.generic has {size} elements along an axis where its loops "
+                        f"reach {min(ends)} to {max(ends)}"
+                    )
+
+    def _cut_loops(self, extents: Sequence[int]) -> set[int]:
+        """The outer ones of loops that were cut in two and whose last tile is not full."""
+        for outer, inner, tile, extent in tile_bounds(self):
+            if not (0 <= outer < len(extents) and 0 <= inner < len(extents) and tile == extents[inner]):
+                raise VerifyException(f"lb.bounds {[outer, inner, tile, extent]} name no loops of {extents}")
+            if not (extents[outer] - 1) * tile < extent <= extents[outer] * tile:
+                raise VerifyException(f"lb.bounds {[outer, inner, tile, extent]} end in no last tile of {extents}")
+        return {bound[0] for bound in tile_bounds(self)}
 
 
 @irdl_op_definition

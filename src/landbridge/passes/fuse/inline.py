@@ -34,6 +34,7 @@ from landbridge.analysis.accesses import (
 )
 from landbridge.errors import CompileError
 from landbridge.ir.attributes import set_loop_extents
+from landbridge.ir.prim_ops import GenericOp
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.stages import Generic, Operand, view_generic
 from landbridge.passes.fuse.limits import MAX_BODY_OPS, MAX_OPERANDS
@@ -215,7 +216,7 @@ def rebuild(
     ``extents`` gives an all-parallel generic other loops.
     """
     iterators = op.iterator_types.data if extents is None else [IteratorTypeAttr.parallel()] * len(extents)
-    new = linalg.ops.GenericOp(
+    new = GenericOp(
         [b for b, _ in ins],
         [b for b, _ in outs],
         op.detach_region(0),

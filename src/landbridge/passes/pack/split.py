@@ -10,7 +10,7 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from landbridge.ir.attributes import ints, mark_prim, set_loop_extents, set_tile_bounds
-from landbridge.ir.prim_ops import PadOp
+from landbridge.ir.prim_ops import GenericOp, PadOp
 from landbridge.ir.stages import Generic, Operand, PrimView, view_generic
 from landbridge.ir.types import AnyMemRef
 from landbridge.passes.pack.layout import Layout
@@ -57,7 +57,7 @@ def _split_generic(
 ) -> linalg.ops.GenericOp:
     g, tile = view_generic(op), blocking.tile
     inner = {d: len(g.extents) + i for i, d in enumerate(_cut_loops(g, blocking))}
-    new = linalg.ops.GenericOp(
+    new = GenericOp(
         [env[o.buffer] for o in g.ins],
         [env[o.buffer] for o in g.outs],
         op.body.clone(),
