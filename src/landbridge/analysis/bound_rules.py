@@ -16,7 +16,7 @@ from landbridge.analysis.linear_forms import Bound, Form, Number, constant
 Pairs: TypeAlias = Iterator[tuple[Bound | None, Bound | None]]
 
 
-class Facts(Protocol):
+class KnownRanges(Protocol):
     """What a rule may ask of the operands."""
 
     def form(self, value: SSAValue) -> Form:
@@ -33,12 +33,12 @@ def _number(x: Number) -> Bound | None:
     return None if x in (inf, -inf) else (1, constant(int(x)))
 
 
-def _sum(r: Facts, op: Any) -> Pairs:
+def _sum(r: KnownRanges, op: Any) -> Pairs:
     exact = r.form(op.lhs).plus(r.form(op.rhs), -1 if isinstance(op, arith.SubiOp) else 1)
     yield (1, exact), (1, exact)
 
 
-def _product(r: Facts, op: Any) -> Pairs:
+def _product(r: KnownRanges, op: Any) -> Pairs:
     a, b = r.form(op.lhs), r.form(op.rhs)
     for x, y in ((a, b), (b, a)):
         if not y.terms:
@@ -49,7 +49,7 @@ def _product(r: Facts, op: Any) -> Pairs:
         yield _number(min(ends)), _number(max(ends))
 
 
-def _quotient(r: Facts, op: Any) -> Pairs:
+def _quotient(r: KnownRanges, op: Any) -> Pairs:
     x, y = r.form(op.lhs), r.form(op.rhs)
     low, high = r.range_of(x)
     if y.terms or y.const <= 0:
@@ -62,7 +62,7 @@ def _quotient(r: Facts, op: Any) -> Pairs:
         yield _number(-(-low // n)), _number(max(high // n, 0))
 
 
-def _remainder(r: Facts, op: Any) -> Pairs:
+def _remainder(r: KnownRanges, op: Any) -> Pairs:
     x, y = r.form(op.lhs), r.form(op.rhs)
     if y.terms or y.const <= 0:
         return
@@ -74,7 +74,7 @@ def _remainder(r: Facts, op: Any) -> Pairs:
             yield (1, x), (1, x)
 
 
-def _minimum(r: Facts, op: Any) -> Pairs:
+def _minimum(r: KnownRanges, op: Any) -> Pairs:
     a, b = r.form(op.lhs), r.form(op.rhs)
     lows = [r.range_of(x)[0] for x in (a, b)]
     if isinstance(op, arith.MinSIOp) or min(lows) >= 0:
@@ -82,7 +82,7 @@ def _minimum(r: Facts, op: Any) -> Pairs:
         yield _number(min(lows)), (1, b)
 
 
-def _maximum(r: Facts, op: Any) -> Pairs:
+def _maximum(r: KnownRanges, op: Any) -> Pairs:
     a, b = r.form(op.lhs), r.form(op.rhs)
     if isinstance(op, arith.MaxSIOp) or min(r.range_of(x)[0] for x in (a, b)) >= 0:
         high = _number(max(r.range_of(x)[1] for x in (a, b)))
@@ -90,11 +90,11 @@ def _maximum(r: Facts, op: Any) -> Pairs:
         yield (1, b), high
 
 
-def _selected(r: Facts, op: Any) -> Pairs:
+def _selected(r: KnownRanges, op: Any) -> Pairs:
     yield _either(r, op.cond, op.lhs, op.rhs)
 
 
-def _either(r: Facts, condition: SSAValue, then: SSAValue, orelse: SSAValue) -> tuple[Bound | None, Bound | None]:
+def _either(r: KnownRanges, condition: SSAValue, then: SSAValue, orelse: SSAValue) -> tuple[Bound | None, Bound | None]:
     """Bounds of one of two values."""
     ends = []
     for value, holds in ((then, True), (orelse, False)):
@@ -104,7 +104,7 @@ def _either(r: Facts, condition: SSAValue, then: SSAValue, orelse: SSAValue) -> 
     return _number(min((e[0] for e in ends), default=0)), _number(max((e[1] for e in ends), default=0))
 
 
-def _same(r: Facts, op: Any) -> Pairs:
+def _same(r: KnownRanges, op: Any) -> Pairs:
     """A cast that keeps the number, where it fits."""
     x, width = r.form(op.operands[0]), getattr(op.operands[0].type, "width", None)
     low = r.range_of(x)[0]
@@ -114,14 +114,14 @@ def _same(r: Facts, op: Any) -> Pairs:
         yield (1, x), (1, x)
 
 
-def _bits(r: Facts, op: Any) -> Pairs:
+def _bits(r: KnownRanges, op: Any) -> Pairs:
     """``x & y`` of what is not negative is no more than either."""
     for x in (r.form(op.lhs), r.form(op.rhs)):
         if r.range_of(x)[0] >= 0:
             yield (1, constant(0)), (1, x)
 
 
-def _launched(r: Facts, op: Any) -> Pairs:
+def _launched(r: KnownRanges, op: Any) -> Pairs:
     """The number of a workgroup or of a work-item in it."""
     launch = op.parent_op()
     while launch is not None and not isinstance(launch, gpu.LaunchOp):
@@ -133,14 +133,14 @@ def _launched(r: Facts, op: Any) -> Pairs:
     yield (1, constant(0)), (1, r.form(size).plus(constant(-1)))
 
 
-def _chosen(r: Facts, op: Any) -> Pairs:
+def _chosen(r: KnownRanges, op: Any) -> Pairs:
     """The result of an ``scf.if``."""
     if len(op.results) == 1:
         yield _either(r, op.cond, *(region.block.last_op.operands[0] for region in (op.true_region, op.false_region)))
 
 
 #: What follows for the result of each kind of operation.
-BOUND_RULES: dict[type, Callable[[Facts, Any], Pairs]] = {
+BOUND_RULES: dict[type, Callable[[KnownRanges, Any], Pairs]] = {
     arith.AddiOp: _sum,
     arith.SubiOp: _sum,
     arith.MuliOp: _product,

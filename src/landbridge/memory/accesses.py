@@ -71,14 +71,14 @@ class Tenant(Protocol):
         """Whether the program ever writes them."""
 
     @property
-    def program(self) -> Program:
+    def program(self) -> UsingProgram:
         """Whose use it is."""
 
     def conflicts(self, start: int, stop: int, writes: bool) -> bool:
         """Whether an access of that range may not happen during a run."""
 
 
-class Program(Protocol):
+class UsingProgram(Protocol):
     """What the Storages of bound memory know of a Session."""
 
     shares: bool

@@ -20,7 +20,7 @@ from landbridge.errors import (
     UseAfterFreeError,
 )
 from landbridge.locks import new_lock
-from landbridge.memory.accesses import Access, Program, Queued, Tenant, changing, open_views, queued_accesses
+from landbridge.memory.accesses import Access, Queued, Tenant, UsingProgram, changing, open_views, queued_accesses
 from landbridge.memory.allocators.base import Queue, Use, wait_for
 from landbridge.memory.allocators.in_flight import let_go
 from landbridge.memory.byte_ranges import DirtyBytes
@@ -237,7 +237,7 @@ class Storage:
         return bool(self._queued)
 
     def wait(
-        self, start: int, stop: int, *, writes: bool, queue: Queue | None = None, program: Program | None = None
+        self, start: int, stop: int, *, writes: bool, queue: Queue | None = None, program: UsingProgram | None = None
     ) -> None:
         """Wait for the queued accesses, and runs of other threads, that an access of ``start <= b < stop`` must follow.
 

@@ -78,7 +78,7 @@ class Queue:
 
 
 @dataclass(frozen=True)
-class Facts:
+class DeviceFacts:
     """What never changes of an instance: the options of its Target, and its memory."""
 
     options: Mapping[str, Any]
@@ -111,6 +111,6 @@ class OpenCLInstance:
         block.uses.clear()
 
 
-def _facts(found: Found) -> Facts:
+def _facts(found: Found) -> DeviceFacts:
     options = target_options(found)
-    return Facts(options, {kind.scope: kind for kind in Target(options).memory})
+    return DeviceFacts(options, {kind.scope: kind for kind in Target(options).memory})

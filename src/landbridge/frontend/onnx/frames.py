@@ -30,7 +30,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Frame:
+class InputFrame:
     """The frame of input ``name``, and the model's input that it becomes: ``model_shape`` of ``model_dtype``.
 
     ``strides`` are the frame's, by the model's axes; ``extents`` its extents along them.
@@ -58,7 +58,7 @@ class Frame:
         return self.shape, () if dense else self.frame_strides
 
 
-def frame_of(name: str, spec: InputSpec, shape: tuple[int, ...], dtype: str) -> Frame:
+def frame_of(name: str, spec: InputSpec, shape: tuple[int, ...], dtype: str) -> InputFrame:
     """The frame that ``spec`` states for input ``name`` of a model; raises InputError where it does not fit."""
     try:
         extents = spec.frame_shape(shape)
@@ -72,7 +72,7 @@ def frame_of(name: str, spec: InputSpec, shape: tuple[int, ...], dtype: str) -> 
             "the model's input to a float dtype"
         )
     order = [spec.axes(len(shape)).index(letter) for letter in spec.model_axes(len(shape))]
-    return Frame(
+    return InputFrame(
         name,
         spec,
         spec.dtype or dtype,
@@ -85,7 +85,7 @@ def frame_of(name: str, spec: InputSpec, shape: tuple[int, ...], dtype: str) -> 
     )
 
 
-def read_frame(g: GraphBuilder, argument: SSAValue, frame: Frame) -> SSAValue | Array:
+def read_frame(g: GraphBuilder, argument: SSAValue, frame: InputFrame) -> SSAValue | Array:
     """The model's input, computed from ``argument``, a frame."""
     shape = frame.model_shape
     if 0 in shape:
@@ -110,7 +110,7 @@ def read_frame(g: GraphBuilder, argument: SSAValue, frame: Frame) -> SSAValue | 
 class _Reader:
     """Writes the body that reads a frame: ``operands`` are the frame, then tables, read by ``accesses``."""
 
-    def __init__(self, g: GraphBuilder, argument: SSAValue, frame: Frame) -> None:
+    def __init__(self, g: GraphBuilder, argument: SSAValue, frame: InputFrame) -> None:
         shape = frame.model_shape
         self._g, self._frame = g, frame
         self._inner = frame.model_dtype if frame.model_dtype == "float64" else "float32"

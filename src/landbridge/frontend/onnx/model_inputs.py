@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Block
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import InputError, UnsupportedOperatorError
 from landbridge.frontend.onnx.attributes import dtype_of_onnx
-from landbridge.frontend.onnx.frames import Frame, frame_of, read_frame
+from landbridge.frontend.onnx.frames import InputFrame, frame_of, read_frame
 from landbridge.frontend.onnx.shapes import input_shapes
 from landbridge.frontend.onnx.values import UNKNOWN, Imported
 from landbridge.input_spec import InputSpec
@@ -32,7 +32,7 @@ class ModelInputs:
     arguments: list[ir.Value]
     fixed: dict[ir.Value, Array]
     shapes: dict[str, tuple[int, ...]]
-    frames: dict[str, Frame]
+    frames: dict[str, InputFrame]
     advice: list[str]
 
     @property
@@ -102,7 +102,7 @@ def _shapes_left_open(inputs: Sequence[ir.Value], frames: Mapping[str, InputSpec
 
 def _frames(
     inputs: Sequence[ir.Value], frames: Mapping[str, InputSpec], known: Mapping[str, tuple[int, ...]]
-) -> dict[str, Frame]:
+) -> dict[str, InputFrame]:
     """The frames of inputs whose shape is known, by name."""
     dtypes = {str(v.name): _dtype(v) for v in inputs}
     for name in frames:

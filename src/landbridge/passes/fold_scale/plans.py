@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Plan:
+class ScalePlan:
     """Steps to make one, and the input of the call that takes their scale, with its new value, if one does."""
 
     stage: Generic
@@ -33,7 +33,7 @@ class Plan:
     weights: Array | None = None
 
 
-def plans_of(graph: Graph, call: CallOp) -> list[Plan]:
+def plans_of(graph: Graph, call: CallOp) -> list[ScalePlan]:
     """What is worth rewriting in the PrimFunc of ``call``."""
     block = graph.function(call).body.block
     arguments: list[SSAValue] = list(block.args)
@@ -69,7 +69,7 @@ def plans_of(graph: Graph, call: CallOp) -> list[Plan]:
 
 def _with_weights(
     graph: Graph, inputs: tuple[SSAValue, ...], arguments: list[SSAValue], stage: Generic, steps: Steps
-) -> Plan:
+) -> ScalePlan:
     """The plan for ``steps``, their scale in constant weights when a sum of products comes right before them."""
     source = next((o for o in stage.ins if o.scalar is steps.root), None)
     if multiplies(steps.scale) and source is not None and steps.root.has_one_use():
@@ -81,8 +81,8 @@ def _with_weights(
                     continue
                 product = scaled(array, factor, steps.scale)
                 if product is not None:
-                    return Plan(stage, steps, np.ones_like(steps.scale), factor.argument, product)
-    return Plan(stage, steps, steps.scale)
+                    return ScalePlan(stage, steps, np.ones_like(steps.scale), factor.argument, product)
+    return ScalePlan(stage, steps, steps.scale)
 
 
 def _constant(graph: Graph, inputs: tuple[SSAValue, ...], buffer: SSAValue) -> Array | None:

@@ -18,7 +18,7 @@ from landbridge.ir.graph_ops import CallOp, ConstantOp
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.stages import Generic, is_identity, view_generic
 from landbridge.ir.types import VDeviceAttr, element_type, memref_type, tensor_type, vdevice_of
-from landbridge.passes.fold_scale.plans import Plan, plans_of
+from landbridge.passes.fold_scale.plans import ScalePlan, plans_of
 from landbridge.passes.fold_scale.steps import Aligned, Steps, multiplies
 from landbridge.passes.fuse.graph import Graph, inputs_of
 from landbridge.passes.fuse.inline import rebuild
@@ -32,7 +32,7 @@ def fold_call(graph: Graph, call: CallOp) -> None:
     if not plans_of(graph, call):
         return
     rewrite = _Rewrite(graph, call, graph.own(call).body.block)
-    by_stage: dict[linalg.ops.GenericOp, list[Plan]] = {}
+    by_stage: dict[linalg.ops.GenericOp, list[ScalePlan]] = {}
     for plan in plans_of(graph, call):
         by_stage.setdefault(plan.stage.op, []).append(plan)
     for plans in by_stage.values():
@@ -53,7 +53,7 @@ class _Rewrite:
         self.inputs = list(inputs_of(call))
         self._graph, self._call, self._block = graph, call, block
 
-    def stage(self, plans: Sequence[Plan]) -> Generic:
+    def stage(self, plans: Sequence[ScalePlan]) -> Generic:
         """Carry out the plans for one stage."""
         stage = plans[0].stage
         ins = [(o.buffer, o.map) for o in stage.ins]
