@@ -46,7 +46,7 @@ def support(module: IRModule) -> None:
 
 def in_a_branch(module: IRModule, op: CallOp | HostCallOp) -> str | None:
     """Branches are taken on the host, with all that is in them."""
-    inside = op.parent is not module.main.body.block and _is_grid(module, op)
+    inside = isinstance(op.parent_op(), IfOp) and _is_grid(module, op)
     return "it is in a branch, and branches are taken on the host" if inside else None
 
 
