@@ -55,12 +55,13 @@ class GenericOp(linalg.ops.GenericOp):
 
     def _cut_loops(self, extents: Sequence[int]) -> set[int]:
         """The outer ones of loops that were cut in two and whose last tile is not full."""
-        for outer, inner, tile, extent in tile_bounds(self):
+        bounds = tile_bounds(self)
+        for outer, inner, tile, extent in bounds:
             if not (0 <= outer < len(extents) and 0 <= inner < len(extents) and tile == extents[inner]):
                 raise VerifyException(f"lb.bounds {[outer, inner, tile, extent]} name no loops of {extents}")
             if not (extents[outer] - 1) * tile < extent <= extents[outer] * tile:
                 raise VerifyException(f"lb.bounds {[outer, inner, tile, extent]} end in no last tile of {extents}")
-        return {bound[0] for bound in tile_bounds(self)}
+        return {outer for outer, *_ in bounds}
 
 
 @irdl_op_definition

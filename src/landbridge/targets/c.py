@@ -6,6 +6,7 @@ import os
 
 from landbridge.errors import TargetError
 from landbridge.targets import c_compiler
+from landbridge.targets.cpu_options import CPU_OPTIONS, stated_features, switched_on
 from landbridge.targets.host_memory import host_memory
 from landbridge.targets.kind import Option, Options, OptionValue, TargetKind
 
@@ -17,8 +18,7 @@ def _parse(given: dict[str, OptionValue]) -> dict[str, OptionValue]:
     """Complete ``given`` by what the compiler says of the CPU; without a compiler the CPU is generic."""
     options = dict(given)
     cpu = str(options.setdefault("mcpu", "native"))
-    stated = options.get("mattr", ())
-    mattr = stated if isinstance(stated, tuple) else (str(stated),)
+    mattr = stated_features(options.get("mattr", ()))
     for name in mattr:
         if name[:1] not in ("+", "-"):
             raise TargetError(f"target 'c': -mattr={name}: a feature starts with + (on) or - (off)")
@@ -51,9 +51,7 @@ def _macros(path: str, flags: tuple[str, ...]) -> dict[str, str]:
 
 
 def _derive(options: Options) -> dict[str, object]:
-    mattr = options.get("mattr", ())
-    names = mattr if isinstance(mattr, tuple) else (str(mattr),)
-    return {"features": tuple(sorted(name[1:] for name in names if name.startswith("+")))}
+    return {"features": switched_on(options.get("mattr", ()))}
 
 
 C = TargetKind(
@@ -64,11 +62,7 @@ C = TargetKind(
         Option("mattr", "list", "Features to switch on or off, as in -mattr=+avx2,-fma."),
         Option("compiler", "str", f"The C compiler; when absent the first of {', '.join(c_compiler.NAMES)} found."),
         Option("cflags", "list", "Options for the compiler, after Landbridge's own."),
-        Option("num-cores", "int", "Cores that kernels are split for.", minimum=1),
-        Option("vector-bits", "int", "Bits of a vector register; derived from the CPU when absent.", minimum=32),
-        Option("vector-registers", "int", "Vector registers; derived from the CPU when absent.", minimum=4),
-        Option("l1-bytes", "int", "Data cache nearest to a core, in bytes.", minimum=1),
-        Option("l2-bytes", "int", "Second cache of a core, in bytes.", minimum=1),
+        *CPU_OPTIONS,
     ),
     device_types=("cpu",),
     keys=("cpu",),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from landbridge.errors import TargetError
 from landbridge.targets import llvm_cpu
+from landbridge.targets.cpu_options import CPU_OPTIONS, stated_features, switched_on
 from landbridge.targets.host_memory import host_memory
 from landbridge.targets.kind import Option, Options, OptionValue, TargetKind
 
@@ -24,7 +25,7 @@ def _parse(given: dict[str, OptionValue]) -> dict[str, OptionValue]:
         options.setdefault("l2-bytes", facts.l2_bytes)
         cpu = options["mcpu"] = facts.cpu
     mattr = options.setdefault("mattr", ())
-    vectors = llvm_cpu.vectors(triple, cpu, mattr if isinstance(mattr, tuple) else (str(mattr),))
+    vectors = llvm_cpu.vectors(triple, cpu, stated_features(mattr))
     options.setdefault("vector-bits", vectors.bits)
     options.setdefault("vector-registers", vectors.registers)
     for name, value in _ASSUMED.items():
@@ -43,11 +44,9 @@ def _native(triple: str) -> llvm_cpu.Host:
 
 
 def _derive(options: Options) -> dict[str, object]:
-    mattr = options.get("mattr", ())
-    names = mattr if isinstance(mattr, tuple) else (str(mattr),)
     return {
         "isa": llvm_cpu.architecture(str(options.get("mtriple", ""))),
-        "features": tuple(sorted(name[1:] for name in names if name.startswith("+"))),
+        "features": switched_on(options.get("mattr", ())),
     }
 
 
@@ -58,11 +57,7 @@ LLVM = TargetKind(
         Option("mcpu", "str", "LLVM's name of the CPU; native: this host, generic: every CPU of the triple."),
         Option("mattr", "list", "Features to switch on or off, as in -mattr=+avx2,-fma."),
         Option("mtriple", "str", "LLVM triple; this host's when absent."),
-        Option("num-cores", "int", "Cores that kernels are split for.", minimum=1),
-        Option("vector-bits", "int", "Bits of a vector register; derived from the CPU when absent.", minimum=32),
-        Option("vector-registers", "int", "Vector registers; derived from the CPU when absent.", minimum=4),
-        Option("l1-bytes", "int", "Data cache nearest to a core, in bytes.", minimum=1),
-        Option("l2-bytes", "int", "Second cache of a core, in bytes.", minimum=1),
+        *CPU_OPTIONS,
     ),
     device_types=("cpu",),
     keys=("cpu",),

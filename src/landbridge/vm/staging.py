@@ -51,7 +51,7 @@ class Staging:
         def staged() -> None:
             pairs = dict(self._pairs)
             if self._once:
-                self._pairs.clear()
+                self.clear()
             _copy((memory, value) for slot, (value, memory) in pairs.items() if slot.is_input)
             execute()
             _copy((value, memory) for slot, (value, memory) in pairs.items() if not slot.is_input)

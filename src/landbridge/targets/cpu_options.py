@@ -1,0 +1,24 @@
+"""What the kinds of CPU targets have in common."""
+
+from __future__ import annotations
+
+from landbridge.targets.kind import Option
+
+#: What kernels of a CPU are made for.
+CPU_OPTIONS = (
+    Option("num-cores", "int", "Cores that kernels are split for.", minimum=1),
+    Option("vector-bits", "int", "Bits of a vector register; derived from the CPU when absent.", minimum=32),
+    Option("vector-registers", "int", "Vector registers; derived from the CPU when absent.", minimum=4),
+    Option("l1-bytes", "int", "Data cache nearest to a core, in bytes.", minimum=1),
+    Option("l2-bytes", "int", "Second cache of a core, in bytes.", minimum=1),
+)
+
+
+def stated_features(mattr: object) -> tuple[str, ...]:
+    """The signed features of ``mattr``, which is one or several."""
+    return mattr if isinstance(mattr, tuple) else (str(mattr),)
+
+
+def switched_on(mattr: object) -> tuple[str, ...]:
+    """The features that ``mattr`` switches on, sorted."""
+    return tuple(sorted(name[1:] for name in stated_features(mattr) if name.startswith("+")))
