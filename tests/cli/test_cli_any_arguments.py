@@ -162,9 +162,7 @@ def check(line: list[str]) -> None:
 
 def test_any_arguments(folder: Path, request: pytest.FixtureRequest) -> None:
     count = 1000 if request.config.getoption("--full") else 60
-    limits = settings(
-        max_examples=count, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
-    )
+    limits = settings(max_examples=count, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
     limits(given(command_lines())(check))()
 
 

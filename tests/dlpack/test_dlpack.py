@@ -451,7 +451,7 @@ class TestConsumerHere:
         finally:
             unregister("queueing")
 
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=300)
     @given(
         st.lists(st.integers(-2, 5) | st.integers(-(1 << 63), (1 << 63) - 1), max_size=4),
         st.none() | st.lists(st.integers(-4, 4) | st.integers(-(1 << 63), (1 << 63) - 1), min_size=4, max_size=4),

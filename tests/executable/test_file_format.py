@@ -143,7 +143,7 @@ def test_corrupt_constants_are_found_on_demand(tmp_path, saved):
         read_executable(path, verify=True)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_corruption_or_truncation_is_found(tmp_path, saved, data):
     content = bytearray(saved.read_bytes())
@@ -214,7 +214,7 @@ JUNK = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_junk_under_a_right_digest_is_refused_or_harmless(tmp_path, saved, data):
     content = saved.read_bytes()

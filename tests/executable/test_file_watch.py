@@ -110,7 +110,7 @@ def test_a_file_that_was_corrupt_before_is_seen_too(file: Path) -> None:
     lb.Session(lb.load(file, verify=False))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_corruption_reaches_a_run(file: Path, saved: bytes, data: st.DataObject) -> None:
     """Bytes anywhere in the file, before it is loaded or after: refused by load or by the Session, or harmless."""

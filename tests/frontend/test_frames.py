@@ -49,7 +49,7 @@ def pitched(draw):
     return shape, tuple(strides)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     pitched(),
     st.permutations("NCHW"),

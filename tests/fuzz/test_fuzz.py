@@ -96,7 +96,7 @@ def test_found(name: str, number: int) -> None:
 def test_random(name: str) -> None:
     seeds = target(name).SEEDS
 
-    @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(max_examples=25, suppress_health_check=list(HealthCheck), database=None)
     @given(st.data())
     def check_some(data: st.DataObject) -> None:
         content = bytearray(data.draw(st.sampled_from(seeds) | st.binary(max_size=64)))

@@ -228,7 +228,7 @@ class Workspace(QueueingDeviceAPI):
 
 
 class TestWorkspace:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(st.lists(st.tuples(st.integers(0, 1 << 19), st.sampled_from([1, 64, 8192]), st.integers(0, 3)), max_size=30))
     def test_blocks_never_overlap(self, requests: list[tuple[int, int, int]]) -> None:
         api = QueueingDeviceAPI()

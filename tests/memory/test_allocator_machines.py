@@ -189,7 +189,7 @@ class StackedOnSmallDevice(Stacked):
         self.model.allocate(size, 64, None)
 
 
-QUICK = settings(max_examples=25, stateful_step_count=40, deadline=None)
+QUICK = settings(max_examples=25, stateful_step_count=40)
 for machine in (
     Machine,
     Pool,

@@ -31,7 +31,7 @@ def start_of(block: Block) -> int:
     return int(block.region.space.handle) + block.region.byte_offset
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(st.integers(0, 3 << 20), st.sampled_from([1, 64, 256, 4096, 1 << 16]), st.integers(0, 5)),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import landbridge as lb
@@ -71,7 +71,6 @@ def test_text(texts: list[str], cfg: MemoryCfg | None) -> None:
             parse_memory_cfg(wrong)
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(max_size=12), max_size=3))
 def test_any_text_is_read_or_refused(texts: list[str]) -> None:
     try:

@@ -67,7 +67,6 @@ class TestSizes:
         with pytest.raises(InputError, match="give a power of two"):
             lb.empty(64, dtype="int8", alignment=alignment)
 
-    @settings(deadline=None)
     @given(st.lists(st.integers(-(1 << 66), 1 << 66), max_size=4), st.sampled_from(["int8", "float64", "bfloat16"]))
     def test_any_shape_is_allocated_or_refused(self, shape: list[int], dtype: str) -> None:
         api = ModelDeviceAPI(1 << 64)  # it has room for any size, but no memory
@@ -98,7 +97,7 @@ class TestCopies:
                 np.zeros(shape, dtype), np.zeros(4, "f4"), cause="test", tensor="t", source="cpu", destination="cpu"
             )
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(st.data())
     def test_strides(self, data: st.DataObject) -> None:
         """Any sub-tensor of a device, and of the host, arrives as numpy says."""

@@ -147,7 +147,7 @@ class _Model(RuleBasedStateMachine):
 
 
 TestModel = _Model.TestCase
-TestModel.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+TestModel.settings = settings(max_examples=30, stateful_step_count=30)
 
 
 def test_content_survives_in_the_image_that_is_out(api: SimScratchDeviceAPI) -> None:

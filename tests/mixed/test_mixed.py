@@ -84,7 +84,7 @@ def test_nothing_is_copied_where_memory_is_shared(device, target, expected, firs
 NODES = ["conv", "relu", "conv2", "add", "sigmoid"]
 
 
-@settings(deadline=None, max_examples=6)
+@settings(max_examples=6)
 @given(on_cpu=st.sets(st.sampled_from(NODES)))
 def test_any_split_gives_the_same_result(device, target, expected, on_cpu):
     exe = lb.compile(network(), {"npu": target, "cpu": "llvm"}, place=dict.fromkeys(on_cpu, "cpu"))

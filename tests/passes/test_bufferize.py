@@ -213,7 +213,7 @@ def test_equal_kernels_are_generated_once():
 STEPS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 99), st.integers(0, 99)), min_size=1, max_size=9)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(steps=STEPS, returned=st.lists(st.integers(0, 99), min_size=1, max_size=3))
 def test_random_graphs_give_what_numpy_gives(steps, returned):
     """Buffers of different sizes, views and concatenations, with storage poisoned before the run."""

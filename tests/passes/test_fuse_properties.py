@@ -61,7 +61,7 @@ def grow(g: GraphBuilder, values: list[SSAValue], draw: st.DataObject) -> SSAVal
     return elementwise(g, UNARY[pick(sorted(UNARY))], x)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_random_graphs_keep_their_results(data):
     shapes = [data.draw(st.sampled_from([(2, 3, 4), (1, 2, 4, 5), (6, 5)])) for _ in range(2)]

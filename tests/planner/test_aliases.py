@@ -42,7 +42,7 @@ def _legal(buffers: list[Buffer], offsets: dict[str | int, int]) -> bool:
 
 
 @given(_related(most=10, tallest=30))
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_plans_with_aliases_are_correct_and_not_below_the_bound(buffers: list[Buffer]) -> None:
     try:
         result = plan(buffers, budget_seconds=0.02)
@@ -54,7 +54,7 @@ def test_plans_with_aliases_are_correct_and_not_below_the_bound(buffers: list[Bu
 
 
 @given(_related(most=4, tallest=3))
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_the_bound_holds_for_every_legal_placement(buffers: list[Buffer]) -> None:
     room = sum(b.size for b in buffers) + 1
     bound = lower_bound(buffers)

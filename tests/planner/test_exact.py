@@ -67,7 +67,7 @@ def _random(seed: int, count: int, tallest: int, steps: int) -> list[Buffer]:
 
 
 @given(_tiny())
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_what_ends_by_itself_is_the_optimum(buffers: list[Buffer]) -> None:
     smallest = smallest_peak(buffers)
     if smallest is None:

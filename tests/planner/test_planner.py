@@ -9,7 +9,7 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from landbridge.errors import PlanError
@@ -38,7 +38,6 @@ def _buffers(draw: st.DrawFn, most: int = 12) -> list[Buffer]:
 
 
 @given(_buffers())
-@settings(deadline=None)
 def test_plans_are_correct_and_never_below_the_bound(buffers: list[Buffer]) -> None:
     result = plan(buffers, budget_seconds=0.01)
     check(buffers, result, capacity=result.peak)
@@ -49,7 +48,6 @@ def test_plans_are_correct_and_never_below_the_bound(buffers: list[Buffer]) -> N
 
 
 @given(_buffers(most=5))
-@settings(deadline=None)
 def test_the_bound_holds_for_every_order(buffers: list[Buffer]) -> None:
     together = conflicts(buffers)
     for order in permutations(range(len(buffers))):
@@ -59,7 +57,6 @@ def test_the_bound_holds_for_every_order(buffers: list[Buffer]) -> None:
 
 
 @given(_buffers())
-@settings(deadline=None)
 def test_any_change_that_breaks_a_plan_is_seen_by_the_checker(buffers: list[Buffer]) -> None:
     result = plan(buffers, budget_seconds=0)
     for b in buffers:
@@ -72,7 +69,6 @@ def test_any_change_that_breaks_a_plan_is_seen_by_the_checker(buffers: list[Buff
 
 
 @given(_buffers(most=20))
-@settings(deadline=None)
 def test_holes_alone_place_buffers_as_their_pairs_do(buffers: list[Buffer]) -> None:
     together = conflicts(buffers)
     assert pairs(buffers) == sum(map(len, together)) // 2

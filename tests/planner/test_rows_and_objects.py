@@ -26,7 +26,7 @@ def _rows(draw: st.DrawFn) -> list[RowBuffer]:
 
 
 @given(_rows(), st.booleans())
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_rows(buffers: list[RowBuffer], contiguous: bool) -> None:
     found = plan_rows(buffers, None, 128, contiguous=contiguous, budget_seconds=0.02)
     check_rows(buffers, found, None, contiguous)
@@ -86,7 +86,7 @@ def _objects(draw: st.DrawFn) -> list[ObjectRequest]:
 
 
 @given(_objects())
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_objects(requests: list[ObjectRequest]) -> None:
     found = plan_objects(requests)
     check_objects(requests, found)

@@ -91,7 +91,7 @@ def _buffers(draw: st.DrawFn) -> dict[tuple[str, str], list[Buffer]]:
 
 
 @given(_buffers(), st.dictionaries(st.integers(0, 9), st.floats(0, 1e6)))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_any_buffers_find_a_place(buffers: dict[tuple[str, str], list[Buffer]], uses: dict[int, float]) -> None:
     found = plan_scopes(buffers, LIMITS, uses=dict(uses), budget_seconds=0.02)
     check_scopes(buffers, LIMITS, found)

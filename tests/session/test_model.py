@@ -116,6 +116,6 @@ class SessionModelOnSimLazy(SessionModel):
 
 
 for model in (SessionModel, SessionModelOnSimLazy):
-    model.TestCase.settings = settings(max_examples=100, stateful_step_count=20, deadline=None)
+    model.TestCase.settings = settings(max_examples=100, stateful_step_count=20)
 TestSession = SessionModel.TestCase
 TestSessionOnSimLazy = SessionModelOnSimLazy.TestCase

@@ -76,7 +76,7 @@ def others(fd: int) -> np.ndarray:
     return np.frombuffer(mmap.mmap(fd, BYTES), np.uint8)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 5000), st.lists(st.integers(0, 6), max_size=3), st.integers(0, 40))
 def test_it_is_the_memory_of_the_file(offset: int, shape: list[int], gap: int) -> None:
     fd = os.memfd_create("camera")

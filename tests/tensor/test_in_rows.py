@@ -69,7 +69,7 @@ def test_there_and_back(scope: str, separator: int) -> None:
     assert (tensor.scope, tensor.axis_separators) == (scope, (separator,))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     shape=st.lists(st.integers(0, 5), min_size=1, max_size=4),
     ends=st.tuples(st.sampled_from([TABLE, PITCHED]), st.sampled_from([TABLE, PITCHED])),
@@ -192,7 +192,7 @@ def test_tensors_share_the_rows_of_a_storage(scope: str) -> None:
     assert row_table(side)[2] == row_table(low)[2] + 16
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(scope=st.sampled_from([TABLE, PITCHED]), data=st.data())
 def test_a_storage_of_rows_is_a_table_of_bytes(scope: str, data: st.DataObject) -> None:
     """Whatever is written through tensors of any shape, the model is an array of bytes, a line for each row."""

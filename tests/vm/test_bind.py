@@ -123,7 +123,7 @@ PROGRAMS = st.lists(
 ).map(tuple)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(program=PROGRAMS)
 def test_any_instructions_bind_or_say_why_not(program):
     executable = programs.executable({"x": (4,)}, {"y": (4,)}, program, {"w": np.zeros(4, np.float32)})

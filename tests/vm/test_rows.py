@@ -240,7 +240,7 @@ DTYPES = st.sampled_from(["float32", "uint8", "int64", "float16", "bool", "float
 SEPARATORS = st.lists(st.integers(0, 5), max_size=3).map(tuple)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     scope=st.sampled_from([TABLE, PITCHED, TEXTURE, "global", "global.scratch"]),
     shape=SHAPES,

@@ -181,7 +181,7 @@ def test_a_busy_pool_is_not_waited_for(runtime: Runtime) -> None:
     assert all((b == 1000).all() for b in buffers)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     threads=st.integers(1, 4),
     program=st.lists(st.tuples(st.sampled_from(["count", "double"]), st.integers(0, SIZE)), max_size=20),

@@ -139,5 +139,5 @@ def test_device_against_numpy(device: Device) -> None:
     DeviceAgainstNumpy.device = device
     DeviceAgainstNumpy.module = device.api.load_module(device.index, SOURCE, "opencl-c")
     case = DeviceAgainstNumpy.TestCase()
-    case.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+    case.settings = settings(max_examples=25, stateful_step_count=30)
     case.runTest()

@@ -45,7 +45,7 @@ def test_what_is_not_taken(old: str, new: str, message: str) -> None:
         facts_of(words)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.lists(st.tuples(st.integers(0, 400), st.integers(0, (1 << 32) - 1) | st.integers(0, 80)), max_size=6), st.data()
 )

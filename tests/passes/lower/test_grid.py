@@ -178,7 +178,7 @@ def test_nothing_to_compute_is_no_launch() -> None:
 
 
 @given(st.integers(1, 5000), st.integers(1, 5000), st.integers(1, 64), st.sampled_from([64, 128, 256, 1024]))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_tiles_fit_and_cover(m: int, n: int, batch: int, size: int) -> None:
     limits = grid_limits(Target(f"opencl -max-workgroup-size={size}"))
     assert limits is not None

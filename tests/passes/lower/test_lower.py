@@ -56,7 +56,7 @@ def test_matmul(m: int, n: int, k: int, target: str) -> None:
     close(c, a.astype(np.float64) @ b, k)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(1, 40), st.integers(1, 70), st.integers(1, 20))
 def test_matmul_of_any_size(m: int, n: int, k: int) -> None:
     a, b = normal(m, k), normal(k, n)
@@ -203,7 +203,7 @@ def test_sum_along_the_contiguous_axis(rows: int, columns: int) -> None:
     close(y, a.astype(np.float64) @ b, columns)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.integers(1, 9), min_size=3, max_size=3), st.permutations([0, 1, 2]))
 def test_transposed_copy(shape: list[int], order: list[int]) -> None:
     x = normal(*shape)

@@ -161,7 +161,7 @@ def test_matmul(m: int, n: int, k: int, where: tuple[Separators, ...], target: s
     close(c, a.astype(np.float64) @ b, k)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     shape=st.lists(st.integers(1, 7), min_size=1, max_size=4),
     dtype=st.sampled_from(["float32", "int8", "float64"]),

@@ -178,7 +178,7 @@ PLACES = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(st.dictionaries(st.sampled_from(["conv", "relu", "conv2", "add", "sigmoid", "x"]), PLACES))
 def test_what_was_asked_holds_after_every_pass_and_prints_and_parses(places):
     module = placed(places)

@@ -57,7 +57,7 @@ PLACES = st.sampled_from(["npu@global.scratch", "npu@global.pitched[3]", *(f"npu
 NODES = st.sampled_from(["conv", "relu", "conv2", "add", "sigmoid", "x"])
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(places=st.dictionaries(NODES, PLACES))
 def test_any_placement_gives_the_same_result(expected, places):
     run(places, expected)
