@@ -2,34 +2,58 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from landbridge.cli import arguments as args
 from landbridge.cli.output import emit, message, progress, table
+from landbridge.output_file import check_outputs, write_text
+
+if TYPE_CHECKING:
+    from landbridge.testing.conformance.run import Result
 
 EXIT_FAILED = 3
 
 
 def conformance(
     device: Annotated[str, typer.Argument(metavar="DEVICE", help="The device: name[:index], as in sim:lazy.")],
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write what was found to FILE, which ends in .md or .json.")
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.1, help="A test that takes longer hangs, and has failed.")
+    ] = 30.0,
     json: args.Json = False,
 ) -> None:
-    """Check that DEVICE keeps the device contract; exit with 3 when a sentence of it is broken."""
-    from landbridge.device import registry
-    from landbridge.testing.conformance.run import run_conformance
+    """Check that DEVICE keeps the device contract; exit with 3 when a sentence of it is broken.
 
-    found = registry.device(device)
-    with progress(f"checking {found}"):
-        results = run_conformance(device)
-    counts = {outcome: sum(r.outcome == outcome for r in results) for outcome in ("pass", "fail", "skip")}
+    Each test runs in a process of its own: one that crashes or hangs has failed, and the others are run.
+    """
+    from landbridge.testing.conformance.isolation import IsolatedConformance
+    from landbridge.testing.conformance.report import Report, check_suffix
+
+    if report is not None:
+        check_suffix(report.suffix)
+        check_outputs([report])
+    results: list[Result] = []
+    with IsolatedConformance(device, timeout) as isolated:
+        facts = isolated.facts()
+        with progress(f"checking {facts['device']}"):
+            for result in isolated.run():
+                results.append(result)
+                if result.outcome == "fail":
+                    message(f"FAIL {result.name}: {result.detail}")
+    found = Report(facts, results)
+    if report is not None:
+        write_text(report, found.text(report.suffix))
+    counts = found.counts
     if json:
-        emit({"device": str(found), **counts, "results": [asdict(r) for r in results]})
+        emit(found.values())
     else:
         rows = [(r.outcome.upper(), r.name, r.detail or r.sentence) for r in results]
-        table(str(found), ("outcome", "test", "detail"), sorted(rows))
-        message(f"{found}: {counts['pass']} passed, {counts['fail']} failed, {counts['skip']} do not apply")
+        table(facts["device"], ("outcome", "test", "detail"), sorted(rows))
+        message(f"{facts['device']}: {counts['pass']} passed, {counts['fail']} failed, {counts['skip']} do not apply")
     if counts["fail"]:
         raise typer.Exit(EXIT_FAILED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
@@ -14,12 +15,16 @@ Outcome = Literal["pass", "fail", "skip"]
 
 @dataclass(frozen=True)
 class Result:
-    """One test on one device: the ``sentence`` of the contract it checks, and ``detail`` unless it passed."""
+    """One test on one device: the ``sentence`` of the contract it checks, and ``detail`` unless it passed.
+
+    ``seconds`` are those of the whole test, its process included.
+    """
 
     name: str
     sentence: str
     outcome: Outcome
     detail: str = ""
+    seconds: float = 0.0
 
 
 def sentences() -> dict[str, str]:
@@ -29,13 +34,21 @@ def sentences() -> dict[str, str]:
 
 
 def run_conformance(device_name: str, only: Collection[str] | None = None) -> list[Result]:
-    """Every test, or those named by ``only``, on the device called ``device_name``; each by itself."""
-    case = type("Case", (DeviceConformance,), {"device_name": device_name})
-    return [_run(case, name, sentence) for name, sentence in sentences().items() if only is None or name in only]
+    """Every test, or those named by ``only``, on the device called ``device_name``, in this process."""
+    return [run_test(device_name, name) for name in sentences() if only is None or name in only]
 
 
-def _run(case: type[DeviceConformance], name: str, sentence: str) -> Result:
-    instance = case()
+def run_test(device_name: str, name: str) -> Result:
+    """The test called ``name`` on the device called ``device_name``, in this process.
+
+    Whatever it raises is a failure, what Python ends a process with too; but Ctrl-C is passed on.
+    """
+    case: type[DeviceConformance] = type("Case", (DeviceConformance,), {"device_name": device_name})
+    sentence, instance, begun = sentences()[name], case(), time.perf_counter()
+
+    def result(outcome: Outcome, detail: str = "") -> Result:
+        return Result(name, sentence, outcome, detail, round(time.perf_counter() - begun, 3))
+
     try:
         instance.setup_method()
         try:
@@ -43,8 +56,9 @@ def _run(case: type[DeviceConformance], name: str, sentence: str) -> Result:
         finally:
             instance.teardown_method()
     except SkipTest as reason:
-        return Result(name, sentence, "skip", str(reason))
-    except Exception as error:
-        what = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
-        return Result(name, sentence, "fail", what)
-    return Result(name, sentence, "pass")
+        return result("skip", str(reason))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return result("fail", str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}")
+    return result("pass")

@@ -1,0 +1,91 @@
+"""Tests of the suite in processes of their own: a crash, an exit or a hang is the result of one test alone.
+
+A server (``landbridge.testing.conformance.server``) that has imported everything and opened no device makes a child for
+each test, which costs milliseconds where a new interpreter takes a good part of a second.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict
+from types import TracebackType
+from typing import Any, Self
+
+from landbridge.device import registry
+from landbridge.device_name import parse_device_name
+from landbridge.errors import DeviceError
+from landbridge.helper_process import environment, python_command
+from landbridge.testing.conformance.job import ENDED, FACTS, ONE_THREAD, Job
+from landbridge.testing.conformance.run import Result, sentences
+
+#: Seconds after which a test hangs; the slowest of a device in software take one.
+SECONDS = 30.0
+
+
+class IsolatedConformance:
+    """The suite on the device called ``device_name``, which this process does not open; a context that ends the server.
+
+    A device that was registered from Python is made anew in each process, from its class. Raises UnknownDeviceError
+    for a name that nobody knows.
+    """
+
+    def __init__(self, device_name: str, seconds: float = SECONDS) -> None:
+        name = parse_device_name(device_name).name
+        if name not in registry.names():
+            registry.device(device_name)  # raises, with the nearest names
+        self._device = device_name
+        self._origin = registry.origin(name)
+        self._seconds = seconds
+
+    def __enter__(self) -> Self:
+        self._server = subprocess.Popen(
+            python_command("from landbridge.testing.conformance.server import main\nmain()"),
+            env={**ONE_THREAD, **environment()},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.kill()
+        self._server.communicate()
+
+    def facts(self) -> Mapping[str, Any]:
+        """What the device says of itself, as ``device_facts``; of one that crashes or hangs then, its name alone.
+
+        Raises DeviceError when there is no such device, or its plugin fails.
+        """
+        answer = self._ask(FACTS)
+        if answer["outcome"] != "pass" and answer["detail"].startswith(ENDED):
+            return {"device": self._device, "attributes": {}, "abilities": [], "scopes": {}}
+        if answer["outcome"] != "pass":
+            raise DeviceError(answer["detail"])
+        facts: Mapping[str, Any] = answer["facts"]
+        return facts
+
+    def run(self, only: Collection[str] | None = None) -> Iterator[Result]:
+        """The result of every test, or of those named by ``only``, each as soon as it is there."""
+        for name, sentence in sentences().items():
+            if only is None or name in only:
+                answer = self._ask(name)
+                yield Result(name, sentence, answer["outcome"], answer["detail"], answer["seconds"])
+
+    def _ask(self, test: str) -> dict[str, Any]:
+        server = self._server
+        assert server.stdin is not None and server.stdout is not None
+        job = Job(self._device, self._origin, test, self._seconds)
+        try:
+            server.stdin.write(json.dumps(asdict(job)) + "\n")
+            server.stdin.flush()
+        except BrokenPipeError:
+            pass
+        line = server.stdout.readline()
+        if not line:
+            raise DeviceError(f"the process that runs conformance tests ended with status {server.wait()}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
