@@ -21,6 +21,7 @@ SOURCES = {
     "debian": ".ci/install-debian-packages",
     "peers": "pip install torch==2.13.0 jax",
     "chromium": "apt-get install chromium",
+    "emulation": "apt-get install qemu-system-x86 e2fsprogs make",
 }
 ALWAYS = frozenset({"test"})
 

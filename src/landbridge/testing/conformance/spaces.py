@@ -17,7 +17,8 @@ class SpaceConformance(ConformanceCase):
     def test_space(self) -> None:
         """Space = (device, scope, handle): one allocation."""
         for scope in self._flat_scopes():
-            space = self.alloc(_BYTES, scope)
+            kind = self.device.memory_kind(scope)
+            space = self.alloc(min(_BYTES, *(limit for limit in (kind.max_bytes, kind.capacity) if limit)), scope)
             expect(space.device == self.device, f"the space is on {space.device}, not {self.device}")
             expect(space.scope == scope, f"the space has scope {space.scope!r}, not {scope!r}")
 
