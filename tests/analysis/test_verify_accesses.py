@@ -100,6 +100,18 @@ PAIRS = {
         "%t, %c8 : index\n             %p",
         "%t, %c9 : index\n             %p",
     ),
+    "quotient of what is 5 or more": (
+        """%c5 = arith.constant 5 : index
+           %c4 = arith.constant 4 : index
+           scf.for %k = %c0 to %c64 step %c1 {
+             %t = arith.maxsi %k, %c5 : index
+             %q = arith.divui %t, %c4 : index
+             %i = arith.subi %q, %c1 : index
+             %v = memref.load %x[%i] : memref<64xf32>
+           }""",
+        "%q, %c1",
+        "%q, %c2",
+    ),
     "test": (
         """scf.for %t = %c0 to %c9 step %c1 {
              %a = arith.muli %t, %c8 : index

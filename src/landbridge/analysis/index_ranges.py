@@ -4,6 +4,8 @@ An index is a linear form over atoms: loop counters, numbers of work-items, and 
 memory give. Of each atom linear bounds over atoms defined before it are known, from its operation and from the
 conditions around. A form's largest value follows by replacing the youngest atom with each of its bounds in turn, until
 only a number is left (Fourier-Motzkin elimination, in the order of definition): the smallest of these numbers holds.
+Factors are whole: a bound of ``n`` times an atom replaces it in ``n`` times the form, whose largest value is divided
+by ``n`` and rounded down.
 """
 
 from __future__ import annotations
@@ -11,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from fractions import Fraction
-from math import floor, inf
+from functools import reduce
+from math import gcd, inf
+from operator import or_
 from typing import Any
 
 from xdsl.dialects import arith
@@ -21,6 +24,7 @@ from xdsl.ir import OpResult, SSAValue
 
 from landbridge.analysis.bound_rules import BOUND_RULES
 from landbridge.analysis.linear_forms import Bound, Form, Number, Terms, constant
+from landbridge.analysis.scoped_results import ScopedResults
 
 
 @dataclass
@@ -40,8 +44,7 @@ class IndexRanges:
         self._atoms: list[_Atom] = []
         self._forms: dict[SSAValue, Form] = {}
         self._assumed: list[tuple[int, bool, Bound]] = []
-        self._bounds: dict[int, tuple[list[Bound], list[Bound]]] = {}
-        self._largest: dict[tuple[tuple[int, Any], ...], Any] = {}
+        self._results = ScopedResults()
 
     def define(self, value: SSAValue, lower: list[Form], upper: list[Form]) -> None:
         """``value`` lies between these forms of older values."""
@@ -79,31 +82,45 @@ class IndexRanges:
 
     def largest(self, form: Form) -> Number:
         """The largest value that ``form`` may take here."""
-        if not form.terms:
-            value: int = floor(form.const)
-            return value
-        key = tuple(sorted(form.terms.items()))
-        if (found := self._largest.get(key)) is None:
-            self._largest[key] = inf  # what is bounded by itself is not bounded
-            found = self._largest[key] = self._eliminate(form.terms)
-        return inf if found == inf else floor(found + form.const)
+        terms, plus = form.terms, form.const
+        if not terms:
+            return plus
+        shared = gcd(*terms.values())
+        if shared > 1:
+            terms = {a: c // shared for a, c in terms.items()}
+        # Until it is found: what is bounded by itself is not bounded.
+        found: Number = self._results.get(frozenset(terms.items()), lambda: self._eliminate(terms), inf)
+        return found * shared + plus
 
-    def _eliminate(self, terms: Terms) -> Any:
+    def _eliminate(self, terms: Terms) -> Number:
         atom = max(terms)
         factor = terms[atom]
-        rest = Form({a: c for a, c in terms.items() if a != atom})
-        best: Any = inf
+        best: Number = inf
         for times, bound in self._bounds_of(atom)[factor > 0]:
-            scale = factor // times if factor % times == 0 else Fraction(factor) / times
-            best = min(best, self._unrounded(rest.plus(bound, scale)))
+            shared = gcd(times, factor)
+            scale, by = times // shared, factor // shared
+            replaced = {a: c * scale for a, c in terms.items() if a != atom}
+            for a, c in bound.terms.items():
+                if total := replaced.get(a, 0) + c * by:
+                    replaced[a] = total
+                else:
+                    del replaced[a]
+            most = self.largest(Form(replaced, bound.const * by))
+            best = min(best, most if scale == 1 else _quotient(most, scale))
         return best
 
-    def _unrounded(self, form: Form) -> Any:
-        """As ``largest``, of a form whose factors may be fractions; its value then is one too."""
-        if not form.terms:
-            return form.const
-        found = self.largest(Form(form.terms))
-        return found if found == inf else found + form.const
+    def lies_within(self, form: Form, low: int, high: int) -> bool:
+        """Whether ``form`` is known to be ``low`` to ``high`` here: mostly, the ranges of its atoms say so already."""
+        least: Number = form.const
+        most: Number = form.const
+        for atom, factor in form.terms.items():
+            ends = [factor * end for end in self.range_of(Form({atom: 1}))]
+            least += min(ends)
+            most += max(ends)
+        if low <= least and most <= high:
+            return True
+        least, most = self.range_of(form)
+        return low <= least and most <= high
 
     @contextmanager
     def where(self, condition: SSAValue, holds: bool = True) -> Iterator[bool]:
@@ -112,12 +129,11 @@ class IndexRanges:
         if any(-self.largest(form.scaled(-1)) > 0 for form in known):
             yield False
             return
-        before = self._bounds, self._largest, len(self._assumed)
-        self._bounds, self._largest = {}, {}
+        before = len(self._assumed)
         self._assumed += [_bound(form) for form in known if form.terms]
-        yield True
-        self._bounds, self._largest = before[:2]
-        del self._assumed[before[2] :]
+        with self._results.told_of(reduce(or_, (1 << atom for atom, _, _ in self._assumed[before:]), 0)):
+            yield True
+        del self._assumed[before:]
 
     def _conditions(self, condition: SSAValue, holds: bool) -> Iterator[Form]:
         """Forms that are 0 or less where ``condition`` is as told."""
@@ -169,18 +185,21 @@ class IndexRanges:
 
     def _bounds_of(self, atom: int) -> tuple[list[Bound], list[Bound]]:
         """Lower and upper bounds of an atom, here."""
-        if (found := self._bounds.get(atom)) is None:
-            made = self._atoms[atom]
-            lower, upper = list(made.lower), list(made.upper)
-            for other, is_upper, bound in self._assumed:
-                if other == atom:
-                    (upper if is_upper else lower).append(bound)
-            if made.value is not None:
-                for low, high in self._operation(made.value):
-                    lower += [low] if low is not None else []
-                    upper += [high] if high is not None else []
-            found = self._bounds[atom] = lower, upper
+        found: tuple[list[Bound], list[Bound]] = self._results.get(atom, lambda: self._found_bounds(atom), ([], []))
         return found
+
+    def _found_bounds(self, atom: int) -> tuple[list[Bound], list[Bound]]:
+        self._results.ask(atom)
+        made = self._atoms[atom]
+        lower, upper = list(made.lower), list(made.upper)
+        for other, is_upper, bound in self._assumed:
+            if other == atom:
+                (upper if is_upper else lower).append(bound)
+        if made.value is not None:
+            for low, high in self._operation(made.value):
+                lower += [low] if low is not None else []
+                upper += [high] if high is not None else []
+        return lower, upper
 
     def _operation(self, value: SSAValue) -> Iterator[tuple[Bound | None, Bound | None]]:
         """Pairs of a lower and an upper bound that follow from what makes ``value``."""
@@ -200,6 +219,10 @@ class IndexRanges:
         if low is None or high is None:
             return False
         return self.range_of(low[1])[0] >= limits[0] * low[0] and self.largest(high[1]) <= limits[1] * high[0]
+
+
+def _quotient(x: Number, by: int) -> Number:
+    return x if x in (inf, -inf) else x // by
 
 
 def _bound(form: Form) -> tuple[int, bool, Bound]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 Number: TypeAlias = int | float
 #: Terms by the number of their atom, and a constant.
-Terms: TypeAlias = dict[int, Any]
+Terms: TypeAlias = dict[int, int]
 #: ``times * atom`` is at most (at least) the form.
 Bound: TypeAlias = tuple[int, "Form"]
 
@@ -17,9 +17,9 @@ class Form:
     """``const + sum(terms[a] * atom a)``."""
 
     terms: Terms
-    const: Any = 0
+    const: int = 0
 
-    def plus(self, other: Form, times: Any = 1) -> Form:
+    def plus(self, other: Form, times: int = 1) -> Form:
         """``self + times * other``."""
         terms = dict(self.terms)
         for a, c in other.terms.items():
@@ -30,7 +30,7 @@ class Form:
                 terms.pop(a, None)
         return Form(terms, self.const + other.const * times)
 
-    def scaled(self, times: Any) -> Form:
+    def scaled(self, times: int) -> Form:
         """``times * self``."""
         return Form({a: c * times for a, c in self.terms.items()} if times else {}, self.const * times)
 

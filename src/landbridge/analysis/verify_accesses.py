@@ -92,9 +92,11 @@ class _Walk:
 
     def _inside(self, op: Operation, buffer: SSAValue, index: Form, extent: int, lanes: tuple[int, int]) -> None:
         """``index`` plus any of ``lanes`` lies in ``0 .. extent``."""
-        high = self._ranges.largest(index) + lanes[1]
-        low = -self._ranges.largest(index.scaled(-1)) + lanes[0]
-        if (low < 0 or high >= extent) and low <= high:
+        if self._ranges.lies_within(index, -lanes[0], extent - 1 - lanes[1]):
+            return
+        least, most = self._ranges.range_of(index)
+        low, high = least + lanes[0], most + lanes[1]
+        if low <= high:
             verb = "reads" if isinstance(op, _READS) else "writes"
             raise AccessError(
                 f"@{self._function.sym_name.data} {verb} {_name(buffer)}, a {buffer.type}, at elements {low} to {high} "
