@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from landbridge.device.api import Device
+from landbridge.device.state import concerns
 from landbridge.errors import InputError
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import TensorSpec
 from landbridge.memory import ledger
-from landbridge.memory.accesses import open_views, queued_accesses
+from landbridge.memory.accesses import open_views
 from landbridge.memory.allocators.memory_cfg import MemoryCfg
 from landbridge.memory.host_array import address_of_known
 from landbridge.tensor import Tensor
@@ -243,7 +244,7 @@ class Session:
             if not self._complete:
                 self._program.runs.complete()
                 self._complete = True
-            if queued_accesses[0]:
+            if concerns[0]:
                 self._run_frame.wait_queued()
             execute = self._execute
             if self._listed is not None and ledger.is_active():

@@ -27,6 +27,7 @@ def _s(text: str, tests: str, breaks: str, module: str, function: str, change: C
 
 
 _REGISTRY, _LOSS = "tests/device/test_registry.py::", "tests/device/test_loss.py::"
+_LIFE = "tests/device/test_lifecycle.py::"
 _STREAM, _TARGET = "tests/device/test_stream.py::", "tests/targets/test_target.py::"
 _DLPACK, _TENSOR = "tests/dlpack/test_dlpack.py::", "tests/tensor/test_tensor.py::"
 _COHERENCE, _VIEW = "tests/memory/test_coherence.py::", "tests/tensor/test_host_view.py::"
@@ -121,9 +122,81 @@ SENTENCES = (
         "reopen() makes a new Device and old Tensors stay lost.",
         f"{_LOSS}test_loss_is_sticky_and_reopen_makes_a_new_device",
         "The lost life of the device goes on.",
-        "device/api.py",
-        "Device.reopen",
-        Put("begin_anew(...)", 'setattr(self.state, "failure", None)'),
+        "device/lifecycle.py",
+        "reopen",
+        Put("begin_anew(...)", 'setattr(state, "failure", None) or state'),
+    ),
+    _s(
+        "open(index, **options) comes first and once, before anything else of the instance is called.",
+        f"{_LIFE}test_open_comes_first_and_once",
+        "Every request opens the device again.",
+        "device/lifecycle.py",
+        "open_once",
+        If("is_open"),
+    ),
+    _s(
+        "Options are kept over reopen().",
+        f"{_LIFE}test_options_are_kept_over_reopen_and_reset",
+        "The next life is opened without options.",
+        "device/lifecycle.py",
+        "reopen",
+        Put("begin_anew(...)", 'begin_anew(api, index, "it was reopened", {})'),
+    ),
+    _s(
+        "Other options while the device is open: an error that names both.",
+        f"{_LIFE}test_other_options_while_open",
+        "Options of a device that is open are ignored.",
+        "device/lifecycle.py",
+        "open_once",
+        If("dict"),
+    ),
+    _s(
+        "Options for a device that has no open: an error.",
+        f"{_LIFE}test_a_device_that_takes_no_options",
+        "They are ignored.",
+        "device/lifecycle.py",
+        "open_once",
+        If("wanted"),
+    ),
+    _s(
+        "What open raises is a DeviceError, and the device is opened when it is next asked for.",
+        f"{_LIFE}test_a_device_that_does_not_come_up",
+        "The plugin's own exception is passed on.",
+        "device/lifecycle.py",
+        "open_once",
+        Put("DeviceError(...)", "error"),
+    ),
+    _s(
+        "After reopen() tensors of a device that was well raise DeviceLostError, whose bytes others have now.",
+        f"{_LIFE}test_old_tensors_do_not_read_new_bytes",
+        "Only tensors of a lost device raise.",
+        "device/state.py",
+        "begin_anew",
+        If("failure"),
+    ),
+    _s(
+        "So do runs on them.",
+        f"{_LIFE}test_runs_on_old_tensors",
+        "A run looks at the address alone.",
+        "vm/frame.py",
+        "Frame.wait_queued",
+        Drop("check_device"),
+    ),
+    _s(
+        "close is called at exit, after the last run.",
+        f"{_LIFE}test_close_at_exit",
+        "Exit leaves devices open.",
+        "device/lifecycle.py",
+        "_close_all",
+        Put("api.close(...)", "None"),
+    ),
+    _s(
+        "reset() ends the life of the device as reopen() does, by its own reset.",
+        f"{_LIFE}test_reset",
+        "What was on the device lives on.",
+        "device/lifecycle.py",
+        "reset",
+        Put("begin_anew(...)", "state"),
     ),
     _s(
         "After fork, the child's devices raise ForkedDeviceError.",

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 class _Package(ModuleType):
     """This package: importing any part of it puts it where the public function ``device`` is looked up."""
 
-    def __call__(self, name: str | Device, index: int | None = None) -> Device:
+    def __call__(self, name: str | Device, index: int | None = None, **options: object) -> Device:
         """The device called ``name``; see ``landbridge.device.registry.device``."""
         from landbridge.device.registry import device
 
-        return device(name, index)
+        return device(name, index, **options)
 
 
 sys.modules[__name__].__class__ = _Package

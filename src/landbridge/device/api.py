@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.state import begin_anew, state_of
-from landbridge.errors import DeviceLostError, ForkedDeviceError, InputError
+from landbridge.device.lifecycle import Lifecycle as Lifecycle
+from landbridge.device.lifecycle import reopen, reset
+from landbridge.device.state import state_of
+from landbridge.errors import ForkedDeviceError, InputError
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 
 #: The version of this contract; the registry refuses a plugin that states another one.
@@ -81,20 +82,24 @@ class Device:
         """Whether every call raises, because the device is gone or belongs to the parent process."""
         return self.state.failure is not None
 
-    def reopen(self) -> Device:
-        """A new handle after a loss; the driver is closed and opened again where it has such methods.
+    def reopen(self, **options: object) -> Device:
+        """A new handle of an instance that is closed and opened again, where it has such methods, lost or not.
 
-        Tensors of the lost device stay lost, its old handles too. Raises ForkedDeviceError in a child process.
+        It keeps the options it was opened with; ``options`` go over them. Tensors and Sessions of the old life raise
+        DeviceLostError from then on, and so do its old handles; of an old handle, this is the present life. Raises
+        ForkedDeviceError in a child process, else as ``landbridge.device``.
         """
         if isinstance(self.state.failure, ForkedDeviceError):
             self.state.check()
         if self.state is state_of(self.api, self.index):
-            lifecycle = self.capability(Lifecycle)
-            if lifecycle is not None:
-                with suppress(DeviceLostError):
-                    lifecycle.close(self.index)
-                lifecycle.open(self.index)
-            begin_anew(self.api, self.index)
+            reopen(self.api, self.index, options)
+        return Device(self.api, self.index)
+
+    def reset(self) -> Device:
+        """A new handle of the instance after its own reset, which drops what is queued; the old life ends as by
+        ``reopen``. Raises UnsupportedError where the device has no reset, DeviceLostError after a loss."""
+        self.state.check()
+        reset(self.api, self.index)
         return Device(self.api, self.index)
 
     def __eq__(self, other: object) -> bool:
@@ -213,17 +218,3 @@ class DeviceAPI(ABC):
         None means that both ends are done on return; otherwise the runtime holds ``keep_alive``, the owners of
         both ends, until the Event completes.
         """
-
-
-@runtime_checkable
-class Lifecycle(Protocol):
-    """Devices that must be opened, closed or reset (bitstream, firmware). Absent: nothing to do."""
-
-    def open(self, index: int, **options: object) -> None:
-        """Bring instance ``index`` up with the device's own ``options``; once before anything else of it is called."""
-
-    def close(self, index: int) -> None:
-        """Let go of instance ``index``, whose memory is gone then; ``open`` may follow."""
-
-    def reset(self, index: int) -> None:
-        """Bring instance ``index`` back to how it was after ``open``; what was queued is dropped."""

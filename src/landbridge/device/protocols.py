@@ -29,10 +29,13 @@ class Discovery(Protocol):
 
 @runtime_checkable
 class WorkspaceMemory(Protocol):
-    """Short-lived scratch memory. Absent: a stack-like pool over data space serves."""
+    """Scratch memory of kernels, of scope ``"global"``. Absent: data space serves."""
 
     def alloc_workspace(self, index: int, nbytes: int, stream: Stream | None) -> Space:
-        """``nbytes`` bytes for work on ``stream``, the runtime's until ``free_workspace``. Raises OutOfMemoryError."""
+        """``nbytes`` bytes for work on ``stream`` (None: on any), the runtime's until ``free_workspace``.
+
+        Begins at a multiple of the kind's ``alignment``. Raises OutOfMemoryError.
+        """
 
     def free_workspace(self, space: Space) -> None:
         """Give ``space`` back; the runtime calls this after the last queued use."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from landbridge.device.api import DEVICE_API_VERSION, Device, DeviceAPI
+from landbridge.device.lifecycle import open_once
 from landbridge.device.protocols import Discovery
 from landbridge.device_name import DeviceName, parse_device_name
 from landbridge.errors import (
@@ -56,16 +57,22 @@ _types: dict[int, str] = {}
 _devices: dict[str, Device] = {}
 
 
-def device(name: str | Device, index: int | None = None) -> Device:
-    """The device called ``name`` (``"cpu"``, ``"opencl:1"``, ``"sanitize(opencl:0)"``); a Device is returned as it is.
+def device(name: str | Device, index: int | None = None, **options: object) -> Device:
+    """The device called ``name`` (``"cpu"``, ``"opencl:1"``, ``"sanitize(opencl:0)"``), opened; a Device is itself.
 
-    ``index`` may be given beside a name that has none. Raises UnknownDeviceError with the nearest names,
-    DeviceIndexError, DeviceNameTakenError, DeviceTypeTakenError or DeviceVersionError, and DeviceError when the
-    plugin itself fails.
+    ``index`` may be given beside a name that has none. ``options`` are the device's own, for its ``open``: it is opened
+    once, when first asked for, and asking again with other options raises InputError. Raises UnknownDeviceError with
+    the nearest names, DeviceIndexError, DeviceNameTakenError, DeviceTypeTakenError or DeviceVersionError, and
+    DeviceError when the plugin itself fails.
     """
-    if isinstance(name, Device):
-        return name
-    key = name if index is None else f"{name}:{index}"
+    found = name if isinstance(name, Device) else _known(name if index is None else f"{name}:{index}")
+    if options or not (found.state.is_open or found.state.is_over):
+        open_once(found.api, found.state, found.index, options)
+    return found
+
+
+def _known(key: str) -> Device:
+    """The handle of the present life of the device called ``key``, which may not be open."""
     found = _devices.get(key)
     if found is None or found.state.is_over:
         parsed = parse_device_name(key)
@@ -87,8 +94,8 @@ def origin(name: str) -> str:
 
 
 def devices(name: str) -> list[Device]:
-    """Every instance of the device called ``name``, which may be none."""
-    return [device(name, index) for index in range(_api(name).count())]
+    """Every instance of the device called ``name``, which may be none; each is opened when it is first used."""
+    return [_known(f"{name}:{index}") for index in range(_api(name).count())]
 
 
 def discovery(name: str) -> Sequence[str]:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import ClassVar, Protocol
 from weakref import WeakKeyDictionary
 
 from landbridge.errors import DeviceError, DeviceLostError, ForkedDeviceError
+from landbridge.locks import new_lock
+
+#: Counts what a run has to look at before it begins: accesses that were queued, and lives of devices that ended. While
+#: it is 0, no run in the process looks further.
+concerns = [0]
 
 
-class _Instances(Protocol):
+class Instances(Protocol):
     """What is read here of a DeviceAPI."""
 
     name: ClassVar[str]
@@ -22,13 +27,17 @@ class DeviceState:
     """One life of instance ``name``: from its first use, or a ``reopen()``, until it is lost.
 
     ``last_work`` is what was submitted last, ``failure`` what every call raises since the loss, ``is_over`` whether
-    the next life has begun.
+    the next life has begun. ``is_open`` says whether the instance was opened, with ``options``, or the ones to open it
+    with; ``opening`` is held meanwhile.
     """
 
-    __slots__ = ("__weakref__", "failure", "is_over", "last_work", "name")
+    __slots__ = ("__weakref__", "failure", "is_open", "is_over", "last_work", "name", "opening", "options")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, options: Mapping[str, object] | None = None) -> None:
         self.name = name
+        self.options = dict(options or {})
+        self.is_open = False
+        self.opening = new_lock()
         self.last_work = "nothing"
         self.failure: DeviceError | None = None
         self.is_over = False
@@ -61,13 +70,14 @@ class DeviceState:
             "gone: call device.reopen() and make its tensors and Sessions again"
         )
         self.failure = lost
+        concerns[0] += 1
         return lost
 
 
-_states: WeakKeyDictionary[_Instances, dict[int, DeviceState]] = WeakKeyDictionary()
+_states: WeakKeyDictionary[Instances, dict[int, DeviceState]] = WeakKeyDictionary()
 
 
-def state_of(api: _Instances, index: int) -> DeviceState:
+def state_of(api: Instances, index: int) -> DeviceState:
     """The present life of instance ``index`` of ``api``."""
     known = _states.get(api)
     if known is None:
@@ -75,10 +85,20 @@ def state_of(api: _Instances, index: int) -> DeviceState:
     return known.get(index) or known.setdefault(index, DeviceState(f"{api.name}:{index}"))
 
 
-def begin_anew(api: _Instances, index: int) -> None:
-    """End the present life of an instance: handles made from now on belong to the next."""
-    state_of(api, index).is_over = True
-    _states[api][index] = DeviceState(f"{api.name}:{index}")
+def begin_anew(api: Instances, index: int, reason: str, options: Mapping[str, object]) -> DeviceState:
+    """End the present life of an instance, whose memory is lost for ``reason``; the next one, which handles made from
+    now on belong to."""
+    old = state_of(api, index)
+    if old.failure is None:
+        old.lose(reason)
+    old.is_over = True
+    new = _states[api][index] = DeviceState(old.name, options)
+    return new
+
+
+def every_state() -> list[tuple[Instances, int, DeviceState]]:
+    """The present life of each instance that anybody asked for, the youngest API first."""
+    return [(api, index, state) for api, lives in reversed(list(_states.items())) for index, state in lives.items()]
 
 
 def _leave_behind() -> None:

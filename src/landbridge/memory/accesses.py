@@ -23,9 +23,6 @@ changing = new_lock()
 #: is something. Entered and left by one call of a dict, which no interrupt can split.
 open_views: dict[object, object] = {}
 
-#: Accesses queued so far in the process: while it is 0 no run need look for any.
-queued_accesses = [0]
-
 
 def any_view_open() -> bool:
     """Whether any host view is open inside a ``with``; while none is, no access can conflict with one."""

@@ -14,13 +14,14 @@ from weakref import ref
 
 from landbridge.device.api import Device, Region
 from landbridge.device.protocols import HostMemory
+from landbridge.device.state import concerns
 from landbridge.errors import (
     HostViewError,
     StorageInUseError,
     UseAfterFreeError,
 )
 from landbridge.locks import new_lock
-from landbridge.memory.accesses import Access, Queued, Tenant, UsingProgram, changing, open_views, queued_accesses
+from landbridge.memory.accesses import Access, Queued, Tenant, UsingProgram, changing, open_views
 from landbridge.memory.allocators.base import Queue, Use, wait_for
 from landbridge.memory.allocators.in_flight import let_go
 from landbridge.memory.byte_ranges import DirtyBytes
@@ -127,6 +128,8 @@ class Storage:
                 )
             self.wait(0, self.nbytes, writes=True)  # a device need not give an address while work is pending
             self._address = api.host_pointer(region.space) + region.byte_offset
+        elif concerns[0]:
+            self.check_device()
         elif self.region is None:
             self.live_region  # noqa: B018  raises
         return self._address
@@ -229,7 +232,7 @@ class Storage:
         self._forget_done()
         with changing:
             self._queued = (*self._queued, Queued(access, use))
-            queued_accesses[0] += 1
+            concerns[0] += 1
 
     @property
     def has_queued(self) -> bool:

@@ -137,11 +137,11 @@ class LazyQueue:
         if (last := self._last.get(stream)) is not None:
             self.finish((last,))
 
-    def finish_all(self) -> None:
-        """Run everything that is queued."""
+    def finish_all(self, timeout: float | None = None) -> None:
+        """Run everything that is queued, what is held within ``timeout`` seconds."""
         with self._lock:
             tasks = tuple(self._pending)
-        self.finish(tasks)
+        self.finish(tasks, timeout)
 
     def last(self, stream: Hashable) -> Task | None:
         """The task submitted last to ``stream``."""

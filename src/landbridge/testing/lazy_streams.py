@@ -15,6 +15,7 @@ from landbridge.testing.lazy_queue import Task
 SEED_VARIABLE = "LANDBRIDGE_SIM_SEED"
 
 _INSTANCES = 2
+_CLOSE_PATIENCE = 1.0  # seconds
 
 
 class LazyStreams(EventDelegates, DeviceAPI):
@@ -32,32 +33,29 @@ class LazyStreams(EventDelegates, DeviceAPI):
     # --- lifecycle ---------------------------------------------------------------------------------------------
 
     def open(self, index: int, **options: object) -> None:
-        """Start instance ``index`` anew with the option ``seed``; what was allocated before is lost."""
+        """Start instance ``index`` with the option ``seed``, anew where it was closed, lost, or has another seed."""
         unknown = sorted(set(options) - {"seed"})
         seed = options.get("seed", self.seed)
         if unknown or not isinstance(seed, int):
             raise InputError(f"sim:lazy: cannot open with {options}; legal: seed, an int")
-        self.seed = seed
-        self.reset(index)
+        if self._instance(index).queue.lost or seed != self.seed:
+            self.seed = seed
+            self._begin(index)
 
     def close(self, index: int) -> None:
-        """Finish what is queued on instance ``index``."""
-        self._live(index).queue.finish_all()
+        """Finish what is queued on instance ``index``, unless a hold keeps it, and lose it."""
+        queue = self._instance(index).queue
+        if not queue.lost:
+            queue.finish_all(_CLOSE_PATIENCE)
+            queue.lose()
 
     def reset(self, index: int) -> None:
-        """Lose instance ``index`` and reopen it."""
-        self.lose(index)
-        self.reopen(index)
+        """Drop what is queued on instance ``index`` and start it anew."""
+        self._begin(index)
 
     def lose(self, index: int) -> None:
         """Take the device away, as a driver crash does: from now on every call raises DeviceLostError."""
         self._instance(index).queue.lose()
-
-    def reopen(self, index: int) -> Device:
-        """A new Device where one was lost; what was made before stays lost."""
-        if self._instance(index).queue.lost:
-            self._instances[index] = LazyInstance(index, self.seed)
-        return Device(self, index)
 
     # --- streams and events ------------------------------------------------------------------------------------
 
@@ -115,6 +113,10 @@ class LazyStreams(EventDelegates, DeviceAPI):
     def _submit(self, index: int, stream: Stream | None, what: str, action: Any, **rest: Any) -> Task:
         target = stream.device.index if stream is not None else index
         return self._live(target).queue.submit(self._key(target, stream), what, action, **rest)
+
+    def _begin(self, index: int) -> None:
+        self._instance(index).queue.lose()
+        self._instances[index] = LazyInstance(index, self.seed)
 
     def _instance(self, index: int) -> LazyInstance:
         if not 0 <= index < _INSTANCES:

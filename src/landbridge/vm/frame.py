@@ -90,10 +90,15 @@ class Frame:
         self.prepare: Execute = partial(run_steps, program.preparation, words, run_native, bound_to)
 
     def wait_queued(self) -> None:
-        """Wait for copies of devices, and runs of other Sessions, that an execution must come after."""
+        """Wait for copies of devices, and runs of other Sessions, that an execution must come after.
+
+        Raises DeviceLostError for memory that went with its device.
+        """
         for slot in self.slots:
-            if isinstance(slot.owner, Tensor) and slot.owner.storage.has_queued:
-                slot.wait(slot.owner)
+            if isinstance(slot.owner, Tensor):
+                slot.owner.storage.check_device()
+                if slot.owner.storage.has_queued:
+                    slot.wait(slot.owner)
 
     def orders(self) -> list[AbstractContextManager[Any]]:
         """What an execution holds so that no other program's is under way on memory that the two share."""

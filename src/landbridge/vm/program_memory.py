@@ -15,6 +15,7 @@ from landbridge.executable.instructions import AllocStorage, LoadConstant
 from landbridge.executable.parts import TensorSpec, parameter_constant
 from landbridge.memory.allocation import allocate
 from landbridge.memory.allocators.base import round_up
+from landbridge.memory.allocators.workspace import own_workspace
 from landbridge.memory.host_array import address_of
 from landbridge.physical_shape import physical_shape, row_bytes
 from landbridge.tensor import Tensor, empty
@@ -63,8 +64,16 @@ class ProgramMemory:
         return self._flat(tensor, instruction.vdevice)
 
     def scratch(self, vdevice: int, nbytes: int) -> FlatMemory:
-        """A scratch buffer for kernels of a device, which lives as long as the program that holds it."""
-        tensor = self.tensor((nbytes,), "uint8", vdevice)
+        """A scratch buffer for kernels of a device, which lives as long as the program that holds it.
+
+        It is of the device's own workspace, where it has one and no allocator was named for the memory.
+        """
+        home = self.homes[vdevice]
+        own = own_workspace(home.device) if home.allocator is None else None
+        if own is None:
+            tensor = self.tensor((nbytes,), "uint8", vdevice)
+        else:
+            tensor = Tensor(allocate(home.device, nbytes, allocator=own), "uint8", (nbytes,))
         self._leases.append(Lease(tensor.storage, "scratch of kernels"))
         self.kernel_bytes[vdevice] = self.kernel_bytes.get(vdevice, 0) + tensor.storage.nbytes
         return self._flat(tensor, vdevice)

@@ -17,6 +17,7 @@ from functools import partial
 from threading import RLock
 from typing import Any, Protocol
 
+from landbridge.device.lifecycle import leave_open_at_exit
 from landbridge.errors import BindError, OutOfMemoryError
 from landbridge.executable.abi import POOL_CREATE_SYMBOL, POOL_DESTROY_SYMBOL, RUN_SYMBOL
 from landbridge.locks import new_lock
@@ -126,6 +127,8 @@ def _stop() -> None:
     _process.exiting = True
     deadline = time.monotonic() + _EXIT_PATIENCE
     still = [r for r in list(_process.runners) if not r.entry.take_for_good(max(0.0, deadline - time.monotonic()))]
+    if still:
+        leave_open_at_exit()
     for kept in (*still, *([_process.image] if still else [])):
         # Its code and memory must stay until the process ends.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))

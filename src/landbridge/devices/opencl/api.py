@@ -71,15 +71,15 @@ class OpenCLDeviceAPI(EventDelegates, DeviceAPI):
     # --- lifecycle ---------------------------------------------------------------------------------------------
 
     def open(self, index: int, **options: object) -> None:
-        """Open instance ``index`` anew; option ``profiling=True`` has its queues timed, for ``elapsed_ms``."""
+        """Open instance ``index``; option ``profiling=True`` has its queues timed, for ``elapsed_ms``."""
         unknown = sorted(set(options) - {"profiling"})
         if unknown:
             raise InputError(f"opencl:{index} has no options {', '.join(unknown)}; legal: profiling, a bool")
         self.count()
+        profiling = bool(options.get("profiling"))
         with self._lock:
-            self._instances[index] = OpenCLInstance(
-                index, self._of_index(index), profiling=bool(options.get("profiling"))
-            )
+            if index not in self._instances or self._instances[index].profiling != profiling:
+                self._instances[index] = OpenCLInstance(index, self._of_index(index), profiling=profiling)
 
     def close(self, index: int) -> None:
         """Finish what is queued on instance ``index`` and let go of its queues."""
@@ -90,9 +90,10 @@ class OpenCLDeviceAPI(EventDelegates, DeviceAPI):
                 queue.finish()
 
     def reset(self, index: int) -> None:
-        """Close instance ``index`` and open it again."""
+        """Close instance ``index`` and open it again, its queues timed as they were."""
+        profiling = self._instance(index).profiling
         self.close(index)
-        self.open(index)
+        self.open(index, profiling=profiling)
 
     # --- memory ------------------------------------------------------------------------------------------------
 

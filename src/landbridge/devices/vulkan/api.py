@@ -68,7 +68,7 @@ class VulkanDeviceAPI(EventDelegates, DeviceAPI):
     # --- lifecycle -----------------------------------------------------------------------------------------------
 
     def open(self, index: int, **options: object) -> None:
-        """Open instance ``index`` anew with ``coherent`` and ``unified``; what was made on it before is lost."""
+        """Open instance ``index`` with the options ``coherent`` and ``unified``, anew where it has others."""
         self._devices.open(index, **options)
 
     def close(self, index: int) -> None:
@@ -76,8 +76,8 @@ class VulkanDeviceAPI(EventDelegates, DeviceAPI):
         self._devices.close(index)
 
     def reset(self, index: int) -> None:
-        """Close and open it."""
-        self._devices.open(index)
+        """Close it and open it with the options it had."""
+        self._devices.reset(index)
 
     def logical(self, index: int) -> LogicalDevice:
         """Instance ``index``, open; opened if it was not."""

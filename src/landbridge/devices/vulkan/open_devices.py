@@ -29,6 +29,7 @@ class OpenDevices:
         self._instance: VulkanInstance | None = None
         self._failure = ""
         self._opened: dict[int, LogicalDevice] = {}
+        self._options: dict[int, dict[str, bool]] = {}
         # Drivers have threads: they end with this, and must be still when the interpreter goes.
         finalize(self, _close_all, self._opened, os.getpid())
 
@@ -51,17 +52,26 @@ class OpenDevices:
             return found
         with self._lock:
             if index not in self._opened:
-                self._opened[index] = self._open(index, **self._defaults)
+                self._opened[index] = self._open(index, **self._options.get(index, self._defaults))
             return self._opened[index]
 
     def open(self, index: int, **options: object) -> None:
-        """Open device ``index`` anew with ``options`` over the defaults; what was made on it before is lost."""
+        """Open device ``index`` with ``options`` over the defaults; anew, and empty, where it is open with others."""
         given = {name: value for name, value in options.items() if name in _OPTIONS and isinstance(value, bool)}
         if len(given) < len(options):
             raise InputError(f"vulkan:{index} cannot be opened with {options}; legal: {' and '.join(_OPTIONS)}, bools")
+        wanted = self._defaults | given
+        with self._lock:
+            if index not in self._opened or self._options.get(index, self._defaults) != wanted:
+                self.close(index)
+                self._opened[index] = self._open(index, **wanted)
+                self._options[index] = wanted
+
+    def reset(self, index: int) -> None:
+        """Close device ``index`` and open it with the options it had."""
         with self._lock:
             self.close(index)
-            self._opened[index] = self._open(index, **(self._defaults | given))
+            self._opened[index] = self._open(index, **self._options.get(index, self._defaults))
 
     def close(self, index: int) -> None:
         """Wait for what is queued on device ``index``, and destroy everything made on it."""

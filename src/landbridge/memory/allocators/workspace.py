@@ -134,6 +134,12 @@ class _DeviceWorkspace:
                 self._own.free_workspace(block.region.space)
 
 
+def own_workspace(device: Device) -> Allocator | None:
+    """What gives scratch for any queue, of the own workspace of ``device``; None where it has none."""
+    own = device.capability(WorkspaceMemory)
+    return None if own is None else _DeviceWorkspace(device, own, None)
+
+
 class _PerThread(threading.local):
     def __init__(self) -> None:
         self.stacks: dict[tuple[Device, Stream | None], Allocator] = {}
