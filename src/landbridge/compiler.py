@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
-from landbridge.codegen.registry import check_target, codegen_for
+from landbridge.codegen.generate import generate
+from landbridge.codegen.registry import check_target, declined
 from landbridge.emit import emit
 from landbridge.errors import CompileError, TargetError
 from landbridge.executable.executable import Executable
@@ -136,6 +137,7 @@ def compile(
         module = _import(
             model, targets, vdevices, shapes, inputs, extra_outputs, constants, mutable, max_nodes, check_indices
         )
+        module.declined = declined
         request_places(module, place or {})
         request_spill(module, spill or {})
     module = run_pipeline(module, PIPELINE, directory, seconds, module.sources)
@@ -202,18 +204,14 @@ def _import(
 def _generate(module: IRModule, lowered: ModuleOp) -> tuple[ModuleImage, ...]:
     """One image for each target, holding the functions that are placed on it."""
     if len(module.targets) == 1:
-        target = module.targets[0]
-        return (codegen_for(target.kind)(lowered, target),)
+        return (generate(lowered, module.targets[0]),)
     number = {name: target_number(f) for name, f in module.prims().items()}
     parts: list[list[func.FuncOp]] = [[] for _ in module.targets]
     for op in list(lowered.body.block.ops):
         if isinstance(op, func.FuncOp):
             lowered.body.block.detach_op(op)
             parts[number[op.sym_name.data]].append(op)
-    return tuple(
-        codegen_for(target.kind)(ModuleOp(list(part)), target)
-        for target, part in zip(module.targets, parts, strict=True)
-    )
+    return tuple(generate(ModuleOp(list(part)), target) for target, part in zip(module.targets, parts, strict=True))
 
 
 def _metadata(model: Model, on_mismatch: str, seconds: Mapping[str, float]) -> dict[str, str]:

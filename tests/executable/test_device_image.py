@@ -31,6 +31,7 @@ def test_launches_are_checked(launch: Launch) -> None:
         check_device_image(image(launch))
 
 
-def test_an_unknown_format_is_named() -> None:
-    with pytest.raises(ExecutableError, match=r"'ptx'.*opencl-c, spirv"):
-        check_device_image(image(LAUNCH, "ptx"))
+def test_a_format_is_any_text_but_none() -> None:
+    check_device_image(image(LAUNCH, "a vendor's own, v2"))
+    with pytest.raises(ExecutableError, match="without a format; its code generator must name one"):
+        check_device_image(image(LAUNCH, ""))

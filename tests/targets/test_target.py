@@ -87,7 +87,14 @@ def test_forms_are_equal_and_hash_alike() -> None:
 def test_a_target_with_memory_and_host_is_written_as_json_and_read_back() -> None:
     vtcm = MemoryKind("global.vtcm", host_access="none", coherent=False, coherence_granule=128, capacity=1 << 20)
     target = Target(
-        {"kind": "llvm", "mcpu": "generic", "memory": [vtcm], "shares": [["cpu", "global"]], "keys": ["npu"]},
+        {
+            "kind": "llvm",
+            "mcpu": "generic",
+            "memory": [vtcm],
+            "shares": [["cpu", "global"]],
+            "keys": ["npu"],
+            "formats": ["elf", "elf, 2"],
+        },
         host="llvm",
     )
     assert str(target).startswith("{")
@@ -96,6 +103,7 @@ def test_a_target_with_memory_and_host_is_written_as_json_and_read_back() -> Non
     assert target.memory_kind("global.vtcm").capacity == 1 << 20
     assert target.shares == (("cpu", "global"),)
     assert target.keys == ("npu",)
+    assert target.formats == ("elf", "elf, 2")
     assert target.host == Target("llvm")
     with pytest.raises(TargetError, match=r"global\.vtcm"):
         target.memory_kind("global.vtcn")
@@ -171,9 +179,11 @@ def test_tags_stand_for_descriptions_and_options_override_them() -> None:
 def test_from_device_takes_the_devices_memory_and_facts() -> None:
     memory = MemoryKind("global", host_access="read_write", coherent=True, alignment=4096)
     api = SimpleNamespace(target_properties=lambda index: {"mcpu": "generic", "num-cores": 10 + index})
+    api.module_formats = lambda index: ("elf", "blob")
     device = SimpleNamespace(name="cpu", index=1, api=api, memory_kinds={"global": memory})
     target = Target.from_device(device)
     assert (target.kind, target.num_cores, target.memory) == ("llvm", 11, (memory,))
+    assert target.formats == ("elf", "blob")
     plain = SimpleNamespace(name="cpu", index=0, api=object(), memory_kinds={"global": memory})
     assert Target.from_device(plain).mcpu == Target("llvm").mcpu
     unknown = SimpleNamespace(name="quantum", index=0, api=object(), memory_kinds={})

@@ -6,7 +6,6 @@ from landbridge.ir.graph_ops import ToVDeviceOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, vdevice_of
 from landbridge.memory_kind import GLOBAL_SCOPE
-from landbridge.targets.grid import grid_limits
 
 
 def host_of(module: IRModule, op: ToVDeviceOp) -> VDeviceAttr | None:
@@ -21,7 +20,7 @@ def host_of(module: IRModule, op: ToVDeviceOp) -> VDeviceAttr | None:
 def is_host(module: IRModule, place: VDeviceAttr) -> bool:
     """Whether kernels of a CPU work in ``place``, which is ordinary memory to them."""
     target = module.target_of(place.index.data)
-    if grid_limits(target) is not None or place.scope.data != GLOBAL_SCOPE:
+    if not target.on_host or place.scope.data != GLOBAL_SCOPE:
         return False
     kinds = [kind for kind in target.memory if kind.scope == GLOBAL_SCOPE]
     return all(kind.coherent and kind.host_readable and kind.host_writable for kind in kinds)

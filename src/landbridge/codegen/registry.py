@@ -1,9 +1,9 @@
 """Which code generator serves which kind of target.
 
 A code generator is a callable ``(module, target) -> ModuleImage``: ``module`` holds lowered functions (dialects
-``builtin func arith math scf memref vector``), ``target`` is the Target they are compiled for. Generators of
-Landbridge and of anyone else register alike, as entry points of the group ``landbridge.codegens`` whose name
-is the target kind; one is imported when its kind is first asked for.
+``builtin func arith math scf memref vector``), in the form that the kind of target wants, ``target`` is the Target they
+are compiled for. Generators of Landbridge and of anyone else register alike, as entry points of the group
+``landbridge.codegens`` whose name is the target kind; one is imported when its kind is first asked for.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 
 from landbridge.errors import CodegenError
 from landbridge.executable.parts import ModuleImage
@@ -33,6 +34,17 @@ class TargetCheck(Protocol):
     def check(self, target: Target, /) -> None: ...
 
 
+@runtime_checkable
+class KernelCheck(Protocol):
+    """A generator that does not make code of every kernel. A kernel that it declines goes to a CPU, with a warning."""
+
+    def supports(self, prim: FuncOp, target: Target, /) -> str | None:
+        """Why there is no code of ``prim`` for ``target``, as the end of "on the CPU, as ..."; None when there is.
+
+        ``prim`` is a PrimFunc: ``linalg`` on memrefs, before it is lowered. It must not be changed.
+        """
+
+
 def register_codegen(kind: str, codegen: Codegen) -> None:
     """Serve target kind ``kind`` with ``codegen`` in this process.
 
@@ -51,6 +63,12 @@ def check_target(target: Target) -> None:
     codegen = codegen_for(target.kind)
     if isinstance(codegen, TargetCheck):
         codegen.check(target)
+
+
+def declined(prim: FuncOp, target: Target) -> str | None:
+    """Why the code generator of ``target`` makes no code of the PrimFunc ``prim``; None when it does."""
+    codegen = codegen_for(target.kind)
+    return codegen.supports(prim, target) if isinstance(codegen, KernelCheck) else None
 
 
 def codegen_kinds() -> tuple[str, ...]:

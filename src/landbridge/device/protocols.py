@@ -6,6 +6,7 @@ Ask with ``device.capability(HostMemory)``; nothing asks for a name.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -181,6 +182,13 @@ class NdSpaces(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class RowTable:
+    """A kernel's operand in rows: where each row begins, in order."""
+
+    rows: tuple[Region, ...]
+
+
 @runtime_checkable
 class DeviceModules(Protocol):
     """Binaries the device runs. Absent: host functions only. ``grid`` and ``block`` count in threads' axes x, y, z."""
@@ -197,13 +205,22 @@ class DeviceModules(Protocol):
         function: str,
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
-        args: Sequence[Region | int | float],
+        args: Sequence[Region | RowTable | int | float],
         stream: Stream | None,
     ) -> Event | None:
         """Queue ``function`` of ``module`` on ``stream``; None means that it is done on return.
 
-        ``args`` stay valid until the Event completes. Raises DeviceError for a function there is not.
+        An operand in rows is a RowTable; devices without scopes of rows are given none. ``args`` stay valid until the
+        Event completes. Raises DeviceError for a function there is not.
         """
+
+
+@runtime_checkable
+class ModuleFormats(Protocol):
+    """The formats of binaries that the device loads. Absent: it says so when it is given one."""
+
+    def module_formats(self, index: int) -> Sequence[str]:
+        """What ``load_module`` of instance ``index`` takes as ``format``: the names that code generators give."""
 
 
 @runtime_checkable
@@ -219,7 +236,8 @@ class Recording(Protocol):
     def replay(self, recording: object, args: Mapping[int, Region], stream: Stream | None) -> Event | None:
         """Queue ``recording`` on ``stream``, with the regions in ``args`` bound to their positions from now on.
 
-        Positions number the regions that the recorded work uses, in the order of their first use.
+        Positions number the regions that the recorded work uses, those in a RowTable apart, in the order of their
+        first use.
         """
 
 

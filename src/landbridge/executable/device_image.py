@@ -1,12 +1,13 @@
-"""Code for devices with a grid of workgroups, and how a Call becomes launches: pure data.
+"""Code for devices that load kernels, and how a Call becomes launches: pure data.
 
 A PrimFunc compiled for such a device is a *sequence of launches*, in order, each finished before the next reads what
 it wrote. A launch runs one kernel (an entry point of the image) over ``grid`` workgroups of ``block`` work-items.
 Both shapes are fixed when the program is compiled, from the Target's limits.
 
 The buffers of a sequence are numbered: first the operands of its Call (inputs, then destinations), then its scratch
-buffers. A kernel's argument ``i`` is the buffer ``args[i]``: a storage buffer, bound from its first element. There
-are no other arguments. An operand of no elements may be bound to any buffer: no kernel touches it.
+buffers. A kernel's argument ``i`` is the buffer ``args[i]``: a storage buffer, bound from its first element, or the
+table of its rows where it lies in rows. There are no other arguments. An operand of no elements may be bound to any
+buffer: no kernel touches it.
 """
 
 from __future__ import annotations
@@ -16,9 +17,6 @@ from dataclasses import dataclass
 
 from landbridge.errors import ExecutableError
 from landbridge.executable.listing import Table, freeze
-
-#: What ``DeviceImage.code`` may be: UTF-8 source of OpenCL C, or one SPIR-V module with an entry point a kernel.
-FORMATS = ("opencl-c", "spirv")
 
 
 @dataclass(frozen=True)
@@ -50,8 +48,10 @@ class LaunchSequence:
 
 @dataclass(frozen=True, repr=False)
 class DeviceImage:
-    """The kernels of one target. ``code`` in ``format`` (one of FORMATS), ``functions`` by PrimFunc name.
+    """The kernels of one target. ``code`` in ``format``, ``functions`` by PrimFunc name.
 
+    A format is any text that the code generator and the device agree on. Ours are ``opencl-c``, UTF-8 source of OpenCL
+    C, and ``spirv``, one SPIR-V module with an entry point for each kernel.
     ``options`` are what the driver's compiler is given, for formats that are compiled on loading. ``requires`` names
     the extensions (of the driver's API) without which the code cannot be loaded.
     """
@@ -71,8 +71,8 @@ class DeviceImage:
 
 def check_device_image(image: DeviceImage) -> None:
     """Raise ExecutableError unless the launches of ``image`` are well formed."""
-    if image.format not in FORMATS:
-        raise ExecutableError(f"a device image of format {image.format!r}; legal: {', '.join(FORMATS)}")
+    if not image.format:
+        raise ExecutableError("a device image without a format; its code generator must name one")
     for name, sequence in image.functions.items():
         buffers = sequence.operands + len(sequence.scratch)
         for launch in sequence.launches:

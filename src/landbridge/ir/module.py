@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,10 @@ from landbridge.ir.parser import IrParser
 from landbridge.targets import Target
 
 
+def _none_declined(prim: func.FuncOp, target: Target) -> str | None:
+    return None
+
+
 @dataclass(repr=False)
 class IRModule:
     """One program. ``op`` holds ``@main`` (the graph) and PrimFuncs, which carry the unit attribute ``lb.prim``.
@@ -30,7 +34,8 @@ class IRModule:
     ``constants`` maps symbols to C-contiguous read-only arrays; text dumps name them and never hold their bytes.
     ``parameters`` are the first values of weights that stay replaceable, by the names of the inputs of ``@main`` that
     they are. ``sources`` are the files that the program is from, ``files`` those that constants are mapped
-    from. ``vdevices`` are numbered by ``#lb.vdevice``; ``targets`` by ``VDevice.target``.
+    from. ``vdevices`` are numbered by ``#lb.vdevice``; ``targets`` by ``VDevice.target``. ``declined`` says why the
+    code generator of a target makes no code of a PrimFunc, None when it does.
     """
 
     op: ModuleOp
@@ -41,6 +46,7 @@ class IRModule:
     prim_count: int = 0
     sources: tuple[str, ...] = ()
     files: tuple[FileWatch, ...] = ()
+    declined: Callable[[func.FuncOp, Target], str | None] = field(default=_none_declined, repr=False, compare=False)
     _symbols: dict[Hashable, str] = field(default_factory=dict, init=False, repr=False, compare=False)
     _numbers: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 

@@ -19,7 +19,6 @@ from landbridge.passes.place.first_vdevice import swap_first
 from landbridge.passes.place.mover import move
 from landbridge.passes.registry import register_pass
 from landbridge.targets import Target
-from landbridge.targets.grid import grid_limits
 
 #: The vdevice that is added when a program needs a CPU and was given none.
 HOST_NAME = "cpu"
@@ -28,7 +27,7 @@ HOST_NAME = "cpu"
 @register_pass("support")
 def support(module: IRModule) -> None:
     """Move kernels that their target cannot run, and what needs the host, to a vdevice of a CPU."""
-    if any(isinstance(op, IfOp) for op in module.main.body.block.ops) and grid_limits(module.target_of(0)) is not None:
+    if any(isinstance(op, IfOp) for op in module.main.body.block.ops) and not module.target_of(0).on_host:
         swap_first(module, _host(module))
     prims = module.prims()
     reasons: dict[Operation, str] = {}
@@ -46,34 +45,38 @@ def support(module: IRModule) -> None:
 
 def in_a_branch(module: IRModule, op: CallOp | HostCallOp) -> str | None:
     """Branches are taken on the host, with all that is in them."""
-    inside = isinstance(op.parent_op(), IfOp) and _is_grid(module, op)
+    inside = isinstance(op.parent_op(), IfOp) and _is_away(module, op)
     return "it is in a branch, and branches are taken on the host" if inside else None
 
 
 def of_the_host(module: IRModule, op: CallOp | HostCallOp) -> str | None:
     """A host builtin runs nowhere else."""
-    if isinstance(op, HostCallOp) and _is_grid(module, op):
+    if isinstance(op, HostCallOp) and _is_away(module, op):
         return f"{op.builtin.data!r} is a function of the host"
     return None
 
 
 def unsupported(module: IRModule, op: CallOp | HostCallOp, prims: Mapping[str, func.FuncOp]) -> str | None:
-    """A kernel that its target cannot run."""
-    return supports(prims[op.callee_name], module.target_of(_index(op))) if isinstance(op, CallOp) else None
+    """A kernel that its target cannot run, or whose code generator declines it."""
+    if not isinstance(op, CallOp):
+        return None
+    prim, target = prims[op.callee_name], module.target_of(_index(op))
+    return supports(prim, target) or module.declined(prim, target)
 
 
 def _index(op: CallOp | HostCallOp) -> int:
     return vdevice_of(op.res[0].type).index.data if op.res else 0
 
 
-def _is_grid(module: IRModule, op: CallOp | HostCallOp) -> bool:
-    return grid_limits(module.target_of(_index(op))) is not None
+def _is_away(module: IRModule, op: CallOp | HostCallOp) -> bool:
+    """Whether what computes ``op`` is not the CPU of this process."""
+    return not module.target_of(_index(op)).on_host
 
 
 def _host(module: IRModule) -> int:
     """The number of a vdevice that a CPU computes for; added, for the target's own host, when there is none."""
     for number in range(len(module.vdevices)):
-        if grid_limits(module.target_of(number)) is None:
+        if module.target_of(number).on_host:
             return number
     target = next((t.host for t in module.targets if t.host is not None), None) or Target("llvm")
     names = [v.name for v in module.vdevices]

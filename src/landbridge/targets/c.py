@@ -66,6 +66,7 @@ C = TargetKind(
     ),
     device_types=("cpu",),
     keys=("cpu",),
+    on_host=True,
     parser=_parse,
     derive=_derive,
     memory=host_memory,

@@ -1,8 +1,8 @@
 """What a Target says about running kernels over a grid of workgroups: limits that launch shapes are chosen by.
 
-A target runs grids when it states ``max-workgroup-size``; presence is the capability. Options that a kind does not
-have count as what every conformant Vulkan 1.0 and OpenCL 1.2 device gives (Vulkan 1.3 specification, table
-"Required Limits"; OpenCL 3.0 specification, table 5).
+A target runs grids when its kind wants that form. Options that a kind does not have count as what every conformant
+Vulkan 1.0 and OpenCL 1.2 device gives (Vulkan 1.3 specification, table "Required Limits"; OpenCL 3.0 specification,
+table 5).
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class GridLimits:
 
 
 def grid_limits(target: Target) -> GridLimits | None:
-    """The limits of ``target``; None when it runs no grids: kernels of CPU targets take a range of tasks."""
+    """The limits of ``target``; None when it runs no grids."""
     options = target.options
-    if "max-workgroup-size" not in options:
+    if target.form != "grid":
         return None
 
     def number(name: str, default: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeGuard
+from typing import Literal, TypeGuard, get_args
 
 from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import TargetError
@@ -13,8 +13,12 @@ from landbridge.memory_kind import MemoryKind
 OptionValue = str | int | bool | tuple[str, ...]
 Options = Mapping[str, OptionValue]
 
+#: What lowering makes of a kernel: tasks of loops over vectors, launches over a grid of workgroups, or plain loops over
+#: single elements.
+Form = Literal["vectors", "grid", "loops"]
+
 #: Words of the dict form that are about the Target itself, so no option may be called by them.
-RESERVED = frozenset({"kind", "keys", "memory", "shares", "host"})
+RESERVED = frozenset({"kind", "keys", "memory", "shares", "formats", "host"})
 
 #: Integers of a target stay below this, so that every reader of its JSON can hold them.
 _INT_END = 1 << 63
@@ -104,6 +108,12 @@ class TargetKind:
     description states none, and whose memory it uses in place. ``device_types`` are the device names that can run
     code of this kind; ``default_for`` are those for which this kind is taken when several could be and none is
     named.
+
+    ``form`` is what its code generator is given: "vectors", functions of tasks on vectors of ``vector-bits``, which
+    with ``vector-registers`` it must have as options; "grid", launches within the limits of its options
+    (``landbridge.targets.grid``); "loops", plain loops over single elements. ``on_host`` says that the code runs on the
+    CPU of this process, on ordinary memory: branches are taken there, and what others have no kernel for goes there.
+    ``formats`` are the formats of images that every device of the kind loads; empty where that is not known.
     """
 
     name: str
@@ -112,6 +122,9 @@ class TargetKind:
     device_types: tuple[str, ...]
     keys: tuple[str, ...] = ()
     default_for: tuple[str, ...] = ()
+    form: Form = "vectors"
+    on_host: bool = False
+    formats: tuple[str, ...] = ()
     parser: Callable[[dict[str, OptionValue]], dict[str, OptionValue]] | None = None
     derive: Callable[[Options], dict[str, object]] | None = None
     memory: Callable[[Options], tuple[MemoryKind, ...]] | None = None
@@ -119,6 +132,8 @@ class TargetKind:
     _by_name: dict[str, Option] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
+        if self.form not in get_args(Form):
+            raise TargetError(f"target kind {self.name!r} wants form {self.form!r}; legal: {', '.join(get_args(Form))}")
         for option in self.options:
             if option.name in RESERVED or option.name in self._by_name:
                 raise TargetError(

@@ -62,6 +62,7 @@ LLVM = TargetKind(
     device_types=("cpu",),
     keys=("cpu",),
     default_for=("cpu",),
+    on_host=True,
     parser=_parse,
     derive=_derive,
     memory=host_memory,

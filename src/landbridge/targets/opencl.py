@@ -112,6 +112,7 @@ OPENCL = TargetKind(
     device_types=("opencl",),
     keys=("gpu",),
     default_for=("opencl",),
+    form="grid",
     parser=powers_of_two("opencl", _POWERS_OF_TWO),
     derive=vector_width,
     memory=opencl_memory,

@@ -13,7 +13,7 @@ from landbridge.errors import TargetError
 from landbridge.locks import cached_property
 from landbridge.memory_kind import MemoryKind, normalize_scope
 from landbridge.targets import registry, tags, text
-from landbridge.targets.kind import RESERVED, Options
+from landbridge.targets.kind import RESERVED, Form, Options
 from landbridge.targets.stated_memory import memory_kinds, shared_scopes, words
 
 
@@ -46,7 +46,9 @@ class Target:
     ``kind`` is the kind's name. ``options`` are its options, typed and complete. ``attrs`` are facts that
     follow from the options. ``device_types`` are the device names that run its code. ``memory`` has one
     MemoryKind per scope. ``shares`` are the (device name, scope) pairs whose memory it uses in place.
-    ``keys`` are words by which passes select. ``host`` is the Target of the CPU that drives it, if any.
+    ``keys`` are words by which passes select. ``form`` and ``on_host`` are its kind's: what lowering makes for its code
+    generator, and whether the code runs on the CPU of this process. ``formats`` are the formats of images that its
+    device loads, empty where they are not known. ``host`` is the Target of the CPU that drives it, if any.
 
     Raises TargetError for an unknown kind, option or value, naming what is legal.
     """
@@ -58,6 +60,9 @@ class Target:
     memory: tuple[MemoryKind, ...]
     shares: tuple[tuple[str, str], ...]
     keys: tuple[str, ...]
+    form: Form
+    on_host: bool
+    formats: tuple[str, ...]
     host: Target | None
 
     def __init__(self, spec: str | Mapping[str, object] | Target, host: str | Target | None = None) -> None:
@@ -77,13 +82,16 @@ class Target:
 
     @classmethod
     def from_device(cls, device: DescribedDevice, kind: str | None = None) -> Target:
-        """The Target of ``device``: what its ``target_properties`` know, and its memory kinds as they are.
+        """The Target of ``device``: what its ``target_properties`` know, its memory kinds as they are, and the formats
+        of images that its ``module_formats`` names.
 
         ``kind`` chooses among the kinds that compile for such a device; without it there must be one.
         """
         properties = getattr(device.api, "target_properties", None)
         form = {} if properties is None else dict(properties(device.index))
         form["kind"] = kind or form.get("kind") or registry.kind_for_device(device.name)
+        if (formats := getattr(device.api, "module_formats", None)) is not None:
+            form["formats"] = list(formats(device.index))
         return cls({**form, "memory": list(device.memory_kinds.values())})
 
     def to_json(self) -> str:
@@ -100,6 +108,8 @@ class Target:
             for memory in self.memory
         ]
         form["shares"] = [list(pair) for pair in self.shares]
+        if self.formats:
+            form["formats"] = list(self.formats)
         form["host"] = None if self.host is None else self.host.to_dict()
         return form
 
@@ -182,7 +192,8 @@ class Target:
         kind = registry.get_kind(self.kind)
         memory = kind.memory(self.options) if kind.memory else ()
         shares = kind.shares(self.options) if kind.shares else ()
-        return (self.memory, self.shares, self.keys, self.host) == (memory, shares, kind.keys, None)
+        stated = self.memory, self.shares, self.keys, self.formats, self.host
+        return stated == (memory, shares, kind.keys, kind.formats, None)
 
     def _option(self, name: str) -> object:
         try:
@@ -210,6 +221,9 @@ class Target:
             "memory": memory_kinds(kind, options, form.get("memory")),
             "shares": shared_scopes(kind, options, form.get("shares")),
             "keys": kind.keys if form.get("keys") is None else words("keys", form["keys"]),
+            "form": kind.form,
+            "on_host": kind.on_host,
+            "formats": kind.formats if form.get("formats") is None else words("formats", form["formats"]),
             "host": _host(form.get("host"), resolve),
         }
         for name, value in values.items():

@@ -89,6 +89,7 @@ VULKAN = TargetKind(
     device_types=("vulkan",),
     keys=("gpu",),
     default_for=("vulkan",),
+    form="grid",
     parser=powers_of_two("vulkan", _POWERS_OF_TWO),
     derive=vector_width,
     memory=vulkan_memory,

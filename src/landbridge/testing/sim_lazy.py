@@ -169,6 +169,10 @@ class SimLazyDeviceAPI(LazyStreams):
 
     # --- modules -----------------------------------------------------------------------------------------------
 
+    def module_formats(self, index: int) -> Sequence[str]:
+        """``python``."""
+        return ("python",)
+
     def load_module(self, index: int, binary: bytes, format: str, options: str = "") -> object:
         """The Python module whose import path is ``binary``; its functions are the kernels. ``options`` say nothing."""
         self._live(index)

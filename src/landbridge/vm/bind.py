@@ -159,7 +159,11 @@ class _Binder:
         user = f"call {call.name or call.function!r}"
         sequence = kernels.image.functions.get(call.function)
         if sequence is None or sequence.operands != len(call.args):
-            raise BindError(f"{user} does not fit the kernels of its module; compile the model again")
+            made = "does not launch it" if sequence is None else f"launches it with {sequence.operands} operands"
+            raise BindError(
+                f"{user} gives kernel {call.function!r} {len(call.args)} operands, and the image that the code "
+                f"generator of target kind {kernels.made_by!r} made {made}; compile the model again"
+            )
         operands = [self._buffer(self._registers[register], kernels, user) for register in call.args]
         scratch = [self._buffers.scratch(kernels, call.vdevice, number) for number in range(len(sequence.scratch))]
         match steps:
@@ -176,7 +180,7 @@ class _Binder:
     def _buffer(self, place: RegisterPlace, kernels: LoadedKernels, user: str) -> Buffer:
         what = f"{user}: tensor {place.name!r}"
         if isinstance(place.own, RowMemory):
-            raise BindError(f"{what} lies in rows, which kernels of {kernels.device} are not given; compile it again")
+            return self._buffers.in_rows(kernels, place.own, place, what)
         if place.own is not None:
             return self._buffers.own(kernels, place.own, place.offset, place.nbytes, what)
         register = cast(int, place.io)

@@ -8,19 +8,22 @@ from collections.abc import Sequence
 
 from landbridge.device.api import Device
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.protocols import DeviceModules
+from landbridge.device.protocols import DeviceModules, ModuleFormats
 from landbridge.errors import BindError, InputError, TargetError
 from landbridge.executable.device_image import DeviceImage, check_device_image
 from landbridge.targets.registry import get_kind
 
 
 class LoadedKernels:
-    """A DeviceImage as ``device`` loaded it; buffers begin at multiples of ``offset_alignment`` bytes."""
+    """A DeviceImage as ``device`` loaded it; buffers begin at multiples of ``offset_alignment`` bytes.
 
-    __slots__ = ("__weakref__", "device", "image", "module", "offset_alignment")
+    ``made_by`` names the code generator, by its target kind.
+    """
 
-    def __init__(self, image: DeviceImage, device: Device, module: object) -> None:
-        self.image, self.device, self.module = image, device, module
+    __slots__ = ("__weakref__", "device", "image", "made_by", "module", "offset_alignment")
+
+    def __init__(self, image: DeviceImage, device: Device, module: object, made_by: str) -> None:
+        self.image, self.device, self.module, self.made_by = image, device, module, made_by
         self.offset_alignment = device.memory_kind().offset_alignment
 
 
@@ -66,24 +69,38 @@ def load_kernels(image: DeviceImage, device: Device, target: str) -> LoadedKerne
             module = api.load_module(device.index, image.code, image.format, image.options)
         except InputError as error:
             raise BindError(f"{error}; {_way_out(target)}") from error
-    made = _loaded[id(image), device] = LoadedKernels(image, device, module)
+    made = _loaded[id(image), device] = LoadedKernels(image, device, module, _kind_of(target))
     return made
 
 
 def kernel_api(image: DeviceImage, device: Device, target: str) -> DeviceModules:
-    """The part of ``device`` that loads kernels; raises BindError when it runs none."""
+    """The part of ``device`` that loads kernels; raises BindError when it runs none, or none of this format."""
     api = device.capability(DeviceModules)
     if api is None:
         raise BindError(f"the program has kernels in {image.format}, and {device} runs none; {_way_out(target)}")
+    names = device.capability(ModuleFormats)
+    if names is not None and image.format not in (formats := names.module_formats(device.index)):
+        raise BindError(
+            f"the program has kernels in {image.format}, and {device} loads {', '.join(formats) or 'none'}; "
+            f"{_way_out(target)}"
+        )
     return api
 
 
 def device_of(target: str) -> str | None:
     """A device that runs code for ``target`` (its JSON form); None when its kind is not known here."""
     try:
-        return next(iter(get_kind(str(json.loads(target)["kind"])).device_types), None)
-    except (TargetError, ValueError, LookupError, TypeError):
+        return next(iter(get_kind(_kind_of(target)).device_types), None)
+    except TargetError:
         return None
+
+
+def _kind_of(target: str) -> str:
+    """The kind that the JSON form of a target states; empty where it states none."""
+    try:
+        return str(json.loads(target)["kind"])
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return ""
 
 
 def _way_out(target: str) -> str:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from landbridge.device.api import Region
 from landbridge.device.import_source import HostPointer
+from landbridge.device.protocols import RowTable
 from landbridge.errors import BindError, ZeroCopyError
 from landbridge.memory.borrowed import import_memory
 from landbridge.memory.storage import Storage
 from landbridge.tensor.imported import import_tensor
 from landbridge.vm.device_kernels import LoadedKernels
 from landbridge.vm.kernel_step import OwnBuffer
-from landbridge.vm.own_memory import FlatMemory
-from landbridge.vm.registers import Memory
+from landbridge.vm.own_memory import FlatMemory, RowMemory
+from landbridge.vm.registers import Memory, RegisterPlace
 
 
 class KernelBuffers:
@@ -56,6 +57,15 @@ class KernelBuffers:
             nbytes,
             shared=not storage.kind.coherent,
         )
+
+    def in_rows(self, kernels: LoadedKernels, memory: RowMemory, place: RegisterPlace, what: str) -> RowTable:
+        """The rows of ``place``, a tensor in ``memory``; raises BindError where they are not the device's own."""
+        if memory.tensor.device != kernels.device:
+            raise BindError(
+                f"{what} lies in rows of {memory.tensor.device}, which {kernels.device} cannot import; bind the "
+                "vdevice that it is on to the device that computes it"
+            )
+        return RowTable(memory.regions(place.offset, place.shape, place.dtype, place.axis_separators))
 
     def scratch(self, kernels: LoadedKernels, vdevice: int, number: int) -> OwnBuffer:
         """The scratch buffer ``number`` of calls on ``vdevice``: as large as any function of its module needs."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from landbridge.device.api import Device, Event, Region, Stream
-from landbridge.device.protocols import DeviceModules, HostBarriers, Recording, Streams
+from landbridge.device.protocols import DeviceModules, HostBarriers, Recording, RowTable, Streams
 from landbridge.errors import BindError, ZeroCopyError
 from landbridge.executable.device_image import Launch
 from landbridge.memory.coherence import before_device_access
@@ -39,16 +39,16 @@ class BoundBuffer:
     writes: bool
 
 
-Buffer = OwnBuffer | BoundBuffer
+Buffer = OwnBuffer | BoundBuffer | RowTable
 
 
 @dataclass(frozen=True)
 class BoundLaunch:
-    """A launch of ``kernels``; an argument is a region of the program's own, or the number of a bound buffer."""
+    """A launch of ``kernels``; an argument is memory of the program's own, or the number of a bound buffer."""
 
     kernels: LoadedKernels
     launch: Launch
-    args: tuple[Region | int, ...]
+    args: tuple[Region | RowTable | int, ...]
 
 
 class KernelStep:
@@ -80,7 +80,9 @@ class KernelStep:
             args = tuple(self._argument(buffers[number]) for number in launch.args)
             self._launches.append(BoundLaunch(kernels, launch, args))
 
-    def _argument(self, buffer: Buffer) -> Region | int:
+    def _argument(self, buffer: Buffer) -> Region | RowTable | int:
+        if isinstance(buffer, RowTable):
+            return buffer
         if isinstance(buffer, OwnBuffer):
             lent = (buffer.region, buffer.nbytes)
             if buffer.shared and lent not in self._shared:
@@ -201,7 +203,8 @@ class KernelStep:
         order: dict[Region, int] = {}
         for bound in self._launches:
             for arg in bound.args:
-                order.setdefault(regions[arg] if isinstance(arg, int) else arg, len(order))
+                if not isinstance(arg, RowTable):
+                    order.setdefault(regions[arg] if isinstance(arg, int) else arg, len(order))
         return [order[region] for region in regions]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from landbridge.device.api import NdSpace
+from landbridge.device.api import NdSpace, Region
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import BindError, InputError
 from landbridge.physical_shape import physical_shape, row_bytes, row_strides
@@ -50,6 +50,20 @@ class RowMemory:
         start = self.tensor.data_address + offset
         rows = physical_shape(shape, axis_separators)[0] if prod(shape) else 0
         return tuple(start + row * self.row_bytes for row in range(rows))
+
+    def regions(
+        self, offset: int, shape: tuple[int, ...], dtype: str, axis_separators: tuple[int, ...]
+    ) -> tuple[Region, ...]:
+        """Where the rows of a tensor from byte ``offset`` on are to the device; none where it has no elements."""
+        rows = physical_shape(shape, axis_separators)[0] if prod(shape) else 0
+        base = self.tensor.storage.live_region
+        if isinstance(base.space, NdSpace):
+            self.part(offset, shape, dtype, axis_separators)  # raises where it does not fit
+            first, byte = divmod(offset, self.row_bytes or 1)
+            found = [base.space.row(first + row) for row in range(rows)]
+            return tuple(Region(row.space, row.byte_offset + byte) for row in found)
+        start = base.byte_offset + self.tensor.byte_offset + offset
+        return tuple(Region(base.space, start + row * self.row_bytes) for row in range(rows))
 
     def part(self, offset: int, shape: tuple[int, ...], dtype: str, axis_separators: tuple[int, ...]) -> Tensor:
         """The Tensor from byte ``offset`` on; raises BindError where rows cannot hold such a one."""

@@ -19,7 +19,7 @@ from landbridge.devices.opencl.events import QueueEvent, elapsed_ms
 from landbridge.devices.opencl.imports import import_block
 from landbridge.devices.opencl.instance import OpenCLInstance, Queue
 from landbridge.devices.opencl.mapping import begin, end, end_all, host_address
-from landbridge.devices.opencl.modules import OpenCLModule, launch, load
+from landbridge.devices.opencl.modules import OpenCLModule, formats, launch, load
 from landbridge.devices.opencl.recording import Recorder, Recording
 from landbridge.errors import DeviceError, DeviceIndexError, InputError, UseAfterFreeError
 from landbridge.locks import new_lock
@@ -210,6 +210,10 @@ class OpenCLDeviceAPI(EventDelegates, DeviceAPI):
         return elapsed_ms(start, end)
 
     # --- modules and recordings --------------------------------------------------------------------------------
+
+    def module_formats(self, index: int) -> Sequence[str]:
+        """``opencl-c``, and ``spirv`` where the driver takes it."""
+        return formats(self._instance(index))
 
     def load_module(self, index: int, binary: bytes, format: str, options: str = "") -> object:
         """Build ``binary``, source of ``opencl-c`` or a ``spirv`` module, with the compiler's ``options``.

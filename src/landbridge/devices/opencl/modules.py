@@ -17,8 +17,7 @@ from landbridge.devices.opencl.mapping import end_all
 from landbridge.errors import DeviceError, InputError, KernelBuildError, OutOfMemoryError
 from landbridge.locks import new_lock
 
-#: What ``load_module`` takes.
-FORMATS = ("opencl-c", "spirv")
+_FORMATS = ("opencl-c", "spirv")
 
 Argument = Region | int | float | np.generic
 Grid = tuple[int, int, int]
@@ -71,10 +70,15 @@ class OpenCLModule:
             ) from error
 
 
+def formats(instance: OpenCLInstance) -> tuple[str, ...]:
+    """What ``load`` takes for ``instance``."""
+    return _FORMATS if _takes_il(instance) else _FORMATS[:1]
+
+
 def load(instance: OpenCLInstance, binary: bytes, format: str, options: str) -> OpenCLModule:
     """Build ``binary`` for ``instance``; raises KernelBuildError with source and log, InputError for a format."""
-    if format not in FORMATS:
-        raise InputError(f"opencl:{instance.index} loads no modules of format {format!r}; legal: {', '.join(FORMATS)}")
+    if format not in _FORMATS:
+        raise InputError(f"opencl:{instance.index} loads no modules of format {format!r}; legal: {', '.join(_FORMATS)}")
     source: str | None = None
     if format == "opencl-c":
         try:

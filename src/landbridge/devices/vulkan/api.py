@@ -218,6 +218,10 @@ class VulkanDeviceAPI(EventDelegates, DeviceAPI):
 
     # --- modules and recordings -----------------------------------------------------------------------------------
 
+    def module_formats(self, index: int) -> Sequence[str]:
+        """``spirv``."""
+        return ("spirv",)
+
     def load_module(self, index: int, binary: bytes, format: str, options: str = "") -> VulkanModule:
         """SPIR-V of compute shaders; ``options`` are not used. Raises KernelBuildError with the module's text.
 

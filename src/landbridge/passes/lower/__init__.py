@@ -1,7 +1,8 @@
 """Lowering: PrimFuncs (``linalg`` on memrefs) to the structured form that code generators share.
 
-For a CPU a lowered function takes the PrimFunc's memrefs, flat or in rows, and ``begin, end``: the tasks to do, of the
-number its attribute ``lb.tasks`` states. For a target with a grid of workgroups it holds launches: see ``grid``.
+The kind of a target says which form its code generator is given. "vectors": a lowered function takes the PrimFunc's
+memrefs, flat or in rows, and ``begin, end``: the tasks to do, of the number its attribute ``lb.tasks`` states. "grid":
+it holds launches, see ``grid``. "loops": it is plain loops, see ``loops``.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ register value of an earlier stage of its nest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, linalg, memref
@@ -95,6 +95,11 @@ class Nest:
             found += [r for r in s.reads if isinstance(r, Access)]
             found += [w for w, stored in zip(s.writes, s.stored, strict=True) if stored]
         return found
+
+
+def used_buffers(nests: Iterable[Nest]) -> set[SSAValue]:
+    """Every buffer that ``nests`` read or write."""
+    return {b for n in nests for b in (*(a.buffer for a in n.accesses()), *n.loaded())}
 
 
 def widest_bytes(body: Block) -> int:

@@ -14,6 +14,7 @@ from landbridge.ir.attributes import is_in_place, mark_in_place, set_task_count
 from landbridge.ir.stages import view_prim
 from landbridge.passes.lower.code import INDEX, Code
 from landbridge.passes.lower.grid import lower_grid
+from landbridge.passes.lower.loops import lower_loops
 from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.row_memory import lowered_type
 from landbridge.passes.lower.schedule import Machine
@@ -25,8 +26,11 @@ from landbridge.targets.grid import grid_limits
 def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
     """What turns a PrimFunc into the form that the code generator of ``target`` prints, every access of it proved."""
     limits = grid_limits(target)
+    lower_one: Callable[[func.FuncOp], func.FuncOp]
     if limits is not None:
         lower_one = partial(lower_grid, limits=limits)
+    elif target.form == "loops":
+        lower_one = lower_loops
     else:
         lower_one = partial(lower_prim, machine=machine_of(target))
 

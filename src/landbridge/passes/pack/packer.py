@@ -33,10 +33,13 @@ def pack_graph(module: IRModule) -> None:
 def _lanes(target: Target) -> int:
     """How many channels stand side by side in blocked layouts of ``target``; 1 where plain ones serve it better.
 
-    Work-items of a GPU read neighbours along the pixels of a plain layout together; a CPU's vectors need blocks.
+    Work-items of a GPU read neighbours along the pixels of a plain layout together, and plain loops have no lanes; a
+    CPU's vectors need blocks.
     """
     limits = grid_limits(target)
-    return 1 if limits is not None and not limits.core_vectors else max(2, target.vector_bits // 32)
+    if target.form == "loops" or (limits is not None and not limits.core_vectors):
+        return 1
+    return max(2, target.vector_bits // 32)
 
 
 class _Packer:

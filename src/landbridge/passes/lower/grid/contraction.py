@@ -21,11 +21,11 @@ from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.combiners import fold, identity, sums_up
 from landbridge.passes.lower.grid.launch import Item, Launcher, barrier, local_memory
-from landbridge.passes.lower.grid.points import ONE, serial
 from landbridge.passes.lower.grid.tiles import Contraction, Tiles, finest
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.reduction import BLOCK
+from landbridge.passes.lower.serial import ONE, serial
 
 
 def contraction_launch(

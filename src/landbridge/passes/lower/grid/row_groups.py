@@ -18,12 +18,12 @@ from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.combiners import combiner, fold, identity, sums_up
 from landbridge.passes.lower.grid.launch import Item, Launcher, barrier, local_memory, power_of_two
-from landbridge.passes.lower.grid.points import ONE, serial
 from landbridge.passes.lower.nest import Nest, Stage
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.prefix import shrink
 from landbridge.passes.lower.reduction import BLOCK
 from landbridge.passes.lower.schedule import Schedule
+from landbridge.passes.lower.serial import ONE, serial
 from landbridge.passes.lower.simplify import simplify
 
 #: Points of one nest, in a row, that are reduced one after the other by the whole workgroup.

@@ -16,12 +16,13 @@ from landbridge.passes.lower.code import Code
 from landbridge.passes.lower.grid.contraction import contraction_launch
 from landbridge.passes.lower.grid.cpu_tasks import task_launch
 from landbridge.passes.lower.grid.launch import Launcher
-from landbridge.passes.lower.grid.points import point_launch, serial
+from landbridge.passes.lower.grid.points import point_launch
 from landbridge.passes.lower.grid.row_groups import RowNest, local_temporaries, prefix_rows, row_launch
 from landbridge.passes.lower.grid.tiles import choose_tiles, element_width, find_contraction
-from landbridge.passes.lower.nest import Nest, build_nests
+from landbridge.passes.lower.nest import Nest, build_nests, used_buffers
 from landbridge.passes.lower.prefix import shared_prefix
 from landbridge.passes.lower.row_memory import flat_type
+from landbridge.passes.lower.serial import serial
 from landbridge.passes.lower.simplify import simplify
 from landbridge.passes.lower.tasks import fits_stack
 from landbridge.targets.grid import GridLimits
@@ -116,8 +117,3 @@ def _scratch(
             ty = t.type
             assert isinstance(ty, MemRefType)
             buffers[t] = launcher.scratch(ty.element_type, element_count(shape_of(ty)))
-
-
-def used_buffers(nests: list[Nest]) -> set[SSAValue]:
-    """Every buffer that ``nests`` read or write."""
-    return {b for n in nests for b in (*(a.buffer for a in n.accesses()), *n.loaded())}

@@ -10,8 +10,8 @@ from xdsl.dialects import linalg, memref
 
 from landbridge.ir.types import item_bytes
 from landbridge.passes.lower.access import Access
-from landbridge.passes.lower.grid.points import by_stride
 from landbridge.passes.lower.nest import Nest
+from landbridge.passes.lower.serial import by_stride
 from landbridge.targets.grid import GridLimits
 
 #: Fewer rows, columns or iterations than this leave most of a tile empty.

@@ -1,0 +1,53 @@
+"""Lowered functions of the form "loops" as printers need them: the buffers of each, and its one launch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from landbridge.codegen.functions import body_of, c_names, errors_of
+from landbridge.errors import CodegenError
+from landbridge.executable.device_image import Launch, LaunchSequence
+from landbridge.ir.attributes import task_count
+from landbridge.ir.types import nbytes_of
+
+
+@dataclass(frozen=True)
+class LoopFunction:
+    """A lowered function of plain loops.
+
+    ``name`` is the PrimFunc's, ``identifier`` a C identifier like it that no other has. ``buffers`` are its memrefs, in
+    the order in which a launch gets them: the operands, inputs before destinations, then scratch. An element of a flat
+    one has one index, of one in rows a row and a column. ``operations`` are its code, scratch and the return apart.
+    ``sequence`` launches ``identifier`` once, as one workgroup of one work-item; not at all where nothing is computed.
+    """
+
+    name: str
+    identifier: str
+    buffers: tuple[SSAValue, ...]
+    operations: tuple[Operation, ...]
+    sequence: LaunchSequence
+
+
+def loop_functions(module: ModuleOp) -> list[LoopFunction]:
+    """The functions of ``module``; raises CodegenError for what is no form of ``landbridge.passes.lower.loops``."""
+    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
+    if len(functions) != len(list(module.body.block.ops)):
+        raise CodegenError("something else than functions at the top of the module; only functions can be compiled")
+    names = c_names(functions)
+    return [_loop_function(f, names[f.sym_name.data]) for f in functions]
+
+
+def _loop_function(function: func.FuncOp, identifier: str) -> LoopFunction:
+    name = function.sym_name.data
+    with errors_of(name):
+        body: Block = body_of(function)
+    scratch = [op.memref for op in body.ops if isinstance(op, memref.AllocOp)]
+    operations = tuple(op for op in body.ops if not isinstance(op, memref.AllocOp | func.ReturnOp))
+    buffers = (*body.args, *scratch)
+    launches = (Launch(identifier, tuple(range(len(buffers))), (1, 1, 1), (1, 1, 1)),) if task_count(function) else ()
+    sequence = LaunchSequence(len(body.args), tuple(nbytes_of(s.type) for s in scratch), launches)
+    return LoopFunction(name, identifier, buffers, operations, sequence)

@@ -1,0 +1,75 @@
+"""Plain loops: a PrimFunc as nests of ``scf.for`` over single elements, one nest after the other.
+
+There are no vectors, no tasks, no workgroups and no unrolling, for devices whose compiler finds these itself, and for
+those that have none. A lowered function takes the PrimFunc's memrefs, flat or in rows, and nothing else. A
+``memref.alloc`` at its head is scratch: what one nest leaves the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import FunctionType, MemRefType
+from xdsl.ir import Block, Region, SSAValue
+
+from landbridge.ir.attributes import is_in_place, mark_in_place, set_task_count
+from landbridge.ir.stages import PrimView, view_prim
+from landbridge.ir.types import element_count, shape_of
+from landbridge.passes.lower.code import Code, Index
+from landbridge.passes.lower.nest import Nest, build_nests, used_buffers
+from landbridge.passes.lower.nest_emitter import NestEmitter
+from landbridge.passes.lower.row_memory import lowered_type
+from landbridge.passes.lower.serial import ONE, serial
+from landbridge.passes.lower.simplify import simplify
+
+
+def lower_loops(function: func.FuncOp) -> func.FuncOp:
+    """One PrimFunc as plain loops. Its attribute ``lb.tasks`` is 1, or 0 when nothing is computed."""
+    prim = view_prim(function)
+    arguments = list(function.body.block.args)
+    block = Block(arg_types=[lowered_type(a.type) for a in arguments])
+    code = Code(block)
+    buffers: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=True))
+    nests = [nest for nest in build_nests(prim) if not nest.is_empty]
+    _scratch(code, prim, nests, buffers)
+    for nest in nests:
+        _points(code, simplify(nest), buffers)
+    block.add_op(func.ReturnOp())
+    code.finish()
+    lowered = func.FuncOp(function.sym_name.data, FunctionType.from_lists(list(block.arg_types), []), Region(block))
+    set_task_count(lowered, min(len(nests), 1))
+    if is_in_place(function):
+        mark_in_place(lowered)
+    return lowered
+
+
+def _scratch(code: Code, prim: PrimView, nests: Sequence[Nest], buffers: dict[SSAValue, SSAValue]) -> None:
+    """Memory for each temporary that a nest uses."""
+    used = used_buffers(nests)
+    for temporary in prim.temporaries:
+        if temporary in used:
+            ty = temporary.type
+            assert isinstance(ty, MemRefType)
+            flat = MemRefType(ty.element_type, [max(element_count(shape_of(ty)), 1)], memory_space=ty.memory_space)
+            buffers[temporary] = code.hoist(memref.AllocOp([], [], flat))
+
+
+def _points(code: Code, nest: Nest, buffers: Mapping[SSAValue, SSAValue]) -> None:
+    """A loop for each dim of ``nest`` that is no reduction, around one point."""
+    sched = serial(nest)
+    env: dict[int, Index] = {}
+
+    def within(outer: tuple[int, ...]) -> None:
+        if not outer:
+            NestEmitter(code, nest, sched, buffers, env).tile(ONE)
+            return
+
+        def body(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+            env[outer[0]] = i
+            within(outer[1:])
+            return []
+
+        code.loop(0, nest.dims[outer[0]].extent, 1, [], body)
+
+    within(sched.outer)
