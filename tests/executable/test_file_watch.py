@@ -7,8 +7,11 @@ import gc
 import os
 import pickle
 import random
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import onnx
@@ -19,6 +22,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import landbridge as lb
 from landbridge.errors import ExecutableError, InputError
+from landbridge.executable import file_watch
 from landbridge.executable.executable import Executable
 from landbridge.executable.file_watch import quick_checksum
 from landbridge.executable.header import unpack_header
@@ -83,6 +87,15 @@ def right(executable: Executable) -> None:
     np.testing.assert_array_equal(np.asarray(got), WEIGHTS + 1)
 
 
+@pytest.fixture(params=["read at once", "read by a thread", "without threads"])
+def how_it_is_read(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param != "read at once":
+        monkeypatch.setattr(file_watch, "_READ_AT_ONCE", 0)
+    if request.param == "without threads":
+        monkeypatch.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("can't start new thread")))
+
+
+@pytest.mark.usefixtures("how_it_is_read")
 @pytest.mark.parametrize("bound_before", [False, True])
 @pytest.mark.parametrize("damage", [cut, empty, flip, replace])
 def test_making_a_session_sees_what_happened_to_the_file(
@@ -96,6 +109,22 @@ def test_making_a_session_sees_what_happened_to_the_file(
         with pytest.raises(ExecutableError, match=r"m\.lbx (was cut|holds other constants).*renaming"):
             use(executable)
     assert not (file.parent / "again.lbx").exists()
+
+
+def test_a_child_process_reads_what_no_thread_of_its_own_will(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_watch, "_READ_AT_ONCE", 0)
+    monkeypatch.setattr(file_watch, "quick_checksum", lambda pieces: time.sleep(0.5) or quick_checksum(pieces))
+    finish = file_watch.begin_checks(lb.load(file).files)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            finish()
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    finish()
 
 
 def test_a_file_that_was_corrupt_before_is_seen_too(file: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from landbridge.errors import ExecutableError
-from landbridge.executable.file_watch import FileWatch
+from landbridge.executable.file_watch import FileWatch, begin_checks
 from landbridge.executable.file_writer import file_pieces
 from landbridge.executable.listing import Table, cut, freeze
 from landbridge.executable.parts import Function, ModuleImage, StorageReport, VDevice
@@ -43,8 +43,7 @@ class Executable:
 
         Sessions ask when they are made; see ``landbridge.load`` for what is read.
         """
-        for file in self.files:
-            file.check()
+        begin_checks(self.files)()
 
     def __post_init__(self) -> None:
         freeze(self, functions=Table(self.functions), constants=Table(self.constants), metadata=Table(self.metadata))

@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import os
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,8 @@ Array = np.ndarray[Any, Any]
 
 #: Bytes of a row of words.
 _ROW = 4096
+#: Bytes that are read sooner than a thread pays: about 2 ms.
+_READ_AT_ONCE = 16 << 20
 
 
 class FileWatch:
@@ -50,6 +54,13 @@ class FileWatch:
 
         Reads the memory once, and again only when the file was written to.
         """
+        self.begin_check()()
+
+    def begin_check(self) -> Callable[[], None]:
+        """As ``check``, whose reading is done when the function that is returned has been called, which raises too.
+
+        A large memory is read by a thread meanwhile.
+        """
         found = os.fstat(self._file)
         size, stamp = found.st_size, found.st_mtime_ns
         if size < self._end:
@@ -58,13 +69,45 @@ class FileWatch:
                 "replace files by renaming a new one over them, and load or compile again"
             )
         if stamp == self._seen:
-            return
-        if self._memory is None or quick_checksum([(0, self._memory)]) != self._checksum:
-            raise ExecutableError(
-                f"{self._name} holds other constants than it was made with: it is corrupt, or was written to while in "
-                "use; replace files by renaming a new one over them, and save, load or compile again"
-            )
-        self._seen = stamp
+            return lambda: None
+        checksum = (lambda: None) if self._memory is None else _begin_checksum(self._memory)
+
+        def finish() -> None:
+            if self._memory is None or checksum() != self._checksum:
+                raise ExecutableError(
+                    f"{self._name} holds other constants than it was made with: it is corrupt, or was written to while "
+                    "in use; replace files by renaming a new one over them, and save, load or compile again"
+                )
+            self._seen = stamp
+
+        return finish
+
+
+def begin_checks(files: Iterable[FileWatch]) -> Callable[[], None]:
+    """As ``begin_check`` of all of ``files``."""
+    checks = [file.begin_check() for file in files]
+
+    def finish() -> None:
+        for check in checks:
+            check()
+
+    return finish
+
+
+def _begin_checksum(memory: Array) -> Callable[[], str]:
+    """Take the checksum of ``memory``, of a large one in a thread; what is returned waits for it."""
+    found: list[str] = []
+    reader = Thread(target=lambda: found.append(quick_checksum([(0, memory)])), name="checksum", daemon=True)
+    if memory.nbytes > _READ_AT_ONCE:
+        with suppress(RuntimeError):  # no more threads to be had
+            reader.start()
+
+    def finish() -> str:
+        if reader.ident is not None:
+            reader.join()
+        return found[0] if found else quick_checksum([(0, memory)])
+
+    return finish
 
 
 def quick_checksum(pieces: Iterable[tuple[int, Array]]) -> str:

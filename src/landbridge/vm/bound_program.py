@@ -66,6 +66,7 @@ class BoundProgram:
             first = memory.parameter(slot.spec)
             self.runs.bind(slot, first.data_address, first)
             self.calls.follow(slot)
+        memory.finish_file_checks()
         if program.preparation:
             turn = entry.take()
             try:

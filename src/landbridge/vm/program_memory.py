@@ -11,6 +11,7 @@ from landbridge.errors import BindError, InputError, ZeroCopyError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.executable import Executable
+from landbridge.executable.file_watch import begin_checks
 from landbridge.executable.instructions import AllocStorage, LoadConstant
 from landbridge.executable.parts import TensorSpec, parameter_constant
 from landbridge.memory.allocation import allocate
@@ -33,7 +34,8 @@ class ProgramMemory:
     """
 
     def __init__(self, executable: Executable, homes: Sequence[Home]) -> None:
-        executable.check_files()
+        #: To be called before anything runs; raises ExecutableError where the constants are not what they were.
+        self.finish_file_checks = begin_checks(executable.files)
         self._executable = executable
         self.homes = list(homes)
         self._leases: list[Lease] = []
