@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -94,3 +95,26 @@ def test_registered_ones(site: None) -> None:
     assert found.unregister("mine") is mine
     assert found.unregister("mine") is None
     assert "mine" not in found.names()
+
+
+def test_a_name_of_our_own_is_not_taken_by_a_plugin(site: None) -> None:
+    found = plugins(own="json:dumps")
+    assert found.get("own") is json.dumps
+    assert found.passed_over() == {"own": "lb_bad:BAD of bad-plugin"}
+    assert plugins().passed_over() == {}
+
+
+def test_what_is_installed_can_be_left_out(site: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANDBRIDGE_PLUGINS", "0")
+    found = plugins(own="json:dumps")
+    assert found.names() == ["own"]
+    with pytest.raises(UnknownDeviceError, match="LANDBRIDGE_PLUGINS=0 leaves out what is installed"):
+        found.get("good")
+    monkeypatch.setenv("LANDBRIDGE_PLUGINS", "1")
+    assert "good" in plugins().names()
+
+
+def test_a_plugin_that_ends_the_process_is_broken(tmp_path: Path, site: None) -> None:
+    (tmp_path / "bad" / "lb_bad.py").write_text("raise SystemExit(3)")
+    with pytest.raises(DeviceError, match="does not import: SystemExit: 3"):
+        plugins().get("bad")

@@ -1,10 +1,12 @@
 """Plugins by name: entry points of a group, each loaded when it is first asked for, and what Python registers itself.
 
-A plugin that does not import, or whose name two packages claim, breaks requests for its own name and nothing else.
+A plugin that does not import, or whose name two packages claim, breaks requests for its own name and nothing else; one
+that claims a name of this package's own is passed over. ``LANDBRIDGE_PLUGINS=0`` leaves out all that is installed.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 _T = TypeVar("_T")
+
+#: The environment variable that, at ``0``, leaves out what other packages bring.
+SWITCH = "LANDBRIDGE_PLUGINS"
 
 
 class Plugins(Generic[_T]):
@@ -85,6 +90,12 @@ class Plugins(Generic[_T]):
         own = [self._registered.get(name) or self._built_in.get(name)]
         return " and ".join([*filter(None, own), *map(_place, self._points().get(name, []))]) or repr(name)
 
+    def passed_over(self) -> dict[str, str]:
+        """Where the plugins come from that claim names of this package's own, by name."""
+        return {
+            name: " and ".join(map(_place, self._points()[name])) for name in self._built_in if name in self._points()
+        }
+
     def _load(self, name: str) -> tuple[object, str]:
         """What the entry point called ``name`` names, and where it comes from."""
         if name in self._built_in:
@@ -96,7 +107,7 @@ class Plugins(Generic[_T]):
             known = self.names()
             raise self._unknown(
                 f"unknown {self._noun} {name!r}{did_you_mean(name, known)}; known: {', '.join(known)}. "
-                f"A package adds one through the entry point group {self._group!r}"
+                f"A package adds one through the entry point group {self._group!r}{_off()}"
             )
         if len(points) > 1:
             raise self._taken(
@@ -105,7 +116,7 @@ class Plugins(Generic[_T]):
         origin = _place(points[0])
         try:
             return points[0].load(), origin
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a script without its guard ends the process when it is imported
             raise self._error(
                 f"the plugin of {self._noun} {name!r}, {origin}, does not import: {type(error).__name__}: {error}"
             ) from error
@@ -116,11 +127,15 @@ class Plugins(Generic[_T]):
             from importlib.metadata import entry_points
 
             found: dict[str, list[EntryPoint]] = {}
-            for point in entry_points(group=self._group):
+            for point in () if _off() else entry_points(group=self._group):
                 if point.value != self._built_in.get(point.name) and point not in found.setdefault(point.name, []):
                     found[point.name].append(point)
             self._installed = found
         return self._installed
+
+
+def _off() -> str:
+    return f"; {SWITCH}=0 leaves out what is installed" if os.environ.get(SWITCH) == "0" else ""
 
 
 def _place(point: EntryPoint) -> str:

@@ -47,9 +47,13 @@ def _devices() -> tuple[list[dict[str, Any]], dict[str, str], list[dict[str, str
             outcome = "; ".join([f"{len(instances)} instances", *registry.discovery(name)])
             found += instances
         except Exception as error:  # whatever a plugin raises, the others are listed
-            broken[name] = str(error) if isinstance(error, LandbridgeError) else f"{type(error).__name__}: {error}"
+            reason = str(error) if isinstance(error, LandbridgeError) else f"{type(error).__name__}: {error}"
+            origin = registry.origin(name)
+            broken[name] = reason if origin in reason else f"{reason} (from {origin})"
             outcome = f"broken: {type(error).__name__}"
         tried.append({"name": name, "plugin": registry.origin(name), "found": outcome})
+    for name, origin in registry.passed_over().items():
+        broken[f"{name}, again"] = f"{origin} claims the name of a device of Landbridge's own, and is passed over"
     return found, broken, tried
 
 

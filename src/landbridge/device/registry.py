@@ -93,6 +93,11 @@ def origin(name: str) -> str:
     return _plugins.origin(name)
 
 
+def passed_over() -> dict[str, str]:
+    """Where the plugins come from that claim a name of Landbridge's own devices, by name; they are not used."""
+    return _plugins.passed_over()
+
+
 def devices(name: str) -> list[Device]:
     """Every instance of the device called ``name``, which may be none; each is opened when it is first used."""
     return [_known(f"{name}:{index}") for index in range(_api(name).count())]
