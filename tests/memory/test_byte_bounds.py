@@ -118,6 +118,6 @@ def test_what_a_run_uses() -> None:
     storage = lb.empty((3 * N,), dtype="uint8").storage
     s = lb.Session(executable(), num_threads=1)
     s.set_output_zero_copy(0, lb.Tensor(storage, "uint8", (N,), None, N))
-    (tenant,) = storage._live_tenants()
+    ((_, tenant),) = storage.part()[0].live_tenants()
     for start, stop, touches in ((0, N, False), (0, N + 1, True), (2 * N, 3 * N, False), (2 * N - 1, 3 * N, True)):
         assert tenant.conflicts(start, stop, False) == touches

@@ -122,7 +122,7 @@ def test_a_lasting_view_must_invalidate_before_it_writes(api: QueueingDeviceAPI)
 
 def test_coherent_memory_has_no_state() -> None:
     tensor = lb.empty(8, dtype="uint8")
-    assert tensor.storage.dirty is None
+    assert tensor.storage.domain is None
     with tensor.host_view("w") as a:
         a[:] = 1
     copy.copy_tensor(lb.empty(8, dtype="uint8"), tensor, cause="test")

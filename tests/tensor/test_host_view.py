@@ -9,6 +9,7 @@ import landbridge as lb
 from landbridge.device.api import Device
 from landbridge.errors import HostAccessError, HostViewError, StorageInUseError, UseAfterFreeError
 from landbridge.memory.accesses import any_view_open
+from landbridge.memory.coherence import before_device_access
 from landbridge.tensor import Tensor
 from tests.device.queueing_device import QueueingDeviceAPI
 
@@ -19,7 +20,11 @@ def api() -> QueueingDeviceAPI:
 
 
 def shared(api: QueueingDeviceAPI, shape: tuple[int, ...] = (100,)) -> Tensor:
-    return lb.empty(shape, dtype="uint8", device=Device(api, 0), scope="shared")
+    """Memory that the device has used before, so that no line of it is left in a cache from when it was made."""
+    tensor = lb.empty(shape, dtype="uint8", device=Device(api, 0), scope="shared")
+    before_device_access(tensor.storage, 0, tensor.nbytes, writes=False)
+    api.barriers.clear()
+    return tensor
 
 
 def test_view_of_host_memory_is_the_memory() -> None:

@@ -26,6 +26,7 @@ def _s(text: str, tests: str, breaks: str, module: str, function: str, change: C
     return Sentence(text, tuple(tests.split()), breaks, module, function, change)
 
 
+_BACKING = "tests/memory/test_backing.py::"
 _REGISTRY, _LOSS = "tests/device/test_registry.py::", "tests/device/test_loss.py::"
 _LIFE = "tests/device/test_lifecycle.py::"
 _STREAM, _TARGET = "tests/device/test_stream.py::", "tests/targets/test_target.py::"
@@ -226,9 +227,9 @@ SENTENCES = (
         "Methods may be called from any thread: what one queues meanwhile is not forgotten.",
         "tests/memory/test_accesses.py::test_what_another_thread_queues_meanwhile_is_not_forgotten",
         "The list of queued work is rebuilt from what it was before.",
-        "memory/storage.py",
-        "Storage._forget_done",
-        Nth(-1, Put("self._queued", "before")),
+        "memory/backing.py",
+        "Backing.forget_done",
+        Nth(-1, Put("self.queued", "before")),
     ),
     # Storage and Tensor
     _s(
@@ -373,9 +374,9 @@ SENTENCES = (
         "Barriers round outwards.",
         f"{_VIEW}test_barriers_are_rounded_outwards",
         "Barriers are for the bytes asked for.",
-        "memory/coherence.py",
-        "_granules",
-        Return("start, stop"),
+        "memory/coherence_domain.py",
+        "CoherenceDomain.granules",
+        Nth(-1, Return("start, stop")),
     ),
     _s(
         "A host-dirty range is flushed before any device access.",
@@ -383,7 +384,7 @@ SENTENCES = (
         "It is not.",
         "memory/coherence.py",
         "before_device_access",
-        If("by_host"),
+        Drop("flush"),
     ),
     _s(
         "Host-dirty and device-dirty at once is an error.",
@@ -392,6 +393,87 @@ SENTENCES = (
         "memory/coherence.py",
         "end_host_access",
         Assign("lost", "()"),
+    ),
+    _s(
+        "New memory counts as written by the host: it is flushed before the device writes it.",
+        f"{_BACKING}TestOfADevice::test_new_memory_is_flushed_before_the_device_writes_it",
+        "Its zeros stay in a cache.",
+        "memory/allocation.py",
+        "allocate",
+        Drop("mark_new"),
+    ),
+    _s(
+        "No two allocations share a granule, whichever allocator they come from.",
+        f"{_BACKING}TestOfADevice::test_no_two_allocations_share_a_granule",
+        "Blocks are aligned as the kind says, and no more.",
+        "memory/allocation.py",
+        "allocate",
+        Assign("granule", "1"),
+    ),
+    _s(
+        "A partial granule is not imported for writing.",
+        f"{_BACKING}TestOfADevice::test_a_partial_granule_is_not_imported_for_writing",
+        "Barriers reach bytes of others.",
+        "memory/imports.py",
+        "_check_granules",
+        If("granule"),
+    ),
+    _s(
+        "One piece of memory has one Backing: queued work is waited for by whichever way to the bytes.",
+        f"{_BACKING}test_queued_work_is_waited_for_by_whichever_way",
+        "Addresses of this process are no way to find it.",
+        "memory/storage.py",
+        "Storage._met",
+        Nth(0, If("host_windows", True)),
+    ),
+    _s(
+        "Descriptors of one file lead to one Backing.",
+        f"{_BACKING}test_queued_work_is_waited_for_by_whichever_way[two_mappings_of_a_file]",
+        "Each import has one of its own.",
+        "memory/windows.py",
+        "file_windows",
+        Return("Windows()"),
+    ),
+    _s(
+        "Open views conflict by whichever way to the bytes.",
+        f"{_BACKING}test_views_conflict_by_whichever_way",
+        "Only views of the same Storage do.",
+        "memory/storage.py",
+        "Storage._views",
+        Without("self._shares_with(of)"),
+    ),
+    _s(
+        "Overlapping imports share who wrote last.",
+        f"{_BACKING}TestOfADevice::test_both_sides_dirty_is_an_error_by_whichever_import "
+        f"{_BACKING}TestOfADevice::test_one_sees_what_the_other_wrote",
+        "Each has a state of its own.",
+        "memory/imports.py",
+        "import_range",
+        Pass("Storage", "within", "None"),
+    ),
+    _s(
+        "A Tensor of the host sees what a device wrote to an import of its memory.",
+        f"{_BACKING}TestOfADevice::test_a_tensor_of_the_host_sees_what_the_device_wrote",
+        "Only views of the import do.",
+        "memory/coherence.py",
+        "begin_host_access",
+        Drop("bring_home"),
+    ),
+    _s(
+        "What a device wrote to an import is seen after the import is gone.",
+        f"{_BACKING}TestOfADevice::test_what_the_device_wrote_outlives_the_import",
+        "Nobody knows of it then.",
+        "memory/device_barriers.py",
+        "leave_domain",
+        Drop("bring_home"),
+    ),
+    _s(
+        "A device sees what another one wrote to the same memory.",
+        f"{_BACKING}TestOfADevice::test_two_devices_see_each_others_writes",
+        "Nobody brings it out of the other's sight.",
+        "memory/coherence.py",
+        "before_device_access",
+        Drop("bring_home"),
     ),
     _s(
         "Of two conflicting views only one opens, whichever thread asks.",
@@ -414,8 +496,8 @@ SENTENCES = (
         "tests/session/test_async.py::test_a_view_of_an_output_waits_for_the_run "
         "tests/session/test_async.py::test_writing_an_input_waits_for_the_run_and_reading_it_does_not",
         "Nobody is told of it.",
-        "memory/storage.py",
-        "Storage.wait",
+        "memory/backing.py",
+        "Backing.wait_for_runs",
         Drop("wait_for_use"),
     ),
     # Processes and threads
@@ -480,8 +562,8 @@ SENTENCES = (
         "Sessions that only read what they share run at once.",
         f"{_THREADS}test_sessions_that_only_read_what_they_share_run_at_once",
         "They wait for each other.",
-        "memory/storage.py",
-        "Storage.add_tenant",
+        "memory/backing.py",
+        "Backing._have_tenants",
         Without("any(...)"),
     ),
     _s(

@@ -7,12 +7,14 @@ from functools import partial
 from landbridge.device.api import Device
 from landbridge.device.stream import current_stream
 from landbridge.errors import InputError, OutOfMemoryError
-from landbridge.memory.allocators.base import Allocator, NdSize, Size, bytes_of
+from landbridge.memory.allocators.base import Allocator, NdSize, Size, bytes_of, round_up
 from landbridge.memory.allocators.default import default_allocator
 from landbridge.memory.allocators.out_of_memory import allocate_or_trim
+from landbridge.memory.coherence import mark_new
 from landbridge.memory.holders import largest_holders
 from landbridge.memory.row_space import check_space, span_of
 from landbridge.memory.storage import Storage
+from landbridge.memory_kind import MemoryKind
 from landbridge.physical_shape import nd_bytes
 from landbridge.shape import LARGEST_BYTES
 
@@ -43,13 +45,21 @@ def allocate(
         )
     if type(alignment) is not int or alignment < 1 or alignment & (alignment - 1):
         raise InputError(f"alignment {alignment!r} is not legal; give a power of two in bytes")
+    granule = kind.coherence_granule
     source = allocator or default_allocator(device, scope, shared=shared)
     queue = current_stream(device) or device
     try:
-        block = allocate_or_trim(source, size, max(alignment, kind.alignment), queue)
+        block = allocate_or_trim(source, _whole_granules(size, kind), max(alignment, kind.alignment, granule), queue)
     except OutOfMemoryError as error:
         raise OutOfMemoryError(f"{error}. {largest_holders(device, kind.scope)}") from error
     storage = Storage(block.region, kind, nbytes, release=partial(source.deallocate, block), uses=block.uses)
     if isinstance(size, NdSize):
         storage.nbytes = span_of(check_space(block.region.space, size.physical_shape, size.dtype))
+    if storage.domain is not None:
+        mark_new(storage)
     return storage
+
+
+def _whole_granules(size: Size, kind: MemoryKind) -> Size:
+    """``size``, so that no other allocation shares a granule with it, whichever allocator it comes from."""
+    return size if isinstance(size, NdSize) else round_up(size, kind.coherence_granule)

@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 
 from landbridge.device.api import Device, Region, Space
-from landbridge.device.import_source import DmaBuf, ImportSource
+from landbridge.device.import_source import BusAddress, DmaBuf, HostPointer, ImportSource
 from landbridge.device.protocols import AccessMode, MemoryImport
 from landbridge.device.registry import device as find_device
 from landbridge.errors import ZeroCopyError
 from landbridge.memory.allocators.base import Use, wait_for
+from landbridge.memory.backing import Backing
 from landbridge.memory.host_array import byte_bounds
 from landbridge.memory.lent_file import LentFile
 from landbridge.memory.storage import Storage
+from landbridge.memory.windows import bus_windows, file_windows, host_windows
 from landbridge.memory_kind import MemoryKind
 
 
@@ -58,10 +60,24 @@ def import_memory(device: Device, source: ImportSource, access: AccessMode, owne
         readonly=access == "r",
         owner=owner,
         release=release,
+        within=_backing_of(source),
     )
     if isinstance(source, DmaBuf) and (file := LentFile(source)).can_shrink:
         storage.file = file
     return storage
+
+
+def _backing_of(source: ImportSource) -> tuple[Backing, int]:
+    """The Backing of what is imported, and the byte of it at which ``source`` begins: that of others who have it."""
+    made = Backing(), 0
+    match source:
+        case HostPointer(address=address, nbytes=nbytes):
+            return host_windows.enter(address, address + nbytes, *made)
+        case BusAddress(address=address, nbytes=nbytes, host_address=host_address):
+            found = bus_windows.enter(address, address + nbytes, *made)
+            return found if host_address is None else host_windows.enter(host_address, host_address + nbytes, *found)
+        case DmaBuf(offset=offset, nbytes=nbytes):
+            return file_windows(source.fd).enter(offset, offset + nbytes, *made)
 
 
 def borrow_host(address: int, nbytes: int, owner: object, *, readonly: bool) -> Storage:

@@ -1,4 +1,4 @@
-"""ByteRanges: a set of bytes as half-open ranges that are apart; DirtyBytes: two of them, for coherence."""
+"""ByteRanges: a set of bytes as half-open ranges that are apart."""
 
 from __future__ import annotations
 
@@ -51,15 +51,8 @@ class ByteRanges:
     def __bool__(self) -> bool:
         return bool(self._ranges)
 
-
-class DirtyBytes:
-    """What one side wrote and the other does not see yet, of a Storage whose kind is not coherent.
-
-    Bytes count from the start of the Storage.
-    """
-
-    __slots__ = ("by_device", "by_host")
-
-    def __init__(self) -> None:
-        self.by_host = ByteRanges()
-        self.by_device = ByteRanges()
+    def shifted(self, by: int) -> ByteRanges:
+        """The set of all ``b + by``."""
+        moved = ByteRanges()
+        moved._ranges = [(low + by, high + by) for low, high in self._ranges]
+        return moved

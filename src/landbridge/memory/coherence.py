@@ -2,7 +2,9 @@
 
 A granule is clean, host-dirty (the host wrote, the device does not see it yet) or device-dirty (the reverse). Both
 at once would lose one side's writes and is an error. Barriers are rounded outwards to whole granules, a host-dirty
-one is flushed before any access of the device. Coherent memory has no such state, and its barriers are no-ops.
+one is flushed before any access of the device: so what a device will write is in no cache of the host when it starts,
+and what it wrote is invalidated before the host looks. All Storages over the same memory share this, a Tensor of the
+host over an array that a device has imported, too. Coherent memory has no such state, and its barriers are no-ops.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 from landbridge.device.protocols import AccessMode, HostBarriers
 from landbridge.errors import HostAccessError
 from landbridge.memory.byte_ranges import Range
+from landbridge.memory.coherence_domain import CoherenceDomain
 from landbridge.memory.row_space import region_at
 from landbridge.memory.storage import Storage
 
@@ -19,19 +22,28 @@ def begin_host_access(storage: Storage, start: int, stop: int, mode: AccessMode)
 
     Waits for what is queued on their granules. "w" discards what the range held, but not what else those hold.
     """
-    low, high = _granules(storage, start, stop)
-    storage.wait(low, high, writes=mode != "r")
-    dirty = storage.dirty
-    if dirty is None:
-        _begin(storage, low, high, mode)
-        return
-    for written in dirty.by_host.within(low, high):
-        _end(storage, *written, "w")  # another view has its granules here: the barrier must not bring old bytes back
-    shares_granules = low < start or stop < min(high, storage.nbytes)
-    _begin(storage, low, high, "rw" if mode == "w" and shares_granules else mode)
-    dirty.by_device.remove(low, high)
-    if mode != "r":
-        dirty.by_host.add(low, high)
+    storage.wait(*_widest(storage, start, stop), writes=mode != "r")
+    domains, origin = storage.domains()
+    if storage.domain is None and not _has_own_barriers(domains):
+        _begin(storage, start, stop, mode)
+    first, last = origin + start, origin + stop
+    for domain in domains:
+        low, high = domain.granules(first, last)
+        if _is_for(storage, domain):
+            shares_granules = low < first or last < min(high, domain.origin + domain.nbytes)
+            if mode == "w" and shares_granules:
+                domain.flush(low, high)
+                domain.sync(low, high, "rw", "host")
+            else:
+                if mode != "w":
+                    domain.flush(low, high)  # another view has its granules here: the barrier must not bring old bytes
+                domain.sync(low, high, mode, "host")
+            domain.by_device.remove(low, high)
+        elif domain.by_device.within(low, high):
+            domain.flush(low, high)
+            domain.bring_home(low, high)
+        if mode != "r":
+            domain.by_host.add(low, high)
 
 
 def end_host_access(storage: Storage, start: int, stop: int, mode: AccessMode) -> None:
@@ -39,41 +51,94 @@ def end_host_access(storage: Storage, start: int, stop: int, mode: AccessMode) -
 
     Raises HostAccessError when the device wrote to the same granules meanwhile; no barrier is called then.
     """
-    low, high = _granules(storage, start, stop)
-    dirty = storage.dirty
-    if dirty is None or mode == "r":
-        _end(storage, low, high, mode)
-        return
-    if lost := dirty.by_device.within(low, high):
-        dirty.by_host.remove(low, high)
-        raise HostAccessError(
-            f"host and device both wrote bytes {lost[0][0]} to {lost[0][1]} of a storage on {storage.device}, whose "
-            f"granules are {storage.kind.coherence_granule} bytes: what the host wrote there is not flushed; call "
-            "invalidate() before writing, and leave the view before the device writes"
-        )
-    _end(storage, low, high, mode)
-    dirty.by_host.remove(low, high)
+    domains, origin = storage.domains()
+    if mode != "r":
+        for domain in domains:
+            low, high = domain.granules(origin + start, origin + stop)
+            if lost := domain.by_device.within(low, high):
+                domain.by_host.remove(low, high)
+                granule = domain.provider.granule or f"all of its {domain.nbytes}"
+                raise HostAccessError(
+                    f"host and device both wrote bytes {lost[0][0] - origin} to {lost[0][1] - origin} of a storage on "
+                    f"{storage.device}, whose granules are {granule} bytes: what the host wrote there is not flushed; "
+                    "call invalidate() before writing, and leave the view before the device writes"
+                )
+    if storage.domain is None and not _has_own_barriers(domains):
+        _end(storage, start, stop, mode)
+    for domain in domains:  # of others: before their device's next access
+        if _is_for(storage, domain):
+            low, high = domain.granules(origin + start, origin + stop)
+            domain.sync(low, high, mode, "device")
+            if mode != "r":
+                domain.by_host.remove(low, high)
+
+
+def mark_new(storage: Storage) -> None:
+    """Count all of ``storage`` as written by the host, as fresh memory is: the lines that its zeros or its last owner
+    left in a cache could be written back over what a device writes."""
+    domains, origin = storage.domains()
+    for domain in domains:
+        domain.by_host.add(*domain.granules(origin, origin + storage.nbytes))
 
 
 def before_device_access(storage: Storage, start: int, stop: int, *, writes: bool) -> None:
     """Flush what the host wrote of ``start <= b < stop``; call it before the device is given work on them."""
-    dirty = storage.dirty
-    if dirty is None:
+    domains, origin = storage.domains()
+    if not domains:
         return
-    low, high = _granules(storage, start, stop)
-    if dirty.by_host:
-        for written in dirty.by_host.within(low, high):
-            _end(storage, *written, "w")
-        dirty.by_host.remove(low, high)
-    if writes:
-        dirty.by_device.add(low, high)
+    first, last = origin + start, origin + stop
+    for domain in domains:
+        low, high = domain.granules(first, last)
+        if not _is_for(storage, domain) and domain.device != storage.device and domain.by_device.within(low, high):
+            domain.bring_home(low, high)
+            for other in domains:
+                if other is not domain:
+                    other.by_host.add(low, high)
+    for domain in domains:
+        low, high = domain.granules(first, last)
+        if _is_for(storage, domain):
+            domain.flush(low, high)
+            if writes:
+                domain.by_device.add(low, high)
+        elif writes and domain.device != storage.device:
+            domain.by_host.add(low, high)  # as that device sees it, which needs a barrier of its own
 
 
-def _granules(storage: Storage, start: int, stop: int) -> Range:
-    """The range rounded outwards to whole granules, which are counted from the start of the Space."""
-    offset = storage.live_region.byte_offset
-    granule = storage.kind.coherence_granule
-    return (offset + start) // granule * granule - offset, -(-(offset + stop) // granule) * granule - offset
+def lend(storage: Storage, start: int, stop: int, *, writes: bool) -> None:
+    """Before a device uses memory that the host writes unasked: as if it had written all of ``start <= b < stop``."""
+    domains, origin = storage.domains()
+    if not domains:
+        return
+    for domain in domains:
+        domain.by_host.add(*domain.granules(origin + start, origin + stop))
+    before_device_access(storage, start, stop, writes=writes)
+
+
+def take_back(storage: Storage, start: int, stop: int) -> None:
+    """After the device's use of lent memory: the host sees what it wrote of ``start <= b < stop``."""
+    domains, origin = storage.domains()
+    for domain in domains:
+        if _is_for(storage, domain):
+            low, high = domain.granules(origin + start, origin + stop)
+            domain.sync(low, high, "r", "host")
+            domain.by_device.remove(low, high)
+
+
+def _is_for(storage: Storage, domain: CoherenceDomain) -> bool:
+    """Whether accesses by way of ``storage`` need the barriers of ``domain`` whoever is known to have written."""
+    return domain is storage.domain or domain.device is None
+
+
+def _has_own_barriers(domains: tuple[CoherenceDomain, ...]) -> bool:
+    return any(domain.device is None for domain in domains)
+
+
+def _widest(storage: Storage, start: int, stop: int) -> Range:
+    """The range rounded outwards to whole granules of every domain."""
+    domains, origin = storage.domains()
+    ranges = [domain.granules(origin + start, origin + stop) for domain in domains]
+    low = min((low - origin for low, _ in ranges), default=start)
+    return min(low, start), max((high - origin for _, high in ranges), default=stop)
 
 
 def _begin(storage: Storage, start: int, stop: int, mode: AccessMode) -> None:

@@ -21,6 +21,7 @@ from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import round_up
 from landbridge.memory.host_array import byte_bounds
 from landbridge.memory.storage import Storage
+from landbridge.memory_kind import MemoryKind
 
 #: Sizes are rounded up to this where the owner has the bytes: some drivers import whole cache lines only.
 _LINE = 64
@@ -73,21 +74,48 @@ _imports: dict[_Key, _Import] = {}
 _lock = new_lock()
 
 
-def import_range(storage: Storage, start: int, stop: int, device: Device, *, readonly: bool) -> Storage:
+def import_range(
+    storage: Storage, start: int, stop: int, device: Device, *, readonly: bool, writes: bool = True
+) -> Storage:
     """The bytes ``start <= b < stop`` of ``storage``, memory of the host, for ``device``; it keeps their owner alive.
 
-    ``readonly`` ones are imported for reading. Raises ZeroCopyError with the device's reason when it cannot be.
+    ``readonly`` ones are imported for reading. ``writes``: whether the device ever writes the others. Raises
+    ZeroCopyError with the device's reason when it cannot be.
     """
     root = _root(storage)
     first, last = _widened(storage, start, stop, device, root)
     known = _import(device, root, first, last - first, "r" if readonly else "rw")
     kind = device.memory_kind(known.space.scope)
+    if writes and not (readonly or kind.coherent):
+        _check_granules(storage, start, stop, device, kind, root)
     user = known.user()
     skipped = storage.address + start - first
-    held = Storage(Region(known.space, skipped), kind, last - first - skipped, readonly=readonly, owner=(user, storage))
+    backing, origin = storage.part()
+    held = Storage(
+        Region(known.space, skipped),
+        kind,
+        last - first - skipped,
+        readonly=readonly,
+        owner=(user, storage),
+        within=(backing, origin + start),
+    )
     if isinstance(root, Storage):
         root.add_export(user)
     return held
+
+
+def _check_granules(storage: Storage, start: int, stop: int, device: Device, kind: MemoryKind, root: object) -> None:
+    """Raise ZeroCopyError where a barrier of ``device`` would reach bytes beside ``start <= b < stop``, and undo what
+    the host writes there meanwhile."""
+    granule, first, last = kind.coherence_granule, storage.address + start, storage.address + stop
+    if root is storage and storage.owner is None and stop == storage.nbytes:
+        last = round_up(last, _LINE)  # to where the allocator's next block may begin
+    if first % granule or last % granule:
+        raise ZeroCopyError(
+            f"{device} cannot write {stop - start} bytes at {first:#x} in place: it and the host see each other's "
+            f"writes only after barriers for whole granules of {granule} bytes, and these would reach bytes of others; "
+            f"give memory that begins and ends at multiples of {granule}, as lb.empty makes it, or allow a copy"
+        )
 
 
 def imported_ranges(device: Device) -> int:

@@ -6,7 +6,7 @@ now, or says who holds on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from sys import is_finalizing
 from typing import Any, Protocol
@@ -20,13 +20,15 @@ from landbridge.errors import (
     StorageInUseError,
     UseAfterFreeError,
 )
-from landbridge.locks import new_lock
-from landbridge.memory.accesses import Access, Queued, Tenant, UsingProgram, changing, open_views
+from landbridge.memory.accesses import Access, Tenant, UsingProgram, changing, open_views
 from landbridge.memory.allocators.base import Queue, Use, wait_for
 from landbridge.memory.allocators.in_flight import let_go
-from landbridge.memory.byte_ranges import DirtyBytes
+from landbridge.memory.backing import Backing, root_of
+from landbridge.memory.coherence_domain import CoherenceDomain
+from landbridge.memory.device_barriers import enter_domain, leave_domain
 from landbridge.memory.lent_file import LentFile
 from landbridge.memory.row_space import lies_in_a_table
+from landbridge.memory.windows import Windows, host_windows
 from landbridge.memory_kind import MemoryKind
 
 
@@ -38,22 +40,24 @@ class ExportCache(Protocol):
 
 
 class Storage:
-    """``nbytes`` bytes from ``region`` on, of memory ``kind``; ``owner`` is kept alive for borrowed bytes."""
+    """``nbytes`` bytes from ``region`` on, of memory ``kind``; ``owner`` is kept alive for borrowed bytes.
+
+    ``within``: a Backing that they are known to be part of, and the byte of it at which they begin. Most Storages need
+    none and look for it when somebody must know of somebody else.
+    """
 
     __slots__ = (
         "__weakref__",
         "_address",
+        "_backing",
         "_caches",
         "_exports",
-        "_queued",
+        "_origin",
         "_release",
-        "_tenants",
-        "_turns",
-        "dirty",
+        "domain",
         "file",
         "kind",
         "nbytes",
-        "order",
         "owner",
         "readonly",
         "region",
@@ -70,6 +74,7 @@ class Storage:
         address: int | None = None,
         release: Callable[[Sequence[Use]], None] | None = None,
         uses: Sequence[Use] = (),
+        within: tuple[Backing, int] | None = None,
     ) -> None:
         self.region: Region | None = region
         self.kind = kind
@@ -77,21 +82,56 @@ class Storage:
         self.readonly = readonly
         self.owner = owner
         #: Who wrote each granule last; None where host and device see each other's writes.
-        self.dirty = None if kind.coherent or kind.host_access == "none" else DirtyBytes()
         self._release = release
         self._address = address
+        self._backing: Backing | None
+        self._backing, self._origin = (None, 0) if within is None else within
+        #: Where the device that this is memory of needs barriers before it and the host see each other's writes.
+        self.domain: CoherenceDomain | None = None
         #: What the bytes are of, where others can cut it.
         self.file: LentFile | None = None
         self._exports: set[ref[Any]] | None = None
         self._caches: set[ref[ExportCache]] | None = None
-        self._tenants: tuple[ref[Tenant], ...] = ()
-        self._turns: tuple[Sized, ...] = ()
-        #: Held by runs on bytes that several programs have bound and one of them writes.
-        self.order: AbstractContextManager[Any] | None = None
-        self._queued: tuple[Queued, ...] = ()
+        if not kind.coherent and kind.host_access != "none":
+            self._enter_domain(region)
         if uses:  # of the bytes' last owner: all but their own queue come after them
             everything = Access(0, nbytes, True, "work on what these bytes were before")
-            self._queued = tuple(Queued(everything, use) for use in uses)
+            for use in uses:
+                self.queue(everything, use)
+
+    def _enter_domain(self, region: Region) -> None:
+        backing, origin = self.part()
+        self.domain = enter_domain(region, self.kind, backing, origin, self.nbytes)
+
+    def domains(self) -> tuple[tuple[CoherenceDomain, ...], int]:
+        """Where barriers are needed around accesses of the bytes, and the byte of the Backing at which they begin."""
+        if self._met() is None:
+            return (), 0
+        backing, origin = self.part()
+        return backing.domains, origin
+
+    def part(self) -> tuple[Backing, int]:
+        """The Backing that these bytes are part of, and the byte of it at which they begin."""
+        with changing:
+            if self._backing is None:
+                self._backing = Backing()
+                if self._address is not None:
+                    self.be_known(host_windows, self._address)
+            self._backing, self._origin = found = root_of(self._backing, self._origin)
+        return found
+
+    def be_known(self, windows: Windows, start: int) -> None:
+        """Let others find the Backing by the addresses of ``windows`` from ``start`` on."""
+        part = self._backing or Backing(), self._origin
+        self._backing, self._origin = windows.enter(start, start + self.nbytes, *part)
+
+    def _met(self) -> Backing | None:
+        """The Backing, where one is known: of this Storage, or of another one that shares bytes with it."""
+        if self._backing is not None:
+            return self.part()[0]
+        if self._address is None or not host_windows:
+            return None
+        return self.part()[0] if host_windows.find(self._address, self._address + self.nbytes) else None
 
     @property
     def live_region(self) -> Region:
@@ -128,6 +168,8 @@ class Storage:
                 )
             self.wait(0, self.nbytes, writes=True)  # a device need not give an address while work is pending
             self._address = api.host_pointer(region.space) + region.byte_offset
+            if self._backing is not None:
+                self.be_known(host_windows, self._address)
         elif concerns[0]:
             self.check_device()
         elif self.region is None:
@@ -148,9 +190,8 @@ class Storage:
     def users(self) -> list[str]:
         """Who uses the bytes besides Tensors, by name: exports, open views, programs they are bound to."""
         exports = [export() for export in list(self._exports or ())]
-        return sorted(
-            [*(str(export) for export in exports if export is not None), *(view.holder for view in self._views())]
-        )
+        views = [view.holder for view, of in self._views() if of is self]
+        return sorted([*(str(export) for export in exports if export is not None), *views])
 
     def free(self) -> None:
         """Free the bytes now; raises StorageInUseError naming the holders of exported views. Twice is once."""
@@ -172,9 +213,15 @@ class Storage:
             self._free(region.space.device)
 
     def _free(self, device: Device) -> None:
-        uses = tuple(queued.use for queued in self._queued if not device.is_lost)
+        uses: tuple[Use, ...] = ()
+        if self._backing is not None and not device.is_lost:
+            backing, origin = self.part()
+            uses = backing.uses(origin, origin + self.nbytes)
+            if self.domain is not None and self.owner is not None:
+                wait_for(uses)
+                leave_domain(self.domain, backing)
         release, self._release = self._release, None
-        self._queued, self.region = (), None
+        self._backing = self.domain = self.region = None
         if release is not None:
             release(uses)  # whose duty it is now that they are done first
         else:
@@ -185,7 +232,7 @@ class Storage:
         # While the interpreter exits the device may be gone already, as this module's names may be, and the system
         # takes the memory back.
         region = getattr(self, "region", None)
-        if region is not None and (self._release or self._queued) and not is_finalizing():
+        if region is not None and (self._release or self._backing) and not is_finalizing():
             self._free(region.space.device)
 
     def add_export(self, holder: object) -> None:
@@ -203,18 +250,13 @@ class Storage:
 
         Runs of several programs that share the bytes, and do not only read them, happen one after another.
         """
-        with changing:
-            tenants = (*self._live_tenants(), tenant)
-            programs = {known.program for known in tenants}
-            if len(programs) > 1 and any(known.may_write for known in tenants):
-                self.order = self.order or new_lock()
-                for program in programs:
-                    program.shares = True
-            self._tenants = tuple(map(ref, tenants))
-            self._turns = tuple([program.free for program in programs])
+        backing, origin = self.part()
+        backing.add_tenant(origin, tenant)
 
-    def _live_tenants(self) -> list[Tenant]:
-        return [tenant for known in self._tenants if (tenant := known()) is not None]
+    @property
+    def order(self) -> AbstractContextManager[Any] | None:
+        """Held by runs on bytes that several programs have bound and one of them writes."""
+        return None if self._backing is None else self.part()[0].order
 
     def add_cache(self, cache: ExportCache) -> None:
         """Have ``cache`` let go of what it keeps for later before a ``free()`` asks who uses the bytes."""
@@ -225,19 +267,25 @@ class Storage:
     @property
     def is_ready(self) -> bool:
         """Whether the bytes are there, whatever others do, no access is pending and no run under way: nobody waits."""
-        return self.region is not None and not self._queued and self.file is None and all(self._turns)
+        backing = self._backing
+        if backing is None and host_windows:
+            backing = self._met()
+        return (
+            self.region is not None
+            and self.file is None
+            and (backing is None or (not backing.queued and all(backing.turns)))
+        )
 
     def queue(self, access: Access, use: Use) -> None:
         """Note an access that is done when ``use`` is."""
-        self._forget_done()
-        with changing:
-            self._queued = (*self._queued, Queued(access, use))
-            concerns[0] += 1
+        backing, origin = self.part()
+        backing.queue(origin, access, use)
 
     @property
     def has_queued(self) -> bool:
         """Whether accesses may be pending, so that ``wait`` is worth its call."""
-        return bool(self._queued)
+        backing = self._met()
+        return backing is not None and bool(backing.queued)
 
     def wait(
         self, start: int, stop: int, *, writes: bool, queue: Queue | None = None, program: UsingProgram | None = None
@@ -247,33 +295,30 @@ class Storage:
         ``queue``: where that access will be submitted, which needs no wait for what is there already. ``program``:
         whose turn this thread has.
         """
-        if self._queued:
+        if self._met() is None:
+            return
+        backing, origin = self.part()
+        if backing.queued:
             self.device.state.check()
-            for queued in self._queued:
-                if queued.access.conflicts(start, stop, writes) and (queue is None or queued.use.queue != queue):
-                    queued.use.wait()
-            self._forget_done()
+            backing.wait_for_queued(origin + start, origin + stop, writes, queue)
             let_go((self.device,))
-        if not all(self._turns):
-            for tenant in self._live_tenants():
-                other = tenant.program
-                if other is not program and tenant.conflicts(start, stop, writes) and other.is_used_elsewhere():
-                    other.wait_for_use()
-
-    def _forget_done(self) -> None:
-        """Let go of queued accesses that are over, and of what they kept alive."""
-        done = {queued for queued in self._queued if queued.use.is_over()}
-        if done:
-            with changing:
-                self._queued = tuple(queued for queued in self._queued if queued not in done)
+        backing.wait_for_runs(origin + start, origin + stop, writes, program)
 
     def check_access(self, start: int, stop: int, *, writes: bool, what: str) -> None:
         """Raise HostAccessError when an open view conflicts with ``what``, which uses ``start <= b < stop``."""
-        for view in self._views():
-            view.refuse(start, stop, writes, what)
+        for view, of in self._views():
+            apart = 0 if of is self else self.part()[1] - of.part()[1]
+            view.refuse(start + apart, stop + apart, writes, what)
 
-    def _views(self) -> list[Access]:
-        return [view for view, of in list(open_views.items()) if of is self and isinstance(view, Access)]
+    def _views(self) -> list[tuple[Access, Storage]]:
+        """The open views of the Backing, and what each is a view of."""
+        found = [
+            (view, of) for view, of in list(open_views.items()) if isinstance(view, Access) and type(of) is Storage
+        ]
+        return [(view, of) for view, of in found if of is self or self._shares_with(of)]
+
+    def _shares_with(self, other: Storage) -> bool:
+        return other.region is not None and self.part()[0] is other.part()[0]
 
     def open_view(self, access: Access) -> None:
         """Enter a host view; raises HostAccessError when it conflicts with one that is open.

@@ -15,6 +15,7 @@ from landbridge.dtypes import dtype as dtype_facts
 from landbridge.dtypes import dtype_name
 from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.borrowed import import_memory
+from landbridge.memory.windows import file_windows
 from landbridge.shape import check_shape, check_strides, row_major, span
 from landbridge.tensor.tensor import Tensor
 
@@ -59,7 +60,9 @@ def export_fd(tensor: Tensor) -> tuple[int, int]:
             f"{tensor!r} has no file descriptor: its memory is of others, or its device exports none; allocate it with "
             "lb.empty(..., device='cpu', host_access='rw')"
         )
-    return api.export_fd(region.space), region.byte_offset + tensor.byte_offset
+    fd, begin = api.export_fd(region.space), region.byte_offset
+    tensor.storage.be_known(file_windows(fd), begin)
+    return fd, begin + tensor.byte_offset
 
 
 def _access(fd: int) -> AccessMode:

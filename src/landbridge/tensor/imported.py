@@ -9,15 +9,16 @@ from landbridge.memory.imports import import_range
 from landbridge.tensor.tensor import Tensor
 
 
-def import_tensor(tensor: Tensor, device: Device) -> Tensor:
+def import_tensor(tensor: Tensor, device: Device, *, writes: bool = True) -> Tensor:
     """``tensor``, memory of the host, as a Tensor on ``device`` over the same bytes; it keeps their owner alive.
 
-    Read-only memory is imported for reading. Raises ZeroCopyError with the device's reason when it cannot be.
+    Read-only memory is imported for reading. ``writes``: whether the device ever writes the other; what it only reads
+    may share granules with memory of others. Raises ZeroCopyError with the device's reason when it cannot be.
     """
     if tensor.device != host_device():
         raise ZeroCopyError(f"{tensor!r} is not memory of the host, which is what {device} can import")
     if tensor.axis_separators:
         raise ZeroCopyError(f"{tensor!r} lies in rows; {device} imports flat memory")
     start, stop = tensor.byte_range
-    storage = import_range(tensor.storage, start, stop, device, readonly=tensor.readonly)
+    storage = import_range(tensor.storage, start, stop, device, readonly=tensor.readonly, writes=writes)
     return Tensor(storage, tensor.dtype, tensor.shape, tensor.strides, tensor.byte_offset - start)

@@ -104,7 +104,7 @@ def _imported(slot: Slot, home: Home, value: Any) -> Any:
         return value
     _check_fit(slot, value.shape, value.dtype)
     try:
-        return import_tensor(value, home.device)
+        return import_tensor(value, home.device, writes=not slot.is_input)
     except (ZeroCopyError, HostViewError) as error:
         raise ZeroCopyError(f"{slot}: {error}") from error
 

@@ -55,7 +55,7 @@ class KernelBuffers:
         return OwnBuffer(
             Region(storage.live_region.space, storage.live_region.byte_offset + offset),
             nbytes,
-            shared=not storage.kind.coherent,
+            lent=storage,
         )
 
     def in_rows(self, kernels: LoadedKernels, memory: RowMemory, place: RegisterPlace, what: str) -> RowTable:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from landbridge.device.api import Device, Event, Region, Stream
-from landbridge.device.protocols import DeviceModules, HostBarriers, Recording, RowTable, Streams
+from landbridge.device.protocols import DeviceModules, Recording, RowTable, Streams
 from landbridge.errors import BindError, ZeroCopyError
 from landbridge.executable.device_image import Launch
-from landbridge.memory.coherence import before_device_access
+from landbridge.memory.coherence import before_device_access, lend, take_back
+from landbridge.memory.storage import Storage
 from landbridge.tensor import Tensor, empty
 from landbridge.tensor.copy import copy_tensor
 from landbridge.tensor.imported import import_tensor
@@ -22,11 +23,11 @@ BoundTo = Callable[[int], Any]
 
 @dataclass(frozen=True)
 class OwnBuffer:
-    """``nbytes`` bytes of the program's own; ``shared``: memory of the host, which code of the host uses too."""
+    """``nbytes`` bytes of the program's own; ``lent``: of the host, whose code uses them too, what they are part of."""
 
     region: Region
     nbytes: int
-    shared: bool = False
+    lent: Storage | None = None
 
 
 @dataclass(frozen=True)
@@ -64,10 +65,9 @@ class KernelStep:
             raise BindError(f"{device} runs no kernels; bind a device that does")
         self.device = device
         self._api = api
-        self._barriers = device.capability(HostBarriers)
         self._launches: list[BoundLaunch] = []
         self._bound: list[BoundBuffer] = []
-        self._shared: list[tuple[Region, int]] = []
+        self._lent: list[tuple[Storage, int, int, bool]] = []
         self._mirrors: dict[int, Tensor] = {}
         self._recording: object = None
         #: Where each bound buffer is in the recording, and the region it has there now.
@@ -84,9 +84,10 @@ class KernelStep:
         if isinstance(buffer, RowTable):
             return buffer
         if isinstance(buffer, OwnBuffer):
-            lent = (buffer.region, buffer.nbytes)
-            if buffer.shared and lent not in self._shared:
-                self._shared.append(lent)
+            if buffer.lent is not None:
+                start = buffer.region.byte_offset - buffer.lent.live_region.byte_offset
+                if (lent := (buffer.lent, start, start + buffer.nbytes, True)) not in self._lent:
+                    self._lent.append(lent)
             return buffer.region
         if buffer not in self._bound:
             self._bound.append(buffer)
@@ -109,7 +110,7 @@ class KernelStep:
         self._run(bound_to, submit)
 
     def _run(self, bound_to: BoundTo, submit: Callable[[list[Region]], None]) -> None:
-        lent = self._shared.copy()
+        lent = self._lent.copy()
         regions: list[Region] = []
         for buffer in self._bound:
             owner = bound_to(buffer.register)
@@ -120,20 +121,17 @@ class KernelStep:
             base = storage.live_region
             region = Region(base.space, base.byte_offset + start)
             regions.append(region)
-            if storage.dirty is not None:
-                if storage.owner is None:
-                    before_device_access(storage, start, start + buffer.nbytes, writes=buffer.writes)
-                else:
-                    lent.append((region, buffer.nbytes))
+            if storage.owner is None:
+                before_device_access(storage, start, start + buffer.nbytes, writes=buffer.writes)
+            else:
+                lent.append((storage, start, start + buffer.nbytes, buffer.writes))
         with self.device.state.submitting(f"a run of {len(self._launches)} kernels"):
-            if self._barriers is None or not lent:
-                submit(regions)
-                return
-            for region, nbytes in lent:
-                self._barriers.end_host_access(region, nbytes, "w")
+            for storage, start, stop, writes in lent:
+                lend(storage, start, stop, writes=writes)
             submit(regions)
-            for region, nbytes in lent:
-                self._barriers.begin_host_access(region, nbytes, "r")
+            for storage, start, stop, writes in lent:
+                if writes:
+                    take_back(storage, start, stop)
 
     def _reached(self, buffer: BoundBuffer, tensor: Tensor) -> Tensor:
         """Memory of the host as the device's: imported the first time it is seen; what it only reads may be copied.
@@ -141,7 +139,7 @@ class KernelStep:
         Raises ZeroCopyError for what kernels write and the device cannot import.
         """
         try:
-            return import_tensor(tensor, self.device)
+            return import_tensor(tensor, self.device, writes=buffer.writes)
         except ZeroCopyError:
             if buffer.writes:
                 raise

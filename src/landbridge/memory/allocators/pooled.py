@@ -183,7 +183,7 @@ class PooledAllocator(Downstream):
     def _reclaim(self) -> None:
         """Return the waiting blocks to their chunks and forget their sizes."""
         for key in list(self._waiting):
-            waiting = self._waiting.pop(key)
+            waiting = self._waiting.pop(key, [])  # a finalizer in this thread may have been here meanwhile
             chunks = self._small if key[0] <= _SMALL else self._large
             while waiting:
                 try:

@@ -1,0 +1,51 @@
+"""MemoryProvider: what comes with memory, whoever looks at it: its barriers, caching and addresses."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Literal, Protocol
+
+from landbridge.device.api import Device
+from landbridge.device.protocols import AccessMode
+
+#: Who uses the memory next.
+Side = Literal["host", "device"]
+
+
+class Caching(Enum):
+    """How the host reaches memory: through its caches; writes gathered, reads uncached; neither; or as registers,
+    where unaligned and vector accesses fault."""
+
+    CACHED = "cached"
+    WRITE_COMBINED = "write_combined"
+    UNCACHED = "uncached"
+    DEVICE = "device"
+
+
+class MemoryProvider(Protocol):
+    """The barriers, caching and addresses of one piece of memory, which lives at least as long as its provider does.
+
+    Imports keep it. Offsets count from the first byte of the memory. Its methods may be called from any thread.
+    """
+
+    @property
+    def granule(self) -> int | None:
+        """Bytes that a barrier covers at least, a power of two; None when it has no range and covers everything."""
+
+    @property
+    def caching(self) -> Caching:
+        """How the host reaches the bytes."""
+
+    def sync(self, offset: int, nbytes: int, mode: AccessMode, side: Side) -> None:
+        """Let ``side`` see what the other one wrote of ``nbytes`` bytes from ``offset`` on.
+
+        ``mode``: what the host does with them. Before the host's use (``side`` is "host") "r" and "rw" bring what
+        devices wrote and "w" need not; after it ("device") "w" and "rw" make the host's writes visible. Both ends are
+        multiples of the granule, or ends of the memory. Raises DeviceError.
+        """
+
+    def host_address(self) -> int | None:
+        """Where this process maps the memory; None where it does not."""
+
+    def device_address(self, device: Device) -> int | None:
+        """The address at which ``device`` reaches the memory; None where nobody knows one."""

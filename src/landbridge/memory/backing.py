@@ -1,0 +1,132 @@
+"""Backing: one piece of memory, and what everybody who uses it must know of the others.
+
+A Storage is a range of one, and two Storages over the same bytes have the same: the memory they were imported from, the
+file behind a descriptor, the array that both borrow. It knows the queued work, the programs that the bytes are bound
+to, and who wrote last where host and devices do not see each other's writes. Its bytes count from where its first
+Storage began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from contextlib import AbstractContextManager
+from typing import Any
+from weakref import ref
+
+from landbridge.device.state import concerns
+from landbridge.locks import new_lock
+from landbridge.memory.accesses import Access, Queued, Tenant, UsingProgram, changing
+from landbridge.memory.allocators.base import Queue, Use
+from landbridge.memory.coherence_domain import CoherenceDomain
+
+
+class Backing:
+    """What is known of one piece of memory; lives as long as a Storage over it does.
+
+    Each access comes with ``origin``, the byte at which the Storage begins that counts it. All may be called from any
+    thread; lists are replaced, never changed, and only while ``changing`` is held.
+    """
+
+    __slots__ = ("__weakref__", "domains", "merged", "order", "queued", "tenants", "turns")
+
+    def __init__(self) -> None:
+        #: Where barriers are needed: one for the memory itself, or one for each device that sees it past a cache.
+        self.domains: tuple[CoherenceDomain, ...] = ()
+        #: The Backing that this one turned out to be a part of, and the byte of it at which this one begins.
+        self.merged: tuple[Backing, int] | None = None
+        #: Held by runs on bytes that several programs have bound and one of them writes.
+        self.order: AbstractContextManager[Any] | None = None
+        self.queued: tuple[tuple[int, Queued], ...] = ()
+        self.tenants: tuple[tuple[int, ref[Tenant]], ...] = ()
+        self.turns: tuple[Sized, ...] = ()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no access is pending and no run under way, for certain."""
+        return not self.queued and all(self.turns)
+
+    def queue(self, origin: int, access: Access, use: Use) -> None:
+        """Note an access that is done when ``use`` is."""
+        self.forget_done()
+        with changing:
+            self.queued = (*self.queued, (origin, Queued(access, use)))
+            concerns[0] += 1
+
+    def uses(self, start: int, stop: int) -> tuple[Use, ...]:
+        """Pending work on the bytes ``start <= b < stop``."""
+        return tuple(
+            queued.use for origin, queued in self.queued if queued.access.conflicts(start - origin, stop - origin, True)
+        )
+
+    def wait_for_queued(self, start: int, stop: int, writes: bool, queue: Queue | None) -> None:
+        """Wait for the queued accesses that one of ``start <= b < stop`` on ``queue`` must come after."""
+        for origin, queued in self.queued:
+            if queued.access.conflicts(start - origin, stop - origin, writes) and (
+                queue is None or queued.use.queue != queue
+            ):
+                queued.use.wait()
+        self.forget_done()
+
+    def wait_for_runs(self, start: int, stop: int, writes: bool, program: UsingProgram | None) -> None:
+        """Wait for runs of other threads that an access of ``start <= b < stop`` must come after.
+
+        ``program``: whose turn this thread has.
+        """
+        if all(self.turns):
+            return
+        for origin, tenant in self.live_tenants():
+            other = tenant.program
+            if (
+                other is not program
+                and tenant.conflicts(start - origin, stop - origin, writes)
+                and other.is_used_elsewhere()
+            ):
+                other.wait_for_use()
+
+    def forget_done(self) -> None:
+        """Let go of queued accesses that are over, and of what they kept alive."""
+        done = {queued for _, queued in self.queued if queued.use.is_over()}
+        if done:
+            with changing:
+                self.queued = tuple(entry for entry in self.queued if entry[1] not in done)
+
+    def add_tenant(self, origin: int, tenant: Tenant) -> None:
+        """Have accesses wait for the runs of ``tenant``, for as long as that lives.
+
+        Runs of several programs that share the bytes, and do not only read them, happen one after another.
+        """
+        with changing:
+            self._have_tenants([*self.live_tenants(), (origin, tenant)])
+
+    def live_tenants(self) -> list[tuple[int, Tenant]]:
+        """The programs that the bytes are bound to now."""
+        return [(origin, tenant) for origin, known in self.tenants if (tenant := known()) is not None]
+
+    def _have_tenants(self, tenants: list[tuple[int, Tenant]]) -> None:
+        programs = {tenant.program for _, tenant in tenants}
+        if len(programs) > 1 and any(tenant.may_write for _, tenant in tenants):
+            self.order = self.order or new_lock()
+            for program in programs:
+                program.shares = True
+        self.tenants = tuple((origin, ref(tenant)) for origin, tenant in tenants)
+        self.turns = tuple([program.free for program in programs])
+
+    def absorb(self, other: Backing, shift: int) -> None:
+        """Take over all that ``other`` knows, whose byte 0 is byte ``shift`` here; while ``changing`` is held."""
+        self.order = self.order or other.order
+        self.queued += tuple((origin + shift, queued) for origin, queued in other.queued)
+        for domain in other.domains:
+            domain.shift(shift)
+        self.domains += other.domains
+        moved = [(origin + shift, tenant) for origin, tenant in other.live_tenants()]
+        if moved:
+            self._have_tenants([*self.live_tenants(), *moved])
+        other.merged, other.turns = (self, shift), ((),)  # not idle: whoever looks there finds where it went
+
+
+def root_of(backing: Backing, origin: int) -> tuple[Backing, int]:
+    """The Backing that ``backing`` is part of by now, and what ``origin`` is there."""
+    while backing.merged is not None:
+        backing, shift = backing.merged
+        origin += shift
+    return backing, origin

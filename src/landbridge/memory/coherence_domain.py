@@ -1,0 +1,58 @@
+"""CoherenceDomain: who wrote which bytes last, where barriers are needed before the other side sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from landbridge.device.api import Device
+from landbridge.device.memory_provider import MemoryProvider, Side
+from landbridge.device.protocols import AccessMode
+from landbridge.memory.byte_ranges import ByteRanges, Range
+
+
+@dataclass(eq=False, slots=True)
+class CoherenceDomain:
+    """Memory whose barriers ``provider`` has, from byte ``origin`` of its Backing on.
+
+    ``by_host`` and ``by_device`` are the bytes that one side wrote and the other does not see yet, counted as the
+    Backing counts them. ``nbytes``: of the memory, which is one granule where barriers have no range. ``device``:
+    whose barriers they are, where other devices have a domain of their own for the same memory; None where the barriers
+    are the memory's own and serve every device. ``users``: how many Storages look at the memory by way of it.
+    """
+
+    provider: MemoryProvider
+    origin: int
+    nbytes: int
+    device: Device | None = None
+    users: int = 0
+    by_host: ByteRanges = field(default_factory=ByteRanges)
+    by_device: ByteRanges = field(default_factory=ByteRanges)
+
+    def granules(self, start: int, stop: int) -> Range:
+        """The range rounded outwards to whole granules, which are counted from where the provider's memory begins."""
+        granule, origin = self.provider.granule, self.origin
+        if granule is None:
+            return origin, origin + self.nbytes
+        low, high = start - origin, stop - origin
+        return low // granule * granule + origin, -(-high // granule) * granule + origin
+
+    def sync(self, start: int, stop: int, mode: AccessMode, side: Side) -> None:
+        """The barrier before ``side`` uses ``start <= b < stop``, which the host reads or writes as ``mode`` says."""
+        self.provider.sync(start - self.origin, stop - start, mode, side)
+
+    def flush(self, start: int, stop: int) -> None:
+        """Let devices see what the host wrote of ``start <= b < stop``."""
+        for written in self.by_host.within(start, stop):
+            self.sync(*written, "w", "device")
+        self.by_host.remove(start, stop)
+
+    def bring_home(self, start: int, stop: int) -> None:
+        """Let the host, and whoever sees memory as it does, see what devices wrote of ``start <= b < stop``."""
+        for written in self.by_device.within(start, stop):
+            self.sync(*written, "r", "host")
+        self.by_device.remove(start, stop)
+
+    def shift(self, by: int) -> None:
+        """Count from a Backing in which all bytes lie ``by`` further on."""
+        self.origin += by
+        self.by_host, self.by_device = self.by_host.shifted(by), self.by_device.shifted(by)

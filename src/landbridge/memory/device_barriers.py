@@ -1,0 +1,85 @@
+"""DeviceBarriers: the barriers that a device has for its own memory, and for what it imports, as a MemoryProvider."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from landbridge.device.api import Device, Region, Space
+from landbridge.device.memory_provider import Caching, Side
+from landbridge.device.protocols import AccessMode, Addresses, HostBarriers
+from landbridge.memory.accesses import changing
+from landbridge.memory.backing import Backing
+from landbridge.memory.coherence_domain import CoherenceDomain
+from landbridge.memory.row_space import region_at
+from landbridge.memory_kind import MemoryKind
+
+
+@dataclass(frozen=True)
+class DeviceBarriers:
+    """``api`` called for the bytes of ``space``, memory of ``kind``."""
+
+    space: Space
+    kind: MemoryKind
+    api: HostBarriers
+
+    @property
+    def granule(self) -> int | None:
+        """The kind's."""
+        return self.kind.coherence_granule
+
+    @property
+    def caching(self) -> Caching:
+        """As the kind says."""
+        return Caching.CACHED if self.kind.cached else Caching.UNCACHED
+
+    def sync(self, offset: int, nbytes: int, mode: AccessMode, side: Side) -> None:
+        """The device's barrier."""
+        region = region_at(Region(self.space), offset)
+        with self.space.device.state.watching():
+            if side == "host":
+                self.api.begin_host_access(region, nbytes, mode)
+            else:
+                self.api.end_host_access(region, nbytes, mode)
+
+    def host_address(self) -> int | None:
+        """None: a Storage asks the device, when nothing is pending."""
+        return None
+
+    def device_address(self, device: Device) -> int | None:
+        """The device's own, for itself alone."""
+        addresses = device.capability(Addresses)
+        return addresses.device_address(Region(self.space)) if addresses and device == self.space.device else None
+
+
+def enter_domain(
+    region: Region, kind: MemoryKind, backing: Backing, origin: int, nbytes: int
+) -> CoherenceDomain | None:
+    """The domain of ``backing`` in which a device's barriers are needed for ``region``, which begins at ``origin``.
+
+    One for each space of each device, as each may see the memory past caches of its own, until ``leave_domain``. None
+    where the device has no barriers.
+    """
+    device = region.space.device
+    api = device.capability(HostBarriers)
+    if api is None:
+        return None
+    provider, begin, end = DeviceBarriers(region.space, kind, api), origin - region.byte_offset, origin + nbytes
+    with changing:
+        domain = next((known for known in backing.domains if (known.provider, known.origin) == (provider, begin)), None)
+        if domain is None:
+            domain = CoherenceDomain(provider, begin, 0, device)
+            backing.domains += (domain,)
+        domain.nbytes = max(domain.nbytes, end - begin)
+        domain.users += 1
+    return domain
+
+
+def leave_domain(domain: CoherenceDomain, backing: Backing) -> None:
+    """Give it back; the last user brings home what the device wrote, as nobody knows of it from then on."""
+    with changing:
+        domain.users -= 1
+        is_last = not domain.users
+        if is_last:
+            backing.domains = tuple(known for known in backing.domains if known is not domain)
+    if is_last and (device := domain.device) is not None and not device.is_lost:
+        domain.bring_home(domain.origin, domain.origin + domain.nbytes)
