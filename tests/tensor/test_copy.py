@@ -85,6 +85,9 @@ def test_through_host_views(npu: Device) -> None:
     shared = lb.empty(VALUES.shape, dtype="int16", device=npu, scope="shared")
     copy_tensor(shared, lb.asarray(VALUES), cause="test")
     if isinstance(npu.api, QueueingDeviceAPI):
+        assert npu.api.barriers == []  # its engine goes round the cache that the host would have to flush
+        npu.api.can_copy = lambda src, dst: False  # type: ignore[method-assign]
+        copy_tensor(shared, lb.asarray(VALUES), cause="test")
         assert [barrier[0] for barrier in npu.api.barriers] == ["begin", "end"]
     with shared.host_view("r") as a:
         np.testing.assert_array_equal(a, VALUES)

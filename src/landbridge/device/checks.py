@@ -74,6 +74,16 @@ def kind_of(kinds: Mapping[str, MemoryKind], scope: str, where: str) -> MemoryKi
     return kind
 
 
+def host_reaches(space: Space) -> bool:
+    """Whether this process may read and write ``space``, of whatever device, by its address and without a barrier.
+
+    Asked before another device's memory is taken for the host's: its own kind says so, no ability alone.
+    """
+    kind = space.device.memory_kind(space.scope)
+    in_place = kind.host_access == "read_write" and kind.coherent and kind.ndim == 1
+    return in_place and space.device.capability(HostMemory) is not None
+
+
 def host_address(region: Region) -> int:
     """Where this process sees ``region`` of another device; raises HostViewError when it does not."""
     host = region.space.device.capability(HostMemory)

@@ -29,9 +29,9 @@ _View = TypeVar("_View", bound=TypedView)
 def copy_tensor(dst: _View, src: _View, *, cause: str, stream: Stream | None = None) -> None:
     """Copy the elements of ``src`` to ``dst``, of the same shape and dtype.
 
-    The device that can do it does; else the host does, through its views; else the bytes are staged in host
-    memory, which the ledger shows as two moves. Strided copies become one for each dense run, those of memory in rows
-    one for each row.
+    The device that can do it does, but the host where both ends are coherent memory of two devices; else the host
+    does, through its views; else the bytes are staged in host memory, which the ledger shows as two moves. Strided
+    copies become one for each dense run, those of memory in rows one for each row.
     """
     if dst.shape != src.shape or dst.dtype != src.dtype:
         raise InputError(f"{cause}: {src!r} cannot be copied to {dst!r}; give a destination of its shape and dtype")
@@ -42,7 +42,9 @@ def copy_tensor(dst: _View, src: _View, *, cause: str, stream: Stream | None = N
     for end in (src, dst):
         end.storage.check_device()
     _check_views(dst, src, cause)
-    if _host_sees(src, "r") and _host_sees(dst, "w"):
+    copier = _copier(src.storage.live_region.space, dst.storage.live_region.space)
+    by_host = _host_sees(src, "r") and _host_sees(dst, "w")
+    if by_host and (copier is None or _host_is_nearer(src, dst)):
         with HostView(src, "r") as source, HostView(dst, _writing_mode(dst)) as target:
             ledger.copy_array(
                 target,
@@ -53,7 +55,6 @@ def copy_tensor(dst: _View, src: _View, *, cause: str, stream: Stream | None = N
                 destination=str(dst.storage.device),
             )
         return
-    copier = _copier(src.storage.live_region.space, dst.storage.live_region.space)
     if copier is not None:
         _copy_by(copier, dst, src, cause, stream)
         return
@@ -151,6 +152,13 @@ def _copier(src: Space, dst: Space) -> Device | None:
         if (peer := device.capability(PeerCopy)) is not None and peer.can_copy(src, dst):
             return device
     return None
+
+
+def _host_is_nearer(src: TypedView, dst: TypedView) -> bool:
+    """Whether the host copies though a device can: its own memory, and that of two devices which no cache parts."""
+    if src.storage.device == dst.storage.device:
+        return src.storage.device == host_device()
+    return src.storage.kind.coherent and dst.storage.kind.coherent
 
 
 def _host_sees(tensor: TypedView, mode: str) -> bool:

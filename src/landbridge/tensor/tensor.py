@@ -238,6 +238,18 @@ class Tensor:
         """A dense copy on the same device; the ledger's cause is ``copy``."""
         return copy_to(self, self.device, "copy")
 
+    def copy_from(self, source: Tensor | np.ndarray[Any, Any], /, *, stream: Stream | None = None) -> None:
+        """Copy the elements of ``source``, of the same shape and dtype, into the memory of this Tensor.
+
+        Either lies on any device, in any scope. Waits as ``to_device`` does; the ledger's cause is ``copy_from``.
+        Raises InputError where the two do not fit or overlap, or this Tensor is read-only, and copies nothing then.
+        """
+        if isinstance(source, np.ndarray):
+            source = Tensor.from_numpy_view(source)
+        if not isinstance(source, Tensor):
+            raise InputError(f"copy_from takes a Tensor or an array, not {type(source).__name__}; lb.asarray makes one")
+        copy_tensor(self, source, cause="copy_from", stream=stream)
+
     def view(self, shape: Sequence[int]) -> Tensor:
         """The same bytes as another shape; raises ZeroCopyError when this Tensor is not dense."""
         new = check_shape(shape, self.dtype)

@@ -16,8 +16,16 @@ import numpy as np
 
 from landbridge.device.api import DEVICE_API_VERSION, Device, Event, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.checks import check_inside, check_request, host_address, is_copy_to_itself, kind_of, own_device
-from landbridge.device.protocols import AccessMode, HostMemory
+from landbridge.device.checks import (
+    check_inside,
+    check_request,
+    host_address,
+    host_reaches,
+    is_copy_to_itself,
+    kind_of,
+    own_device,
+)
+from landbridge.device.protocols import AccessMode
 from landbridge.errors import HostAccessError, HostViewError, InputError, OutOfMemoryError, UseAfterFreeError
 from landbridge.locks import new_lock
 from landbridge.memory_kind import MemoryKind
@@ -113,12 +121,8 @@ class SimLazyDeviceAPI(LazyStreams):
                 self._check_poison(block)
 
     def can_copy(self, src: Space, dst: Space) -> bool:
-        """Between any two of the instances, and with memory that the host can address."""
-        return all(
-            s.device.api is self
-            or (s.device.memory_kind(s.scope).host_access != "none" and s.device.capability(HostMemory) is not None)
-            for s in (src, dst)
-        )
+        """Between any two of the instances, and with memory that the host reaches."""
+        return all(space.device.api is self or host_reaches(space) for space in (src, dst))
 
     def copy_data_from_to(
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object

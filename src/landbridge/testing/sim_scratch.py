@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 
 from landbridge.device.api import DEVICE_API_VERSION, Device, DeviceAPI, Event, NdSpace, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.checks import host_address, is_copy_to_itself, kind_of, own_device
-from landbridge.device.protocols import HostMemory
+from landbridge.device.checks import host_address, host_reaches, is_copy_to_itself, kind_of, own_device
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import (
     DeviceError,
@@ -182,8 +181,8 @@ class SimScratchDeviceAPI(DeviceAPI):
     # --- access ------------------------------------------------------------------------------------------------
 
     def can_copy(self, src: Space, dst: Space) -> bool:
-        """Between all of its scopes, and with memory that the host can address."""
-        return all(end.device.api is self or _host_sees(end) for end in (src, dst))
+        """Between all of its scopes, and with memory that the host reaches."""
+        return all(end.device.api is self or host_reaches(end) for end in (src, dst))
 
     def copy_data_from_to(
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
@@ -249,9 +248,3 @@ class SimScratchDeviceAPI(DeviceAPI):
     def _violation(self, error: type[Exception], what: str) -> None:
         self.violations.append(f"sim:scratch: {what}")
         raise error(self.violations[-1])
-
-
-def _host_sees(space: Space) -> bool:
-    """Whether ``space``, of another device, is memory that the host reads and writes."""
-    kind = space.device.memory_kind(space.scope)
-    return kind.host_access == "read_write" and space.device.capability(HostMemory) is not None

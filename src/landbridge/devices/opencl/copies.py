@@ -7,8 +7,7 @@ from typing import Any
 import pyopencl as cl
 
 from landbridge.device.api import Region, Space
-from landbridge.device.checks import host_address
-from landbridge.device.protocols import HostMemory
+from landbridge.device.checks import host_address, host_reaches
 from landbridge.devices.opencl.blocks import BufferBlock, ImageBlock, MemoryBlock, host_bytes
 from landbridge.devices.opencl.driver_errors import driver_call
 from landbridge.devices.opencl.events import QueueEvent
@@ -21,9 +20,7 @@ def reaches(context: cl.Context, space: Space) -> bool:
     """Whether copies in ``context`` take ``space``: a block of the same context, or coherent memory of the host."""
     if isinstance(space.handle, MemoryBlock):
         return space.handle.context == context
-    kind = space.device.memory_kinds.get(space.scope)
-    addressable = kind is not None and kind.coherent and kind.host_access == "read_write" and kind.ndim == 1
-    return addressable and space.device.capability(HostMemory) is not None
+    return host_reaches(space)
 
 
 def check_copy(queue: Queue, src: Region, dst: Region, nbytes: int) -> None:

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from landbridge.device.api import DEVICE_API_VERSION, Device, DeviceAPI, Event, NdSpace, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.checks import EventDelegates, check_inside, is_copy_to_itself, stream_handle
+from landbridge.device.checks import EventDelegates, check_inside, host_reaches, is_copy_to_itself, stream_handle
 from landbridge.device.import_source import ImportSource
-from landbridge.device.protocols import AccessMode, HostMemory
+from landbridge.device.protocols import AccessMode
 from landbridge.devices.vulkan.allocation import Allocation, alloc_flat, allocation_of
 from landbridge.devices.vulkan.attributes import attribute, target_properties
 from landbridge.devices.vulkan.copies import copy
@@ -152,11 +152,11 @@ class VulkanDeviceAPI(EventDelegates, DeviceAPI):
     # --- copies --------------------------------------------------------------------------------------------------
 
     def can_copy(self, src: Space, dst: Space) -> bool:
-        """Within one device, and between a device and memory that the host can address."""
+        """Within one device, and between a device and memory that the host reaches."""
         own = [space for space in (src, dst) if space.device.api is self]
         if len(own) == 2:
             return src.device == dst.device
-        return len(own) == 1 and all(s in own or s.device.capability(HostMemory) is not None for s in (src, dst))
+        return len(own) == 1 and all(space in own or host_reaches(space) for space in (src, dst))
 
     def copy_data_from_to(
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
