@@ -36,6 +36,7 @@ and the way out::
     +-- HostViewError (BufferError)  the scope cannot be viewed by the host
     +-- HostAccessError              an access that conflicts with an open view
     +-- IndexRangeError (IndexError)  an index out of range, in a program compiled to check them
+    +-- SanitizerError               memory used as it must not be; only under the sanitizer
     +-- InputError (ValueError)      wrong name, shape, dtype, rank or overlap
     +-- ExecutableError              an .lbx that is corrupt, truncated, of another version or ISA
     +-- OutputFileError (OSError)    a file that cannot be written where it was asked to be
@@ -191,6 +192,10 @@ class HostAccessError(LandbridgeError):
 
 class InputError(LandbridgeError, ValueError):
     """An argument with the wrong name, shape, dtype, rank or overlap."""
+
+
+class SanitizerError(LandbridgeError):
+    """The sanitizer found a fault in how memory is used; the text names the two accesses."""
 
 
 class IndexRangeError(LandbridgeError, IndexError):

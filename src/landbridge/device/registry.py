@@ -6,6 +6,7 @@ request for its own device and nothing else.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
@@ -42,6 +43,8 @@ DLPACK_DEVICE_TYPES = {
     "maia": 17,
     "trn": 18,
 }
+#: Set to anything but 0, every device that is asked for by its name alone is sanitized.
+SANITIZE_VARIABLE = "LANDBRIDGE_SANITIZE"
 _NOTHING_FOUND = "no such hardware or driver was found"
 _FIRST_OWN_TYPE = 4096  # far above kDLExtDev and whatever DLPack adds next
 
@@ -84,8 +87,8 @@ def _known(key: str) -> Device:
 
 
 def names() -> list[str]:
-    """Every device that can be asked for, sorted; no plugin is imported."""
-    return _plugins.names()
+    """Every device that can be asked for by its name alone, sorted; no plugin is imported."""
+    return [name for name in _plugins.names() if name != "sanitize"]
 
 
 def origin(name: str) -> str:
@@ -127,7 +130,7 @@ def unregister(name: str) -> None:
         api = _plugins.unregister(name)
         for code in [code for code, holder in _types.items() if holder == name]:
             del _types[code]
-        for key in [key for key, known in _devices.items() if known.api is api]:
+        for key in [key for key, known in _devices.items() if known.api is api or known.name == name]:
             del _devices[key]
 
 
@@ -162,6 +165,10 @@ def _find(parsed: DeviceName) -> Device:
     if parsed.index >= count:
         legal = f"0 to {count - 1}" if count else f"none: {'; '.join(_diagnostics(api)) or _NOTHING_FOUND}"
         raise DeviceIndexError(f"device {parsed} does not exist; legal indices of {parsed.name!r}: {legal}")
+    if parsed.inner is None and os.environ.get(SANITIZE_VARIABLE, "0") not in ("", "0"):
+        wrapper = _plugins.get("sanitize")
+        assert isinstance(wrapper, DeviceWrapper)
+        api = wrapper.wrap(Device(api, parsed.index))
     return Device(api, parsed.index)
 
 
@@ -227,6 +234,7 @@ _plugins: Plugins[DeviceAPI | DeviceWrapper] = Plugins(
     {
         "cpu": "landbridge.devices.cpu:CpuDeviceAPI",
         "opencl": "landbridge.devices.opencl:OpenCLDeviceAPI",
+        "sanitize": "landbridge.sanitizer:Sanitize",
         "sim:lazy": "landbridge.testing.sim_lazy:SimLazyDeviceAPI",
         "sim:scratch": "landbridge.testing.sim_scratch:SimScratchDeviceAPI",
         "vulkan": "landbridge.devices.vulkan:VulkanDeviceAPI",

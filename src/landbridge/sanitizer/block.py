@@ -1,0 +1,85 @@
+"""Block: what is known of one allocation that was handed out through the sanitizer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from landbridge.device.api import Region, Space
+from landbridge.memory.byte_ranges import ByteRanges
+from landbridge.sanitizer.clocks import Stamp
+
+#: What redzones hold, memory that nobody wrote yet, and memory that was freed.
+REDZONE, POISON, FREED = 0xFB, 0xCD, 0xDD
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A use of the bytes ``start <= b < stop`` of a Block by the work of ``stamp``; ``what`` names call and work.
+
+    ``writes`` is None where a kernel may write, and nobody here knows.
+    """
+
+    start: int
+    stop: int
+    writes: bool | None
+    stamp: Stamp
+    what: str
+
+    def conflicts(self, other: Access) -> bool:
+        """Whether the two may not happen at the same time; of two that may write and need not, nothing is known."""
+        return bool(self.writes or other.writes) and self.start < other.stop and other.start < self.stop
+
+
+class Block:
+    """``nbytes`` bytes that begin ``front`` bytes into the ``inner`` space, which ends ``back`` bytes after them.
+
+    Handles of the wrapper's Spaces refer to it. ``written``: bytes that hold something; ``accesses``: those that the
+    host has not seen done. Changed under the lock of the device.
+    """
+
+    __slots__ = ("accesses", "back", "born", "checked", "died", "front", "inner", "nbytes", "parent", "written")
+
+    def __init__(self, inner: Space, nbytes: int, born: str, front: int = 0, back: int = 0) -> None:
+        self.inner = inner
+        self.nbytes = nbytes
+        self.front, self.back = front, back
+        self.born = born
+        self.died: str | None = None
+        self.parent: Block | None = None
+        self.checked = True
+        self.written = ByteRanges()
+        self.accesses: list[Access] = []
+
+    def region(self, byte_offset: int = 0) -> Region:
+        """Where byte ``byte_offset`` lies in the device's own space."""
+        return Region(self.inner, self.front + byte_offset)
+
+    @property
+    def death(self) -> str | None:
+        """Where it was freed, or what it is a part of; None while it lives."""
+        return self.died or (self.parent.died if self.parent is not None else None)
+
+    @property
+    def total(self) -> int:
+        """Bytes of the inner space, redzones included."""
+        return self.front + self.nbytes + self.back
+
+    def redzones(self) -> Iterator[tuple[int, int]]:
+        """Offset and bytes of each redzone, counted from the first byte handed out."""
+        if self.front:
+            yield -self.front, self.front
+        if self.back:
+            yield self.nbytes, self.back
+
+    def __str__(self) -> str:
+        return f"{self.nbytes} bytes of scope {self.inner.scope!r} of {self.inner.device}, allocated at {self.born}"
+
+
+class Handle:
+    """What the Spaces of the wrapper have for a handle: one a Block, so that its end is the end of all its Spaces."""
+
+    __slots__ = ("__weakref__", "block")
+
+    def __init__(self, block: Block) -> None:
+        self.block = block

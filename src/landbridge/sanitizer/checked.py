@@ -1,0 +1,236 @@
+"""The methods of Protocols that the sanitizer does more in than to translate their arguments; found by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from landbridge.device.api import Event, NdSpace, Region, Space, Stream
+from landbridge.device.import_source import ImportSource
+from landbridge.device.protocols import AccessMode
+from landbridge.sanitizer.block import Block
+from landbridge.sanitizer.findings import call_site
+from landbridge.sanitizer.order import TrackedEvent
+from landbridge.sanitizer.recorded import RecordedWork
+from landbridge.sanitizer.sanitized import SanitizedDevice, regions_of
+
+# --- memory ----------------------------------------------------------------------------------------------------
+
+
+def alloc_workspace(self: SanitizedDevice, index: int, nbytes: int, stream: Stream | None) -> Space:
+    """Between redzones, poisoned."""
+    block = self.spaces.allocate(
+        self.inner_device(index),
+        nbytes,
+        1,
+        "global",
+        lambda total, _: self.inner.alloc_workspace(index, total, self.within(stream)),  # type: ignore[attr-defined]
+    )
+    return self.handed_out(block)
+
+
+def free_workspace(self: SanitizedDevice, space: Space) -> None:
+    """Checked; the memory is short-lived, and not kept back."""
+    block = self.block_of(space, "free_workspace")
+    self.spaces.free(block, self.inner.free_workspace, keep=False)  # type: ignore[attr-defined]
+
+
+def alloc_shared_space(self: SanitizedDevice, index: int, nbytes: int, alignment: int, scope: str) -> Space:
+    """As the inner device's: others map it from its first byte on, so that it has no redzones."""
+    inner: Any = self.inner
+    block = Block(inner.alloc_shared_space(index, nbytes, alignment, scope), nbytes, call_site())
+    block.written.add(0, nbytes)
+    return self.handed_out(block)
+
+
+def alloc_data_space_nd(
+    self: SanitizedDevice, index: int, physical_shape: Sequence[int], dtype: str, scope: str, alignment: int
+) -> Space:
+    """As the inner device's, whose rows are where they are."""
+    inner: Any = self.inner
+    space: NdSpace = inner.alloc_data_space_nd(index, physical_shape, dtype, scope, alignment)
+    extent = space.row_pitch or space.row_bytes
+    block = Block(space, extent * (physical_shape[0] if physical_shape else 1), call_site())
+    block.written.add(0, block.nbytes)
+    return self.handed_out(block)
+
+
+def import_memory(self: SanitizedDevice, index: int, source: ImportSource, access: AccessMode) -> Space:
+    """In place; the bytes are their owner's."""
+    inner: Any = self.inner
+    block = Block(inner.import_memory(index, source, access), source.nbytes, call_site())
+    block.written.add(0, block.nbytes)
+    return self.handed_out(block)
+
+
+def release_import(self: SanitizedDevice, space: Space) -> None:
+    """Checked as a free is."""
+    block = self.block_of(space, "release_import")
+    self.spaces.free(block, self.inner.release_import, keep=False)  # type: ignore[attr-defined]
+
+
+def map_storage(self: SanitizedDevice, index: int, space: Space) -> Space:
+    """The same bytes of the space of another device, sanitized or not."""
+    inner: Any = self.inner
+    known = self.used(Region(space), 0, self.said("map_storage"))
+    mapped: Space = inner.map_storage(index, self.within(space))
+    front, nbytes = (known.front, known.nbytes) if known is not None else (0, 1 << 62)
+    block = Block(mapped, nbytes, call_site(), front)
+    block.checked = False
+    block.written.add(0, nbytes)
+    return self.handed_out(block, owned=False)
+
+
+def host_pointer(self: SanitizedDevice, space: Space) -> int:
+    """The address of the first byte handed out; from now on anybody may write there."""
+    inner: Any = self.inner
+    block = self.block_of(space, "host_pointer")
+    if block.nbytes < 1 << 62:
+        block.written.add(0, block.nbytes)
+    return int(inner.host_pointer(self.within(space))) + block.front
+
+
+def begin_host_access(self: SanitizedDevice, region: Region, nbytes: int, mode: AccessMode) -> None:
+    """Ordered after the work on these bytes, as the device waits for it."""
+    inner: Any = self.inner
+    block = self.block_of(region.space, "begin_host_access")
+    inner.begin_host_access(self.within(region), nbytes, mode)
+    start = region.byte_offset
+    for touched, what in self.order.host_waited(block, start, start + nbytes, mode != "r"):
+        self.spaces.check_redzones(touched, what)
+    if mode != "r" and block.nbytes < 1 << 62:
+        block.written.add(start, start + nbytes)
+
+
+def end_host_access(self: SanitizedDevice, region: Region, nbytes: int, mode: AccessMode) -> None:
+    """As the inner device's."""
+    inner: Any = self.inner
+    self.block_of(region.space, "end_host_access")
+    inner.end_host_access(self.within(region), nbytes, mode)
+
+
+# --- time ------------------------------------------------------------------------------------------------------
+
+
+def stream_sync(self: SanitizedDevice, index: int, stream: Stream | None) -> None:
+    """The host has seen all of ``stream`` done."""
+    inner: Any = self.inner
+    point = self.order.now(self.queue(index, stream))
+    inner.stream_sync(index, self.within(stream))
+    self.done(point)
+
+
+def sync_stream_from_to(self: SanitizedDevice, index: int, source: Stream | None, target: Stream | None) -> None:
+    """An order between two queues."""
+    inner: Any = self.inner
+    inner.sync_stream_from_to(index, self.within(source), self.within(target))
+    self.order.after(self.queue(index, target), self.order.now(self.queue(index, source)))
+
+
+def record_event(self: SanitizedDevice, index: int, stream: Stream | None) -> TrackedEvent:
+    """A point of a queue."""
+    inner: Any = self.inner
+    event: Event = inner.record_event(index, self.within(stream))
+    return TrackedEvent(event, self.order.now(self.queue(index, stream)), self.done)
+
+
+def wait_event(self: SanitizedDevice, index: int, stream: Stream | None, event: Event) -> None:
+    """An order between two queues."""
+    inner: Any = self.inner
+    inner.wait_event(index, self.within(stream), self.within(event))
+    if isinstance(event, TrackedEvent):
+        self.order.after(self.queue(index, stream), event.stamp)
+
+
+def event_query(self: SanitizedDevice, event: Event) -> bool:
+    """As the inner device's."""
+    inner: Any = self.inner
+    over: bool = inner.event_query(self.within(event))
+    return event.noted(over) if isinstance(event, TrackedEvent) else over
+
+
+def event_synchronize(self: SanitizedDevice, event: Event, timeout: float | None) -> bool:
+    """As the inner device's."""
+    inner: Any = self.inner
+    over: bool = inner.event_synchronize(self.within(event), timeout)
+    return event.noted(over) if isinstance(event, TrackedEvent) else over
+
+
+# --- kernels ---------------------------------------------------------------------------------------------------
+
+
+def launch(
+    self: SanitizedDevice,
+    module: object,
+    function: str,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    args: Sequence[Region | int | float],
+    stream: Stream | None,
+) -> Event | None:
+    """Ordered by the first byte of each region: how much of it a kernel uses, and how, is not known here."""
+    inner: Any = self.inner
+    what = self.said(f"launch of {function}")
+    regions = regions_of(args)
+    index = next((r.space.device.index for r in regions if r.space.device.api is self), 0)
+    queue = self.queue(index if stream is None else stream.device.index, stream)
+    recorded = self.order.recording(queue)
+    used = [(self.used(region, 0, what), region.byte_offset) for region in regions]
+    if recorded is not None:
+        recorded += regions
+        return inner.launch(module, function, grid, block, self.within(args), self.within(stream))  # type: ignore[no-any-return]
+    work = self.order.begin(queue, what, [(b, at, at + 1, None) for b, at in used if b is not None])
+    event = inner.launch(module, function, grid, block, self.within(args), self.within(stream))
+    for known, at in used:
+        if known is not None and known.nbytes < 1 << 62:
+            known.written.add(at, known.nbytes)
+    return self.queued(event, work)
+
+
+def begin_record(self: SanitizedDevice, index: int, stream: Stream | None) -> None:
+    """Work on ``stream`` is noted from now on, and not done."""
+    inner: Any = self.inner
+    inner.begin_record(index, self.within(stream))
+    self.order.start_recording(self.queue(index, stream))
+
+
+def end_record(self: SanitizedDevice, index: int, stream: Stream | None) -> RecordedWork:
+    """The recording, and the regions that it uses."""
+    inner: Any = self.inner
+    regions = self.order.stop_recording(self.queue(index, stream))
+    return RecordedWork(inner.end_record(index, self.within(stream)), index, list(dict.fromkeys(regions)))
+
+
+def replay(
+    self: SanitizedDevice, recording: RecordedWork, args: Mapping[int, Region], stream: Stream | None
+) -> Event | None:
+    """Ordered as the launches that it repeats."""
+    inner: Any = self.inner
+    what = self.said(f"replay of work on {len(recording.regions)} regions")
+    for position, region in args.items():
+        recording.regions[position] = region
+    used = [(self.used(region, 0, what), region.byte_offset) for region in recording.regions]
+    work = self.order.begin(
+        self.queue(recording.index, stream), what, [(b, at, at + 1, None) for b, at in used if b is not None]
+    )
+    event = inner.replay(recording.inner, self.within(dict(args)), self.within(stream))
+    for known, at in used:
+        if known is not None and known.nbytes < 1 << 62:
+            known.written.add(at, known.nbytes)
+    return self.queued(event, work)
+
+
+# --- lifecycle -------------------------------------------------------------------------------------------------
+
+
+def close(self: SanitizedDevice, index: int) -> None:
+    """The memory is gone."""
+    inner: Any = self.inner
+    self.spaces.forget(index)
+    inner.close(index)
+
+
+def reset(self: SanitizedDevice, index: int) -> None:
+    """The memory is gone, and what was queued dropped."""
+    inner: Any = self.inner
+    inner.reset(index)

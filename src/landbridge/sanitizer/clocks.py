@@ -1,0 +1,63 @@
+"""Clocks: which queued work happens before which, by a vector clock for each queue and one for the host.
+
+The threads of the host have one clock together: what one of them has waited for counts as waited for by all, as
+nothing is seen here of how they tell each other. So an order may be assumed that is not there; none is missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+Clock = dict[Hashable, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """The ``tick``th piece of work on ``queue``, and the ``clock`` of all that comes before it, itself included."""
+
+    queue: Hashable
+    tick: int
+    clock: Clock
+
+
+class Clocks:
+    """The clocks of the queues of one device. Callers hold a lock."""
+
+    def __init__(self) -> None:
+        self._queues: dict[Hashable, Clock] = {}
+        self._host: Clock = {}
+
+    def submit(self, queue: Hashable) -> Stamp:
+        """Work is queued: it comes after all that ``queue`` waits for, and after what the host has waited for."""
+        clock = self._queues.setdefault(queue, {})
+        _join(clock, self._host)
+        clock[queue] = clock.get(queue, 0) + 1
+        return Stamp(queue, clock[queue], dict(clock))
+
+    def now(self, queue: Hashable) -> Stamp:
+        """The point that ``queue`` has now: all that was queued there so far."""
+        clock = self._queues.setdefault(queue, {})
+        return Stamp(queue, clock.get(queue, 0), dict(clock))
+
+    def after(self, queue: Hashable, stamp: Stamp) -> None:
+        """What is queued on ``queue`` from now on comes after ``stamp``."""
+        _join(self._queues.setdefault(queue, {}), stamp.clock)
+
+    def observe(self, stamp: Stamp) -> None:
+        """The host knows that ``stamp`` is done, and so all that comes before it."""
+        _join(self._host, stamp.clock)
+
+    def is_over(self, stamp: Stamp) -> bool:
+        """Whether the host knows that ``stamp`` is done."""
+        return self._host.get(stamp.queue, 0) >= stamp.tick
+
+    def is_ordered(self, earlier: Stamp, later: Stamp) -> bool:
+        """Whether ``earlier`` comes before ``later``, whatever the device does."""
+        return later.clock.get(earlier.queue, 0) >= earlier.tick
+
+
+def _join(clock: Clock, other: Clock) -> None:
+    for queue, tick in other.items():
+        if clock.get(queue, 0) < tick:
+            clock[queue] = tick

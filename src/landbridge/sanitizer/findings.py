@@ -1,0 +1,73 @@
+"""Findings: what the sanitizer has to say, raised where it can be and told when the process ends where it cannot."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from landbridge.errors import SanitizerError
+
+_PACKAGE = str(Path(__file__).resolve().parent.parent) + os.sep
+_SUITE = os.path.join(_PACKAGE, "testing", "conformance")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fault: its ``kind`` (``"race"``, ``"redzone"``, ...) and the text, which names both accesses."""
+
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"sanitizer: {self.kind}: {self.text}"
+
+
+_found: list[Finding] = []
+_untold: list[Finding] = []
+
+
+def findings() -> tuple[Finding, ...]:
+    """Every finding of this process so far, those that were raised too."""
+    return tuple(_found)
+
+
+def fail(kind: str, text: str) -> None:
+    """Raise SanitizerError for a fault that the present call made or came upon."""
+    found = Finding(kind, text)
+    _found.append(found)
+    raise SanitizerError(str(found))
+
+
+def tell(kind: str, text: str) -> None:
+    """Note a fault found where nothing can be raised; standard error has it when the process ends."""
+    found = Finding(kind, text)
+    _found.append(found)
+    _untold.append(found)
+
+
+def untold() -> list[Finding]:
+    """The findings that nothing raised, each once: whoever asks tells them."""
+    told = _untold.copy()
+    _untold.clear()
+    return told
+
+
+def call_site() -> str:
+    """The line outside of this package, or of its conformance suite, that the present call comes from."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        if frame.f_code.co_filename.startswith(_SUITE):
+            break
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _at_exit() -> None:
+    for found in untold():
+        print(found, file=sys.stderr)
+
+
+atexit.register(_at_exit)

@@ -1,0 +1,37 @@
+"""LentBytes: host memory that queued work still reads, and that nobody may change until the work is done."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+
+from landbridge.device.api import Device, Region
+from landbridge.sanitizer.findings import call_site, tell
+
+
+@dataclass(frozen=True, slots=True)
+class LentBytes:
+    """``nbytes`` bytes of the host from ``address`` on, which held ``content`` when ``what`` was queued."""
+
+    address: int
+    content: bytes
+    what: str
+
+    @classmethod
+    def of(cls, source: Region, nbytes: int, host: Device, what: str) -> LentBytes | None:
+        """What ``source`` holds now; None unless it is memory of ``host``."""
+        if source.space.device != host or not nbytes:
+            return None
+        address = source.space.handle + source.byte_offset
+        return cls(address, ctypes.string_at(address, nbytes), what)
+
+    def check(self) -> None:
+        """Note a finding when the bytes were changed meanwhile."""
+        now = ctypes.string_at(self.address, len(self.content))
+        if now != self.content:
+            byte = next(i for i, (a, b) in enumerate(zip(self.content, now, strict=True)) if a != b)
+            tell(
+                "source changed",
+                f"byte {byte} of the host memory that {self.what} reads was written by the host before that was done, "
+                f"which {call_site()} was the first to ask",
+            )

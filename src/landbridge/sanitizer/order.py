@@ -1,0 +1,146 @@
+"""Order: the queued work of a sanitized device, and the accesses that nothing orders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from landbridge.device.api import Event, Region
+from landbridge.locks import new_lock
+from landbridge.sanitizer.block import Access, Block
+from landbridge.sanitizer.clocks import Clocks, Stamp
+from landbridge.sanitizer.findings import fail
+
+#: A use of a block: from where to where, and whether it is written (None: it may be).
+Use = tuple[Block, int, int, bool | None]
+Work = tuple[Stamp, list[tuple[Block, Access]]]
+
+
+class TrackedEvent:
+    """An Event of the inner device at ``stamp``; ``done`` is told when the host sees it complete."""
+
+    __slots__ = ("_done", "_told", "inner", "stamp")
+
+    def __init__(self, inner: Event, stamp: Stamp, done: Callable[[Stamp], None]) -> None:
+        self.inner, self.stamp, self._done = inner, stamp, done
+        self._told = False
+
+    def query(self) -> bool:
+        """As the inner Event's."""
+        return self._noted(self.inner.query())
+
+    def synchronize(self, timeout: float | None = None) -> bool:
+        """As the inner Event's."""
+        return self._noted(self.inner.synchronize(timeout))
+
+    def noted(self, over: bool) -> bool:
+        """``over``, which the device said of this event when it was asked itself."""
+        return self._noted(over)
+
+    def _noted(self, over: bool) -> bool:
+        if over is True and not self._told:
+            self._told = True
+            self._done(self.stamp)
+        return over
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+class Order:
+    """The clocks of a device, and the work that the host has not seen done."""
+
+    def __init__(self) -> None:
+        self.lock = new_lock()
+        self.clocks = Clocks()
+        self._pending: list[tuple[Stamp, list[tuple[Block, Access]], Any]] = []
+        self._recording: dict[Hashable, list[Region]] = {}
+
+    def begin(self, queue: Hashable, what: str, uses: Sequence[Use]) -> Work:
+        """The stamp and accesses of work on ``queue``; a finding where an access has a conflicting one before it that
+        nothing orders."""
+        with self.lock:
+            stamp = self.clocks.submit(queue)
+            accesses = [
+                (block, Access(start, stop, writes, stamp, what)) for block, start, stop, writes in uses if start < stop
+            ]
+            for block, access in accesses:
+                for known in block.accesses:
+                    if access.conflicts(known) and not self.clocks.is_ordered(known.stamp, stamp):
+                        byte = max(access.start, known.start)
+                        fail(
+                            "race",
+                            f"{what} {_does(access)} byte {byte} of {block}, and nothing orders it after {known.what}, "
+                            f"which {_does(known)} it; wait for its event, or call sync_stream_from_to",
+                        )
+            return stamp, accesses
+
+    def submit(self, stamp: Stamp, accesses: list[tuple[Block, Access]], lent: Any) -> None:
+        """The device has taken the work; ``lent`` (LentBytes and who keeps them alive) is kept until it is done."""
+        with self.lock:
+            for block, access in accesses:
+                block.accesses.append(access)
+            self._pending.append((stamp, accesses, lent))
+
+    def observe(self, stamp: Stamp) -> list[tuple[Block, str]]:
+        """The host has seen ``stamp`` done: the blocks that it and all before it used, and by what work."""
+        with self.lock:
+            self.clocks.observe(stamp)
+            over = [work for work in self._pending if self.clocks.is_over(work[0])]
+            self._pending = [work for work in self._pending if not self.clocks.is_over(work[0])]
+        touched: dict[Block, str] = {}
+        for _, accesses, lent in over:
+            if lent is not None:
+                lent[0].check()
+            for block, access in accesses:
+                with self.lock:
+                    if access in block.accesses:
+                        block.accesses.remove(access)
+                if access.writes is not False:
+                    touched[block] = f"{touched[block]} or {access.what}" if block in touched else access.what
+        return list(touched.items())
+
+    def unfinished(self, block: Block, start: int, stop: int, writes: bool) -> list[Access]:
+        """The accesses of ``block`` that conflict with one by the host, and that the host has not seen done."""
+        with self.lock:
+            return [
+                known
+                for known in block.accesses
+                if known.start < stop
+                and start < known.stop
+                and (writes or known.writes is not False)
+                and not self.clocks.is_over(known.stamp)
+            ]
+
+    def host_waited(self, block: Block, start: int, stop: int, writes: bool) -> list[tuple[Block, str]]:
+        """As ``observe``, for a call that returned after the work on these bytes."""
+        touched: list[tuple[Block, str]] = []
+        for access in self.unfinished(block, start, stop, writes):
+            touched += self.observe(access.stamp)
+        return touched
+
+    def now(self, queue: Hashable) -> Stamp:
+        """The point that ``queue`` has now."""
+        with self.lock:
+            return self.clocks.now(queue)
+
+    def after(self, queue: Hashable, stamp: Stamp) -> None:
+        """What is queued on ``queue`` from now on comes after ``stamp``."""
+        with self.lock:
+            self.clocks.after(queue, stamp)
+
+    def start_recording(self, queue: Hashable) -> None:
+        """Work on ``queue`` is noted from now on, and not done."""
+        self._recording[queue] = []
+
+    def recording(self, queue: Hashable) -> list[Region] | None:
+        """The regions noted so far on ``queue``, for more to be added; None where work is done."""
+        return self._recording.get(queue)
+
+    def stop_recording(self, queue: Hashable) -> list[Region]:
+        """The regions that were noted."""
+        return self._recording.pop(queue)
+
+
+def _does(access: Access) -> str:
+    return {True: "writes", False: "reads", None: "uses"}[access.writes]

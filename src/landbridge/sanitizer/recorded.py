@@ -1,0 +1,16 @@
+"""RecordedWork: a recording of the inner device, and the regions that it uses now, by position."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from landbridge.device.api import Region
+
+
+@dataclass(slots=True)
+class RecordedWork:
+    """Work noted on instance ``index``; ``regions`` change as replays bind others."""
+
+    inner: object
+    index: int
+    regions: list[Region]

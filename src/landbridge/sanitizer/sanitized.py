@@ -1,0 +1,195 @@
+"""SanitizedDevice: a DeviceAPI around another one, which sees every space, copy, launch and barrier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from landbridge.device.api import Device, DeviceAPI, Event, NdSpace, Region, Space, Stream
+from landbridge.device.attr import DeviceAttr
+from landbridge.device.state import state_of
+from landbridge.memory_kind import MemoryKind
+from landbridge.sanitizer.block import Access, Block, Handle
+from landbridge.sanitizer.findings import call_site, fail
+from landbridge.sanitizer.lent import LentBytes
+from landbridge.sanitizer.order import Order, TrackedEvent
+from landbridge.sanitizer.spaces import Spaces
+
+
+class SanitizedDevice(DeviceAPI):
+    """The instances of ``inner``; ``host`` is the CPU as it is, without a sanitizer; ``order`` that of the process.
+
+    Spaces that it hands out are its own: the inner device sees the spaces that they stand for. ``wrap`` adds the
+    methods of the Protocols that ``inner`` has.
+    """
+
+    def __init__(self, inner: DeviceAPI, host: Device, order: Order) -> None:
+        self.inner = inner
+        self.host = host
+        self.order = order
+        self._devices: dict[int, Device] = {}
+        self.spaces = Spaces(self.order, host)
+
+    # --- required ----------------------------------------------------------------------------------------------
+
+    def count(self) -> int:
+        """As the inner device's."""
+        return self.inner.count()
+
+    def get_attr(self, index: int, attr: DeviceAttr) -> object | None:
+        """As the inner device's, with what the sanitizer holds back counted as available."""
+        value = self.inner.get_attr(index, attr)
+        if attr is DeviceAttr.AVAILABLE_MEMORY and type(value) is int:
+            return value + self.spaces.held_back(index)
+        return value
+
+    def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
+        """As the inner device's."""
+        return self.inner.memory_kinds(index)
+
+    def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
+        """As the inner device's, between redzones and poisoned."""
+        inner = self.inner_device(index)
+        block = self.spaces.allocate(
+            inner,
+            nbytes,
+            alignment,
+            scope,
+            lambda total, aligned: self.inner.alloc_data_space(index, total, aligned, scope, type_hint),
+        )
+        return self.handed_out(block)
+
+    def free_data_space(self, space: Space) -> None:
+        """Checked, and kept back for a while, so that a use after the free is found."""
+        self.spaces.free(self.block_of(space, "free_data_space"), self.inner.free_data_space)
+
+    def copy_data_from_to(
+        self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
+    ) -> Event | None:
+        """As the inner device's, ordered with all other work on the bytes."""
+        what = self.said(f"copy_data_from_to of {nbytes} bytes")
+        owner = next((end.space.device for end in (dst, src) if end.space.device.api is self), None)
+        index = owner.index if owner is not None else stream.device.index if stream is not None else 0
+        source, target = self.used(src, nbytes, what), self.used(dst, nbytes, what)
+        ends = ((source, src.byte_offset, False), (target, dst.byte_offset, True))
+        uses = [(block, start, start + nbytes, writes) for block, start, writes in ends if block is not None]
+        self.spaces.note_copy(source, src.byte_offset, target, dst.byte_offset, nbytes, what)
+        inner_src, inner_dst = self.within(src), self.within(dst)
+        work = self.order.begin(self.queue(index, stream), what, uses)
+        lent = LentBytes.of(inner_src, nbytes, self.host, what)
+        event = self.inner.copy_data_from_to(inner_src, inner_dst, nbytes, self.within(stream), keep_alive)
+        return self.queued(event, work, (lent, keep_alive) if event is not None and lent is not None else None)
+
+    # --- for the methods of Protocols --------------------------------------------------------------------------
+
+    def inner_device(self, index: int) -> Device:
+        """Instance ``index`` of the inner device."""
+        known = self._devices.get(index)
+        if known is None or known.state.is_over:
+            known = self._devices[index] = Device(self.inner, index)
+        return known
+
+    def said(self, call: str) -> str:
+        """``call``, and the work that it is part of, as messages name it."""
+        works = {state.last_work for state in (state_of(self, i) for i in range(self.count()))} - {"nothing"}
+        part = f" (last submitted: {'; '.join(sorted(works))})" if works else ""
+        return f"{call}{part} from {call_site()}"
+
+    def queue(self, index: int, stream: Stream | None) -> tuple[int, int, int | None]:
+        """What names ``stream`` of instance ``index`` to the clocks."""
+        return id(self), index, None if stream is None else id(stream.handle)
+
+    def queued(self, event: Event | None, work: tuple[Any, list[tuple[Block, Access]]], lent: Any = None) -> Event | None:
+        """The Event of work that ``order`` has begun, which tells the clocks when it is done."""
+        stamp, accesses = work
+        self.order.submit(stamp, accesses, lent)
+        if event is None:
+            self.done(stamp)
+            return None
+        return TrackedEvent(event, stamp, self.done)
+
+    def done(self, stamp: Any) -> None:
+        """The host has seen the work of ``stamp`` done: check what it may have done wrong."""
+        for block, what in self.order.observe(stamp):
+            self.spaces.check_redzones(block, what)
+
+    def handed_out(self, block: Block, *, owned: bool = True) -> Space:
+        """A Space over ``block``; one that is ``owned`` and let go without being freed is a leak."""
+        handle = Handle(block)
+        if owned:
+            self.spaces.watch(handle, block)
+        inner = block.inner
+        device = Device(self, inner.device.index)
+        if isinstance(inner, NdSpace):
+            rows = None if inner.rows is None else tuple(self._row(block, row) for row in inner.rows)
+            return NdSpace(device, inner.scope, handle, inner.physical_shape, inner.row_bytes, inner.row_pitch, rows)
+        return Space(device, inner.scope, handle)
+
+    def _row(self, parent: Block, handle: object) -> Handle:
+        inner = parent.inner
+        assert isinstance(inner, NdSpace)
+        row = Block(Space(inner.device, inner.scope, handle), inner.row_bytes, parent.born)
+        row.parent = parent
+        row.written.add(0, row.nbytes)
+        return Handle(row)
+
+    def block_of(self, space: Space, call: str) -> Block:
+        """The Block of one of this device's own spaces; a finding when it was freed."""
+        handle = space.handle
+        if not isinstance(handle, Handle):  # memory of others, named by its address
+            return Block(self.within(space), 1 << 62, "others")
+        if handle.block.death is not None:
+            fail("use after free", f"{self.said(call)} uses {handle.block}, freed at {handle.block.death}")
+        return handle.block
+
+    def used(self, region: Region, nbytes: int, what: str) -> Block | None:
+        """The Block that ``region`` of any sanitized device is in, checked; None for memory of others."""
+        handle = region.space.handle
+        if not isinstance(handle, Handle):
+            return None
+        block = handle.block
+        if block.death is not None:
+            fail("use after free", f"{what} uses {block}, freed at {block.death}")
+        self.spaces.check_inside(block, region, nbytes, what)
+        return block
+
+    def within(self, value: Any) -> Any:
+        """``value`` as the inner device knows it: spaces, regions, streams, events, and what holds them."""
+        match value:
+            case Region(space=Space(handle=Handle(block=block))) as region:
+                return block.region(region.byte_offset)
+            case Region() as region:
+                return Region(self.within(region.space), region.byte_offset)
+            case Space(handle=Handle(block=block)):
+                return block.inner
+            case Space(device=Device(api=SanitizedDevice() as api)) as space:
+                return Space(api.inner_device(space.device.index), space.scope, space.handle)
+            case Stream(device=Device(api=SanitizedDevice())):
+                return value.handle
+            case Device(api=SanitizedDevice() as api):
+                return api.inner_device(value.index)
+            case TrackedEvent():
+                return value.inner
+            case tuple() | list():
+                return type(value)(map(self.within, value)) if type(value) in (tuple, list) else value
+            case dict():
+                return {key: self.within(item) for key, item in value.items()}
+        return value
+
+    def outer(self, value: Any) -> Any:
+        """What the inner device returned, as callers of this one know it."""
+        match value:
+            case Space():
+                block = Block(value, 1 << 62, call_site())
+                block.written.add(0, block.nbytes)
+                return self.handed_out(block, owned=False)
+            case Stream():
+                return Stream(Device(self, value.device.index), value)
+            case Device() if value.api is self.inner:
+                return Device(self, value.index)
+        return value
+
+
+def regions_of(args: Sequence[object]) -> list[Region]:
+    """The Regions among the arguments of a launch."""
+    return [arg for arg in args if isinstance(arg, Region)]

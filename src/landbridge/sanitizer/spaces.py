@@ -1,0 +1,197 @@
+"""Spaces: the memory of a sanitized device, with redzones around what is handed out and a quarantine behind it."""
+
+from __future__ import annotations
+
+import mmap
+import weakref
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+
+from landbridge.device.api import Device, Region, Space
+from landbridge.device.checks import check_inside, check_request
+from landbridge.errors import DeviceLostError, ForkedDeviceError, InputError, OutOfMemoryError
+from landbridge.memory_kind import MemoryKind
+from landbridge.sanitizer.block import FREED, POISON, REDZONE, Block, Handle
+from landbridge.sanitizer.findings import call_site, fail, tell
+from landbridge.sanitizer.inner_bytes import InnerBytes
+from landbridge.sanitizer.order import Order
+
+_BACK = 256
+#: Scopes that have less get no redzones, and nothing of them is held back.
+_SMALL = 1 << 20
+#: Bytes, and spaces, that are held back after they were freed.
+_MOST_BYTES, _MOST_SPACES = 1 << 26, 64
+
+
+class Spaces:
+    """The live Blocks of one API, and those held back after they were freed."""
+
+    def __init__(self, order: Order, host: Device) -> None:
+        self._order = order
+        self._host = host
+        self._watched: dict[Block, weakref.finalize[[Block], Handle]] = {}
+        self._quarantine: deque[tuple[Block, Callable[[Space], None], bool]] = deque()
+
+    def allocate(
+        self, inner: Device, nbytes: int, alignment: int, scope: str, alloc: Callable[[int, int], Space]
+    ) -> Block:
+        """A Block that ``alloc(bytes, alignment)`` makes, poisoned, its redzones filled.
+
+        Where there is no room for redzones, after what was held back is given up, it has none.
+        """
+        check_request(nbytes, alignment, str(inner))
+        kind = inner.memory_kinds.get(scope or "global")
+        front, back = (0, 0) if kind is None else _redzones(kind, nbytes, alignment)
+        block = None
+        if back:
+            with suppress(OutOfMemoryError, InputError):
+                block = Block(alloc(front + nbytes + back, alignment), nbytes, call_site(), front, back)
+        if block is None:
+            try:
+                block = Block(alloc(nbytes, alignment), nbytes, call_site())
+            except OutOfMemoryError:
+                self.let_go(inner.index)
+                block = Block(alloc(nbytes, alignment), nbytes, call_site())
+        bytes_of = InnerBytes(inner, self._host)
+        bytes_of.fill(block.region(), nbytes, POISON)
+        for offset, size in block.redzones():
+            if not bytes_of.fill(block.region(offset), size, REDZONE):
+                block.checked = False
+        return block
+
+    def watch(self, handle: Handle, block: Block) -> None:
+        """Note a leak when ``handle`` is let go and ``block`` was not freed."""
+        self._watched[block] = finalizer = weakref.finalize(handle, self._leaked, block)
+        finalizer.atexit = False
+
+    def unwatch(self, block: Block) -> None:
+        """``block`` was given back."""
+        finalizer = self._watched.pop(block, None)
+        if finalizer is not None:
+            finalizer.detach()
+
+    def forget(self, index: int) -> None:
+        """All memory of instance ``index`` is gone."""
+        for block in [block for block in self._watched if block.inner.device.index == index]:
+            self.unwatch(block)
+        self._quarantine = deque(entry for entry in self._quarantine if entry[0].inner.device.index != index)
+
+    def free(self, block: Block, free: Callable[[Space], None], *, keep: bool = True) -> None:
+        """Check ``block``, and give it back by ``free``, now or when it has been held back long enough."""
+        pending = self._order.unfinished(block, 0, block.nbytes, True)
+        self.check_redzones(block, "work that nobody saw end" if pending else "somebody")
+        block.died = call_site()
+        self.unwatch(block)
+        kind = block.inner.device.memory_kinds.get(block.inner.scope)
+        if keep and kind is not None and kind.ndim == 1 and not _is_small(kind) and block.total <= _MOST_BYTES // 4:
+            filled = not pending and InnerBytes(block.inner.device, self._host).fill(
+                block.region(), block.nbytes, FREED
+            )
+            self._quarantine.append((block, free, filled))
+            while len(self._quarantine) > _MOST_SPACES or self._held() > _MOST_BYTES:
+                self._release(*self._quarantine.popleft())
+        else:
+            free(block.inner)
+        if pending:
+            fail("freed in use", f"{block} is freed at {block.died} while {pending[0].what} may still use it")
+
+    def held_back(self, index: int) -> int:
+        """Bytes of instance ``index`` that only the sanitizer keeps."""
+        quarantined = sum(block.total for block, _, _ in self._quarantine if block.inner.device.index == index)
+        around = sum(block.front + block.back for block in self._watched if block.inner.device.index == index)
+        return quarantined + around
+
+    def let_go(self, index: int) -> None:
+        """Give up all that is held back of instance ``index``."""
+        entries = [entry for entry in self._quarantine if entry[0].inner.device.index == index]
+        self._quarantine = deque(entry for entry in self._quarantine if entry[0].inner.device.index != index)
+        for entry in entries:
+            self._release(*entry)
+
+    def check_inside(self, block: Block, region: Region, nbytes: int, what: str) -> None:
+        """Raise InputError, as devices do, for bytes outside of ``block``."""
+        check_inside(region.byte_offset, nbytes, block.nbytes, f"{block.inner.device}: {what}")
+
+    def note_copy(
+        self, source: Block | None, start: int, target: Block | None, to: int, nbytes: int, what: str
+    ) -> None:
+        """``what`` copies bytes that nobody wrote as such; a finding where they leave the memory that is watched."""
+        holes = [] if source is None else source.written.outside(start, start + nbytes)
+        if target is not None:
+            target.written.add(to, to + nbytes)
+            for low, high in holes:
+                target.written.remove(to + low - start, to + high - start)
+        elif holes:
+            fail(
+                "uninitialised",
+                f"{what} reads bytes {holes[0][0]} to {holes[0][1]} of {source}, which nothing has written since",
+            )
+
+    def check_redzones(self, block: Block, what: str) -> None:
+        """A finding where a redzone of ``block`` was written, by ``what`` as far as can be said."""
+        if not block.checked or block.death is not None:
+            return
+        bytes_of = InnerBytes(block.inner.device, self._host)
+        for offset, size in block.redzones():
+            found = bytes_of.read(block.region(offset), size)
+            wrong = _first_other(found, REDZONE)
+            if wrong is not None:
+                bytes_of.fill(block.region(offset), size, REDZONE)
+                fail("redzone", f"{what} wrote byte {offset + wrong} of {block}, which is outside of it")
+
+    def check_all(self) -> None:
+        """Look at every redzone and at what was freed; findings are told."""
+        for block in list(self._watched):
+            try:
+                self.check_redzones(block, "somebody")
+            except (DeviceLostError, ForkedDeviceError):
+                return
+        for block, _, filled in list(self._quarantine):
+            self._check_freed(block, filled)
+
+    def _held(self) -> int:
+        return sum(block.total for block, _, _ in self._quarantine)
+
+    def _release(self, block: Block, free: Callable[[Space], None], filled: bool) -> None:
+        if block.inner.device.is_lost:
+            return
+        self._check_freed(block, filled)
+        free(block.inner)
+
+    def _check_freed(self, block: Block, filled: bool) -> None:
+        if not filled:
+            return
+        found = InnerBytes(block.inner.device, self._host).read(block.region(), block.nbytes)
+        wrong = _first_other(found, FREED)
+        if wrong is not None:
+            tell("use after free", f"byte {wrong} of {block} was written after it was freed at {block.died}")
+
+    def _leaked(self, block: Block) -> None:
+        self._watched.pop(block, None)
+        device = block.inner.device
+        if block.died is None and not device.is_lost:
+            tell("leak", f"{block} was let go and never freed")
+
+
+def _redzones(kind: MemoryKind, nbytes: int, alignment: int) -> tuple[int, int]:
+    """Bytes before and after an allocation."""
+    if _is_small(kind) or kind.ndim != 1:
+        return 0, 0
+    front = max(alignment, kind.alignment, kind.offset_alignment, kind.coherence_granule, mmap.PAGESIZE)
+    step = max(kind.size_multiple, 1)
+    back = -(-(front + nbytes + _BACK) // step) * step - front - nbytes
+    if kind.max_bytes is not None and front + nbytes + back > kind.max_bytes:
+        return 0, 0
+    return front, back
+
+
+def _is_small(kind: MemoryKind) -> bool:
+    return kind.capacity is not None and kind.capacity < _SMALL
+
+
+def _first_other(content: bytes | None, value: int) -> int | None:
+    """The first byte that is not ``value``."""
+    if content is None or content.count(value) == len(content):
+        return None
+    return next(i for i, byte in enumerate(content) if byte != value)
