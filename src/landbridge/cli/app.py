@@ -30,7 +30,7 @@ EXIT_ERROR = 1
 _HELP = """Compile a model for a target and run it on any device, every byte where it was asked to be.
 
 Exit codes: 0 done; 1 an error, described on standard error; 2 wrong usage; 3 compare found a
-difference, or conformance a broken sentence.
+difference, conformance a broken sentence, or run --sanitize a wrong access.
 """
 
 

@@ -55,6 +55,10 @@ MemoryTexts: TypeAlias = Annotated[
 CheckIndices: TypeAlias = Annotated[
     bool, typer.Option("--check-indices", help="End a run at an index out of range, with an error that names it.")
 ]
+Sanitize: TypeAlias = Annotated[
+    bool,
+    typer.Option("--sanitize", help="Look for wrong uses of memory on every device; exit code 3 where one was found."),
+]
 Seed: TypeAlias = Annotated[int, typer.Option("--seed", min=0, help="Seed of the inputs that are not given.")]
 Json: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on standard output, messages on standard error.")

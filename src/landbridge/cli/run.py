@@ -42,16 +42,20 @@ def run(
     memory: Annotated[bool, typer.Option("--memory", help="Say what memory a run takes, and who holds it.")] = False,
     memory_cfg: args.MemoryTexts = None,
     check_indices: args.CheckIndices = False,
+    sanitize: args.Sanitize = False,
     json: args.Json = False,
 ) -> None:
     """Run MODEL on a device. Input files are read into the device's memory; latency covers runs alone."""
     from landbridge.cli.inputs import make_inputs
     from landbridge.cli.models import describe_memory, open_model
+    from landbridge.cli.sanitize import exit_on_findings, sanitize_all
     from landbridge.memory.allocators.memory_cfg import parse_memory_cfg
     from landbridge.memory.ledger import ledger
     from landbridge.output_file import check_folder, check_outputs
     from landbridge.session import Session
 
+    if sanitize:
+        sanitize_all()
     files, shapes = args.parse_inputs(input), args.parse_shapes(shape)
     sources = [model, *files.values()]
     check_outputs([trace], sources)
@@ -101,6 +105,8 @@ def run(
         emit(result)
     else:
         _print(result)
+    if sanitize:
+        exit_on_findings()
 
 
 def _timed_run(session: Session) -> float:

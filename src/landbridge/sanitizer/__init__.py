@@ -5,6 +5,6 @@ when the process ends. ``docs/sanitizer.md`` says what is found, and how.
 """
 
 from landbridge.sanitizer.findings import Finding, findings
-from landbridge.sanitizer.wrap import Sanitize
+from landbridge.sanitizer.wrap import Sanitize, check_all
 
-__all__ = ["Finding", "Sanitize", "findings"]
+__all__ = ["Finding", "Sanitize", "check_all", "findings"]

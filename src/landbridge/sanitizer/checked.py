@@ -7,7 +7,8 @@ from typing import Any
 
 from landbridge.device.api import Event, NdSpace, Region, Space, Stream
 from landbridge.device.import_source import ImportSource
-from landbridge.device.protocols import AccessMode
+from landbridge.device.lifecycle import open_once
+from landbridge.device.protocols import AccessMode, RowTable
 from landbridge.sanitizer.block import Block
 from landbridge.sanitizer.findings import call_site
 from landbridge.sanitizer.order import TrackedEvent
@@ -165,7 +166,7 @@ def launch(
     function: str,
     grid: tuple[int, int, int],
     block: tuple[int, int, int],
-    args: Sequence[Region | int | float],
+    args: Sequence[Region | RowTable | int | float],
     stream: Stream | None,
 ) -> Event | None:
     """Ordered by the first byte of each region: how much of it a kernel uses, and how, is not known here."""
@@ -223,14 +224,21 @@ def replay(
 # --- lifecycle -------------------------------------------------------------------------------------------------
 
 
+def open(self: SanitizedDevice, index: int, **options: object) -> None:
+    """The inner device's, unless it is open already."""
+    open_once(self.inner, self.inner_device(index).state, index, options)
+
+
 def close(self: SanitizedDevice, index: int) -> None:
     """The memory is gone."""
     inner: Any = self.inner
     self.spaces.forget(index)
     inner.close(index)
+    self.inner_device(index).state.is_open = False
 
 
 def reset(self: SanitizedDevice, index: int) -> None:
     """The memory is gone, and what was queued dropped."""
     inner: Any = self.inner
+    self.spaces.forget(index)
     inner.reset(index)

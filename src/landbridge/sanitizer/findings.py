@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from landbridge.errors import SanitizerError
 
 _PACKAGE = str(Path(__file__).resolve().parent.parent) + os.sep
-_SUITE = os.path.join(_PACKAGE, "testing", "conformance")
+_SUITE = str(Path(_PACKAGE) / "testing" / "conformance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def findings() -> tuple[Finding, ...]:
     return tuple(_found)
 
 
-def fail(kind: str, text: str) -> None:
+def fail(kind: str, text: str) -> NoReturn:
     """Raise SanitizerError for a fault that the present call made or came upon."""
     found = Finding(kind, text)
     _found.append(found)
@@ -63,11 +63,3 @@ def call_site() -> str:
             break
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-def _at_exit() -> None:
-    for found in untold():
-        print(found, file=sys.stderr)
-
-
-atexit.register(_at_exit)

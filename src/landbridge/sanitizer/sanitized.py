@@ -7,12 +7,14 @@ from typing import Any
 
 from landbridge.device.api import Device, DeviceAPI, Event, NdSpace, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
+from landbridge.device.protocols import RowTable
 from landbridge.device.state import state_of
 from landbridge.memory_kind import MemoryKind
-from landbridge.sanitizer.block import Access, Block, Handle
+from landbridge.sanitizer.block import Block, Handle
+from landbridge.sanitizer.clocks import Stamp
 from landbridge.sanitizer.findings import call_site, fail
 from landbridge.sanitizer.lent import LentBytes
-from landbridge.sanitizer.order import Order, TrackedEvent
+from landbridge.sanitizer.order import Order, TrackedEvent, Work
 from landbridge.sanitizer.spaces import Spaces
 
 
@@ -99,7 +101,7 @@ class SanitizedDevice(DeviceAPI):
         """What names ``stream`` of instance ``index`` to the clocks."""
         return id(self), index, None if stream is None else id(stream.handle)
 
-    def queued(self, event: Event | None, work: tuple[Any, list[tuple[Block, Access]]], lent: Any = None) -> Event | None:
+    def queued(self, event: Event | None, work: Work, lent: Any = None) -> Event | None:
         """The Event of work that ``order`` has begun, which tells the clocks when it is done."""
         stamp, accesses = work
         self.order.submit(stamp, accesses, lent)
@@ -108,17 +110,16 @@ class SanitizedDevice(DeviceAPI):
             return None
         return TrackedEvent(event, stamp, self.done)
 
-    def done(self, stamp: Any) -> None:
+    def done(self, stamp: Stamp) -> None:
         """The host has seen the work of ``stamp`` done: check what it may have done wrong."""
         for block, what in self.order.observe(stamp):
             self.spaces.check_redzones(block, what)
 
     def handed_out(self, block: Block, *, owned: bool = True) -> Space:
         """A Space over ``block``; one that is ``owned`` and let go without being freed is a leak."""
-        handle = Handle(block)
+        handle, inner = Handle(block), block.inner
         if owned:
-            self.spaces.watch(handle, block)
-        inner = block.inner
+            self.spaces.watch(handle, block, state_of(self, inner.device.index))
         device = Device(self, inner.device.index)
         if isinstance(inner, NdSpace):
             rows = None if inner.rows is None else tuple(self._row(block, row) for row in inner.rows)
@@ -170,6 +171,8 @@ class SanitizedDevice(DeviceAPI):
                 return api.inner_device(value.index)
             case TrackedEvent():
                 return value.inner
+            case RowTable(rows=rows):
+                return RowTable(tuple(map(self.within, rows)))
             case tuple() | list():
                 return type(value)(map(self.within, value)) if type(value) in (tuple, list) else value
             case dict():
@@ -191,5 +194,11 @@ class SanitizedDevice(DeviceAPI):
 
 
 def regions_of(args: Sequence[object]) -> list[Region]:
-    """The Regions among the arguments of a launch."""
-    return [arg for arg in args if isinstance(arg, Region)]
+    """The Regions among the arguments of a launch, those of rows too."""
+    found: list[Region] = []
+    for arg in args:
+        if isinstance(arg, Region):
+            found.append(arg)
+        elif isinstance(arg, RowTable):
+            found += arg.rows
+    return found

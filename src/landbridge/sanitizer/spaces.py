@@ -10,7 +10,8 @@ from contextlib import suppress
 
 from landbridge.device.api import Device, Region, Space
 from landbridge.device.checks import check_inside, check_request
-from landbridge.errors import DeviceLostError, ForkedDeviceError, InputError, OutOfMemoryError
+from landbridge.device.state import DeviceState
+from landbridge.errors import DeviceError, InputError, OutOfMemoryError, SanitizerError
 from landbridge.memory_kind import MemoryKind
 from landbridge.sanitizer.block import FREED, POISON, REDZONE, Block, Handle
 from landbridge.sanitizer.findings import call_site, fail, tell
@@ -30,7 +31,8 @@ class Spaces:
     def __init__(self, order: Order, host: Device) -> None:
         self._order = order
         self._host = host
-        self._watched: dict[Block, weakref.finalize[[Block], Handle]] = {}
+        self._watched: dict[Block, weakref.finalize[[Block, DeviceState], Handle]] = {}
+        self._let_go: deque[tuple[Block, DeviceState]] = deque()
         self._quarantine: deque[tuple[Block, Callable[[Space], None], bool]] = deque()
 
     def allocate(
@@ -60,9 +62,9 @@ class Spaces:
                 block.checked = False
         return block
 
-    def watch(self, handle: Handle, block: Block) -> None:
-        """Note a leak when ``handle`` is let go and ``block`` was not freed."""
-        self._watched[block] = finalizer = weakref.finalize(handle, self._leaked, block)
+    def watch(self, handle: Handle, block: Block, life: DeviceState) -> None:
+        """Have ``check_all`` tell a leak when ``handle`` is let go, ``block`` is not freed and ``life`` did not end."""
+        self._watched[block] = finalizer = weakref.finalize(handle, self._let_go_of, block, life)
         finalizer.atexit = False
 
     def unwatch(self, block: Block) -> None:
@@ -141,21 +143,21 @@ class Spaces:
                 fail("redzone", f"{what} wrote byte {offset + wrong} of {block}, which is outside of it")
 
     def check_all(self) -> None:
-        """Look at every redzone and at what was freed; findings are told."""
+        """Look at every redzone, at what was freed and at what was not; findings are told."""
         for block in list(self._watched):
-            try:
+            with suppress(SanitizerError, DeviceError):  # noted all the same
                 self.check_redzones(block, "somebody")
-            except (DeviceLostError, ForkedDeviceError):
-                return
         for block, _, filled in list(self._quarantine):
             self._check_freed(block, filled)
+        while self._let_go:
+            block, life = self._let_go.popleft()
+            if block.died is None and life.failure is None:
+                tell("leak", f"{block} was let go and never freed")
 
     def _held(self) -> int:
         return sum(block.total for block, _, _ in self._quarantine)
 
     def _release(self, block: Block, free: Callable[[Space], None], filled: bool) -> None:
-        if block.inner.device.is_lost:
-            return
         self._check_freed(block, filled)
         free(block.inner)
 
@@ -167,11 +169,10 @@ class Spaces:
         if wrong is not None:
             tell("use after free", f"byte {wrong} of {block} was written after it was freed at {block.died}")
 
-    def _leaked(self, block: Block) -> None:
+    def _let_go_of(self, block: Block, life: DeviceState) -> None:
+        # The collector comes here before it calls the __del__ of who will free it: check_all looks again.
         self._watched.pop(block, None)
-        device = block.inner.device
-        if block.died is None and not device.is_lost:
-            tell("leak", f"{block} was let go and never freed")
+        self._let_go.append((block, life))
 
 
 def _redzones(kind: MemoryKind, nbytes: int, alignment: int) -> tuple[int, int]:

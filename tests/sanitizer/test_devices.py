@@ -1,0 +1,87 @@
+"""The conformance suite on sanitized devices, their abilities, and the main job, on which nothing is found."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from wheel_models import CLASSIFY, PP_OCR, wheel_model
+
+import landbridge as lb
+from landbridge.device import protocols
+from landbridge.device.registry import device as find_device
+from landbridge.device.registry import names
+from landbridge.sanitizer import check_all, findings
+from landbridge.testing.conformance import DeviceConformance
+from tests.devices.present import first_instance
+
+BUILT_IN = ("cpu", "opencl", "vulkan", "sim:lazy", "sim:scratch")
+
+
+class TestSimLazy(DeviceConformance):
+    device_name = "sanitize(sim:lazy)"
+
+
+class TestCpu(DeviceConformance):
+    device_name = "sanitize(cpu)"
+
+
+class TestSimScratch(DeviceConformance):
+    device_name = "sanitize(sim:scratch)"
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_it_has_the_abilities_of_the_inner_device_and_no_other(name):
+    if name in ("opencl", "vulkan"):
+        first_instance(name)
+    inner, wrapped = find_device(name), find_device(f"sanitize({name})")
+    asked = [each for each in vars(protocols).values() if getattr(each, "_is_runtime_protocol", False)]
+    assert asked
+    for protocol in asked:
+        assert (wrapped.capability(protocol) is None) == (inner.capability(protocol) is None), protocol
+    assert wrapped.memory_kinds == inner.memory_kinds
+    assert wrapped != inner
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_nothing_is_found_on_the_main_job(name):
+    if name in ("opencl", "vulkan"):
+        first_instance(name)
+    model, shape = wheel_model(PP_OCR, CLASSIFY), (1, 3, 48, 96)
+    frame = np.random.default_rng(0).random(shape, np.float32)
+    target = name if name in ("opencl", "vulkan") else "llvm"
+    executable = lb.compile(model, target, shapes={"x": shape}, on_mismatch="copy")
+    outputs = []
+    for device in (name, f"sanitize({name})"):
+        session = lb.Session(executable, device=device)
+        session.set_input("x", frame)
+        session.run()
+        session.run()
+        outputs.append(np.asarray(session.get_output(0).to_device("cpu")).copy())
+    assert (outputs[0] == outputs[1]).all()
+    del session
+    check_all()
+    assert findings() == ()
+
+
+def test_the_same_device_is_wrapped_once():
+    assert find_device("sanitize(sim:lazy)") == find_device("sanitize(sanitize(sim:lazy))")
+    assert find_device("sanitize(sim:lazy)").api is find_device("sanitize(sim:lazy:1)").api
+    assert "sanitize" not in names()
+
+
+def test_a_variable_sanitizes_every_device_and_a_leak_is_told_at_exit():
+    program = (
+        "from landbridge.device.registry import device\n"
+        "from landbridge.sanitizer.sanitized import SanitizedDevice\n"
+        "cpu, lazy = device('cpu'), device('sim:lazy')\n"
+        "assert isinstance(cpu.api, SanitizedDevice) and isinstance(lazy.api, SanitizedDevice)\n"
+        "lazy.api.alloc_data_space(0, 48, 1, 'global', None)\n"
+    )
+    environment = os.environ | {"LANDBRIDGE_SANITIZE": "1"}
+    child = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
+    assert child.returncode == 0, child.stderr
+    assert child.stderr.startswith("sanitizer: leak: 48 bytes of scope 'global' of sim:lazy:0")
