@@ -752,8 +752,8 @@ SENTENCES = (
         f"{_SESSION}test_kernels_that_only_move_are_listed",
         "Runs never list them.",
         "vm/bind.py",
-        "_has_moves",
-        Put("each.moves_bytes", "False"),
+        "_Binder._list_move",
+        Put("True", "False"),
     ),
     _s(
         "no_copies() covers the process, worker threads included, and raises before any byte moves.",

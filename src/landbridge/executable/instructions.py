@@ -7,7 +7,7 @@ define. A register holds a tensor's place: an address range on one device.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -130,10 +130,19 @@ class Prepared:
 Instruction = AllocStorage | AllocTensor | LoadConstant | View | Call | HostCall | ToVDevice | If | Prepared
 
 
-def flattened(instructions: Sequence[Instruction]) -> Iterator[Instruction]:
+def flattened(instructions: Sequence[Instruction]) -> Sequence[Instruction]:
     """``instructions``, each If followed by those of its branches."""
+    if If not in [type(instruction) for instruction in instructions]:
+        return instructions
+    found: list[Instruction] = []
     for instruction in instructions:
-        yield instruction
+        found.append(instruction)
         if isinstance(instruction, If):
-            yield from flattened(instruction.then)
-            yield from flattened(instruction.orelse)
+            found += flattened(instruction.then)
+            found += flattened(instruction.orelse)
+    return found
+
+
+def storages(instructions: Sequence[Instruction]) -> list[AllocStorage]:
+    """Every storage that ``instructions`` allocate, in either branch of an If."""
+    return [each for each in flattened(instructions) if type(each) is AllocStorage]

@@ -12,10 +12,10 @@ from landbridge.executable.parts import Function, VDevice
 from landbridge.tensor import Tensor
 from landbridge.vm.builtins import find_builtin
 from landbridge.vm.code_image import LoadedImage
-from landbridge.vm.device_kernels import LoadedKernels, ModuleKernels
+from landbridge.vm.device_kernels import ModuleKernels
 from landbridge.vm.kernel_buffers import KernelBuffers
-from landbridge.vm.kernel_step import BoundBuffer, Buffer, KernelStep
-from landbridge.vm.own_memory import OwnMemory, RowMemory
+from landbridge.vm.kernel_step import KernelStep
+from landbridge.vm.own_memory import RowMemory
 from landbridge.vm.program import (
     BoundTensor,
     BranchStep,
@@ -51,30 +51,35 @@ class _Binder:
     ) -> None:
         self._images, self._memory = images, memory
         self._on_devices = frozenset(n for n, image in enumerate(images) if isinstance(image, ModuleKernels))
-        self._outputs = range(len(function.inputs), len(function.inputs) + len(function.outputs))
-        self._buffers = KernelBuffers(memory)
+        outputs = range(len(function.inputs), len(function.inputs) + len(function.outputs))
+        self._buffers = KernelBuffers(memory, outputs)
         self._registers = Registers(function, vdevices, memory)
         self._records: list[int] = []
         self._arguments: list[int] = []
-        self._first_argument = _record_words(function.instructions, self._on_devices)
+        kinds = [type(each) for each in ins.flattened(function.instructions)]
+        self._first_argument = RECORD_WORDS * (kinds.count(ins.Call) + 2 * kinds.count(ins.If))  # or fewer records
         self._pointers: list[tuple[int, int]] = []
         specs = (*function.inputs, *function.outputs, *function.parameters)
         self._places: list[list[tuple[int, int]]] = [[] for _ in specs]
         self._listing: list[Step] = []
+        self._listed = 0  # the word of records up to which they are in the listing
+        self._moves = False
         self._tables: dict[tuple[object, ...], int] = {}
         self._needs_threads = False
 
     def program(self, instructions: Sequence[ins.Instruction]) -> Program:
-        end = next((n for n, instruction in enumerate(instructions) if isinstance(instruction, ins.Prepared)), 0)
+        kinds = [type(instruction) for instruction in instructions]
+        end = kinds.index(ins.Prepared) if ins.Prepared in kinds else 0
         self._steps(instructions[:end])
-        preparation, self._listing = tuple(self._listing), []
+        preparation, self._listing, self._moves = tuple(self._listing), [], False
         steps = self._steps(instructions[end:])
+        unused = (0,) * (self._first_argument - len(self._records))
         return Program(
-            words=(*self._records, *self._arguments),
+            words=(*self._records, *unused, *self._arguments),
             pointers=tuple(self._pointers),
             places=tuple(map(tuple, self._places)),
             steps=tuple(steps),
-            listed_steps=tuple(self._listing) if _has_moves(instructions[end:]) else (),
+            listed_steps=tuple(self._listing) if self._moves else (),
             preparation=preparation,
             owned=(*self._registers.owned, self._buffers),
             needs_threads=self._needs_threads,
@@ -90,6 +95,7 @@ class _Binder:
             if len(self._records) > start:
                 steps.append(NativeStep(start, (len(self._records) - start) // RECORD_WORDS))
             start = len(self._records)
+            self._list_records()
 
         for instruction in instructions:
             if _is_native(instruction, self._on_devices):
@@ -105,6 +111,12 @@ class _Binder:
             start = len(self._records)
         close()
         return steps
+
+    def _list_records(self) -> None:
+        """Append the records since the last time to the listing."""
+        if len(self._records) > self._listed:
+            self._listing.append(NativeStep(self._listed, (len(self._records) - self._listed) // RECORD_WORDS))
+        self._listed = len(self._records)
 
     def _native(self, instruction: ins.Instruction, start: int) -> None:
         """Bind an instruction of the segment whose records begin at word ``start``."""
@@ -128,28 +140,29 @@ class _Binder:
         if isinstance(image, ModuleKernels):
             raise BindError(f"call of {call.function!r}, a kernel of a device, among native instructions")
         address = image.address(call.function)
-        first = len(self._records)
         user = f"call {call.name or call.function!r}"
         places = [self._registers[register] for register in call.args]
-        tables = [self._table(place, place.own, user) for place in places]  # before the arguments, which are together
-        self._pointers.append((first + 2, self._first_argument + len(self._arguments)))
+        tables = [self._table(place, user) for place in places] if self._registers.has_rows else [None] * len(places)
+        first = self._first_argument + len(self._arguments)  # after the tables: a call's arguments are together
+        self._pointers.append((len(self._records) + 2, first))
+        nbytes = 0
         for place, table in zip(places, tables, strict=True):
+            nbytes += place.nbytes
             if table is None:
                 self._argument(place, user)
             else:
                 self._pointers.append((self._first_argument + len(self._arguments), table))
                 self._arguments.append(0)
-        self._needs_threads |= call.tasks > 1 and sum(place.nbytes for place in places) >= _WORTH_SHARING_BYTES
-        self._records += [RECORD_CALL, address, 0, call.tasks]
+        self._needs_threads |= call.tasks > 1 and nbytes >= _WORTH_SHARING_BYTES
         if call.moves_bytes:
-            vdevice = self._registers[call.args[-1]].vdevice
-            device = str(self._memory.home(vdevice).device)
-            self._listing.append(MoveStep(call.name or call.function, call.moves_bytes, device))
-        match self._listing:
-            case [*_, NativeStep(before, count)] if before + count * RECORD_WORDS == first:
-                self._listing[-1] = NativeStep(before, count + 1)
-            case _:
-                self._listing.append(NativeStep(first, 1))
+            device = str(self._memory.home(places[-1].vdevice).device)
+            self._list_move(MoveStep(call.name or call.function, call.moves_bytes, device))
+        self._records += (RECORD_CALL, address, 0, call.tasks)
+
+    def _list_move(self, move: MoveStep) -> None:
+        self._list_records()
+        self._listing.append(move)
+        self._moves = True
 
     def _launch(self, call: ins.Call, steps: list[Step]) -> None:
         """Append the launches of a call whose kernels a device runs; neighbours on one device join in one step."""
@@ -164,7 +177,7 @@ class _Binder:
                 f"{user} gives kernel {call.function!r} {len(call.args)} operands, and the image that the code "
                 f"generator of target kind {kernels.made_by!r} made {made}; compile the model again"
             )
-        operands = [self._buffer(self._registers[register], kernels, user) for register in call.args]
+        operands = [self._buffers.operand(kernels, self._registers[register], user) for register in call.args]
         scratch = [self._buffers.scratch(kernels, call.vdevice, number) for number in range(len(sequence.scratch))]
         match steps:
             case [*_, KernelStep(device=device) as step] if device == kernels.device:
@@ -175,35 +188,30 @@ class _Binder:
                 self._listing.append(step)
         step.add(kernels, sequence.launches, [*operands, *scratch])
         if call.moves_bytes:
-            self._listing.append(MoveStep(call.name or call.function, call.moves_bytes, str(kernels.device)))
-
-    def _buffer(self, place: RegisterPlace, kernels: LoadedKernels, user: str) -> Buffer:
-        what = f"{user}: tensor {place.name!r}"
-        if isinstance(place.own, RowMemory):
-            return self._buffers.in_rows(kernels, place.own, place, what)
-        if place.own is not None:
-            return self._buffers.own(kernels, place.own, place.offset, place.nbytes, what)
-        register = cast(int, place.io)
-        self._buffers.check_offset(kernels, place.offset, what)
-        return BoundBuffer(register, place.offset, place.nbytes, register in self._outputs)
+            self._list_move(MoveStep(call.name or call.function, call.moves_bytes, str(kernels.device)))
 
     def _branch(
         self, condition: RegisterPlace, then: Sequence[ins.Instruction], orelse: Sequence[ins.Instruction], start: int
     ) -> None:
+        self._list_records()
+        outer, self._listing = self._listing, []
         branch = len(self._records)
         address = self._registers.address(condition, "the condition of an If")
         self._records += [RECORD_BRANCH_IF_ZERO, address, 0, 0]
+        self._listed = len(self._records)
         if condition.io is not None:
             self._places[condition.io].append((branch + 1, condition.offset))
-        outer, self._listing = self._listing, []
         for instruction in then:
             self._native(instruction, start)
+        self._list_records()
         taken, self._listing = tuple(self._listing), []
         jump = len(self._records)
         self._records += [RECORD_JUMP, 0, 0, 0]
         self._records[branch + 2] = (len(self._records) - start) // RECORD_WORDS
+        self._listed = len(self._records)
         for instruction in orelse:
             self._native(instruction, start)
+        self._list_records()
         self._records[jump + 2] = (len(self._records) - start) // RECORD_WORDS
         outer.append(BranchStep(branch + 1, taken, tuple(self._listing)))
         self._listing = outer
@@ -248,7 +256,7 @@ class _Binder:
         own = place.own
         if isinstance(own, RowMemory):
             return own.part(place.offset, place.shape, place.dtype, place.axis_separators)
-        if own is None and self._registers.is_direct(place):
+        if own is None and place.address is not None:
             return self._host_tensor(place, "a copy")
         if own is None:
             return BoundTensor(cast(int, place.io), place.offset, place.shape, place.dtype)
@@ -259,13 +267,15 @@ class _Binder:
     def _argument(self, place: RegisterPlace, user: str) -> int:
         """Append an argument that holds the address of ``place``; its word."""
         word = self._first_argument + len(self._arguments)
-        self._arguments.append(self._registers.address(place, user))
+        address = place.address
+        self._arguments.append(self._registers.address(place, user) if address is None else address)
         if place.io is not None:
             self._places[place.io].append((word, place.offset))
         return word
 
-    def _table(self, place: RegisterPlace, own: OwnMemory | None, user: str) -> int | None:
+    def _table(self, place: RegisterPlace, user: str) -> int | None:
         """The word where the row table of ``place`` begins; None where its address is its argument."""
+        own = place.own
         if not isinstance(own, RowMemory):
             return None
         if not own.is_direct:
@@ -277,22 +287,13 @@ class _Binder:
         return self._tables[key]
 
 
-def _has_moves(instructions: Sequence[ins.Instruction]) -> bool:
-    """Whether a kernel of ``instructions`` only moves data."""
-    return any(isinstance(each, ins.Call) and each.moves_bytes for each in ins.flattened(instructions))
-
-
 def _is_native(instruction: ins.Instruction, on_devices: frozenset[int]) -> bool:
     """Whether it becomes records, or nothing: not what the host does itself, nor calls of modules ``on_devices``."""
-    if isinstance(instruction, ins.If):
-        return all(_is_native(inner, on_devices) for inner in (*instruction.then, *instruction.orelse))
+    kind = type(instruction)
+    if kind is ins.AllocTensor or kind is ins.LoadConstant:  # nearly all
+        return True
     if isinstance(instruction, ins.Call):
         return instruction.module not in on_devices
-    return not isinstance(instruction, ins.HostCall | ins.ToVDevice)
-
-
-def _record_words(instructions: Sequence[ins.Instruction], on_devices: frozenset[int]) -> int:
-    """The words of records that ``instructions`` become; an If takes two records of its own where it is native."""
-    records = {ins.Call: 1, ins.If: 2}
-    native = (each for each in ins.flattened(instructions) if _is_native(each, on_devices))
-    return RECORD_WORDS * sum(records.get(type(each), 0) for each in native)
+    if isinstance(instruction, ins.If):
+        return all(_is_native(inner, on_devices) for inner in (*instruction.then, *instruction.orelse))
+    return kind is not ins.HostCall and kind is not ins.ToVDevice

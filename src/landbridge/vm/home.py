@@ -148,8 +148,8 @@ def _differences(executable: Executable, vdevice: int, found: MemoryKind) -> Ite
 def _check_sizes(executable: Executable, vdevice: int, home: Home) -> None:
     """Raise BindError where planned memory is more than there is; no copy helps against that."""
     kind, total = home.kind, 0
-    for instruction in ins.flattened(executable.main.instructions):
-        if isinstance(instruction, ins.AllocStorage) and instruction.vdevice == vdevice:
+    for instruction in ins.storages(executable.main.instructions):
+        if instruction.vdevice == vdevice:
             try:
                 nbytes = home.planned_bytes(instruction)
             except InputError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from landbridge.device.api import Region
 from landbridge.device.import_source import HostPointer
 from landbridge.device.protocols import RowTable
@@ -10,22 +12,36 @@ from landbridge.memory.borrowed import import_memory
 from landbridge.memory.storage import Storage
 from landbridge.tensor.imported import import_tensor
 from landbridge.vm.device_kernels import LoadedKernels
-from landbridge.vm.kernel_step import OwnBuffer
+from landbridge.vm.kernel_step import BoundBuffer, Buffer, OwnBuffer
 from landbridge.vm.own_memory import FlatMemory, RowMemory
 from landbridge.vm.registers import Memory, RegisterPlace
 
 
 class KernelBuffers:
-    """The buffers of one program, kept for as long as it lives. Calls run one after another and share their scratch."""
+    """The buffers of one program, kept for as long as it lives. Calls run one after another and share their scratch.
 
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
+    ``outputs``: the registers that are outputs of the program.
+    """
+
+    def __init__(self, memory: Memory, outputs: range) -> None:
+        self._memory, self._outputs = memory, outputs
         self._scratch: dict[tuple[int, int], OwnBuffer] = {}
         self._imports: dict[tuple[LoadedKernels, int], Storage] = {}
         #: What regions in use stand on.
         self.owned: list[FlatMemory] = []
 
-    def own(self, kernels: LoadedKernels, memory: FlatMemory, offset: int, nbytes: int, what: str) -> OwnBuffer:
+    def operand(self, kernels: LoadedKernels, place: RegisterPlace, user: str) -> Buffer:
+        """The bytes of ``place``, for a call by ``user``; raises BindError where ``kernels`` cannot be given them."""
+        what = f"{user}: tensor {place.name!r}"
+        if isinstance(place.own, RowMemory):
+            return _in_rows(kernels, place.own, place, what)
+        if place.own is not None:
+            return self._own(kernels, place.own, place.offset, place.nbytes, what)
+        register = cast(int, place.io)
+        _check_offset(kernels, place.offset, what)
+        return BoundBuffer(register, place.offset, place.nbytes, register in self._outputs)
+
+    def _own(self, kernels: LoadedKernels, memory: FlatMemory, offset: int, nbytes: int, what: str) -> OwnBuffer:
         """``nbytes`` bytes from ``offset`` on of ``memory``; what is the host's is imported, once.
 
         Raises BindError where the device cannot use them.
@@ -33,7 +49,7 @@ class KernelBuffers:
         if memory.tensor is not None and memory.tensor.device == kernels.device:
             base = memory.tensor.storage.live_region
             start = base.byte_offset + memory.tensor.byte_offset + offset
-            self.check_offset(kernels, start, what)
+            _check_offset(kernels, start, what)
             return OwnBuffer(Region(base.space, start), nbytes)
         if memory.address is None:
             raise BindError(f"{what} is neither on {kernels.device} nor on the host; compile the model again")
@@ -51,21 +67,12 @@ class KernelBuffers:
                     f"{what}: the program was compiled for memory that host and device share, and {error}"
                 ) from error
             self._imports[key] = storage
-        self.check_offset(kernels, offset, what)
+        _check_offset(kernels, offset, what)
         return OwnBuffer(
             Region(storage.live_region.space, storage.live_region.byte_offset + offset),
             nbytes,
             lent=storage,
         )
-
-    def in_rows(self, kernels: LoadedKernels, memory: RowMemory, place: RegisterPlace, what: str) -> RowTable:
-        """The rows of ``place``, a tensor in ``memory``; raises BindError where they are not the device's own."""
-        if memory.tensor.device != kernels.device:
-            raise BindError(
-                f"{what} lies in rows of {memory.tensor.device}, which {kernels.device} cannot import; bind the "
-                "vdevice that it is on to the device that computes it"
-            )
-        return RowTable(memory.regions(place.offset, place.shape, place.dtype, place.axis_separators))
 
     def scratch(self, kernels: LoadedKernels, vdevice: int, number: int) -> OwnBuffer:
         """The scratch buffer ``number`` of calls on ``vdevice``: as large as any function of its module needs."""
@@ -74,14 +81,25 @@ class KernelBuffers:
             sizes = [s.scratch[number] for s in kernels.image.functions.values() if number < len(s.scratch)]
             memory = self._memory.scratch(vdevice, max(sizes))
             self.owned.append(memory)
-            found = self._scratch[vdevice, number] = self.own(kernels, memory, 0, memory.nbytes, "scratch memory")
+            found = self._scratch[vdevice, number] = self._own(kernels, memory, 0, memory.nbytes, "scratch memory")
         return found
 
-    def check_offset(self, kernels: LoadedKernels, offset: int, what: str) -> None:
-        """Raise BindError for bytes that begin where no kernel argument may."""
-        alignment = kernels.offset_alignment
-        if offset % alignment:
-            raise BindError(
-                f"{what} begins at byte {offset} of its memory; {kernels.device} takes multiples of {alignment}: "
-                "compile for Target.from_device of the device"
-            )
+
+def _in_rows(kernels: LoadedKernels, memory: RowMemory, place: RegisterPlace, what: str) -> RowTable:
+    """The rows of ``place``, a tensor in ``memory``; raises BindError where they are not the device's own."""
+    if memory.tensor.device != kernels.device:
+        raise BindError(
+            f"{what} lies in rows of {memory.tensor.device}, which {kernels.device} cannot import; bind the "
+            "vdevice that it is on to the device that computes it"
+        )
+    return RowTable(memory.regions(place.offset, place.shape, place.dtype, place.axis_separators))
+
+
+def _check_offset(kernels: LoadedKernels, offset: int, what: str) -> None:
+    """Raise BindError for bytes that begin where no kernel argument may."""
+    alignment = kernels.offset_alignment
+    if offset % alignment:
+        raise BindError(
+            f"{what} begins at byte {offset} of its memory; {kernels.device} takes multiples of {alignment}: "
+            "compile for Target.from_device of the device"
+        )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from landbridge.executable import instructions as ins
 from landbridge.executable.executable import Executable
-from landbridge.executable.parts import Function, TensorSpec
+from landbridge.executable.parts import TensorSpec
 from landbridge.vm.home import Home, host_home
 from landbridge.vm.program_memory import ProgramMemory
 
@@ -58,7 +58,7 @@ def planned_memory(
         known = found.get(key, PlannedMemory(*key))
         found[key] = replace(known, **{name: getattr(known, name) + nbytes for name, nbytes in more.items()})
 
-    for storage in storages_of(executable.main):
+    for storage in ins.storages(executable.main.instructions):
         home = homes[storage.vdevice]
         add(home, activation_bytes=home.planned_bytes(storage))
     for vdevice, nbytes in memory.kernel_bytes.items():
@@ -73,8 +73,3 @@ def planned_memory(
     if executable.scratch_bytes:
         add(host_home(), scratch_bytes=executable.scratch_bytes * threads)
     return tuple(found.values())
-
-
-def storages_of(function: Function) -> Iterator[ins.AllocStorage]:
-    """Every storage that ``function`` allocates, in either branch of an If."""
-    return (each for each in ins.flattened(function.instructions) if isinstance(each, ins.AllocStorage))

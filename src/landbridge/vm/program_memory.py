@@ -38,6 +38,7 @@ class ProgramMemory:
         self.finish_file_checks = begin_checks(executable.files)
         self._executable = executable
         self.homes = list(homes)
+        self._in_place = [self._is_in_place(vdevice) for vdevice in range(len(homes))]
         self._leases: list[Lease] = []
         #: Bytes of constants that had to be copied, by vdevice.
         self.constant_bytes: dict[int, int] = {}
@@ -51,6 +52,7 @@ class ProgramMemory:
     def use_host(self, vdevice: int) -> None:
         """Take the memory of ``vdevice`` from the host instead, for code that cannot use it in place."""
         self.homes[vdevice] = host_home()
+        self._in_place[vdevice] = self._is_in_place(vdevice)
 
     def storage(self, instruction: AllocStorage) -> OwnMemory:
         """A new storage, which lives as long as the program that holds it."""
@@ -84,8 +86,7 @@ class ProgramMemory:
         """A constant: in the mapped file, no copy, which a device imports; unless that cannot use it there, or it must
         lie in rows that are the device's own: then copied once, here."""
         array, separators = self._constant(instruction.name), instruction.axis_separators
-        home = self.homes[instruction.vdevice]
-        in_place = home.is_direct and not self._is_for_kernels(instruction.vdevice)
+        home, in_place = self.homes[instruction.vdevice], self._in_place[instruction.vdevice]
         if in_place and home.kind.ndim == 1 and not separators:
             return FlatMemory(address_of(array), array.nbytes, None)
         source = tensor = Tensor.from_numpy_view(array)
@@ -104,10 +105,11 @@ class ProgramMemory:
         physical = physical_shape(source.shape, separators)
         return RowMemory(tensor, physical[0], row_bytes(physical, source.dtype), home.is_direct)
 
-    def _is_for_kernels(self, vdevice: int) -> bool:
-        """Whether the code of ``vdevice`` is kernels of a device, which take memory of that device alone."""
+    def _is_in_place(self, vdevice: int) -> bool:
+        """Whether code of ``vdevice`` uses memory of the host there; kernels of a device take its own alone."""
         number, modules = self._executable.vdevices[vdevice].target, self._executable.modules
-        return 0 <= number < len(modules) and isinstance(modules[number].image, DeviceImage)
+        for_kernels = 0 <= number < len(modules) and isinstance(modules[number].image, DeviceImage)
+        return self.homes[vdevice].is_direct and not for_kernels
 
     def _imported(self, constant: Tensor, home: Home) -> Tensor | None:
         """``constant`` where the file is mapped, for a device that can use it there; None where it cannot."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol, cast
+from typing import NamedTuple, Protocol
 
 from landbridge.dtypes import dtype
 from landbridge.errors import BindError, InputError
@@ -40,11 +39,12 @@ class NotDirectError(BindError):
         self.vdevice = vdevice
 
 
-@dataclass(frozen=True)
-class RegisterPlace:
+class RegisterPlace(NamedTuple):  # a tuple: hundreds are made while the maker of a Session waits
     """Bytes of a register: ``nbytes`` from ``offset`` of ``own``, or of input, output or parameter ``io``.
 
     In a RowMemory they are the rows that ``axis_separators`` make, from ``offset`` as instructions count it.
+    ``address``: where code of the host uses them, 0 for what is yet to be bound to ``io``; None where it cannot, and
+    for rows.
     """
 
     io: int | None
@@ -56,42 +56,59 @@ class RegisterPlace:
     own: OwnMemory | None = None
     name: str = ""
     axis_separators: tuple[int, ...] = ()
+    address: int | None = None
 
 
 class Registers:
     """The places of the registers of ``function``: inputs, outputs and parameters, then what ``define`` adds.
 
-    ``owned`` are the memory that was allocated for them. Raises BindError where instructions do not fit each other.
+    ``owned`` are the memory that was allocated for them, and ``has_rows`` says whether any of it is in rows. Raises
+    BindError where instructions do not fit each other.
     """
 
     def __init__(self, function: Function, vdevices: Sequence[VDevice], memory: Memory) -> None:
         specs = [*function.inputs, *function.outputs, *function.parameters]
         self.owned: list[OwnMemory] = []
+        self.has_rows = False
         self._vdevices, self._memory = vdevices, memory
+        self._io = len(specs)
+        first_parameter = self._io - len(function.parameters)  # parameters are in memory of the host
+        bound = 0 if memory.home(0).is_direct else None
         self._places = {
-            i: RegisterPlace(i, 0, _span_bytes(spec), spec.memory.shape, spec.dtype, name=spec.name)
+            i: RegisterPlace(
+                i,
+                0,
+                _span_bytes(spec),
+                spec.memory.shape,
+                spec.dtype,
+                name=spec.name,
+                address=bound if i < first_parameter else 0,
+            )
             for i, spec in enumerate(specs)
         }
-        self._io = len(specs)
-        self._first_parameter = self._io - len(function.parameters)
 
     def define(self, instruction: ins.AllocStorage | ins.AllocTensor | ins.View | ins.LoadConstant) -> None:
         """Give the instruction's ``dst`` its place."""
+        register = instruction.dst
+        if register < self._io:
+            raise BindError(f"register {register} is an input, output or parameter and cannot be redefined")
         match instruction:
-            case ins.AllocStorage(dst, _, vdevice):
-                self.vdevice(vdevice)
-                self._define_own(dst, self._memory.storage(instruction), vdevice)
-            case ins.AllocTensor(dst, storage, offset, shape, dtype_name, name, ()):
-                self._define(dst, self._part(storage, offset, shape, dtype_name, name))
-            case ins.AllocTensor(dst):
-                self._define(dst, self._rows(instruction))
-            case ins.View(dst, source, offset, shape, dtype_name):
+            case ins.AllocTensor(_, storage, offset, shape, dtype_name, name, ()):
+                place = self._part(storage, offset, shape, dtype_name, name)
+            case ins.LoadConstant():
+                self.vdevice(instruction.vdevice)
+                own = self._memory.constant(instruction)
+                place = self._whole(own, instruction.vdevice, instruction.name, instruction.axis_separators)
+            case ins.View(_, source, offset, shape, dtype_name):
                 if instruction.name:
                     self._check_crossing(instruction, self[source])
-                self._define(dst, self._part(source, offset, shape, dtype_name))
-            case ins.LoadConstant(dst, name, vdevice, axis_separators):
-                self.vdevice(vdevice)
-                self._define_own(dst, self._memory.constant(instruction), vdevice, name, axis_separators)
+                place = self._part(source, offset, shape, dtype_name)
+            case ins.AllocStorage():
+                self.vdevice(instruction.vdevice)
+                place = self._whole(self._memory.storage(instruction), instruction.vdevice)
+            case _:
+                place = self._rows(instruction)
+        self._places[register] = place
 
     def _check_crossing(self, view: ins.View, source: RegisterPlace) -> None:
         """Raise BindError unless the device of the view's vdevice can use the bytes of ``source`` where they are."""
@@ -120,44 +137,36 @@ class Registers:
             raise BindError(f"vdevice {index} of {len(self._vdevices)}; compile the model again")
         return self._vdevices[index].name
 
-    def is_direct(self, place: RegisterPlace) -> bool:
-        """Whether code of the host can use ``place``. Parameters are in memory of the host."""
-        if isinstance(place.own, RowMemory):
-            return place.own.is_direct
-        if place.own is not None:
-            return place.own.address is not None
-        return cast(int, place.io) >= self._first_parameter or self._memory.home(place.vdevice).is_direct
-
     def address(self, place: RegisterPlace, user: str) -> int:
         """The address of ``place``, 0 until something is bound there; raises NotDirectError naming ``user``."""
-        if not self.is_direct(place):
-            raise NotDirectError(
-                f"{user} uses tensor {place.name!r} in {self._memory.home(place.vdevice)}, which code of the host "
-                f"cannot use in place; bind vdevice {self.vdevice(place.vdevice)!r} to cpu, place the node on another "
-                'one, or compile with on_mismatch="copy"',
-                place.vdevice,
-            )
-        if isinstance(place.own, RowMemory):
+        if place.address is not None:
+            return place.address
+        where = self._memory.home(place.vdevice)
+        if isinstance(place.own, RowMemory) and place.own.is_direct:
             raise BindError(
-                f"{user} uses tensor {place.name!r}, which lies in rows of {self._memory.home(place.vdevice)}, as flat "
-                "memory; compile the model again"
+                f"{user} uses tensor {place.name!r}, which lies in rows of {where}, as flat memory; compile the model "
+                "again"
             )
-        return 0 if place.own is None else cast(int, place.own.address) + place.offset
+        raise NotDirectError(
+            f"{user} uses tensor {place.name!r} in {where}, which code of the host cannot use in place; bind vdevice "
+            f"{self.vdevice(place.vdevice)!r} to cpu, place the node on another one, or compile with "
+            'on_mismatch="copy"',
+            place.vdevice,
+        )
 
-    def _define_own(
-        self,
-        register: int,
-        own: OwnMemory,
-        vdevice: int,
-        name: str = "",
-        axis_separators: tuple[int, ...] = (),
-    ) -> None:
+    def _whole(
+        self, own: OwnMemory, vdevice: int, name: str = "", axis_separators: tuple[int, ...] = ()
+    ) -> RegisterPlace:
+        """All of ``own``, which is kept."""
         self.owned.append(own)
-        place = RegisterPlace(None, 0, own.nbytes, (own.nbytes,), vdevice=vdevice, own=own, name=name)
-        if isinstance(own, RowMemory) and axis_separators:  # a constant; of a storage only parts are used
-            tensor = own.tensor
-            place = replace(place, shape=tensor.shape, dtype=tensor.dtype, axis_separators=axis_separators)
-        self._define(register, place)
+        nbytes = own.nbytes
+        if not isinstance(own, RowMemory):
+            return RegisterPlace(None, 0, nbytes, (nbytes,), "uint8", vdevice, own, name, (), own.address)
+        self.has_rows = True
+        if not axis_separators:  # a storage, of which only parts are used
+            return RegisterPlace(None, 0, nbytes, (nbytes,), "uint8", vdevice, own, name)
+        tensor = own.tensor
+        return RegisterPlace(None, 0, nbytes, tensor.shape, tensor.dtype, vdevice, own, name, axis_separators)
 
     def _rows(self, instruction: ins.AllocTensor) -> RegisterPlace:
         """The rows of an AllocTensor that has axis separators."""
@@ -173,14 +182,16 @@ class Registers:
                 "no storage of rows; compile the model again"
             )
         whole.own.check(instruction.offset, shape, dtype_name, separators)
-        return replace(
-            whole,
-            offset=instruction.offset,
-            nbytes=nbytes,
-            shape=shape,
-            dtype=dtype_name,
-            name=instruction.name,
-            axis_separators=separators,
+        return RegisterPlace(
+            None,
+            instruction.offset,
+            nbytes,
+            shape,
+            dtype_name,
+            whole.vdevice,
+            whole.own,
+            instruction.name,
+            separators,
         )
 
     def _part(
@@ -198,14 +209,12 @@ class Registers:
                 f"a tensor of {nbytes} bytes at offset {offset} lies outside register {register}, "
                 f"which has {whole.nbytes} bytes; compile the model again"
             )
-        return replace(
-            whole, offset=whole.offset + offset, nbytes=nbytes, shape=shape, dtype=dtype_name, name=name or whole.name
+        io, start, _, _, _, vdevice, own, whole_name, _, address = whole
+        if address is not None and own is not None:
+            address += offset
+        return RegisterPlace(
+            io, start + offset, nbytes, shape, dtype_name, vdevice, own, name or whole_name, (), address
         )
-
-    def _define(self, register: int, place: RegisterPlace) -> None:
-        if register < self._io:
-            raise BindError(f"register {register} is an input, output or parameter and cannot be redefined")
-        self._places[register] = place
 
 
 def _span_bytes(spec: TensorSpec) -> int:

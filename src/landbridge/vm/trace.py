@@ -19,7 +19,7 @@ from landbridge.device.api import Device
 from landbridge.executable.abi import RECORD_BRANCH_IF_ZERO, RECORD_CALL, RECORD_WORDS
 from landbridge.executable.device_image import Launch
 from landbridge.executable.executable import Executable
-from landbridge.executable.instructions import Call, flattened
+from landbridge.executable.instructions import Call, flattened, storages
 from landbridge.executable.parts import CodeImage
 from landbridge.tensor import Tensor
 from landbridge.vm.bound_program import BoundProgram
@@ -29,7 +29,6 @@ from landbridge.vm.home import bind_devices
 from landbridge.vm.interpreter import run_steps
 from landbridge.vm.kernel_step import KernelStep
 from landbridge.vm.live_bytes import live_bytes
-from landbridge.vm.planned_memory import storages_of
 from landbridge.vm.program import BranchStep, CopyStep, HostStep, MoveStep, NativeStep, Step
 from landbridge.vm.program_memory import ProgramMemory
 from landbridge.vm.thread_pool import default_threads
@@ -81,7 +80,7 @@ def trace_run(
 def _memory_in_use(executable: Executable, memory: ProgramMemory) -> list[dict[str, tuple[int, int]]]:
     """For each Call what a TraceEvent says of memory."""
     planned: dict[str, int] = {}
-    for storage in storages_of(executable.main):
+    for storage in storages(executable.main.instructions):
         place = str(memory.home(storage.vdevice))
         planned[place] = planned.get(place, 0) + storage.nbytes
     in_use = []
