@@ -17,7 +17,7 @@ SOURCES = HERE.parents[1] / "src"
 
 
 def install(project: Path, folder: Path) -> None:
-    """What an installer leaves behind of a project of single modules: the modules and their dist-info."""
+    """What an installer leaves behind of a project: its modules or packages, and their dist-info."""
     facts = tomllib.loads((project / "pyproject.toml").read_text())
     name, version = facts["project"]["name"], facts["project"]["version"]
     info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
@@ -27,8 +27,11 @@ def install(project: Path, folder: Path) -> None:
     (info / "entry_points.txt").write_text(
         "".join(f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in entries.items()) for group, entries in points)
     )
-    for module in facts["tool"]["setuptools"]["py-modules"]:
+    parts = facts["tool"]["setuptools"]
+    for module in parts.get("py-modules", ()):
         shutil.copy(project / f"{module}.py", folder)
+    for package in parts.get("packages", ()):
+        shutil.copytree(project / package, folder / package)
 
 
 @pytest.fixture(scope="module")

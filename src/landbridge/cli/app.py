@@ -17,6 +17,7 @@ from landbridge.cli.compare import compare
 from landbridge.cli.compile import compile_
 from landbridge.cli.conformance import conformance
 from landbridge.cli.devices import devices
+from landbridge.cli.new_device import new_device
 from landbridge.cli.opt import opt
 from landbridge.cli.output import error
 from landbridge.cli.plan import plan
@@ -58,8 +59,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for _command in (run, compile_, compare, bench, trace, plan, opt, devices, targets, conformance):
-    app.command(name=_command.__name__.rstrip("_"))(_command)
+for _command in (run, compile_, compare, bench, trace, plan, opt, devices, targets, conformance, new_device):
+    app.command(name=_command.__name__.rstrip("_").replace("_", "-"))(_command)
 
 
 def _version(asked: bool) -> None:

@@ -9,6 +9,7 @@ from landbridge.executable.parts import ModuleImage
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from landbridge.executable.device_image import LaunchSequence
     from landbridge.targets.target import Target
 
 
@@ -43,3 +44,15 @@ def print_source(module: ModuleOp) -> str:
     from landbridge.codegen.c.image import source_of
 
     return source_of(module)
+
+
+def print_kernels(module: ModuleOp) -> tuple[str, dict[str, LaunchSequence]]:
+    """``print_source``, and by the name of each kernel its one launch, for devices whose compiler takes C.
+
+    The launch is of ``kernel_name`` on all operands, and its grid is ``(tasks, 1, 1)``: a device calls the kernel with
+    every task from 0 on, split as it likes. A kernel without tasks is not launched. Operands are flat memory, or tables
+    of rows. Raises CodegenError.
+    """
+    from landbridge.codegen.c.image import kernels_of
+
+    return kernels_of(module)

@@ -11,11 +11,13 @@ from xdsl.dialects.builtin import ModuleOp
 from landbridge.codegen.c.compile import compile_all, compiler_for
 from landbridge.codegen.c.print_c import print_functions
 from landbridge.codegen.cpu_runtime.object_code import runtime_object
-from landbridge.codegen.functions import c_names, call_groups
+from landbridge.codegen.functions import c_names, call_groups, is_kernel, operand_count
 from landbridge.codegen.link import link_objects
 from landbridge.executable import abi
+from landbridge.executable.device_image import Launch, LaunchSequence
 from landbridge.executable.packed import PACKED_SYMBOL
 from landbridge.executable.parts import CodeImage
+from landbridge.ir.attributes import task_count
 
 if TYPE_CHECKING:
     from landbridge.targets.target import Target
@@ -46,6 +48,18 @@ def source_of(module: ModuleOp) -> str:
     """One C file of all functions of ``module``."""
     functions = [f for group in call_groups(module) for f in group]
     return print_functions(functions, c_names(functions))
+
+
+def kernels_of(module: ModuleOp) -> tuple[str, dict[str, LaunchSequence]]:
+    """``source_of``, and the launch of each kernel in it, by the kernel's name."""
+    functions = [f for group in call_groups(module) for f in group]
+    names = c_names(functions)
+    sequences = {}
+    for kernel in filter(is_kernel, functions):
+        operands, tasks = operand_count(kernel), task_count(kernel) or 0
+        launch = Launch(names[kernel.sym_name.data], tuple(range(operands)), (tasks, 1, 1), (1, 1, 1))
+        sequences[kernel.sym_name.data] = LaunchSequence(operands, (), (launch,) if tasks else ())
+    return print_functions(functions, names), sequences
 
 
 def _files(groups: list[list[func.FuncOp]], count: int) -> list[list[func.FuncOp]]:

@@ -1,0 +1,85 @@
+"""``landbridge new-device``: a package with a device, its target and its code generator, to begin from."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from string import Template
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+
+from landbridge.cli.output import message
+from landbridge.errors import InputError
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_LONGEST = 40
+
+
+def new_device(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the device is asked for as: mynpu.")],
+    into: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Where the folder NAME is made.", file_okay=False)
+    ] = Path(),
+) -> None:
+    """Write a package NAME for a device of your own, which conforms and runs networks as it stands.
+
+    Its device is simulated: memory that is not coherent, one queue, kernels built by the C compiler.
+    """
+    _check_name(name)
+    folder = into / name
+    if folder.exists() or folder.is_symlink():
+        raise InputError(f"{folder} exists; choose another name, or another folder with --into")
+    into.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{name}-", dir=into) as unfinished:
+        made = Path(unfinished, name)
+        for path, text in _texts(name):
+            (made / path).parent.mkdir(parents=True, exist_ok=True)
+            (made / path).write_text(text, encoding="utf-8")
+        made.rename(folder)
+    message(f"wrote {folder}; next: pip install -e '{folder}[test]' && landbridge conformance {name}")
+
+
+def _check_name(name: str) -> None:
+    """Raise InputError unless ``name`` can be a device's, a target kind's and part of a module's name, all free."""
+    if not _NAME.fullmatch(name) or len(name) > _LONGEST or keyword.iskeyword(name):
+        raise InputError(
+            f"{name!r} is no name for a device; legal: lower-case letters, digits and single underscores between them, "
+            f"a letter first, at most {_LONGEST}, no word of Python's"
+        )
+    from landbridge.codegen.registry import codegen_kinds
+    from landbridge.device import registry as devices
+    from landbridge.targets import names as target_kinds
+
+    for noun, taken in (
+        ("device", devices.names()),
+        ("target kind", target_kinds()),
+        ("code generator", codegen_kinds()),
+    ):
+        if name in taken:
+            raise InputError(f"there is a {noun} {name!r} already; choose another name")
+
+
+def _texts(name: str) -> Iterator[tuple[str, str]]:
+    """Path and text of each file of the package for device ``name``."""
+    words = {
+        "name": name,
+        "Class": "".join(part.capitalize() for part in name.split("_")),
+        "CONSTANT": name.upper(),
+    }
+    for path, template in _templates(files("landbridge.cli") / "device_template", ""):
+        text = Template(template.read_text(encoding="utf-8")).substitute(words)
+        yield path.removesuffix(".tmpl").replace("NAME", name), text
+
+
+def _templates(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable]]:
+    for entry in sorted(folder.iterdir(), key=lambda e: e.name):
+        if entry.is_dir():
+            yield from _templates(entry, f"{path}{entry.name}/")
+        else:
+            yield path + entry.name, entry
