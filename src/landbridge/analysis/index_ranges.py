@@ -89,7 +89,7 @@ class IndexRanges:
         if shared > 1:
             terms = {a: c // shared for a, c in terms.items()}
         # Until it is found: what is bounded by itself is not bounded.
-        found: Number = self._results.get(frozenset(terms.items()), lambda: self._eliminate(terms), inf)
+        found: Number = self._results.get(frozenset(terms.items()), self._eliminate, terms, inf)
         return found * shared + plus
 
     def _eliminate(self, terms: Terms) -> Number:
@@ -114,13 +114,13 @@ class IndexRanges:
         least: Number = form.const
         most: Number = form.const
         for atom, factor in form.terms.items():
-            ends = [factor * end for end in self.range_of(Form({atom: 1}))]
-            least += min(ends)
-            most += max(ends)
-        if low <= least and most <= high:
-            return True
-        least, most = self.range_of(form)
-        return low <= least and most <= high
+            ends = self._results.get(~atom, self._range_of_atom, atom, (-inf, inf))
+            least += factor * ends[factor < 0]
+            most += factor * ends[factor > 0]
+        return (low <= least or low <= -self.largest(form.scaled(-1))) and (most <= high or self.largest(form) <= high)
+
+    def _range_of_atom(self, atom: int) -> tuple[Number, Number]:
+        return self.range_of(Form({atom: 1}))
 
     @contextmanager
     def where(self, condition: SSAValue, holds: bool = True) -> Iterator[bool]:
@@ -141,7 +141,7 @@ class IndexRanges:
         if (isinstance(op, arith.AndIOp) and holds) or (isinstance(op, arith.OrIOp) and not holds):
             yield from self._conditions(op.lhs, holds)
             yield from self._conditions(op.rhs, holds)
-        if not isinstance(op, arith.CmpiOp) or not isinstance(op.lhs.type, IndexType | IntegerType):
+        if not isinstance(op, arith.CmpiOp) or not isinstance(op.lhs.type, _INTEGERS):
             return
         name = arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
         a, b = self.form(op.lhs), self.form(op.rhs)
@@ -178,14 +178,14 @@ class IndexRanges:
                 if not y.terms:
                     return x.scaled(y.const)
         for operand in op.operands if op is not None else ():
-            if isinstance(operand.type, IndexType | IntegerType):
+            if isinstance(operand.type, _INTEGERS):
                 self.form(operand)  # what it is made of is older
         self._atoms.append(_Atom(value))
         return Form({len(self._atoms) - 1: 1})
 
     def _bounds_of(self, atom: int) -> tuple[list[Bound], list[Bound]]:
         """Lower and upper bounds of an atom, here."""
-        found: tuple[list[Bound], list[Bound]] = self._results.get(atom, lambda: self._found_bounds(atom), ([], []))
+        found: tuple[list[Bound], list[Bound]] = self._results.get(atom, self._found_bounds, atom, ([], []))
         return found
 
     def _found_bounds(self, atom: int) -> tuple[list[Bound], list[Bound]]:
@@ -237,6 +237,7 @@ def _limits(width: int) -> tuple[int, int]:
     return (-1, 1) if width == 1 else (-(1 << (width - 1)), (1 << (width - 1)) - 1)
 
 
+_INTEGERS = (IndexType, IntegerType)
 #: Operations that make indices of indices without an atom, where one factor of a product is a number.
 _LINEAR = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.IndexCastOp)
 #: Operations whose result is cut to its type. Indices are taken to be wide enough.

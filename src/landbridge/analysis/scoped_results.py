@@ -23,8 +23,8 @@ class ScopedResults:
         """What is being found depends on what is known of ``atom``."""
         self._asked |= 1 << atom
 
-    def get(self, key: Hashable, find: Callable[[], Any], meanwhile: Any) -> Any:
-        """The result of ``key``, by ``find`` where none holds here; ``meanwhile`` where ``find`` needs it itself."""
+    def get(self, key: Hashable, find: Callable[[Any], Any], of: Any, meanwhile: Any) -> Any:
+        """The result of ``key``: ``find(of)`` where none holds here, and ``meanwhile`` where that needs it itself."""
         told = 0
         for atoms, results in reversed(self._scopes):
             if (found := results.get(key)) is not None and not found[1] & told:
@@ -34,7 +34,7 @@ class ScopedResults:
         outside, self._asked = self._asked, 0
         results = self._scopes[-1][1]
         results[key] = meanwhile, -1  # holds nowhere else
-        result = find()
+        result = find(of)
         del results[key]
         level = len(self._scopes) - 1
         while level and not self._asked & self._scopes[level][0]:

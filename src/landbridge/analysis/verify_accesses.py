@@ -20,7 +20,15 @@ from landbridge.errors import AccessError
 from landbridge.ir.attributes import task_count
 
 _READS = (memref.LoadOp, vector.LoadOp, vector.MaskedLoadOp)
-_WRITES = (memref.StoreOp, vector.StoreOp, vector.MaskedStoreOp)
+#: Accesses, and which operand is the buffer; the indices follow it.
+_BUFFER: dict[type[Operation], int] = {
+    memref.LoadOp: 0,
+    vector.LoadOp: 0,
+    vector.MaskedLoadOp: 0,
+    memref.StoreOp: 1,
+    vector.StoreOp: 1,
+    vector.MaskedStoreOp: 0,
+}
 
 
 def verify_accesses(function: func.FuncOp) -> None:
@@ -44,7 +52,7 @@ class _Walk:
             scf.ForOp: self._loop,
             scf.IfOp: self._branches,
             gpu.LaunchOp: lambda op: self.block(op.body.block),
-            **dict.fromkeys(_READS + _WRITES, self._access),
+            **dict.fromkeys(_BUFFER, self._access),
         }
 
     def block(self, block: Block) -> None:
@@ -78,17 +86,20 @@ class _Walk:
                         self.block(region.block)
 
     def _access(self, op: Any) -> None:
-        buffer: SSAValue = op.base if isinstance(op, _VECTORS) else op.memref
+        operands = op.operands
+        position = _BUFFER[type(op)]
+        buffer = operands[position]
         ty = buffer.type
         assert isinstance(ty, MemRefType)
         first, last = _lanes(op)
         if first > last:
             return  # every lane is masked
-        *outer, inner = ty.get_shape() or (1,)
-        indices = [self._ranges.form(i) for i in op.indices] or [constant(0)]
-        for axis, (index, extent) in enumerate(zip(indices, [*outer, inner], strict=True)):
-            along = axis == len(outer)
-            self._inside(op, buffer, index, extent, (first, last) if along else (0, 0))
+        shape = ty.get_shape()
+        indices = operands[position + 1 : position + 1 + len(shape)]
+        for axis, (index, extent) in enumerate(zip(indices, shape, strict=True), 1):
+            self._inside(op, buffer, self._ranges.form(index), extent, (first, last) if axis == len(shape) else (0, 0))
+        if not shape:
+            self._inside(op, buffer, constant(0), 1, (first, last))
 
     def _inside(self, op: Operation, buffer: SSAValue, index: Form, extent: int, lanes: tuple[int, int]) -> None:
         """``index`` plus any of ``lanes`` lies in ``0 .. extent``."""
