@@ -55,7 +55,10 @@ def _quotient(r: KnownRanges, op: Any) -> Pairs:
     if y.terms or y.const <= 0:
         return
     n = y.const
-    if isinstance(op, arith.FloorDivSIOp) or low >= 0:
+    floored = isinstance(op, arith.FloorDivSIOp) or low >= 0
+    if floored and -inf < low and high < inf and low // n == high // n:
+        yield _number(low // n), _number(low // n)
+    elif floored:
         yield (n, x.plus(constant(1 - n))), (n, x)
         yield _number(low // n if low > -inf else low), _number(high // n if high < inf else high)
     elif isinstance(op, arith.DivSIOp) and low > -inf and high < inf:
@@ -67,11 +70,12 @@ def _remainder(r: KnownRanges, op: Any) -> Pairs:
     if y.terms or y.const <= 0:
         return
     low, high = r.range_of(x)
+    if 0 <= low and high < y.const:
+        yield (1, x), (1, x)
+        return
     yield _number(1 - y.const if isinstance(op, arith.RemSIOp) and low < 0 else 0), _number(y.const - 1)
     if low >= 0:
-        yield (1, constant(0)), (1, x)
-        if high < y.const:
-            yield (1, x), (1, x)
+        yield None, (1, x)
 
 
 def _minimum(r: KnownRanges, op: Any) -> Pairs:
@@ -79,7 +83,7 @@ def _minimum(r: KnownRanges, op: Any) -> Pairs:
     lows = [r.range_of(x)[0] for x in (a, b)]
     if isinstance(op, arith.MinSIOp) or min(lows) >= 0:
         yield _number(min(lows)), (1, a)
-        yield _number(min(lows)), (1, b)
+        yield None, (1, b)
 
 
 def _maximum(r: KnownRanges, op: Any) -> Pairs:
@@ -87,7 +91,7 @@ def _maximum(r: KnownRanges, op: Any) -> Pairs:
     if isinstance(op, arith.MaxSIOp) or min(r.range_of(x)[0] for x in (a, b)) >= 0:
         high = _number(max(r.range_of(x)[1] for x in (a, b)))
         yield (1, a), high
-        yield (1, b), high
+        yield (1, b), None
 
 
 def _selected(r: KnownRanges, op: Any) -> Pairs:
