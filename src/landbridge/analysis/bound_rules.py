@@ -70,7 +70,7 @@ def _remainder(r: KnownRanges, op: Any) -> Pairs:
     if y.terms or y.const <= 0:
         return
     low, high = r.range_of(x)
-    if 0 <= low and high < y.const:
+    if low >= 0 and high < y.const:
         yield (1, x), (1, x)
         return
     yield _number(1 - y.const if isinstance(op, arith.RemSIOp) and low < 0 else 0), _number(y.const - 1)

@@ -20,7 +20,14 @@ def is_kernel(function: func.FuncOp) -> bool:
 
 def callees(function: func.FuncOp) -> set[str]:
     """The names of the functions that ``function`` calls."""
-    return {op.callee.root_reference.data for op in function.walk() if isinstance(op, func.CallOp)}
+    found, blocks = set(), list(function.body.blocks)
+    while blocks:  # walk() would resume a generator for each level an operation is nested in
+        for op in blocks.pop().ops:
+            if isinstance(op, func.CallOp):
+                found.add(op.callee.root_reference.data)
+            for region in op.regions:
+                blocks += region.blocks
+    return found
 
 
 def body_of(function: func.FuncOp) -> Block:

@@ -168,4 +168,5 @@ class PrimBuilder:
 
 
 def _signless(ty: MemRefType[Any]) -> MemRefType[Any]:
-    return MemRefType(compute_type(ty.element_type), ty.shape, ty.layout, ty.memory_space)
+    element = compute_type(ty.element_type)
+    return ty if element == ty.element_type else MemRefType(element, ty.shape, ty.layout, ty.memory_space)

@@ -182,7 +182,12 @@ def tensor_type(shape: Sequence[int], dtype: str, vdevice: VDeviceAttr = HOST) -
 def memref_type(shape: Sequence[int], dtype: str, space: Attribute = GLOBAL) -> AnyMemRef:
     """A dense row-major ``memref<shape x dtype, space>``."""
     check_size(shape, dtype)
-    return MemRefType(element_type(dtype), shape, NoneAttr(), space)
+    return memref_of(element_type(dtype), ArrayAttr(map(IntAttr, shape)), space)
+
+
+def memref_of(element: Attribute, shape: ArrayAttr[IntAttr], space: Attribute) -> AnyMemRef:
+    """A dense row-major memref of these, without the constructor's search of what ``shape`` is: it costs a tenth."""
+    return MemRefType.new([shape, element, NoneAttr(), space])
 
 
 def vdevice_of(ty: Attribute) -> VDeviceAttr:
@@ -200,7 +205,7 @@ def separators_of(ty: Attribute) -> tuple[int, ...]:
 
 def buffer_type(ty: AnyTensor) -> AnyMemRef:
     """The memref a tensor of type ``ty`` lives in."""
-    return MemRefType(ty.element_type, ty.shape, NoneAttr(), vdevice_of(ty).space)
+    return memref_of(ty.element_type, ty.shape, vdevice_of(ty).space)
 
 
 def shape_of(ty: Attribute) -> tuple[int, ...]:

@@ -48,6 +48,7 @@ class Code:
         self.entry = entry
         self.block = entry
         self._constants: dict[tuple[Attribute, Attribute], SSAValue] = {}
+        self._splats: dict[tuple[Attribute, Attribute, int], SSAValue] = {}
         self._constant_ops: list[Operation] = []
 
     def add_op(self, op: Operation) -> SSAValue:
@@ -238,9 +239,13 @@ class Code:
 
     def splat(self, attr: Attribute, element: Attribute, lanes: int) -> SSAValue:
         """A constant in every lane."""
-        ty = vector_type(element, lanes)
-        assert isinstance(attr, FloatAttr | IntegerAttr)
-        return self.constant(DenseIntOrFPElementsAttr.from_list(ty, [attr.value.data]), ty)
+        key = (attr, element, lanes)
+        if (found := self._splats.get(key)) is None:
+            ty = vector_type(element, lanes)
+            assert isinstance(attr, FloatAttr | IntegerAttr)
+            found = self.constant(DenseIntOrFPElementsAttr.from_list(ty, [attr.value.data]), ty)
+            self._splats[key] = found
+        return found
 
     def broadcast(self, value: SSAValue, lanes: int) -> SSAValue:
         """A scalar in every lane."""

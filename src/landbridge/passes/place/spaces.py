@@ -47,7 +47,9 @@ def _set_spaces(function: func.FuncOp, spaces: Sequence[Attribute]) -> None:
 
 
 def _in_space(ty: Attribute, space: Attribute) -> Attribute:
-    return MemRefType(ty.element_type, ty.shape, ty.layout, space) if isinstance(ty, MemRefType) else ty
+    if not isinstance(ty, MemRefType) or ty.memory_space == space:
+        return ty
+    return MemRefType(ty.element_type, ty.shape, ty.layout, space)
 
 
 def _space_of(value: SSAValue) -> Attribute:
