@@ -24,6 +24,7 @@ from landbridge.emit import emit
 from landbridge.errors import CompileError, TargetError
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import ModuleImage, VDevice
+from landbridge.frontend.ir_text import import_ir_text, is_ir_text
 from landbridge.input_spec import InputSpec
 from landbridge.ir.attributes import target_number
 from landbridge.ir.budget import MAX_NODES
@@ -31,6 +32,7 @@ from landbridge.ir.module import IRModule
 from landbridge.output_file import check_folder, write_text
 from landbridge.passes.lower import lower_module
 from landbridge.passes.place import Places, request_places
+from landbridge.passes.progress import passes_to_do
 from landbridge.passes.registry import run_pipeline
 from landbridge.passes.spill import request_spill
 from landbridge.targets import Target
@@ -38,7 +40,7 @@ from landbridge.targets import Target
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    #: A model: a path, the bytes of a file, an ONNX model in memory, or IR (which is not changed).
+    #: A model: a path, the bytes of a file, an ONNX model in memory, IR (which is not changed) or its text.
     Model: TypeAlias = str | Path | bytes | ModelProto | IRModule
 
 #: Text, dict or Target of one target, or those of several by vdevice name.
@@ -99,13 +101,16 @@ def compile(
 ) -> Executable:
     """Compile ``model`` for ``target``.
 
+    Text of IR, or the path of an ``.mlir`` file, is what ``dump`` writes, after any pass: compiling goes on from there.
+
     - ``target``: one target, or ``{vdevice name: target}``; the first vdevice holds inputs and outputs, unless kernels
       of a CPU look at them too, which shares its memory: then they are in the CPU's.
     - ``shapes``: static shapes of inputs by name, needed where the file leaves them open.
     - ``inputs``: what the application's frames are, by input, where that is not what the model takes: dtype, layout,
       strides, normalization, size. The first kernel reads them as they are.
     - ``extra_outputs``: names of inner tensors to return too, after the model's outputs.
-    - ``constants``: values of inputs that are fixed now, by name.
+    - ``constants``: values of inputs that are fixed now, by name; of IR text its constants, by symbol, as
+      ``Executable.constants`` has them. Those that are not given are made up, with a ModelWarning.
     - ``mutable``: names of weights that ``Session.set_params`` may replace: packed when they are set, never folded.
     - ``place``: where results of nodes are, and by exact name inputs and constants: ``{pattern: place}``, the first
       pattern (of ``fnmatch``) that matches counts, or a function from a ``PlacedNode`` to a place or None. A place is a
@@ -140,7 +145,7 @@ def compile(
         module.declined = declined
         request_places(module, place or {})
         request_spill(module, spill or {})
-    module = run_pipeline(module, PIPELINE, directory, seconds, module.sources)
+    module = run_pipeline(module, passes_to_do(module, PIPELINE), directory, seconds, module.sources)
     with _timed(seconds, "lower"):
         lowered = lower_module(module)
         if directory is not None:
@@ -182,23 +187,31 @@ def _import(
     max_nodes: int,
     check_indices: bool,
 ) -> IRModule:
+    if is_ir_text(model):
+        assert isinstance(model, str | Path)
+        _refuse(shapes, inputs, extra_outputs, mutable, check_indices)
+        return import_ir_text(model, targets, vdevices, constants)
     if not isinstance(model, IRModule):
         from landbridge.frontend.onnx import import_onnx
 
         return import_onnx(
             model, shapes, targets, vdevices, extra_outputs, constants, mutable, inputs, max_nodes, check_indices
         )
-    if shapes or inputs or extra_outputs or constants or mutable or check_indices:
-        raise CompileError(
-            "shapes=, inputs=, extra_outputs=, constants=, mutable= and check_indices= are for models that are "
-            "imported; this one is IR already"
-        )
+    _refuse(shapes, inputs, extra_outputs, mutable, check_indices or constants)
     if len(model.vdevices) > len(vdevices):
         raise CompileError(
             f"the IR uses {len(model.vdevices)} vdevices and target= gives {len(vdevices)}; "
             f"state {{vdevice name: target}} for {', '.join(v.name for v in model.vdevices)}"
         )
     return replace(model, op=model.op.clone(), targets=targets, vdevices=vdevices, constants=dict(model.constants))
+
+
+def _refuse(*of_imports: object) -> None:
+    if any(of_imports):
+        raise CompileError(
+            "shapes=, inputs=, extra_outputs=, mutable= and check_indices= are for models that are imported; this one "
+            "is IR already (of which text takes constants=)"
+        )
 
 
 def _generate(module: IRModule, lowered: ModuleOp) -> tuple[ModuleImage, ...]:

@@ -60,7 +60,7 @@ class FallbackWarning(UserWarning):
 
 
 class ModelWarning(UserWarning):
-    """The file of a model declares what is not so; the message says what counts instead."""
+    """A model declares what is not so, or lacks what it names; the message says what counts instead."""
 
 
 class CompileError(LandbridgeError):

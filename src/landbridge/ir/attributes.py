@@ -152,6 +152,11 @@ def set_spill_requests(main: func.FuncOp, spill: Mapping[str, str]) -> None:
     main.attributes[SPILL] = DictionaryAttr({source: StringAttr(target) for source, target in spill.items()})
 
 
+def open_requests(main: func.FuncOp) -> frozenset[str]:
+    """Which of ``PLACE`` and ``SPILL`` are asked for, and not done yet."""
+    return frozenset({PLACE, SPILL} & main.attributes.keys())
+
+
 def is_prim(function: func.FuncOp) -> bool:
     """Whether ``function`` is a PrimFunc."""
     return PRIM in function.attributes

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
 from zlib import crc32
 
 import numpy as np
+from xdsl.ir import Attribute
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.ir.graph_ops import ConstantOp
@@ -23,10 +25,14 @@ def fill_missing_constants(module: IRModule) -> list[str]:
         if isinstance(op, ConstantOp):
             symbol = op.symbol_name
             if symbol not in module.constants:
-                rng = np.random.default_rng(crc32(symbol.encode()))
-                values = rng.standard_normal(shape_of(op.result.type)) * 0.1
-                array = values.astype(numpy_dtype(dtype_of(op.result.type)))
-                array.flags.writeable = False
-                module.constants[symbol] = array
+                module.constants[symbol] = seeded_values(symbol, op.result.type)
                 filled.append(symbol)
     return filled
+
+
+def seeded_values(name: str, ty: Attribute) -> np.ndarray[Any, Any]:
+    """A read-only array of the shape and dtype of ``ty`` that follows from ``name``."""
+    values = np.random.default_rng(crc32(name.encode())).standard_normal(shape_of(ty)) * 0.1
+    array = np.asarray(values).astype(numpy_dtype(dtype_of(ty)))
+    array.flags.writeable = False
+    return array

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -25,6 +25,10 @@ from landbridge.targets import Target
 
 def _none_declined(prim: func.FuncOp, target: Target) -> str | None:
     return None
+
+
+#: On a printed module: ``[name, number of its target]`` of each vdevice.
+_VDEVICES = "lb.vdevices"
 
 
 @dataclass(repr=False)
@@ -116,8 +120,15 @@ class IRModule:
             del self.constants[symbol]
 
     def print(self) -> str:
-        """The IR as text; constants by symbol."""
-        return _ESCAPED.sub(_as_text, str(self.op)) + "\n"
+        """The IR as text; constants by symbol, vdevices by name where there are several."""
+        if len(self.vdevices) > 1:
+            self.op.attributes[_VDEVICES] = ArrayAttr(
+                [ArrayAttr([StringAttr(v.name), IntegerAttr(v.target, i64)]) for v in self.vdevices]
+            )
+        try:
+            return _ESCAPED.sub(_as_text, str(self.op)) + "\n"
+        finally:
+            self.op.attributes.pop(_VDEVICES, None)
 
     @staticmethod
     def parse(
@@ -126,7 +137,7 @@ class IRModule:
         vdevices: tuple[VDevice, ...] = (VDevice("cpu", 0),),
         constants: dict[str, np.ndarray[Any, Any]] | None = None,
     ) -> IRModule:
-        """IR from text; raises ParseError with the place of the fault."""
+        """IR from text, for ``vdevices`` unless it names its own; raises ParseError with the place of the fault."""
         _check_strings(text)
         try:
             op = IrParser(context(), text).parse_module()
@@ -135,7 +146,8 @@ class IRModule:
             raise ParseError("the IR text is nested too deep to parse; give it fewer regions inside regions") from error
         except Exception as error:  # xdsl has its own ParseError, and others where it did not expect the text
             raise ParseError(f"the IR text does not parse: {error}") from error
-        return IRModule(op, targets, vdevices, dict(constants or {}))
+        stated = _take_vdevices(op)
+        return IRModule(op, targets, stated or vdevices, dict(constants or {}))
 
 
 def parameters(module: IRModule) -> frozenset[SSAValue]:
@@ -143,6 +155,19 @@ def parameters(module: IRModule) -> frozenset[SSAValue]:
     main = module.main
     end = len(io_names(main)[0])
     return frozenset(main.body.block.args[end - len(parameter_names(main)) : end])
+
+
+def _take_vdevices(op: ModuleOp) -> tuple[VDevice, ...]:
+    """The vdevices that printed IR names, with the numbers of their targets; none where it names none."""
+    found = []
+    stated = op.attributes.pop(_VDEVICES, ArrayAttr(()))
+    for entry in stated if isinstance(stated, ArrayAttr) else (stated,):
+        match entry:
+            case ArrayAttr(data=(StringAttr(data=name), IntegerAttr(value=IntAttr(data=target)))):
+                found.append(VDevice(name, target))
+            case _:
+                raise ParseError(f"{_VDEVICES} has {entry}; legal: [name, number of its target] for each vdevice")
+    return tuple(found)
 
 
 def symbol_name(name: str) -> str:

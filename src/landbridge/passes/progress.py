@@ -1,0 +1,30 @@
+"""How far a module has come: which passes of a pipeline it still has to go through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType
+
+from landbridge.errors import CompileError
+from landbridge.ir.attributes import PLACE, open_requests
+from landbridge.ir.memory_ops import AllocStorageOp
+from landbridge.ir.module import IRModule
+
+
+def passes_to_do(module: IRModule, pipeline: Sequence[str]) -> Sequence[str]:
+    """The passes of ``pipeline`` that ``module`` needs to become a plan, as its operations show.
+
+    On tensors it needs all: each leaves alone what it has done before. On buffers it needs those after "bufferize",
+    with a plan none. Raises CompileError where places were asked for that are decided already.
+    """
+    values = [v for op in module.main.walk() for v in (*op.operands, *op.results)]
+    if not values or any(isinstance(v.type, TensorType) for v in values):
+        return pipeline
+    planned = any(isinstance(op, AllocStorageOp) for op in module.main.body.block.ops)
+    asked = open_requests(module.main)
+    if PLACE in asked or (planned and asked):
+        raise CompileError(
+            "place= is for IR on tensors and spill= for IR without a plan; this IR is further, give an earlier dump"
+        )
+    return () if planned else pipeline[pipeline.index("bufferize") + 1 :]
