@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+if TYPE_CHECKING:
+    from landbridge.input_spec import InputSpec
+
 Model: TypeAlias = Annotated[
-    Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="An .onnx or .lbx file.")
+    Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="An .onnx, .mlir or .lbx file.")
 ]
 TargetText: TypeAlias = Annotated[
     str | None,
@@ -29,6 +33,24 @@ Places: TypeAlias = Annotated[
         "--place",
         metavar="NODES=DEVICE[@SCOPE]",
         help="Where nodes (a pattern), an input or a weight are, as in 'Conv*=cpu'; repeat for others.",
+    ),
+]
+Spills: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--spill", metavar="SCOPE=SCOPE", help="Where what a scope has no room for goes, as in global.vtcm=global."
+    ),
+]
+Mutable: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--mutable", metavar="WEIGHT", help="A weight that a Session may replace; repeat for others."),
+]
+InputSpecs: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input-spec",
+        metavar="N=FIELD:VALUE,...",
+        help="What frames of input N are, as in x=dtype:uint8,layout:NHWC,mean:124/116/104,scale:0.017.",
     ),
 ]
 Shapes: TypeAlias = Annotated[
@@ -91,6 +113,51 @@ def parse_places(texts: list[str] | None) -> dict[str, str]:
             raise typer.BadParameter(f"{text!r} is not NODES=DEVICE[@SCOPE], each once", param_hint="--place")
         places[pattern] = place
     return places
+
+
+def parse_spills(texts: list[str] | None) -> dict[str, str]:
+    """``["global.vtcm=global"]`` as ``{"global.vtcm": "global"}``; raises BadParameter."""
+    spills: dict[str, str] = {}
+    for text in texts or ():
+        scope, _, other = text.partition("=")
+        if not scope or not other or scope in spills:
+            raise typer.BadParameter(f"{text!r} is not SCOPE=SCOPE, each once", param_hint="--spill")
+        spills[scope] = other
+    return spills
+
+
+def parse_input_specs(texts: list[str] | None) -> dict[str, InputSpec]:
+    """``["x=dtype:uint8,layout:NHWC"]`` as ``{"x": InputSpec(dtype="uint8", layout="NHWC")}``.
+
+    Extents and strides are joined by ``x``, numbers for each channel by ``/``. Raises BadParameter.
+    """
+    from landbridge.input_spec import InputSpec
+
+    specs: dict[str, InputSpec] = {}
+    for text in texts or ():
+        name, _, listed = text.partition("=")
+        stated = [field.partition(":") for field in listed.split(",")]
+        known = [field.name for field in fields(InputSpec)]
+        names = [field for field, _, value in stated if value]
+        if not name or name in specs or len(set(names)) < len(stated) or not set(names) <= set(known):
+            raise typer.BadParameter(
+                f"{text!r} is not NAME=FIELD:VALUE,FIELD:VALUE, each once; legal fields: {', '.join(known)}",
+                param_hint="--input-spec",
+            )
+        try:
+            specs[name] = InputSpec(**{field: _spec_value(field, value) for field, _, value in stated})
+        except ValueError as error:
+            raise typer.BadParameter(f"{text!r}: {error}", param_hint="--input-spec") from error
+    return specs
+
+
+def _spec_value(field: str, text: str) -> Any:
+    if field in ("shape", "strides"):
+        return tuple(int(number) for number in text.split("x"))
+    if field in ("mean", "scale"):
+        numbers = tuple(float(number) for number in text.split("/"))
+        return numbers if len(numbers) > 1 else numbers[0]
+    return text
 
 
 def parse_inputs(texts: list[str] | None) -> dict[str, Path]:

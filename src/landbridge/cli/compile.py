@@ -8,17 +8,30 @@ from typing import Annotated
 import typer
 
 from landbridge.cli import arguments as args
+from landbridge.cli.device_list import DeviceList
 from landbridge.cli.output import emit, table
 
 
 def compile_(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="An .onnx file.")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="An .onnx or .mlir file.")
+    ],
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", dir_okay=False, help="The .lbx file; MODEL with that suffix if absent."),
     ] = None,
     target: args.TargetText = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device", "-d", help="The device to compile for as it describes itself, others behind it: opencl:0,cpu."
+        ),
+    ] = None,
+    place: args.Places = None,
+    spill: args.Spills = None,
+    mutable: args.Mutable = None,
     shape: args.Shapes = None,
+    input_spec: args.InputSpecs = None,
     check_indices: args.CheckIndices = False,
     json: args.Json = False,
 ) -> None:
@@ -31,7 +44,17 @@ def compile_(
         raise typer.BadParameter(f"{model} is compiled already", param_hint="MODEL")
     file = output or model.with_suffix(".lbx")
     check_outputs([file], [model])
-    opened = open_model(model, target, args.parse_shapes(shape), check_indices=check_indices)
+    opened = open_model(
+        model,
+        target,
+        args.parse_shapes(shape),
+        devices=None if device is None else DeviceList.parse(device),
+        places=args.parse_places(place),
+        check_indices=check_indices,
+        spill=args.parse_spills(spill),
+        mutable=mutable,
+        specs=args.parse_input_specs(input_spec),
+    )
     executable = opened.executable
     executable.save(file)
     result = {

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from landbridge.cli.device_list import DeviceList
     from landbridge.executable.executable import Executable
     from landbridge.executable.parts import TensorSpec
+    from landbridge.input_spec import InputSpec
 
 
 @dataclass(frozen=True)
@@ -34,16 +35,19 @@ def open_model(
     devices: DeviceList | None = None,
     places: Mapping[str, str] | None = None,
     check_indices: bool = False,
+    spill: Mapping[str, str] | None = None,
+    mutable: Sequence[str] | None = None,
+    specs: Mapping[str, InputSpec] | None = None,
 ) -> Opened:
     """The Executable of ``model``: for ``target``, else for ``devices`` as they describe themselves, else this host.
 
-    An ``.lbx`` is what it is: a target, shape or place for it is wrong usage.
+    An ``.lbx`` is what it is: anything that would compile it otherwise is wrong usage.
     """
     if model.suffix == ".lbx":
-        if target is not None or shapes or places or check_indices:
+        if target is not None or shapes or places or check_indices or spill or mutable or specs:
             raise typer.BadParameter(
-                f"{model} is compiled already; --target, --shape, --place and --check-indices are for the .onnx it "
-                "came from"
+                f"{model} is compiled already; --target, --shape, --place, --spill, --mutable, --input-spec and "
+                "--check-indices are for the model it came from"
             )
         from landbridge.loader import load
 
@@ -54,7 +58,15 @@ def open_model(
 
         stated = target or ("llvm" if devices is None else devices.target())
         executable = compile(
-            model, stated, shapes=shapes, extra_outputs=extra_outputs, place=places, check_indices=check_indices
+            model,
+            stated,
+            shapes=shapes,
+            inputs=specs,
+            extra_outputs=extra_outputs,
+            mutable=mutable or (),
+            place=places,
+            spill=spill,
+            check_indices=check_indices,
         )
     return Opened(executable, time.perf_counter() - began)
 

@@ -28,7 +28,10 @@ def run(
     target: args.TargetText = None,
     device: args.DeviceTexts = "cpu",
     place: args.Places = None,
+    spill: args.Spills = None,
+    mutable: args.Mutable = None,
     shape: args.Shapes = None,
+    input_spec: args.InputSpecs = None,
     input: args.Inputs = None,
     output_dir: Annotated[
         Path | None, typer.Option(file_okay=False, help="Write each output there as NAME.npy.")
@@ -62,8 +65,17 @@ def run(
     if output_dir is not None:
         check_folder(output_dir)
     devices = DeviceList.parse(device)
-    places = args.parse_places(place)
-    opened = open_model(model, target, shapes, devices=devices, places=places, check_indices=check_indices)
+    opened = open_model(
+        model,
+        target,
+        shapes,
+        devices=devices,
+        places=args.parse_places(place),
+        check_indices=check_indices,
+        spill=args.parse_spills(spill),
+        mutable=mutable,
+        specs=args.parse_input_specs(input_spec),
+    )
     at = devices.of_inputs(opened.executable)
     cfg = parse_memory_cfg(memory_cfg or ())
     bindings = devices.bindings(opened.executable)

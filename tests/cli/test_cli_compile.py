@@ -1,0 +1,116 @@
+"""`landbridge compile` and `run` take what `lb.compile` takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from typer.testing import CliRunner
+
+import landbridge as lb
+from landbridge.cli.app import app
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A convolution with a weight, and what follows it."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], name="conv"),
+        helper.make_node("Relu", ["c"], ["y"], name="relu"),
+    ]
+    weights = np.random.default_rng(0).standard_normal((2, 3, 1, 1)).astype(np.float32)
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 3, 4, 5))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 2, 4, 5))],
+        [numpy_helper.from_array(weights, "w")],
+    )
+    file = tmp_path / "net.onnx"
+    file.write_bytes(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    )
+    return file
+
+
+def command(*words: str | Path) -> Any:
+    return CliRunner().invoke(app, [*map(str, words), "--json"])
+
+
+def compiled(model: Path, *words: str) -> lb.Executable:
+    file = model.with_suffix(".lbx")
+    done = command("compile", model, "-o", file, *words)
+    assert done.exit_code == 0, done.stderr
+    return lb.load(file)
+
+
+def test_weights_that_may_be_replaced(model: Path) -> None:
+    executable = compiled(model, "--mutable", "w")
+    assert [spec.name for spec in executable.main.parameters] == ["w"]
+    done = command("run", model, "--mutable", "w", "--repeat", "1")
+    assert done.exit_code == 0, done.stderr
+
+
+def test_frames(model: Path, tmp_path: Path) -> None:
+    spec = "x=dtype:uint8,layout:NHWC,mean:124/116/104,scale:0.5"
+    (found,) = compiled(model, "--input-spec", spec).main.inputs
+    frames = lb.InputSpec(dtype="uint8", layout="NHWC", mean=(124, 116, 104), scale=0.5)
+    (expected,) = lb.compile(model, inputs={"x": frames}).main.inputs
+    assert found == expected
+    assert (found.dtype, found.shape) == ("uint8", (1, 4, 5, 3))
+    frame = np.random.default_rng(1).integers(0, 256, found.shape, np.uint8)
+    np.save(tmp_path / "frame.npy", frame)
+    given = f"x={tmp_path / 'frame.npy'}"
+    done = command("run", model, "--input-spec", spec, "-i", given, "--output-dir", tmp_path, "--repeat", "1")
+    assert done.exit_code == 0, done.stderr
+    seen = np.transpose((frame.astype(np.float32) - (124, 116, 104)) * 0.5, (0, 3, 1, 2)).astype(np.float32)
+    (y,) = lb.Session(lb.compile(model))(seen)
+    # 3 products of numbers below 70 and about 1, rounded to float32
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), np.asarray(y), rtol=0, atol=3 * 210 * 2.0**-24 * 4)
+
+
+def test_shapes_of_frames_are_read(model: Path) -> None:
+    (found,) = compiled(model, "--input-spec", "x=shape:1x3x8x10,resize:linear,strides:240x80x10x1").main.inputs
+    assert (found.shape, found.strides) == ((1, 3, 8, 10), ()) or found.shape == (1, 3, 8, 10)
+
+
+def test_places_devices_and_spills(model: Path) -> None:
+    executable = compiled(model, "--device", "cpu,sim:scratch", "--place", "conv=sim:scratch@global.scratch")
+    assert "global.scratch" in {v.scope for v in executable.vdevices}
+    executable = compiled(
+        model,
+        "--device",
+        "cpu,sim:scratch",
+        "--place",
+        "conv=sim:scratch@global.scratch",
+        "--spill",
+        "global.scratch=global",
+    )
+    assert [v.name for v in executable.vdevices][:1] == ["cpu"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--spill", "global"], "is not SCOPE=SCOPE"),
+        (["--spill", "a=b", "--spill", "a=c"], "each once"),
+        (["--input-spec", "x=color:red"], "legal fields: dtype"),
+        (["--input-spec", "x=dtype"], "is not NAME=FIELD:VALUE"),
+        (["--input-spec", "x=mean:much"], "could not convert"),
+        (["--input-spec", "x=dtype:uint8,dtype:int8"], "each once"),
+    ],
+)
+def test_wrong_usage_is_named(model: Path, words: list[str], says: str) -> None:
+    done = CliRunner().invoke(app, ["compile", str(model), *words], env={"COLUMNS": "400"})
+    assert done.exit_code == 2
+    assert says in done.stderr
+
+
+def test_a_compiled_file_takes_none_of_it(model: Path) -> None:
+    compiled(model)
+    done = CliRunner().invoke(app, ["run", str(model.with_suffix(".lbx")), "--mutable", "w"], env={"COLUMNS": "400"})
+    assert done.exit_code == 2
+    assert "compiled already" in done.stderr
