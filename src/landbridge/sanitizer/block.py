@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from landbridge.device.api import Region, Space
 from landbridge.memory.byte_ranges import ByteRanges
 from landbridge.sanitizer.clocks import Stamp
-
-#: What redzones hold, memory that nobody wrote yet, and memory that was freed.
-REDZONE, POISON, FREED = 0xFB, 0xCD, 0xDD
+from landbridge.sanitizer.shadow import Shadow
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +33,24 @@ class Block:
     """``nbytes`` bytes that begin ``front`` bytes into the ``inner`` space, which ends ``back`` bytes after them.
 
     Handles of the wrapper's Spaces refer to it. ``written``: bytes that hold something; ``accesses``: those that the
-    host has not seen done. Changed under the lock of the device.
+    host has not seen done. ``has_shadow``: the host gets a Shadow, made when it first looks. Changed under
+    the lock of the device.
     """
 
-    __slots__ = ("accesses", "back", "born", "checked", "died", "front", "inner", "nbytes", "parent", "written")
+    __slots__ = (
+        "accesses",
+        "back",
+        "born",
+        "checked",
+        "died",
+        "front",
+        "has_shadow",
+        "inner",
+        "nbytes",
+        "parent",
+        "shadow",
+        "written",
+    )
 
     def __init__(self, inner: Space, nbytes: int, born: str, front: int = 0, back: int = 0) -> None:
         self.inner = inner
@@ -48,6 +60,8 @@ class Block:
         self.died: str | None = None
         self.parent: Block | None = None
         self.checked = True
+        self.has_shadow = False
+        self.shadow: Shadow | None = None
         self.written = ByteRanges()
         self.accesses: list[Access] = []
 

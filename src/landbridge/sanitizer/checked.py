@@ -10,10 +10,11 @@ from landbridge.device.import_source import ImportSource
 from landbridge.device.lifecycle import open_once
 from landbridge.device.protocols import AccessMode, RowTable
 from landbridge.sanitizer.block import Block
-from landbridge.sanitizer.findings import call_site
+from landbridge.sanitizer.findings import call_site, fail
 from landbridge.sanitizer.order import TrackedEvent
 from landbridge.sanitizer.recorded import RecordedWork
 from landbridge.sanitizer.sanitized import SanitizedDevice, regions_of
+from landbridge.sanitizer.shadow import Shadow
 
 # --- memory ----------------------------------------------------------------------------------------------------
 
@@ -83,16 +84,17 @@ def map_storage(self: SanitizedDevice, index: int, space: Space) -> Space:
 
 
 def host_pointer(self: SanitizedDevice, space: Space) -> int:
-    """The address of the first byte handed out; from now on anybody may write there."""
+    """The address of the first byte handed out, or of its shadow; from now on anybody may write there."""
     inner: Any = self.inner
     block = self.block_of(space, "host_pointer")
     if block.nbytes < 1 << 62:
         block.written.add(0, block.nbytes)
-    return int(inner.host_pointer(self.within(space))) + block.front
+    shadow = _shadow(self, block)
+    return shadow.address if shadow is not None else int(inner.host_pointer(self.within(space))) + block.front
 
 
 def begin_host_access(self: SanitizedDevice, region: Region, nbytes: int, mode: AccessMode) -> None:
-    """Ordered after the work on these bytes, as the device waits for it."""
+    """Ordered after the work on these bytes, as the device waits for it; from here on the shadow has them."""
     inner: Any = self.inner
     block = self.block_of(region.space, "begin_host_access")
     inner.begin_host_access(self.within(region), nbytes, mode)
@@ -101,13 +103,39 @@ def begin_host_access(self: SanitizedDevice, region: Region, nbytes: int, mode: 
         self.spaces.check_redzones(touched, what)
     if mode != "r" and block.nbytes < 1 << 62:
         block.written.add(start, start + nbytes)
+    shadow = _shadow(self, block)
+    if shadow is None:
+        return
+    seen = min(nbytes, block.nbytes - start)
+    lost = shadow.changed(start, seen)
+    if mode == "w":
+        shadow.discard(start, seen)
+    else:
+        shadow.bring(start, seen)
+    if lost is not None:
+        fail(
+            "missing barrier",
+            f"the host wrote byte {lost} of {block} after the last end_host_access, and "
+            f"{self.said(f'begin_host_access {mode!r}')} loses it; write while a view is open, or flush() it",
+        )
 
 
 def end_host_access(self: SanitizedDevice, region: Region, nbytes: int, mode: AccessMode) -> None:
-    """As the inner device's."""
+    """As the inner device's; from here on the device has what the shadow has."""
     inner: Any = self.inner
-    self.block_of(region.space, "end_host_access")
+    block = self.block_of(region.space, "end_host_access")
+    shadow = _shadow(self, block)
+    if shadow is not None and mode != "r":
+        shadow.send(region.byte_offset, min(nbytes, block.nbytes - region.byte_offset))
     inner.end_host_access(self.within(region), nbytes, mode)
+
+
+def _shadow(self: SanitizedDevice, block: Block) -> Shadow | None:
+    """What the host sees in place of ``block``; None where it sees the memory itself."""
+    if block.has_shadow and block.shadow is None:
+        inner: Any = self.inner
+        block.shadow = Shadow(int(inner.host_pointer(block.inner)) + block.front, block.nbytes)
+    return block.shadow
 
 
 # --- time ------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from landbridge.device.api import Device, DeviceAPI, Event, NdSpace, Region, Space, Stream
@@ -46,8 +47,11 @@ class SanitizedDevice(DeviceAPI):
         return value
 
     def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
-        """As the inner device's."""
-        return self.inner.memory_kinds(index)
+        """As the inner device's, but that each Tensor gets a space of its own where that is legal."""
+        return {
+            scope: replace(kind, allocators=("naive", "pooled")) if kind.allocators == ("pooled", "naive") else kind
+            for scope, kind in self.inner.memory_kinds(index).items()
+        }
 
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
         """As the inner device's, between redzones and poisoned."""

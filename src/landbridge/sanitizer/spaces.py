@@ -13,7 +13,8 @@ from landbridge.device.checks import check_inside, check_request
 from landbridge.device.state import DeviceState
 from landbridge.errors import DeviceError, InputError, OutOfMemoryError, SanitizerError
 from landbridge.memory_kind import MemoryKind
-from landbridge.sanitizer.block import FREED, POISON, REDZONE, Block, Handle
+from landbridge.sanitizer.block import Block, Handle
+from landbridge.sanitizer.fills import FREED, POISON, REDZONE
 from landbridge.sanitizer.findings import call_site, fail, tell
 from landbridge.sanitizer.inner_bytes import InnerBytes
 from landbridge.sanitizer.order import Order
@@ -55,6 +56,9 @@ class Spaces:
             except OutOfMemoryError:
                 self.let_go(inner.index)
                 block = Block(alloc(nbytes, alignment), nbytes, call_site())
+        block.has_shadow = (
+            kind is not None and kind.host_access == "read_write" and not kind.coherent and kind.ndim == 1
+        )
         bytes_of = InnerBytes(inner, self._host)
         bytes_of.fill(block.region(), nbytes, POISON)
         for offset, size in block.redzones():
