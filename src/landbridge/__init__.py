@@ -72,6 +72,7 @@ __all__ = [
     "device",
     "empty",
     "export_fd",
+    "from_bus_address",
     "from_dlpack",
     "from_dma_buf",
     "ledger",
@@ -133,7 +134,7 @@ if TYPE_CHECKING:
     from landbridge.module import Module
     from landbridge.session import Session
     from landbridge.targets import Target
-    from landbridge.tensor import Tensor, asarray, empty, export_fd, from_dlpack, from_dma_buf
+    from landbridge.tensor import Tensor, asarray, empty, export_fd, from_bus_address, from_dlpack, from_dma_buf
 
 #: Where each public name is defined; all but these are in ``landbridge.errors``.
 _HOME = {
@@ -148,6 +149,7 @@ _HOME = {
     "compile": "landbridge.compiler",
     "empty": "landbridge.tensor",
     "export_fd": "landbridge.tensor",
+    "from_bus_address": "landbridge.tensor",
     "from_dlpack": "landbridge.tensor",
     "from_dma_buf": "landbridge.tensor",
     "ledger": "landbridge.memory.ledger",

@@ -26,6 +26,7 @@ def _s(text: str, tests: str, breaks: str, module: str, function: str, change: C
     return Sentence(text, tuple(tests.split()), breaks, module, function, change)
 
 
+_BUS = "tests/tensor/test_bus_memory.py::"
 _BACKING = "tests/memory/test_backing.py::"
 _REGISTRY, _LOSS = "tests/device/test_registry.py::", "tests/device/test_loss.py::"
 _LIFE = "tests/device/test_lifecycle.py::"
@@ -474,6 +475,54 @@ SENTENCES = (
         "memory/coherence.py",
         "before_device_access",
         Drop("bring_home"),
+    ),
+    _s(
+        "Asking whether a descriptor is a dma-buf calls no barrier.",
+        "tests/tensor/test_dma_buf.py::test_the_kernel_says_which_is_a_dma_buf",
+        "The answer is whether a barrier works.",
+        "memory/memory_barriers.py",
+        "is_dma_buf",
+        Begin("fcntl.ioctl(fd, _SYNC, b'')"),
+    ),
+    _s(
+        "A barrier without a range covers the whole buffer, so that a neighbour's bytes are kept.",
+        f"{_BUS}test_the_neighbours_of_what_is_written_stay",
+        "What the neighbour wrote is not flushed first.",
+        "memory/coherence_domain.py",
+        "CoherenceDomain.flush",
+        Drop("sync"),
+    ),
+    _s(
+        "A provider is asked for whole granules.",
+        f"{_BUS}test_a_provider_is_asked_for_whole_granules",
+        "Barriers are for the bytes asked for.",
+        "memory/coherence_domain.py",
+        "CoherenceDomain.granules",
+        Nth(-1, Return("start, stop")),
+    ),
+    _s(
+        "An array of a board's allocator reaches a device by its bus address.",
+        f"{_BUS}test_an_array_reaches_the_device_by_its_bus_address",
+        "The address is that of the first byte, whatever part is meant.",
+        "memory/imports.py",
+        "_sources",
+        Nth(0, Put("array.bus_address + before + start", "array.bus_address")),
+    ),
+    _s(
+        "The barriers of such an array stay with it.",
+        f"{_BUS}test_its_barriers_stand_around_host_views",
+        "Nobody calls them.",
+        "memory/imports.py",
+        "_sources",
+        Drop("have_barriers"),
+    ),
+    _s(
+        "Memory behind a descriptor reaches a device by that.",
+        f"{_BUS}test_memory_behind_a_descriptor_reaches_the_device_by_that",
+        "By its address in this process.",
+        "memory/imports.py",
+        "_sources",
+        If("source"),
     ),
     _s(
         "Of two conflicting views only one opens, whichever thread asks.",

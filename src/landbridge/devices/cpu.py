@@ -174,16 +174,6 @@ class CpuDeviceAPI(DeviceAPI):
             if not mapped.users:
                 del self._imported[space.handle]
 
-    def begin_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
-        """The kernel's barrier where the memory is that of a dma-buf; all other is coherent."""
-        if (mapped := self._imported.get(region.space.handle)) is not None:
-            mapped.begin(mode)
-
-    def end_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
-        """As ``begin_host_access``."""
-        if (mapped := self._imported.get(region.space.handle)) is not None:
-            mapped.end(mode)
-
 
 def _memory_bytes(key: str) -> int | None:
     """``key`` of /proc/meminfo in bytes; None where the kernel has no such table."""

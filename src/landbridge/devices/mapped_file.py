@@ -1,28 +1,18 @@
 """Memory behind a file descriptor, mapped into this process: a dma-buf, or an in-memory file.
 
-Others write a dma-buf past the caches of this CPU, so that an access of the host has to stand between two calls of
-``DMA_BUF_IOCTL_SYNC`` (Linux, Documentation/driver-api/dma-buf.rst, "CPU Access to DMA Buffer Objects"; the flags are
-those of include/uapi/linux/dma-buf.h). Other files are coherent and have no such call.
+The barriers of a dma-buf are the memory's, whichever device uses it (``memory.memory_barriers``).
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import mmap
 import os
-import struct
 
 import numpy as np
 
 from landbridge.device.import_source import DmaBuf
 from landbridge.device.protocols import AccessMode
-from landbridge.errors import DeviceError, ZeroCopyError
-
-#: ``_IOW('b', 0, struct dma_buf_sync)``, whose one member is 64 bits of flags.
-_SYNC = 0x40086200
-_DIRECTION = {"r": 1, "w": 2, "rw": 3}
-_START, _END = 0, 4
+from landbridge.errors import ZeroCopyError
 
 
 class MappedFile:
@@ -50,23 +40,6 @@ class MappedFile:
             ) from error
         self.address = int(np.frombuffer(self._mapping, np.uint8).ctypes.data) + source.offset - low
         self.users = 1
-        try:
-            self._sync(_START, "r")
-            self._sync(_END, "r")
-            self.is_dma_buf = True
-        except OSError as error:
-            if error.errno not in (errno.ENOTTY, errno.EINVAL):
-                self.let_go()
-                raise DeviceError(f"DMA_BUF_IOCTL_SYNC of descriptor {source.fd} failed: {error}") from error
-            self.is_dma_buf = False
-
-    def begin(self, mode: AccessMode) -> None:
-        """The host sees what devices wrote; waits for it."""
-        self._barrier(_START, mode)
-
-    def end(self, mode: AccessMode) -> None:
-        """Devices see what the host wrote."""
-        self._barrier(_END, mode)
 
     def let_go(self) -> None:
         """Unmap it after the last user; arrays over it are gone by then."""
@@ -74,20 +47,3 @@ class MappedFile:
         if not self.users:
             self._mapping.close()
             os.close(self._fd)
-
-    def _barrier(self, side: int, mode: AccessMode) -> None:
-        if not self.is_dma_buf:
-            return
-        try:
-            self._sync(side, mode)
-        except OSError as error:
-            raise DeviceError(f"DMA_BUF_IOCTL_SYNC for {mode!r} failed: {error}") from error
-
-    def _sync(self, side: int, mode: AccessMode) -> None:
-        while True:
-            try:
-                fcntl.ioctl(self._fd, _SYNC, struct.pack("=Q", side | _DIRECTION[mode]))
-                return
-            except OSError as error:
-                if error.errno not in (errno.EINTR, errno.EAGAIN):  # which ask for another try
-                    raise

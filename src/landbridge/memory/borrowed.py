@@ -11,6 +11,7 @@ import numpy as np
 
 from landbridge.device.api import Device, Region, Space
 from landbridge.device.import_source import BusAddress, DmaBuf, HostPointer, ImportSource
+from landbridge.device.memory_provider import MemoryProvider
 from landbridge.device.protocols import AccessMode, MemoryImport
 from landbridge.device.registry import device as find_device
 from landbridge.errors import ZeroCopyError
@@ -18,9 +19,13 @@ from landbridge.memory.allocators.base import Use, wait_for
 from landbridge.memory.backing import Backing
 from landbridge.memory.host_array import byte_bounds
 from landbridge.memory.lent_file import LentFile
-from landbridge.memory.storage import Storage
+from landbridge.memory.memory_barriers import DmaBufBarriers, have_barriers, is_dma_buf
+from landbridge.memory.storage import LentSource, Storage
 from landbridge.memory.windows import bus_windows, file_windows, host_windows
 from landbridge.memory_kind import MemoryKind
+
+#: More than any file has.
+_WHOLE = 1 << 63
 
 
 @cache
@@ -35,9 +40,16 @@ def borrowed_host_kind() -> MemoryKind:
     return replace(host_device().memory_kind(), alignment=1)
 
 
-def import_memory(device: Device, source: ImportSource, access: AccessMode, owner: object = None) -> Storage:
+def import_memory(
+    device: Device,
+    source: ImportSource,
+    access: AccessMode,
+    owner: object = None,
+    provider: MemoryProvider | None = None,
+) -> Storage:
     """A Storage over memory of others that ``device`` uses in place; released before ``owner`` is let go.
 
+    ``provider``: the barriers of the memory, where they are not the device's; those of a dma-buf are known.
     Raises ZeroCopyError when the device cannot, with its reason.
     """
     api = device.capability(MemoryImport)
@@ -53,6 +65,12 @@ def import_memory(device: Device, source: ImportSource, access: AccessMode, owne
             wait_for(uses)
             api.release_import(space)
 
+    backing, origin = _backing_of(source)
+    if isinstance(source, DmaBuf) and is_dma_buf(source.fd):
+        barriers = DmaBufBarriers(source.fd)
+        have_barriers(backing, origin - source.offset, barriers.nbytes, barriers)
+    elif provider is not None:
+        have_barriers(backing, origin, source.nbytes, provider)
     storage = Storage(
         Region(space),
         device.memory_kind(space.scope),
@@ -60,10 +78,14 @@ def import_memory(device: Device, source: ImportSource, access: AccessMode, owne
         readonly=access == "r",
         owner=owner,
         release=release,
-        within=_backing_of(source),
+        within=(backing, origin),
     )
-    if isinstance(source, DmaBuf) and (file := LentFile(source)).can_shrink:
-        storage.file = file
+    if isinstance(source, DmaBuf):
+        file = LentFile(source)
+        storage.source = LentSource(replace(source, fd=file.fd), file)
+        storage.file = file if file.can_shrink else None
+    elif isinstance(source, BusAddress):
+        storage.source = LentSource(source, owner)
     return storage
 
 
@@ -77,7 +99,10 @@ def _backing_of(source: ImportSource) -> tuple[Backing, int]:
             found = bus_windows.enter(address, address + nbytes, *made)
             return found if host_address is None else host_windows.enter(host_address, host_address + nbytes, *found)
         case DmaBuf(offset=offset, nbytes=nbytes):
-            return file_windows(source.fd).enter(offset, offset + nbytes, *made)
+            whole = is_dma_buf(source.fd)  # whose barriers have no range: all of it is one
+            start, stop = (0, _WHOLE) if whole else (offset, offset + nbytes)
+            backing, origin = file_windows(source.fd).enter(start, stop, *made)
+            return backing, origin + offset - start
 
 
 def borrow_host(address: int, nbytes: int, owner: object, *, readonly: bool) -> Storage:

@@ -8,25 +8,28 @@ from __future__ import annotations
 
 import mmap
 import weakref
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from landbridge.device.api import Device, Region, Space
-from landbridge.device.import_source import HostPointer
+from landbridge.device.import_source import BusAddress, DmaBuf, HostPointer, ImportSource
 from landbridge.device.protocols import AccessMode, MemoryImport
 from landbridge.device.state import DeviceState
 from landbridge.errors import ZeroCopyError
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import round_up
 from landbridge.memory.host_array import byte_bounds
+from landbridge.memory.memory_barriers import barriers_of_array, have_barriers
 from landbridge.memory.storage import Storage
 from landbridge.memory_kind import MemoryKind
 
 #: Sizes are rounded up to this where the owner has the bytes: some drivers import whole cache lines only.
 _LINE = 64
 
-_Key = tuple[DeviceState, int, int, int, AccessMode]
+_Key = tuple[DeviceState, int, HostPointer, AccessMode]
 
 
 class _User:
@@ -44,10 +47,12 @@ class _User:
 class _Import:
     """One imported range, kept for the next one to ask for it."""
 
-    __slots__ = ("__weakref__", "_api", "_key", "_users", "device", "space")
+    __slots__ = ("__weakref__", "_api", "_key", "_users", "device", "first", "space")
 
-    def __init__(self, key: _Key, device: Device, api: MemoryImport, space: Space) -> None:
+    def __init__(self, key: _Key, device: Device, api: MemoryImport, space: Space, first: int | None) -> None:
         self._key, self.device, self._api, self.space = key, device, api, space
+        #: The address at which it begins; None: where what was asked for does.
+        self.first = first
         self._users: weakref.WeakSet[_User] = weakref.WeakSet()
 
     def user(self) -> _User:
@@ -84,11 +89,14 @@ def import_range(
     """
     root = _root(storage)
     first, last = _widened(storage, start, stop, device, root)
-    known = _import(device, root, first, last - first, "r" if readonly else "rw")
+    sources = _sources(storage, start, stop)
+    known = _import(device, root, HostPointer(first, last - first), sources, "r" if readonly else "rw")
     kind = device.memory_kind(known.space.scope)
-    if writes and not (readonly or kind.coherent):
+    if writes and not (readonly or kind.coherent or _has_barriers(storage)):
         _check_granules(storage, start, stop, device, kind, root)
     user = known.user()
+    if known.first is None:  # which begins where the range does
+        first, last = storage.address + start, storage.address + stop
     skipped = storage.address + start - first
     backing, origin = storage.part()
     held = Storage(
@@ -102,6 +110,11 @@ def import_range(
     if isinstance(root, Storage):
         root.add_export(user)
     return held
+
+
+def _has_barriers(storage: Storage) -> bool:
+    """Whether the memory has barriers of its own, which know what its granules are."""
+    return any(domain.device is None for domain in storage.domains()[0])
 
 
 def _check_granules(storage: Storage, start: int, stop: int, device: Device, kind: MemoryKind, root: object) -> None:
@@ -124,23 +137,47 @@ def imported_ranges(device: Device) -> int:
         return sum(key[0] is device.state for key in _imports)
 
 
-def _import(device: Device, root: object, address: int, nbytes: int, access: AccessMode) -> _Import:
+def _sources(storage: Storage, start: int, stop: int) -> list[DmaBuf | BusAddress]:
+    """By what devices can import a range besides its address; the memory of a board's array has its barriers then."""
+    if storage.source is not None:
+        return [storage.source.part(start, stop - start)]
+    array = barriers_of_array(storage.owner)
+    if array is None:
+        return []
+    before = storage.address - array.host_address()
+    backing, origin = storage.part()
+    have_barriers(backing, origin - before, array.nbytes, array)
+    return [BusAddress(array.bus_address + before + start, storage.address + start, stop - start)]
+
+
+def _import(
+    device: Device, root: object, pointer: HostPointer, sources: Sequence[DmaBuf | BusAddress], access: AccessMode
+) -> _Import:
+    """Of what ``sources`` say where the device takes that, else of ``pointer``; once for each pointer."""
     api = device.capability(MemoryImport)
     if api is None:
-        raise ZeroCopyError(
-            f"{device} cannot use {nbytes} bytes at {address:#x} in place: it has no import_memory; allow a copy"
-        )
-    key = (device.state, id(root), address, nbytes, access)
+        raise ZeroCopyError(f"{device} cannot use {pointer} in place: it has no import_memory; allow a copy")
+    key = (device.state, id(root), pointer, access)
     with _lock:
         known = _imports.get(key)
         if known is None:
-            with device.state.submitting(f"an import of {nbytes} bytes at {address:#x}"):
-                space = api.import_memory(device.index, HostPointer(address, nbytes), access)
-            known = _imports[key] = _Import(key, device, api, space)
+            source, space = _first_taken(device, api, [*sources, pointer], access)
+            first = pointer.address if source is pointer else None
+            known = _imports[key] = _Import(key, device, api, space, first)
             weakref.finalize(root, known.release).atexit = False
             if isinstance(root, Storage):
                 root.add_cache(known)
         return known
+
+
+def _first_taken(
+    device: Device, api: MemoryImport, sources: Sequence[ImportSource], access: AccessMode
+) -> tuple[ImportSource, Space]:
+    for source in sources[:-1]:
+        with suppress(ZeroCopyError), device.state.submitting(f"an import of {source}"):
+            return source, api.import_memory(device.index, source, access)
+    with device.state.submitting(f"an import of {sources[-1]}"):
+        return sources[-1], api.import_memory(device.index, sources[-1], access)
 
 
 def _widened(storage: Storage, start: int, stop: int, device: Device, root: object) -> tuple[int, int]:

@@ -27,6 +27,11 @@ class LentFile:
             raise ZeroCopyError(str(error)) from error
 
     @property
+    def fd(self) -> int:
+        """A descriptor of the same file, open as long as this is."""
+        return self._file
+
+    @property
     def can_shrink(self) -> bool:
         """False for a dma-buf, and for a memfd that was sealed against it."""
         if not self._is_regular:

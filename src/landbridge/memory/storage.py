@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from sys import is_finalizing
 from typing import Any, Protocol
 from weakref import ref
 
 from landbridge.device.api import Device, Region
+from landbridge.device.import_source import BusAddress, DmaBuf
 from landbridge.device.protocols import HostMemory
 from landbridge.device.state import concerns
 from landbridge.errors import (
@@ -39,6 +41,25 @@ class ExportCache(Protocol):
         """Drop them."""
 
 
+@dataclass(frozen=True, slots=True)
+class LentSource:
+    """By what devices can import the memory, where that is more than an address of this process.
+
+    ``keep`` is what makes it valid.
+    """
+
+    source: DmaBuf | BusAddress
+    keep: object
+
+    def part(self, start: int, nbytes: int) -> DmaBuf | BusAddress:
+        """``nbytes`` bytes from ``start`` on."""
+        match self.source:
+            case DmaBuf(fd=fd, offset=offset):
+                return DmaBuf(fd, offset + start, nbytes)
+            case BusAddress(address=address, host_address=host):
+                return BusAddress(address + start, None if host is None else host + start, nbytes)
+
+
 class Storage:
     """``nbytes`` bytes from ``region`` on, of memory ``kind``; ``owner`` is kept alive for borrowed bytes.
 
@@ -61,6 +82,7 @@ class Storage:
         "owner",
         "readonly",
         "region",
+        "source",
     )
 
     def __init__(
@@ -90,6 +112,8 @@ class Storage:
         self.domain: CoherenceDomain | None = None
         #: What the bytes are of, where others can cut it.
         self.file: LentFile | None = None
+        #: What the memory was imported from, where devices can use more of it than its address.
+        self.source: LentSource | None = None
         self._exports: set[ref[Any]] | None = None
         self._caches: set[ref[ExportCache]] | None = None
         if not kind.coherent and kind.host_access != "none":

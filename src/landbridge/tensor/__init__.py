@@ -4,6 +4,7 @@ Three verbs are never mixed: a *view* never copies and raises ZeroCopyError with
 and ``asarray`` follows the array API's ``copy=None | True | False``.
 """
 
+from landbridge.tensor.bus_memory import from_bus_address as from_bus_address
 from landbridge.tensor.convert import asarray as asarray
 from landbridge.tensor.convert import from_dlpack as from_dlpack
 from landbridge.tensor.create import empty as empty

@@ -124,7 +124,7 @@ def _check_mode(tensor: TypedView, storage: Storage, mode: AccessMode) -> None:
         )
     if writes and tensor.readonly:
         raise HostViewError(f"host view {mode!r} of {tensor!r}: it is read-only; ask for 'r', or copy it first")
-    if not kind.coherent and storage.device.capability(HostBarriers) is None:
+    if not kind.coherent and storage.device.capability(HostBarriers) is None and not storage.domains()[0]:
         raise HostViewError(
             f"host view of {tensor!r}: scope {kind.scope!r} of {storage.device} is not coherent and the device has no "
             "begin_host_access and end_host_access; copy the tensor with t.to_device('cpu')"

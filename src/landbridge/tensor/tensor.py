@@ -19,6 +19,7 @@ from landbridge.memory.allocation import allocate
 from landbridge.memory.borrowed import borrow_array, host_device
 from landbridge.memory.holders import named_holder
 from landbridge.memory.host_array import address_of_known
+from landbridge.memory.memory_barriers import barriers_of_array
 from landbridge.memory.storage import Storage
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.physical_shape import separators_for
@@ -119,6 +120,8 @@ class Tensor:
         self._storage = self._strides = self._address = self._packed = None
         self._byte_offset = 0
         self.axis_separators = ()
+        if type(array) is not _ndarray and barriers_of_array(array) is not None:
+            self._storage = borrow_array(array, readonly=not array.flags.writeable)  # its view need not keep it
         flags = array.flags
         if flags.carray:
             self.readonly = False

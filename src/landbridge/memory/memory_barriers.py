@@ -1,0 +1,142 @@
+"""Barriers that come with memory, whichever device uses it: those of a dma-buf, and those of a board's arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import struct
+import sys
+import weakref
+from typing import Any
+
+import numpy as np
+
+from landbridge.device.api import Device
+from landbridge.device.memory_provider import Caching, MemoryProvider, Side
+from landbridge.device.protocols import AccessMode
+from landbridge.errors import DeviceError
+from landbridge.memory.accesses import changing
+from landbridge.memory.backing import Backing
+from landbridge.memory.coherence_domain import CoherenceDomain
+from landbridge.memory.host_array import address_of, byte_bounds
+
+#: ``f_type`` of the file system that dma-bufs are in (include/uapi/linux/magic.h).
+_DMA_BUF_MAGIC = 0x444D4142
+
+#: ``_IOW('b', 0, struct dma_buf_sync)``, whose one member is 64 bits of flags.
+_SYNC = 0x40086200
+_DIRECTION = {"r": 1, "w": 2, "rw": 3}
+_SIDE: dict[Side, int] = {"host": 0, "device": 4}
+
+
+def is_dma_buf(fd: int) -> bool:
+    """Whether ``fd`` is a dma-buf, asked of its file system: a barrier would touch what others are doing with it."""
+    if not sys.platform.startswith("linux"):
+        return False
+    facts = ctypes.create_string_buffer(256)
+    if ctypes.CDLL(None, use_errno=True).fstatfs(fd, facts):
+        return False
+    return ctypes.c_long.from_buffer(facts).value & 0xFFFFFFFF == _DMA_BUF_MAGIC
+
+
+class DmaBufBarriers:
+    """The dma-buf behind ``fd``, which stays its owner's: ``DMA_BUF_IOCTL_SYNC``, which has no range.
+
+    Linux, Documentation/driver-api/dma-buf.rst, "CPU Access to DMA Buffer Objects". It acts on devices that are
+    attached; for one that a program drives by itself it may do nothing.
+    """
+
+    granule = None
+    caching = Caching.CACHED
+
+    def __init__(self, fd: int) -> None:
+        self._fd = os.dup(fd)
+        weakref.finalize(self, os.close, self._fd).atexit = False
+        self.nbytes = os.lseek(self._fd, 0, os.SEEK_END)
+
+    def sync(self, offset: int, nbytes: int, mode: AccessMode, side: Side) -> None:
+        """The kernel's barrier for all of it."""
+        while True:
+            try:
+                fcntl.ioctl(self._fd, _SYNC, struct.pack("=Q", _SIDE[side] | _DIRECTION[mode]))
+                return
+            except OSError as error:
+                if error.errno not in (errno.EINTR, errno.EAGAIN):  # which ask for another try
+                    raise DeviceError(f"DMA_BUF_IOCTL_SYNC for {mode!r} failed: {error}") from error
+
+    def host_address(self) -> int | None:
+        """None: each mapping has one of its own."""
+        return None
+
+    def device_address(self, device: Device) -> int | None:
+        """None: a device gets it by importing the dma-buf."""
+        return None
+
+
+class ArrayBarriers:
+    """An array of a board's allocator, with ``device_address`` or ``physical_address`` and methods for its caches.
+
+    ``sync_to_device`` or ``flush``, and ``sync_from_device`` or ``invalidate``: for all of it. The array is kept.
+    """
+
+    granule = None
+
+    def __init__(self, array: np.ndarray[Any, Any], bus_address: int) -> None:
+        self._array, self.bus_address = array, bus_address
+
+    @property
+    def caching(self) -> Caching:
+        """As the array's ``cacheable`` says; cached when it says nothing."""
+        return Caching.CACHED if getattr(self._array, "cacheable", True) else Caching.UNCACHED
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the array."""
+        low, high = byte_bounds(self._array)
+        return high - low
+
+    def sync(self, offset: int, nbytes: int, mode: AccessMode, side: Side) -> None:
+        """The array's own barrier; none where the host only read, or will write everything."""
+        if side == "device" and mode != "r":
+            self._call("sync_to_device", "flush")
+        elif side == "host" and mode != "w":
+            self._call("sync_from_device", "invalidate")
+
+    def host_address(self) -> int:
+        """Where the array is."""
+        return address_of(self._array)
+
+    def device_address(self, device: Device) -> int:
+        """The same for every device of the board."""
+        return self.bus_address
+
+    def _call(self, *names: str) -> None:
+        for name in names:
+            if callable(method := getattr(self._array, name, None)):
+                method()
+                return
+
+
+def barriers_of_array(owner: object) -> ArrayBarriers | None:
+    """The barriers of the array with a bus address that ``owner`` is, or is a view of; None where there is none."""
+    while isinstance(owner, np.ndarray):
+        if (address := _bus_address(owner)) is not None:
+            return ArrayBarriers(owner, address)
+        owner = owner.base
+    return None
+
+
+def _bus_address(array: np.ndarray[Any, Any]) -> int | None:
+    if type(array) is np.ndarray:
+        return None
+    found = [getattr(array, name, None) for name in ("device_address", "physical_address")]
+    return next((int(address) for address in found if isinstance(address, int | np.integer)), None)
+
+
+def have_barriers(backing: Backing, origin: int, nbytes: int, provider: MemoryProvider) -> None:
+    """Let ``provider`` serve ``nbytes`` bytes of ``backing`` from ``origin`` on, unless the memory has one already."""
+    with changing:
+        if all(domain.device is not None for domain in backing.domains):
+            backing.domains += (CoherenceDomain(provider, origin, nbytes),)
