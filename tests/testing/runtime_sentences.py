@@ -255,7 +255,7 @@ SENTENCES = (
         "Every array is taken to be writable.",
         "tensor/tensor.py",
         "Tensor.from_numpy_view",
-        Put("not _.writeable", "False"),
+        Nth(-1, Put("not _.writeable", "False")),
     ),
     _s(
         "A borrowed Storage holds its owner.",

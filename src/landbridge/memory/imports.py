@@ -24,6 +24,7 @@ from landbridge.memory.allocators.base import round_up
 from landbridge.memory.host_array import byte_bounds
 from landbridge.memory.memory_barriers import barriers_of_array, have_barriers
 from landbridge.memory.storage import Storage
+from landbridge.memory.windows import host_windows
 from landbridge.memory_kind import MemoryKind
 
 #: Sizes are rounded up to this where the owner has the bytes: some drivers import whole cache lines only.
@@ -144,9 +145,11 @@ def _sources(storage: Storage, start: int, stop: int) -> list[DmaBuf | BusAddres
     array = barriers_of_array(storage.owner)
     if array is None:
         return []
-    before = storage.address - array.host_address()
+    whole = array.host_address()
+    before = storage.address - whole
     backing, origin = storage.part()
-    have_barriers(backing, origin - before, array.nbytes, array)
+    # All of it is one Backing, as its barriers have no range.
+    have_barriers(*host_windows.enter(whole, whole + array.nbytes, backing, origin - before), array.nbytes, array)
     return [BusAddress(array.bus_address + before + start, storage.address + start, stop - start)]
 
 
