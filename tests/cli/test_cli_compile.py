@@ -66,15 +66,15 @@ def test_frames(model: Path, tmp_path: Path) -> None:
     given = f"x={tmp_path / 'frame.npy'}"
     done = command("run", model, "--input-spec", spec, "-i", given, "--output-dir", tmp_path, "--repeat", "1")
     assert done.exit_code == 0, done.stderr
-    seen = np.transpose((frame.astype(np.float32) - (124, 116, 104)) * 0.5, (0, 3, 1, 2)).astype(np.float32)
-    (y,) = lb.Session(lb.compile(model))(seen)
+    seen = np.transpose((frame - np.array([124, 116, 104], np.float32)) * np.float32(0.5), (0, 3, 1, 2))
+    (y,) = lb.Session(lb.compile(model))(np.ascontiguousarray(seen))
     # 3 products of numbers below 70 and about 1, rounded to float32
-    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), np.asarray(y), rtol=0, atol=3 * 210 * 2.0**-24 * 4)
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), np.asarray(y), rtol=0, atol=3 * 3 * 210 * 2.0**-24)
 
 
 def test_shapes_of_frames_are_read(model: Path) -> None:
     (found,) = compiled(model, "--input-spec", "x=shape:1x3x8x10,resize:linear,strides:240x80x10x1").main.inputs
-    assert (found.shape, found.strides) == ((1, 3, 8, 10), ()) or found.shape == (1, 3, 8, 10)
+    assert found.shape == (1, 3, 8, 10)
 
 
 def test_places_devices_and_spills(model: Path) -> None:
