@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from landbridge.testing.conformance.run import sentences
-from tests.testing.mutants import RUNTIME, Correct, device_mutants
+from tests.testing.all_mutants import RUNTIME, Correct, device_mutants
 from tests.testing.nd_mutants import ROWS_RUNTIME, CorrectRows
 from tests.testing.runtime_sentences import SENTENCES
 

@@ -26,10 +26,10 @@ from landbridge.memory_kind import MemoryKind
 from landbridge.tensor import Tensor
 from landbridge.testing.lazy_instance import LazyBlock
 from landbridge.testing.lazy_queue import Task
-from landbridge.testing.sim_lazy import SimLazyDeviceAPI
+from landbridge.testing.sim_board import SimBoardDeviceAPI
 
 
-class Correct(SimLazyDeviceAPI):
+class Correct(SimBoardDeviceAPI):
     """Nothing broken."""
 
     name = "mutant"
@@ -37,7 +37,7 @@ class Correct(SimLazyDeviceAPI):
 
     def changed_kinds(self, **changes: Any) -> Mapping[str, MemoryKind]:
         """The kinds with fields of ``shared`` changed."""
-        kinds = dict(SimLazyDeviceAPI.memory_kinds(self, 0))
+        kinds = dict(SimBoardDeviceAPI.memory_kinds(self, 0))
         return kinds | {"shared": replace(kinds["shared"], **changes)}
 
 
@@ -58,10 +58,13 @@ class CountsInFloats(Correct):
 
 
 class EveryIndexExists(Correct):
-    """count() grows with every call."""
+    """count() grows with every call, and any index can be opened."""
 
     caught_by = "test_index_that_does_not_exist"
     calls = 1
+
+    def open(self, index: int, **options: object) -> None:
+        pass
 
     def count(self) -> int:
         self.calls += 1

@@ -36,3 +36,9 @@ def test_sim_lazy_conforms_whatever_the_order(seed: int, monkeypatch: pytest.Mon
 def test_every_test_states_its_sentence() -> None:
     assert len(sentences()) > 40
     assert [name for name, sentence in sentences().items() if len(sentence) < 10] == []
+
+
+def test_the_parts_of_the_suite_do_not_hide_each_other() -> None:
+    """They are one class: two that define one name would be one."""
+    names = [name for part in DeviceConformance.__bases__ for name in vars(part) if not name.startswith("__")]
+    assert sorted(name for name in set(names) if names.count(name) > 1) == []

@@ -10,14 +10,16 @@ import pytest
 from landbridge.device import registry
 from landbridge.device.api import DeviceAPI
 from landbridge.testing.conformance.run import Result, run_conformance, sentences
+from tests.testing.all_mutants import RUNTIME, Correct, RuntimeMutant, device_mutants
 from tests.testing.contract_table import DOCUMENT, contract_table, runtime_table
-from tests.testing.mutants import RUNTIME, Correct, RuntimeMutant, device_mutants
 from tests.testing.nd_mutants import ROWS_RUNTIME, CorrectRows
 
 
 @pytest.fixture
 def admit(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
     """Makes a device known without the checks of the registry, some of which a mutant would fail."""
+
+    registry.device("cpu")  # which tests copy to: what they find of it now stays known after them
 
     def known_as_mutant(api: DeviceAPI) -> None:
         monkeypatch.setitem(registry._plugins._known, "mutant", api)

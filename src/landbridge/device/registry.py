@@ -235,6 +235,7 @@ _plugins: Plugins[DeviceAPI | DeviceWrapper] = Plugins(
         "cpu": "landbridge.devices.cpu:CpuDeviceAPI",
         "opencl": "landbridge.devices.opencl:OpenCLDeviceAPI",
         "sanitize": "landbridge.sanitizer:Sanitize",
+        "sim:board": "landbridge.testing.sim_board:SimBoardDeviceAPI",
         "sim:lazy": "landbridge.testing.sim_lazy:SimLazyDeviceAPI",
         "sim:scratch": "landbridge.testing.sim_scratch:SimScratchDeviceAPI",
         "vulkan": "landbridge.devices.vulkan:VulkanDeviceAPI",

@@ -66,7 +66,6 @@ class LazyQueue:
         self._changed = Condition(self._lock)
         self._pending: list[Task] = []
         self._last: dict[Hashable, Task] = {}
-        self._clock_ms = 0.0
         self.last_submitted = "nothing"
         self.lost = False
 
@@ -181,8 +180,7 @@ class LazyQueue:
             if task.action is not None:
                 task.action()
         finally:
-            self._clock_ms += 0.001
-            task.finished_ms = self._clock_ms
+            task.finished_ms = time.perf_counter() * 1e3
             task.done = True
             # What was waited for, and what was lent, is let go: an Event may outlive both.
             task.action = task.keep_alive = None

@@ -97,7 +97,7 @@ class LazyStreams(EventDelegates, DeviceAPI):
             self._submit(index, stream, "a wait", None, after=(event,))
 
     def elapsed_ms(self, start: Event, end: Event) -> float | None:
-        """Between two completed events, by a clock that counts a microsecond a task; None before."""
+        """Between two completed events, by the time at which they were; None before."""
         times = [event.finished_ms for event in (start, end) if isinstance(event, Task)]
         if len(times) < 2 or times[0] is None or times[1] is None:
             return None

@@ -143,8 +143,12 @@ class Clock:
 
 
 def elapsed_ms(start: Point, end: Point) -> float | None:
-    """Milliseconds between two completed points by the device's clock; None where they were not timed."""
+    """Milliseconds between two completed points by the device's clock; None where they were not timed.
+
+    Negative when ``start`` came after ``end``: the counter wraps, so the shorter way round is meant.
+    """
     if start.clock is None or end.clock is None or not (start.query() and end.query()):
         return None
-    ticks = (end.clock.ticks() - start.clock.ticks()) & ((1 << end.clock.bits) - 1)
+    half = 1 << (end.clock.bits - 1)
+    ticks = (end.clock.ticks() - start.clock.ticks() + half) % (2 * half) - half
     return float(ticks * end.clock.period / 1e6)

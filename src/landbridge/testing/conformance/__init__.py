@@ -13,22 +13,32 @@ that the device does not have is skipped and says which. ``landbridge conformanc
 
 from __future__ import annotations
 
+from landbridge.testing.conformance.barriers import BarrierConformance
 from landbridge.testing.conformance.copies import CopyConformance
 from landbridge.testing.conformance.facts import FactConformance
 from landbridge.testing.conformance.host_access import HostAccessConformance
 from landbridge.testing.conformance.nd import NdSpaceConformance
+from landbridge.testing.conformance.ordering import OrderConformance
+from landbridge.testing.conformance.pressure import PressureConformance
 from landbridge.testing.conformance.spaces import SpaceConformance
 from landbridge.testing.conformance.streams import StreamConformance
 from landbridge.testing.conformance.tensors import TensorConformance
+from landbridge.testing.conformance.timing import TimingConformance
+from landbridge.testing.conformance.transfers import TransferConformance
 
 
 class DeviceConformance(
     FactConformance,
     SpaceConformance,
+    PressureConformance,
     NdSpaceConformance,
     CopyConformance,
+    TransferConformance,
     StreamConformance,
+    OrderConformance,
+    TimingConformance,
     HostAccessConformance,
+    BarrierConformance,
     TensorConformance,
 ):
     """All of it. Set ``device_name`` in a subclass."""

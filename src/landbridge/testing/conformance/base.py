@@ -8,8 +8,10 @@ from typing import ClassVar, NoReturn, TypeVar
 from unittest import SkipTest
 
 from landbridge.device.api import Device, DeviceAPI, Event, Region, Space, Stream
+from landbridge.device.attr import DeviceAttr
 from landbridge.device.protocols import HostBarriers, HostMemory, PeerCopy
 from landbridge.device.registry import device as find_device
+from landbridge.errors import OutOfMemoryError
 from landbridge.memory.borrowed import host_device
 from landbridge.memory_kind import MemoryKind
 
@@ -47,13 +49,18 @@ class ConformanceCase:
         """Look the device up; every test begins with no space of its own."""
         self.device: Device = find_device(self.device_name)
         self.api: DeviceAPI = self.device.api
-        self._spaces: list[Space] = []
+        # By identity, as threads take and give back at once; those of the host go last.
+        self._taken: dict[int, Space] = {}
+        self._of_host: dict[int, Space] = {}
+        self._sizes: dict[int, int] = {}
+        self.fills_memory = False
 
     def teardown_method(self, method: object = None) -> None:
         """Give the spaces back that the test did not free itself."""
-        while self._spaces:
-            space = self._spaces.pop()
-            space.device.api.free_data_space(space)
+        for taken in (self._taken, self._of_host):
+            while taken:
+                _, space = taken.popitem()
+                space.device.api.free_data_space(space)
 
     def ability(self, protocol: Callable[..., _Ability]) -> _Ability:
         """The API as ``protocol``; skips the test where the device does not have it."""
@@ -65,6 +72,34 @@ class ConformanceCase:
     def skip(self, why: str) -> NoReturn:
         """End the test as not applicable: ``why`` the device need not do this."""
         raise SkipTest(f"{self.device} {why}")
+
+    def is_host(self) -> bool:
+        """Whether the device is the host itself."""
+        return self.device == host_device()
+
+    def flat_scopes(self) -> list[str]:
+        """The scopes of one dimension."""
+        return [scope for scope, kind in self.device.memory_kinds.items() if kind.ndim == 1]
+
+    def host_kinds(self) -> list[MemoryKind]:
+        """The flat kinds the host reads and writes; skips the test where there is none."""
+        self.host_kind()
+        kinds = self.device.memory_kinds.values()
+        return [kind for kind in kinds if kind.host_access == "read_write" and kind.ndim == 1]
+
+    def room(self, scope: str = "global") -> int:
+        """Bytes that ``scope`` has now by what the device says, never more than 1 GiB."""
+        kind = self.device.memory_kind(scope)
+        stated = [kind.capacity, self.device.attr(DeviceAttr.AVAILABLE_MEMORY) if scope == "global" else None]
+        return min(1 << 30, *(value for value in stated if isinstance(value, int)), 1 << 30)
+
+    def expect_part(self, found: bytes, seed: int, start: int, part: bytes) -> None:
+        """Fail unless ``found`` is pattern ``seed`` with ``part`` at ``start``; says what is wrong."""
+        stop = start + len(part)
+        expect(found[start:stop] == part, f"the {len(part)} bytes at {start} are not those that were copied")
+        wanted = pattern(len(found), seed)
+        beside = found[:start] == wanted[:start] and found[stop:] == wanted[stop:]
+        expect(beside, f"bytes beside the {len(part)} at {start} changed")
 
     def host_kind(self) -> MemoryKind:
         """A kind the host reads and writes; skips the test where there is none."""
@@ -79,20 +114,32 @@ class ConformanceCase:
         """A space of the device."""
         kind = self.device.memory_kind(scope)
         size = -(-nbytes // kind.size_multiple) * kind.size_multiple
-        space = self.api.alloc_data_space(self.device.index, size, alignment, scope, None)
-        self._spaces.append(space)
+        held = sum(self._sizes.get(key, 0) for key, taken in list(self._taken.items()) if taken.scope == kind.scope)
+        try:
+            space = self.api.alloc_data_space(self.device.index, size, alignment, scope, None)
+        except OutOfMemoryError:
+            # Small memories are honest; a test that wants them full says so by what it does with the error.
+            if kind.capacity is not None and held + size > kind.capacity and not self.fills_memory:
+                self.skip(f"has {kind.capacity} bytes of {kind.scope!r}, too few for this test")
+            raise
+        self._sizes[id(space)] = size
+        self.keep(space)
         return space
+
+    def keep(self, space: Space) -> None:
+        """Give ``space`` back at the end of the test."""
+        self._taken[id(space)] = space
 
     def free(self, space: Space) -> None:
         """Give ``space`` back before the end of the test."""
-        self._spaces.remove(space)
+        del self._taken[id(space)]
         self.api.free_data_space(space)
 
     def host(self, content: bytes) -> Space:
         """A space of host memory that holds ``content``."""
         cpu = host_device()
         space = cpu.api.alloc_data_space(cpu.index, max(1, len(content)), 1, "global", None)
-        self._spaces.insert(0, space)
+        self._of_host[id(space)] = space
         ctypes.memmove(self.host_address(space), content, len(content))
         return space
 
@@ -102,6 +149,10 @@ class ConformanceCase:
         if api is None:
             self.skip("has no host_pointer")
         return api.host_pointer(space)
+
+    def host_bytes(self, space: Space, nbytes: int) -> bytes:
+        """What a space of host memory holds."""
+        return ctypes.string_at(self.host_address(space), nbytes)
 
     def can_copy_host(self, space: Space) -> bool:
         """Whether the device copies between ``space`` and host memory."""

@@ -2,15 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import landbridge as lb
 from landbridge.device import registry
 from landbridge.device.api import DEVICE_API_VERSION
 from landbridge.device.attr import DeviceAttr
+from landbridge.device.protocols import Discovery, TargetFacts
 from landbridge.errors import DeviceIndexError, InputError
 from landbridge.memory_kind import MemoryKind
 from landbridge.testing.conformance.base import ConformanceCase, expect, expect_raises
 
 _EXT_DEV = 12
 _HOST = 1
+
+
+def _is_text(value: object) -> bool:
+    return type(value) is str and bool(value)
+
+
+def _is_number(value: object) -> bool:
+    return type(value) is int and value > 0
+
+
+def _is_bytes_left(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_clock(value: object) -> bool:
+    return type(value) is int and 1_000_000 <= value <= 100_000_000_000
+
+
+def _is_names(value: object) -> bool:
+    return type(value) is tuple and all(type(name) is str for name in value)
+
+
+_TEXT = (_is_text, "a str that is not empty")
+#: What is legal for an attribute, and in words; for those not named here, an int over 0.
+_ATTRIBUTES: dict[DeviceAttr, tuple[Callable[[object], bool], str]] = {
+    DeviceAttr.PRODUCT_NAME: _TEXT,
+    DeviceAttr.VENDOR: _TEXT,
+    DeviceAttr.DRIVER_VERSION: _TEXT,
+    DeviceAttr.AVAILABLE_MEMORY: (_is_bytes_left, "an int, at least 0"),
+    DeviceAttr.MAX_CLOCK_HZ: (_is_clock, "an int of hertz, from 1 MHz to 100 GHz"),
+    DeviceAttr.FEATURES: (_is_names, "a tuple of str"),
+}
 
 
 class FactConformance(ConformanceCase):
@@ -40,6 +76,46 @@ class FactConformance(ConformanceCase):
                 raise AssertionError(
                     f"get_attr({attr}) raised {type(error).__name__}: {error}; None is meant"
                 ) from error
+
+    def test_attribute_types(self) -> None:
+        """The value of an attribute has the type and unit that DeviceAttr says: numbers are of bytes and hertz."""
+        for attr in DeviceAttr:
+            value = self._attribute(attr)
+            if value is not None:
+                is_legal, legal = _ATTRIBUTES.get(attr, (_is_number, "an int over 0"))
+                expect(is_legal(value), f"get_attr({attr}) is {value!r}; legal: {legal}, or None")
+        total, left = (self._attribute(attr) for attr in (DeviceAttr.TOTAL_MEMORY, DeviceAttr.AVAILABLE_MEMORY))
+        if isinstance(total, int) and isinstance(left, int):
+            expect(left <= total, f"{left} bytes of memory are available, and {total} are all there are")
+
+    def test_attributes_stay(self) -> None:
+        """What a device is does not change: its attributes, but AVAILABLE_MEMORY, and memory kinds stay the same."""
+        index = self.device.index
+        for attr in DeviceAttr:
+            if attr not in (DeviceAttr.AVAILABLE_MEMORY, DeviceAttr.MAX_CLOCK_HZ):
+                first, again = (self._attribute(attr) for _ in range(2))
+                expect(first == again, f"get_attr({attr}) is {first!r}, and then {again!r}")
+        first_kinds, kinds = (dict(self.api.memory_kinds(index)) for _ in range(2))
+        expect(first_kinds == kinds, f"memory_kinds are {first_kinds}, and then {kinds}")
+
+    def _attribute(self, attr: DeviceAttr) -> object | None:
+        """What the device says; None where it raises, which is the matter of another test."""
+        try:
+            return self.api.get_attr(self.device.index, attr)
+        except Exception:
+            return None
+
+    def test_discovery(self) -> None:
+        """discovery(): a line for each thing that looking for instances found; never raises."""
+        lines = self.ability(Discovery).discovery()
+        is_lines = isinstance(lines, list | tuple) and all(isinstance(line, str) for line in lines)
+        expect(is_lines, f"discovery() is {lines!r}, no list of lines")
+
+    def test_target_properties(self) -> None:
+        """target_properties: what the hardware knows of itself makes a Target."""
+        self.ability(TargetFacts)
+        target = lb.Target.from_device(self.device)
+        expect(isinstance(target, lb.Target), f"Target.from_device made {target!r}")
 
     def test_global_scope(self) -> None:
         """ "global" always exists."""

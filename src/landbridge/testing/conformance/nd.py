@@ -194,7 +194,7 @@ class NdSpaceConformance(ConformanceCase):
         if rows is not None:
             extents = (rows, *extents[1:])
         space = self.ability(NdSpaces).alloc_data_space_nd(self.device.index, extents, _DTYPE, kind.scope, alignment)
-        self._spaces.append(space)
+        self.keep(space)
         return space
 
     def write_row(self, space: NdSpace, row: int, content: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 from unittest import SkipTest
@@ -53,8 +54,11 @@ def run_test(device_name: str, name: str) -> Result:
         instance.setup_method()
         try:
             getattr(instance, name)()
-        finally:
-            instance.teardown_method()
+        except BaseException:
+            with suppress(Exception):  # what broke first is what is told
+                instance.teardown_method()
+            raise
+        instance.teardown_method()
     except SkipTest as reason:
         return result("skip", str(reason))
     except KeyboardInterrupt:

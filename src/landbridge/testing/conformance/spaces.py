@@ -16,9 +16,9 @@ class SpaceConformance(ConformanceCase):
 
     def test_space(self) -> None:
         """Space = (device, scope, handle): one allocation."""
-        for scope in self._flat_scopes():
+        for scope in self.flat_scopes():
             kind = self.device.memory_kind(scope)
-            space = self.alloc(min(_BYTES, *(limit for limit in (kind.max_bytes, kind.capacity) if limit)), scope)
+            space = self.alloc(min([_BYTES, *(limit for limit in (kind.max_bytes, kind.capacity) if limit)]), scope)
             expect(space.device == self.device, f"the space is on {space.device}, not {self.device}")
             expect(space.scope == scope, f"the space has scope {space.scope!r}, not {scope!r}")
 
@@ -85,6 +85,3 @@ class SpaceConformance(ConformanceCase):
         for thread in threads:
             thread.join()
         expect(not failures, "; ".join(failures))
-
-    def _flat_scopes(self) -> list[str]:
-        return [scope for scope, kind in self.device.memory_kinds.items() if kind.ndim == 1]

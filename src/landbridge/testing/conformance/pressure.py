@@ -1,0 +1,285 @@
+"""Memory under pressure: all of it used, by many threads at once, again and again."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import mmap
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from threading import Barrier, Thread
+from typing import ClassVar
+
+from landbridge.device.api import Region, Space
+from landbridge.device.attr import DeviceAttr
+from landbridge.device.protocols import Events, HostMemory, Streams
+from landbridge.errors import OutOfMemoryError
+from landbridge.testing.conformance.base import ConformanceCase, expect, expect_raises, pattern
+
+_THREADS, _SPACES = 8, 40
+_ROUNDS, _WARM_UP = 1500, 300
+#: What a process may have more after so many rounds: 4 KiB left behind by each are 6 MiB.
+_MOST = {
+    "bytes of pages": 4 << 20,
+    "bytes of malloc": 1 << 20,
+    "objects of Python": _ROUNDS // 2,
+    "open files": 16,
+    "threads": 16,
+}
+
+
+class PressureConformance(ConformanceCase):
+    """What an allocator gets wrong only when it is used in earnest."""
+
+    def test_sizes_of_spaces(self) -> None:
+        """A space has all the bytes that were asked for, whatever their number, and no neighbour's."""
+        multiple = self.device.memory_kind().size_multiple
+        sizes = [-(-size // multiple) * multiple for size in (1, 3, 65, 4095, 4097, 20_001)]
+        spaces = [self.alloc(size) for size in sizes]
+        for number, (size, space) in enumerate(zip(sizes, spaces, strict=True)):
+            self.write(space, pattern(size, number))
+        for number, (size, space) in enumerate(zip(sizes, spaces, strict=True)):
+            found = self.read(space, size)
+            expect(found == pattern(size, number), f"a space of {size} bytes lost what was written there")
+
+    def test_spaces_of_no_bytes(self) -> None:
+        """A space may have 0 bytes: it is one like any other, freed once."""
+        first, second = (self.api.alloc_data_space(self.device.index, 0, 1, "global", None) for _ in range(2))
+        other = self.alloc(64)
+        self.write(other, pattern(64, 1))
+        self.api.free_data_space(first)
+        self.api.free_data_space(second)
+        expect(self.read(other, 64) == pattern(64, 1), "freeing spaces of 0 bytes changed another")
+
+    def test_spaces_compare(self) -> None:
+        """A handle is opaque: a Space equals itself, and no other that lives."""
+        first, second = self.alloc(64), self.alloc(64)
+        space = Space(first.device, first.scope, first.handle)
+        expect(first == space and first != second, "two spaces that live are equal, or one is not equal to itself")
+        expect(len({first, second}) == 2, "spaces cannot be told apart in a set")
+
+    def test_alignment_of_many(self) -> None:
+        """Every allocation has its alignment, above a page too, whatever was allocated before it."""
+        host = self.ability(HostMemory)
+        for kind in self.host_kinds():
+            for asked in (1, 1 << 12, 1 << 13, 1 << 15):
+                wanted = max(asked, kind.alignment)
+                for odd in (1, 4097, 8191, 12289):
+                    spaces = self.alloc(odd, kind.scope), self.alloc(odd, kind.scope, asked)
+                    address = host.host_pointer(spaces[1])
+                    for space in spaces:
+                        self.free(space)
+                    expect(address % wanted == 0, f"{address:#x} of {kind.scope!r} was asked aligned to {asked}")
+
+    def test_capacity(self) -> None:
+        """capacity: so many bytes of the scope can be had at once, each allocation of max_bytes at most."""
+        for scope in self.flat_scopes():
+            kind = self.device.memory_kind(scope)
+            if kind.capacity is None or kind.capacity > 1 << 28:
+                continue
+            gc.collect()
+            room = self.room(scope) * 7 // 8
+            step = min(kind.max_bytes or room, room // 4) // kind.size_multiple * kind.size_multiple
+            spaces = []
+            for _ in range(room // step if step else 0):
+                try:
+                    self.fills_memory = True
+                    spaces.append(self.alloc(step, scope))
+                except OutOfMemoryError as error:
+                    had = len(spaces) * step
+                    raise AssertionError(
+                        f"{scope!r} has a capacity of {kind.capacity}, and {had} can be had"
+                    ) from error
+            for space in spaces:
+                self.free(space)
+
+    def test_after_out_of_memory(self) -> None:
+        """An allocation that fails takes nothing: what was there stays whole, and what is freed can be had again."""
+        self.fills_memory = True
+        step = self._sixteenth()
+        spaces = self._all(step)
+        for number, space in enumerate(spaces):
+            self.write(space, pattern(256, number))
+            self.write(space, pattern(256, number + 1), step - 256)
+        for _ in range(20):
+            call = lambda: self.alloc(step)  # noqa: E731
+            expect_raises(OutOfMemoryError, call, "an allocation where there is no memory left")
+        for number, space in enumerate(spaces):
+            lost = "a space lost its bytes when there was no memory for another"
+            expect(self.read(space, 256) == pattern(256, number), lost)
+            expect(self.read(space, 256, step - 256) == pattern(256, number + 1), lost)
+        for space in spaces[: len(spaces) // 2]:
+            self.free(space)
+        for _ in range(len(spaces) // 2):
+            self.alloc(step)
+
+    def test_allocation_by_many_threads(self) -> None:
+        """Methods may be called from any thread: no two get the same bytes, and none are lost."""
+        size = -(-256 // self.device.memory_kind().size_multiple) * self.device.memory_kind().size_multiple
+        taken: list[list[Space]] = [[] for _ in range(_THREADS)]
+
+        def take(own: list[Space]) -> None:
+            for number in range(_SPACES):
+                own.append(self.alloc(size))
+                if number % 4 == 3:
+                    self.free(own.pop(0))
+
+        def give_back(own: list[Space]) -> None:
+            for space in own:
+                self.free(space)
+
+        before = self._available()
+        self._at_once([partial(take, own) for own in taken])
+        spaces = [space for own in taken for space in own]
+        for number, space in enumerate(spaces):
+            self.write(space, pattern(size, number))
+        for number, space in enumerate(spaces):
+            expect(self.read(space, size) == pattern(size, number), "two threads were given the same bytes")
+        self._at_once([partial(give_back, own) for own in taken])
+        after = self._available()
+        if before is not None and not self.is_host():
+            expect(after == before, f"of {before} bytes {after} are available after all spaces were freed")
+
+    def test_copies_by_many_threads(self) -> None:
+        """Methods may be called from any thread: copies that threads queue at once all happen."""
+        pairs = [(self.alloc(1024), self.alloc(1024)) for _ in range(_THREADS)]
+        for number, (source, _) in enumerate(pairs):
+            self.write(source, pattern(1024, number))
+
+        def copy(source: Space, target: Space) -> None:
+            for part in range(0, 1024, 64):
+                self.wait(self.copy(Region(source, part), Region(target, part), 64))
+
+        self._at_once([partial(copy, *pair) for pair in pairs])
+        for number, (_, target) in enumerate(pairs):
+            expect(self.read(target, 1024) == pattern(1024, number), "copies of several threads were lost or mixed up")
+
+    def test_no_small_leaks(self) -> None:
+        """What is given back is gone: allocations, copies and their events leave nothing behind."""
+        source = self.alloc(4096)
+
+        def once() -> None:
+            space = self.alloc(4096)
+            self.wait(self.copy(Region(source), Region(space), 4096))
+            self.free(space)
+
+        self._expect_no_growth(once, "an allocation, a copy and a free")
+
+    def test_no_leaks_of_streams_and_events(self) -> None:
+        """free_stream gives a stream back; an event that nobody holds is gone."""
+        events = self.device.capability(Events)
+        streams = self.device.capability(Streams)
+        if events is None and streams is None:
+            self.skip("has neither streams nor events")
+        index = self.device.index
+
+        def once() -> None:
+            stream = streams.create_stream(index) if streams is not None else None
+            if events is not None:
+                events.event_synchronize(events.record_event(index, stream), None)
+            if streams is not None and stream is not None:
+                streams.stream_sync(index, stream)
+                streams.free_stream(stream)
+
+        self._expect_no_growth(once, "a stream and an event on it")
+
+    def _expect_no_growth(self, once: Callable[[], None], what: str) -> None:
+        for _ in range(_WARM_UP):
+            once()
+        gc.collect()
+        before, available = _process(), self._available()
+        for _ in range(_ROUNDS):
+            once()
+        gc.collect()
+        after = _process()
+        for name, most in _MOST.items():
+            grown = after.get(name, 0) - before.get(name, 0)
+            expect(grown <= most, f"{_ROUNDS} times {what} took {grown} {name} that were not given back")
+        left = self._available()
+        if available is not None and left is not None and not self.is_host():
+            expect(left >= available, f"{_ROUNDS} times {what} took {available - left} bytes of the device's memory")
+
+    def _available(self) -> int | None:
+        value = self.device.attr(DeviceAttr.AVAILABLE_MEMORY)
+        return value if isinstance(value, int) else None
+
+    def _sixteenth(self) -> int:
+        kind = self.device.memory_kind()
+        if kind.capacity is None or kind.capacity > 1 << 28:
+            self.skip("has more memory than a test should use up")
+        step = min(kind.max_bytes or kind.capacity, kind.capacity // 16)
+        return step // kind.size_multiple * kind.size_multiple
+
+    def _all(self, step: int) -> list[Space]:
+        """Spaces of ``step`` bytes until there is no memory left."""
+        spaces: list[Space] = []
+        while len(spaces) <= 64:
+            try:
+                spaces.append(self.alloc(step))
+            except OutOfMemoryError:
+                return spaces
+        raise AssertionError(f"{len(spaces)} times {step} bytes were had, more than the capacity of the scope")
+
+    def _at_once(self, work: list[Callable[[], object]]) -> None:
+        """Run each of ``work`` in a thread of its own, all beginning together; fail with what they raise."""
+        failures: list[str] = []
+        start = Barrier(len(work))
+
+        def run(one: Callable[[], object]) -> None:
+            start.wait()
+            try:
+                one()
+            except Exception as error:
+                failures.append(f"{type(error).__name__}: {error}")
+
+        with _eager_switches():
+            threads = [Thread(target=run, args=(one,), daemon=True) for one in work]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        expect(not failures, "; ".join(sorted(set(failures))))
+
+
+@contextmanager
+def _eager_switches() -> Iterator[None]:
+    """Let threads of Python take turns so often that what is not guarded is found in its middle."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+def _process() -> dict[str, int]:
+    """What this process has, where the kernel says so."""
+    own = Path("/proc/self")
+    found = {"objects of Python": sys.getallocatedblocks()}
+    with suppress(AttributeError):  # another C library than glibc, or an old one
+        count = ctypes.CDLL(None).mallinfo2
+        count.restype = _MallInfo
+        info = count()
+        found["bytes of malloc"] = info.uordblks + info.hblkhd
+    if (own / "statm").is_file():
+        found |= {
+            "bytes of pages": int((own / "statm").read_text().split()[1]) * mmap.PAGESIZE,
+            "open files": len(list((own / "fd").iterdir())),
+            "threads": len(list((own / "task").iterdir())),
+        }
+    return found
+
+
+_LAST_FIELDS = ("uordblks", "fordblks", "keepcost")
+
+
+class _MallInfo(ctypes.Structure):
+    """What ``mallinfo2`` returns."""
+
+    _fields_: ClassVar = [
+        (name, ctypes.c_size_t)
+        for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", *_LAST_FIELDS)
+    ]

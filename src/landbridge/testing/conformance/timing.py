@@ -1,0 +1,167 @@
+"""Events and time, with the device kept busy so that what is queued is truly not done yet."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Iterator
+
+from landbridge.device.api import Event, Region, Space, Stream
+from landbridge.device.protocols import Events, Streams
+from landbridge.testing.conformance.base import ConformanceCase, expect, pattern
+
+_BYTES = 512
+_SLOW = 1 << 22  # bytes of a copy that takes its time
+_COPIES = 12
+_SHORT, _LONG = 0.02, 10.0  # seconds
+_LATE = 5.0  # seconds after which a wait of 0.02 has ignored its timeout: only a machine that stands still needs them
+
+
+class TimingConformance(ConformanceCase):
+    """What ``query``, ``synchronize`` and ``elapsed_ms`` say while work is pending, and after."""
+
+    def test_synchronize_keeps_its_timeout(self) -> None:
+        """synchronize(timeout) waits at most so many seconds, and returns whether everything before has completed."""
+        for timeout in (0.0, _SHORT):
+            source, target, event = self._pending_copy()
+            begun = time.monotonic()
+            done = event.synchronize(timeout)
+            waited = time.monotonic() - begun
+            expect(isinstance(done, bool), f"synchronize({timeout}) returned {done!r}, not a bool")
+            expect(waited < _LATE, f"synchronize({timeout}) waited {waited:.2f} seconds")
+            expect(done or waited >= timeout / 2, f"synchronize({timeout}) gave up after {waited:.6f} seconds")
+            if done:
+                self._expect_landed(source, target, 1)
+            self._expect_true_after_waiting(event, source, target)
+
+    def test_synchronize_waits_as_long_as_it_takes(self) -> None:
+        """synchronize(timeout) is True as soon as everything before has completed, and not before."""
+        for timeout in (_LONG, None):
+            source, target, event = self._pending_copy()
+            expect(event.synchronize(timeout) is True, f"synchronize({timeout}) of a short copy is not True")
+            self._expect_landed(source, target, 1)
+            self._expect_true_after_waiting(event, source, target)
+
+    def test_query_while_pending(self) -> None:
+        """query() is a bool, at once: False while work before it is pending, True from its completion on."""
+        source, target, event = self._pending_copy()
+        deadline = time.monotonic() + _LONG
+        while True:
+            begun = time.monotonic()
+            done = event.query()
+            expect(isinstance(done, bool), f"query() returned {done!r}, not a bool")
+            expect(time.monotonic() - begun < _LATE, "query() waited")
+            if done:
+                break
+            expect(time.monotonic() < deadline, f"query() is still False after {_LONG} seconds")
+        self._expect_landed(source, target, 1)
+        self._expect_true_after_waiting(event, source, target)
+
+    def test_event_synchronize_keeps_its_timeout(self) -> None:
+        """event_synchronize(event, timeout) waits at most so many seconds; what it returns is what is so."""
+        events = self.ability(Events)
+        source, target, copied = self._pending_copy()
+        event = events.record_event(self.device.index, None)
+        begun = time.monotonic()
+        done = events.event_synchronize(event, _SHORT)
+        waited = time.monotonic() - begun
+        expect(isinstance(done, bool), f"event_synchronize returned {done!r}, not a bool")
+        expect(waited < _LATE, f"event_synchronize({_SHORT}) waited {waited:.2f} seconds")
+        expect(done or waited >= _SHORT / 2, f"event_synchronize({_SHORT}) gave up after {waited:.6f} seconds")
+        expect(events.event_synchronize(event, _LONG) is True, "event_synchronize of a short copy is not True")
+        expect(events.event_query(event) is True, "event_query is not True after event_synchronize")
+        self._expect_true_after_waiting(copied, source, target)
+
+    def test_events_of_the_in_order_queue(self) -> None:
+        """record_event(index, None) comes after all that stream None has now: with streams or without."""
+        events = self.ability(Events)
+        for seed in range(4):
+            source, target, _ = self._pending_copy(seed)
+            event = events.record_event(self.device.index, None)
+            events.wait_event(self.device.index, None, event)  # waits for itself by order alone
+            expect(events.event_synchronize(event, None) is True, "event_synchronize without a timeout is not True")
+            self._expect_landed(source, target, seed)
+
+    def test_events_are_of_the_stream_they_are_recorded_on(self) -> None:
+        """record_event(index, stream) comes after all that is on that stream, whatever other streams do."""
+        events, streams = self.ability(Events), self.ability(Streams)
+        for seed in range(4):
+            stream = streams.create_stream(self.device.index)
+            source, target, _ = self._pending_copy(seed, stream)
+            event = events.record_event(self.device.index, stream)
+            expect(events.event_synchronize(event, None) is True, "event_synchronize without a timeout is not True")
+            self._expect_landed(source, target, seed)
+            streams.free_stream(stream)
+
+    def test_an_event_that_is_done_stays_done(self) -> None:
+        """Once complete, an event is complete for good: with a timeout of 0 too, whatever is queued after it."""
+        source, target, event = self._pending_copy()
+        event.synchronize(None)
+        last = self.busy()
+        expect(event.query() is True, "query() of an event that was complete is not True any more")
+        expect(event.synchronize(0.0) is True, "synchronize(0) of an event that was complete is not True")
+        self._expect_landed(source, target, 1)
+        self.wait(last)
+
+    def test_elapsed_ms_is_in_milliseconds(self) -> None:
+        """elapsed_ms: milliseconds, of the device's clock; those between events in reverse are negative, or None."""
+        events, index = self.ability(Events), self.device.index
+        found: list[tuple[float, float]] = []
+        for _ in range(3):
+            self.wait(self.copy(Region(self.alloc(8)), Region(self.alloc(8)), 8))
+            begun = time.perf_counter()
+            start = events.record_event(index, None)
+            self.busy()
+            end = events.record_event(index, None)
+            events.event_synchronize(end, None)
+            wall = (time.perf_counter() - begun) * 1e3
+            elapsed = events.elapsed_ms(start, end)
+            if elapsed is None:
+                self.skip("has no clock")
+            expect(isinstance(elapsed, float), f"elapsed_ms returned {elapsed!r}, not a float")
+            back = events.elapsed_ms(end, start)
+            expect(back is None or back <= 0, f"elapsed_ms is {elapsed} ms, and {back} the other way round")
+            found.append((elapsed, wall))
+        # A clock a thousand times too fast or too slow is found; one of another quartz, or a busy machine, is not.
+        legal = any(wall / 200 <= elapsed <= wall * 1.5 + 1 for elapsed, wall in found)
+        expect(legal, f"elapsed_ms says {found[0][0]:.6f} ms of what took {found[0][1]:.3f} ms on the host")
+
+    def busy(self, stream: Stream | None = None) -> Event | None:
+        """Queue copies that take a while; the event of the last."""
+        nbytes = min(_SLOW, self.room() // 8)
+        pair = self.alloc(nbytes), self.alloc(nbytes)
+        event = None
+        for number in range(_COPIES):
+            event = self.copy(Region(pair[number % 2]), Region(pair[1 - number % 2]), nbytes, stream)
+        return event
+
+    def _pending_copy(self, seed: int = 1, stream: Stream | None = None) -> tuple[Space, Space, Event]:
+        """A copy of pattern ``seed`` to host memory, behind others; skips the test where copies are done on return."""
+        source = self.alloc(_BYTES)
+        if not self.can_copy_host(source):
+            self.skip("copies neither from nor to host memory")
+        self.write(source, pattern(_BYTES, seed))
+        for target in self._seen_at_once():
+            self.busy(stream)
+            event = self.copy(Region(source), Region(target), _BYTES, stream)
+            if event is not None:
+                return source, target, event
+            self._expect_landed(source, target, seed)
+        return self.skip("does what it is given before it returns")
+
+    def _seen_at_once(self) -> Iterator[Space]:
+        """Where a copy can be seen without asking the device: memory of the host, then its own coherent one."""
+        yield self.host(b"\xee" * _BYTES)
+        for kind in self.device.memory_kinds.values():
+            if kind.host_access == "read_write" and kind.ndim == 1 and kind.coherent:
+                yield self.alloc(_BYTES, kind.scope)
+
+    def _expect_true_after_waiting(self, event: Event, source: Space, target: Space) -> None:
+        event.synchronize(None)
+        self._expect_landed(source, target, 1)
+        expect(event.query() is True, "query() is not True after synchronize()")
+        expect(event.synchronize(0.0) is True, "synchronize(0) is not True after synchronize()")
+
+    def _expect_landed(self, source: Space, target: Space, seed: int) -> None:
+        arrived = ctypes.string_at(self.host_address(target), _BYTES) == pattern(_BYTES, seed)
+        expect(arrived, "the event was complete before the copy it stands for, or one before it")

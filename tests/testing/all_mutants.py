@@ -1,0 +1,10 @@
+"""Every mutant of a flat device: importing the files that have them is what makes them known."""
+
+from __future__ import annotations
+
+import tests.testing.barrier_mutants
+import tests.testing.memory_mutants
+import tests.testing.time_mutants  # noqa: F401
+from tests.testing.mutants import RUNTIME, Correct, RuntimeMutant, device_mutants
+
+__all__ = ["RUNTIME", "Correct", "RuntimeMutant", "device_mutants"]
