@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import Any
 
-from landbridge.errors import InputError
+from landbridge.device.api import Device
+from landbridge.device.registry import device as find_device
+from landbridge.errors import ExecutableError, InputError
 from landbridge.executable import instructions as ins
+from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.executable import Executable
 from landbridge.executable.packed import PREFIX, PackedKernel, with_packed_functions
 from landbridge.executable.parts import TensorSpec
 from landbridge.executable.shared_library import shared_library
 from landbridge.output_file import check_outputs, open_output
 from landbridge.vm.code_image import load_image
+from landbridge.vm.device_function import DeviceFunction
+from landbridge.vm.device_kernels import LoadedKernels, device_of, load_kernels
 
-if TYPE_CHECKING:
-    import tvm_ffi
 
-
-class Module(Mapping[str, "tvm_ffi.Function"]):
+class Module(Mapping[str, Callable[..., Any]]):
     """The kernels of module ``index`` of ``executable`` that its main function calls.
 
     ``module["name"](*tensors)`` runs all tasks of a kernel on the calling thread: inputs first, then the
@@ -28,24 +30,41 @@ class Module(Mapping[str, "tvm_ffi.Function"]):
     CPU, dense, of the dtypes and shapes in ``kernels[name].operands``. What does not fit raises TypeError,
     ValueError or BufferError; nothing is copied or cast. ``kernels`` says of each what it takes. Kernels with operands
     in rows of a scratchpad are not among them: a tensor of tvm-ffi has one address, and they take one for each row.
+
+    Kernels of a device are functions of Tensors on ``device``; what does not fit raises InputError.
     """
 
-    def __init__(self, executable: Executable, index: int = 0) -> None:
-        """Raises InputError for a module there is not, ExecutableError for code that cannot run here."""
+    def __init__(self, executable: Executable, index: int = 0, device: Device | str | None = None) -> None:
+        """``device`` runs the kernels that are not code of a CPU; left out, the one that the target is for.
+
+        Raises InputError for a module there is not, ExecutableError for code that cannot run here, BindError for a
+        device that runs no such kernels.
+        """
         if not 0 <= index < len(executable.modules):
             raise InputError(f"module {index} of an executable that has {len(executable.modules)}; they count from 0")
         self.kernels: Mapping[str, PackedKernel] = MappingProxyType(_kernels(executable, index))
         self._sources = executable.sources
-        self._image = with_packed_functions(executable.modules[index].image, self.kernels)
+        made = executable.modules[index]
+        self._functions: dict[str, Callable[..., Any]] = {}
+        self._on_device: LoadedKernels | None = None
+        if isinstance(made.image, DeviceImage):
+            where = device or device_of(made.target)
+            if where is None:
+                raise InputError("the module has kernels of a device that is not known here; name one with device=")
+            self._on_device = load_kernels(made.image, find_device(where), made.target)
+            return
+        self._image = with_packed_functions(made.image, self.kernels)
         self._loaded = load_image(self._image)
-        self._functions: dict[str, tvm_ffi.Function] = {}
 
-    def __getitem__(self, name: str) -> tvm_ffi.Function:
+    def __getitem__(self, name: str) -> Callable[..., Any]:
         """The kernel called ``name``, which keeps the code alive; raises KeyError."""
         function = self._functions.get(name)
         if function is None:
             if name not in self.kernels:
                 raise KeyError(f"no kernel is called {name!r}; there are: {', '.join(self.kernels) or 'none'}")
+            if self._on_device is not None:
+                function = DeviceFunction(self._on_device, name, self.kernels[name].operands)
+                return self._functions.setdefault(name, function)
             import tvm_ffi
 
             address = self._loaded.address(PREFIX + name)
@@ -63,8 +82,13 @@ class Module(Mapping[str, "tvm_ffi.Function"]):
         """Write the kernels as a shared library that ``tvm_ffi.load_module(path)`` loads, without Landbridge.
 
         It needs the C library alone, and a CPU with the features of the target. It is written as ``Executable.save``
-        writes. Raises ExecutableError for code of another instruction set than x86-64.
+        writes. Raises ExecutableError for code of another instruction set than x86-64, and for kernels of a
+        device.
         """
+        if self._on_device is not None:
+            raise ExecutableError(
+                f"kernels of {self._on_device.device} are in no shared library; Executable.save keeps the whole program"
+            )
         check_outputs([path], self._sources)
         made = shared_library(self._image, [PREFIX + name for name in self.kernels])
         with open_output(path, self._sources, executable=True) as file:

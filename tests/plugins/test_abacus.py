@@ -219,3 +219,23 @@ def test_a_file_whose_launches_do_not_fit_names_the_generator_and_both_counts(ap
 def test_a_kind_wants_a_form_that_there_is() -> None:
     with pytest.raises(lb.TargetError, match="wants form 'tiles'; legal: vectors, grid, loops"):
         TargetKind("odd", "", (), ("odd",), form="tiles")  # type: ignore[arg-type]
+
+
+def test_kernels_of_a_device_are_functions_by_name(api: Any, tmp_path: Path) -> None:
+    executable = lb.compile(product(), "abacus")
+    module = lb.Module(executable)
+    ((name, kernel),) = module.kernels.items()
+    x, w = random(5, 7), random(7, 4)
+    given = {(5, 7): x, (7, 4): w, (5, 4): np.zeros((5, 4), np.float32)}
+    tensors = [lb.asarray(given[spec.shape], device="abacus") for spec in kernel.operands]
+    module[name](*tensors)
+    # 7 products of numbers of size 1, summed in float32
+    np.testing.assert_allclose(np.array(tensors[-1].to_device("cpu")), x @ w, rtol=0, atol=7 * 7 * 2.0**-24)
+    with pytest.raises(lb.InputError, match="takes 3 tensors, 2 were given"):
+        module[name](*tensors[:2])
+    with pytest.raises(lb.InputError, match=r"operand 0 is float32\[5, 7\] on abacus:0; .* is not"):
+        module[name](lb.asarray(x), *tensors[1:])
+    with pytest.raises(lb.InputError, match=r"operand 0 is float32\[5, 7\] on abacus:0, dense"):
+        module[name](tensors[1], *tensors[1:])
+    with pytest.raises(lb.ExecutableError, match=r"no shared library; Executable.save keeps the whole program"):
+        module.export(tmp_path / "m.so")
