@@ -20,6 +20,7 @@ from landbridge.testing.conformance.host_access import HostAccessConformance
 from landbridge.testing.conformance.nd import NdSpaceConformance
 from landbridge.testing.conformance.ordering import OrderConformance
 from landbridge.testing.conformance.pressure import PressureConformance
+from landbridge.testing.conformance.reach import ReachConformance
 from landbridge.testing.conformance.spaces import SpaceConformance
 from landbridge.testing.conformance.streams import StreamConformance
 from landbridge.testing.conformance.tensors import TensorConformance
@@ -39,6 +40,7 @@ class DeviceConformance(
     TimingConformance,
     HostAccessConformance,
     BarrierConformance,
+    ReachConformance,
     TensorConformance,
 ):
     """All of it. Set ``device_name`` in a subclass."""

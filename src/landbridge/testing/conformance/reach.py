@@ -1,0 +1,94 @@
+"""What reaches memory by other ways than its Space: addresses, and imports of file descriptors and of own memory."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+
+from landbridge.device.api import Region
+from landbridge.device.import_source import DmaBuf, HostPointer
+from landbridge.device.protocols import Addresses, MemoryImport
+from landbridge.errors import ZeroCopyError
+from landbridge.testing.conformance.base import ConformanceCase, expect, expect_raises, pattern
+
+_BYTES = 4096
+
+
+class ReachConformance(ConformanceCase):
+    """``device_address`` and ``import_memory``."""
+
+    def test_device_addresses(self) -> None:
+        """device_address(region): an address for each byte, which no other space has and the device can reach."""
+        addresses = self.ability(Addresses)
+        for scope in self.flat_scopes():
+            kind = self.device.memory_kind(scope)
+            spaces = [self.alloc(_BYTES, scope) for _ in range(3)]
+            begins = [addresses.device_address(Region(space)) for space in spaces]
+            again = [addresses.device_address(Region(space)) for space in spaces]
+            expect(begins == again, f"the addresses of {scope!r} were {begins}, and are {again}")
+            for begin, space in zip(begins, spaces, strict=True):
+                inside = addresses.device_address(Region(space, 64))
+                expect(inside != begin, f"byte 64 of a space of {scope!r} has the address of byte 0, {begin:#x}")
+                if kind.physically_contiguous:
+                    expect(
+                        inside == begin + 64, f"{scope!r} is contiguous, and byte 64 of {begin:#x} is at {inside:#x}"
+                    )
+                fits = 0 <= begin < 1 << (kind.dma_address_bits or 64)
+                expect(fits, f"{begin:#x} has more bits than the {kind.dma_address_bits} that the device reaches")
+                expect(begin % kind.alignment == 0, f"{begin:#x} of {scope!r} is no multiple of {kind.alignment}")
+            apart = all(abs(a - b) >= _BYTES for i, a in enumerate(begins) for b in begins[:i])
+            expect(apart or not kind.physically_contiguous, f"spaces of {scope!r} overlap at {begins}")
+
+    def test_foreign_file_descriptors(self) -> None:
+        """import_memory of a file descriptor is in place, or raises ZeroCopyError; one of no memory always raises."""
+        importer = self.ability(MemoryImport)
+        reading, writing = os.pipe()
+        try:
+            call = lambda: importer.import_memory(self.device.index, DmaBuf(reading, 0, _BYTES), "rw")  # noqa: E731
+            expect_raises(ZeroCopyError, call, "an import of a pipe")
+        finally:
+            os.close(reading)
+            os.close(writing)
+        file = os.memfd_create("foreign")
+        os.ftruncate(file, _BYTES)
+        with mmap.mmap(file, _BYTES) as owner:
+            try:
+                space = importer.import_memory(self.device.index, DmaBuf(file, 0, _BYTES), "rw")
+            except ZeroCopyError:
+                return
+            finally:
+                os.close(file)
+            owner[:] = pattern(_BYTES, 3)
+            target = self.alloc(_BYTES)
+            self.wait(self.copy(Region(space), Region(target), _BYTES))
+            importer.release_import(space)
+            expect(self.read(target, _BYTES) == pattern(_BYTES, 3), "an import does not see what its owner wrote")
+
+    def test_the_same_bytes_imported_twice(self) -> None:
+        """Imports of the same bytes are the same memory, each valid until its own release."""
+        importer = self.ability(MemoryImport)
+        host = self.host(pattern(_BYTES, 1))
+        source = HostPointer(self.host_address(host), _BYTES)
+        try:
+            first, second = (importer.import_memory(self.device.index, source, "rw") for _ in range(2))
+        except ZeroCopyError:
+            kind = next((k for k in self.host_kinds() if k.importable and k.coherent), None)
+            if kind is None:
+                self.skip("imports no memory that the host sees")
+            source = HostPointer(self.host_address(self.alloc(_BYTES, kind.scope)), _BYTES)
+            try:
+                first, second = (importer.import_memory(self.device.index, source, "rw") for _ in range(2))
+            except ZeroCopyError:
+                self.skip("imports no memory by its address")
+        ctypes.memmove(source.address, pattern(_BYTES, 1), _BYTES)
+        target, content = self.alloc(_BYTES), self.alloc(_BYTES)
+        self.write(content, pattern(_BYTES, 2))
+        self.wait(self.copy(Region(content), Region(first), _BYTES))
+        self.wait(self.copy(Region(second), Region(target), _BYTES))
+        expect(self.read(target, _BYTES) == pattern(_BYTES, 2), "one import does not see what went into the other")
+        importer.release_import(first)
+        self.write(target, pattern(_BYTES, 4))
+        self.wait(self.copy(Region(second), Region(target), _BYTES))
+        expect(self.read(target, _BYTES) == pattern(_BYTES, 2), "releasing one import took the other")
+        importer.release_import(second)
