@@ -76,3 +76,40 @@ func.func @main(%x: !m, %y: !m, %z: !m) {
   "lb.call"(%s, %z) {callee = @double, operandSegmentSizes = array<i32: 1, 1>} : (!m, !m) -> ()
   func.return
 }
+
+// ---- not where the memory of the two is not of one vdevice
+// target cpu: llvm
+// target npu: llvm
+func.func @double(%x: !m, %y: !m) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : !m) outs(%y : !m) attrs = {lb.extents = [4 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %a : f32
+    linalg.yield %c : f32
+  }
+  func.return
+}
+func.func @main(%x: !m, %y: !m) {
+  %s = memref.alloc() {lb.vdevice = #lb.vdevice<0, "global">} : !m
+  %t = memref.alloc() {lb.vdevice = #lb.vdevice<1, "global">} : !m
+  "lb.call"(%x, %s) {callee = @double, operandSegmentSizes = array<i32: 1, 1>} : (!m, !m) -> ()
+  "lb.call"(%s, %t) {callee = @double, operandSegmentSizes = array<i32: 1, 1>} : (!m, !m) -> ()
+  "lb.call"(%t, %y) {callee = @double, operandSegmentSizes = array<i32: 1, 1>} : (!m, !m) -> ()
+  func.return
+}
+// becomes
+func.func @double(%x: !m, %y: !m) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : !m) outs(%y : !m) attrs = {lb.extents = [4 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %a : f32
+    linalg.yield %c : f32
+  }
+  func.return
+}
+func.func @main(%x: !m, %y: !m) {
+  %s = memref.alloc() {lb.vdevice = #lb.vdevice<0, "global">} : !m
+  %t = memref.alloc() {lb.vdevice = #lb.vdevice<1, "global">} : !m
+  "lb.call"(%x, %s) {callee = @double, operandSegmentSizes = array<i32: 1, 1>} : (!m, !m) -> ()
+  "lb.call"(%s, %t) {callee = @double, operandSegmentSizes = array<i32: 1, 1>} : (!m, !m) -> ()
+  "lb.call"(%t, %y) {callee = @double, operandSegmentSizes = array<i32: 1, 1>} : (!m, !m) -> ()
+  func.return
+}
