@@ -25,6 +25,11 @@ class DeviceName:
     index: int = 0
     inner: DeviceName | None = None
 
+    @property
+    def innermost(self) -> str:
+        """The name of the device inside of all wrappers."""
+        return self.name if self.inner is None else self.inner.innermost
+
     def __str__(self) -> str:
         return f"{self.name}:{self.index}" if self.inner is None else f"{self.name}({self.inner})"
 

@@ -17,6 +17,7 @@ from landbridge.device.registry import device as find_device
 from landbridge.device.registry import names
 from landbridge.sanitizer import check_all, findings
 from landbridge.testing.conformance import DeviceConformance
+from landbridge.testing.conformance.isolation import IsolatedConformance
 from tests.devices.present import first_instance
 
 BUILT_IN = ("cpu", "opencl", "vulkan", "sim:lazy", "sim:scratch")
@@ -87,3 +88,8 @@ def test_a_variable_sanitizes_every_device_and_a_leak_is_told_at_exit():
     child = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
     assert child.returncode == 0, child.stderr
     assert child.stderr.startswith("sanitizer: leak: 48 bytes of scope 'global' of sim:lazy:0")
+
+
+def test_the_suite_in_processes_of_its_own_takes_a_wrapper():
+    with IsolatedConformance("sanitize(sim:lazy)") as suite:
+        assert [result.outcome for result in suite.run(["test_alignment"])] == ["pass"]

@@ -7,6 +7,8 @@ import mmap
 
 from landbridge.sanitizer.fills import POISON
 
+_MOST_ALIGNED = 2 << 20
+
 
 class Shadow:
     """``nbytes`` bytes for the host in place of the device's own, which this process maps at ``address``.
@@ -16,14 +18,17 @@ class Shadow:
 
     def __init__(self, address: int, nbytes: int) -> None:
         self._theirs = address
-        self._map = mmap.mmap(-1, max(nbytes, 1))
-        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        alignment = min(address & -address, _MOST_ALIGNED)  # as aligned as the device's own
+        self._map = mmap.mmap(-1, max(nbytes, 1) + alignment)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        self.address = -(-start // alignment) * alignment
+        self._skipped = self.address - start
         self._known = bytearray([POISON]) * nbytes
-        self._map[:nbytes] = bytes(self._known)
+        self._put(0, bytes(self._known))
 
     def changed(self, start: int, nbytes: int) -> int | None:
         """The first of these bytes that the host wrote since the last barrier on it."""
-        ours = self._map[start : start + nbytes]
+        ours = self._get(start, nbytes)
         known = self._known[start : start + nbytes]
         if ours == known:
             return None
@@ -36,7 +41,7 @@ class Shadow:
 
     def discard(self, start: int, nbytes: int) -> None:
         """The host will write these bytes, and may not count on what they hold."""
-        self._map[start : start + nbytes] = bytes([POISON]) * nbytes
+        self._put(start, bytes([POISON]) * nbytes)
         self._note(start, nbytes)
 
     def send(self, start: int, nbytes: int) -> None:
@@ -45,4 +50,10 @@ class Shadow:
         self._note(start, nbytes)
 
     def _note(self, start: int, nbytes: int) -> None:
-        self._known[start : start + nbytes] = self._map[start : start + nbytes]
+        self._known[start : start + nbytes] = self._get(start, nbytes)
+
+    def _get(self, start: int, nbytes: int) -> bytes:
+        return self._map[self._skipped + start : self._skipped + start + nbytes]
+
+    def _put(self, start: int, content: bytes) -> None:
+        self._map[self._skipped + start : self._skipped + start + len(content)] = content

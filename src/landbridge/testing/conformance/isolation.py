@@ -32,7 +32,7 @@ class IsolatedConformance:
     """
 
     def __init__(self, device_name: str, seconds: float = SECONDS) -> None:
-        name = parse_device_name(device_name).name
+        name = parse_device_name(device_name).innermost
         if name not in registry.names():
             registry.device(device_name)  # raises, with the nearest names
         self._device = device_name

@@ -124,7 +124,7 @@ def _work(job: Job, writing: int, printed: IO[bytes]) -> NoReturn:
 
 def _admit(job: Job) -> None:
     """Register the device where no entry point does."""
-    name = parse_device_name(job.device).name
+    name = parse_device_name(job.device).innermost
     if name not in registry.names():
         module, _, attribute = job.origin.partition(":")
         made: Any = import_module(module)
