@@ -95,10 +95,16 @@ def import_range(
     kind = device.memory_kind(known.space.scope)
     if writes and not (readonly or kind.coherent or _has_barriers(storage)):
         _check_granules(storage, start, stop, device, kind, root)
-    user = known.user()
     if known.first is None:  # which begins where the range does
         first, last = storage.address + start, storage.address + stop
     skipped = storage.address + start - first
+    if skipped % kind.offset_alignment:
+        raise ZeroCopyError(
+            f"{device} cannot use {stop - start} bytes at {first + skipped:#x} in place: in what it imports they "
+            f"begin at byte {skipped}, and its kernels take memory from multiples of {kind.offset_alignment}; take it "
+            f"from lb.empty(..., device='{device}', host_access='rw'), or of an mmap, or allow a copy"
+        )
+    user = known.user()
     backing, origin = storage.part()
     held = Storage(
         Region(known.space, skipped),
@@ -186,14 +192,17 @@ def _first_taken(
 def _widened(storage: Storage, start: int, stop: int, device: Device, root: object) -> tuple[int, int]:
     """The addresses of a range of ``storage``, widened to what ``device`` can import as far as ``root`` has the bytes.
 
-    Drivers import whole pages (``import_alignment``) or cache lines. What cannot be widened stays as it is, for the
-    device to say why it does not take it.
+    Drivers import whole pages (``import_alignment``) or cache lines. Where no barrier is needed the bytes of others
+    around the range may be imported too, as nobody touches them: pages that hold some of it are there as long as it
+    is. What cannot be widened stays as it is, for the device to say why it does not take it.
     """
     first, last = storage.address + start, storage.address + stop
-    step = max(kind.import_alignment for kind in device.memory_kinds.values())
+    kinds = [kind for kind in device.memory_kinds.values() if kind.importable]
+    step = max((kind.import_alignment for kind in kinds), default=1)
     low, high = _owned(storage, root)
     wide = first // step * step, round_up(max(last, first + 1), step)
-    if low <= wide[0] and wide[1] <= high:
+    in_pages = step <= mmap.PAGESIZE and all(kind.coherent for kind in kinds)
+    if in_pages or (low <= wide[0] and wide[1] <= high):
         return wide
     return first, min(round_up(max(last, first + 1), _LINE), max(high, last))
 

@@ -105,7 +105,9 @@ OPENCL = TargetKind(
             default=4096,
         ),
         Option("memory-alignment", "int", "Of allocations and of offsets in them, in bytes.", default=128, minimum=1),
-        Option("coherence-granule", "int", "Cache line, the unit of mappings, in bytes.", default=64, minimum=1),
+        Option(
+            "coherence-granule", "int", "Bytes that mappings are rounded to: a device says 1.", default=64, minimum=1
+        ),
         Option("max-allocation-bytes", "int", "Largest allocation; no known limit when absent.", minimum=1),
         Option("memory-bytes", "int", "Memory of the device; not known when absent.", minimum=1),
     ),

@@ -100,11 +100,7 @@ def test_read_only_memory_stays_so(device: Device) -> None:
 def test_views_of_arrays_keep_their_strides(device: Device) -> None:
     array = frame().reshape(32, 32)
     array[:] = np.arange(1024).reshape(32, 32)
-    part = array[4:20:2, 8:16]
-    with pytest.raises(ZeroCopyError, match="would reach bytes of others"):
-        lb.asarray(part, device=device, copy=False)
-    part.flags.writeable = False  # what the device only reads may share granules with memory of others
-    there = lb.asarray(part, device=device, copy=False)
+    there = lb.asarray(array[4:20:2, 8:16], device=device, copy=False)
     with there.host_view("r") as view:
         assert np.array_equal(view, array[4:20:2, 8:16])
 

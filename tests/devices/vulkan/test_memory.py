@@ -27,7 +27,7 @@ from landbridge.errors import (
     ZeroCopyError,
 )
 from landbridge.targets import Target
-from tests.devices.vulkan.conftest import make_api
+from tests.devices.vulkan.conftest import make_api, use_api
 from tests.devices.vulkan.test_modules import api_of, back
 
 
@@ -97,6 +97,42 @@ class TestImport:
         assert there.shape == (20, 100)
         assert (back(there) == 3).all()
 
+    @pytest.mark.parametrize("skipped", [0, 4, 16, 4092])
+    def test_ordinary_arrays_are_imported_by_the_pages_around_them(self, plain: Device, skipped: int) -> None:
+        """Two arrays that share a page; what lies between and around them stays as it was."""
+        around = np.arange(5 * 1024, dtype=np.float32)
+        first, second = (around.ctypes.data // 4 + 1023) // 1024 * 1024 - around.ctypes.data // 4, 1500
+        ends = [
+            slice(first + skipped // 4, first + skipped // 4 + second),
+            slice(first + skipped // 4 + second + 3, -7),
+        ]
+        arrays = [
+            np.ctypeslib.as_array(
+                (ctypes.c_float * (s.indices(around.size)[1] - s.start)).from_buffer(around, 4 * s.start)
+            )
+            for s in ends
+        ]
+        there = [lb.asarray(array, device=plain, copy=False) for array in arrays]
+        for tensor, array in zip(there, arrays, strict=True):
+            np.testing.assert_array_equal(back(tensor), array)
+            tensor.copy_from(lb.asarray(-array, device=plain))
+        wanted = np.arange(5 * 1024, dtype=np.float32)
+        for end in ends:
+            wanted[end] *= -1
+        del there
+        np.testing.assert_array_equal(around, wanted)
+
+    def test_kernels_take_no_memory_below_the_offset_alignment(
+        self, plain: Device, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        kinds = {scope: _replaced(kind, offset_alignment=64) for scope, kind in plain.memory_kinds.items()}
+        monkeypatch.setattr(plain, "_kinds", kinds)
+        around = np.zeros(4096 + 1024, np.uint8)
+        first = -around.ctypes.data % 4096
+        assert lb.asarray(around[first + 64 : first + 128], device=plain, copy=False).nbytes == 64
+        with pytest.raises(ZeroCopyError, match="begin at byte 16, and its kernels take memory from multiples of 64"):
+            lb.asarray(around[first + 16 : first + 128], device=plain, copy=False)
+
     def test_memory_of_ours_is_imported_whatever_its_size(self, plain: Device) -> None:
         for shape in ((3,), (1000,), (1, 3, 48, 192), (100_001,)):
             mine = lb.empty(shape, dtype="float32", device="cpu")
@@ -105,7 +141,9 @@ class TestImport:
             np.asarray(mine)[:] = 5
             assert (back(there) == 5).all()
 
-    def test_an_array_that_is_not_aligned_says_precisely_why(self, plain: Device) -> None:
+    def test_an_array_that_is_not_aligned_says_precisely_why(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Where barriers are needed, which would reach the bytes around it."""
+        plain = use_api(make_api(coherent=False), monkeypatch)
         array = np.frombuffer(ctypes.create_string_buffer(10000), np.uint8)[24:5024]
         with pytest.raises(ZeroCopyError) as raised:
             lb.asarray(array, device=plain, copy=False)

@@ -52,7 +52,8 @@ def target_options(found: Found) -> dict[str, Any]:
         "unified-memory": bool(device.host_unified_memory),
         "import-alignment": found.import_alignment,
         "memory-alignment": max(1, device.mem_base_addr_align // 8),
-        "coherence-granule": max(1, device.global_mem_cacheline_size),
+        # A mapping is of exactly the bytes it names (OpenCL 3.0, 5.2.4); whose cache lines they are is the driver's.
+        "coherence-granule": 1,
         "max-allocation-bytes": device.max_mem_alloc_size,
         # Of memory that the host has too, drivers say what is free now, which is no fact to compile for.
         **({} if device.host_unified_memory else {"memory-bytes": device.global_mem_size}),
