@@ -58,6 +58,7 @@ __all__ = [
     "ShapeError",
     "StorageError",
     "StorageInUseError",
+    "Stream",
     "Target",
     "TargetError",
     "Tensor",
@@ -78,12 +79,15 @@ __all__ = [
     "ledger",
     "load",
     "no_copies",
+    "set_device",
+    "set_stream",
 ]
 
 if TYPE_CHECKING:
     from landbridge.compiler import compile
-    from landbridge.device.api import Device
+    from landbridge.device.api import Device, Stream
     from landbridge.device.registry import device
+    from landbridge.device.stream import set_device, set_stream
     from landbridge.errors import (
         AccessError,
         BindError,
@@ -143,6 +147,7 @@ _HOME = {
     "InputSpec": "landbridge.input_spec",
     "Module": "landbridge.module",
     "Session": "landbridge.session",
+    "Stream": "landbridge.device.api",
     "Target": "landbridge.targets",
     "Tensor": "landbridge.tensor",
     "asarray": "landbridge.tensor",
@@ -155,6 +160,8 @@ _HOME = {
     "ledger": "landbridge.memory.ledger",
     "load": "landbridge.loader",
     "no_copies": "landbridge.memory.ledger",
+    "set_device": "landbridge.device.stream",
+    "set_stream": "landbridge.device.stream",
 }
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from landbridge.device.api import Device
 from landbridge.device.state import concerns
+from landbridge.device.stream import current_device
 from landbridge.errors import InputError
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import TensorSpec
@@ -39,6 +40,8 @@ _ndarray = np.ndarray
 class Session:
     """``executable`` bound to ``device`` (or ``devices``, by vdevice name) and to ``num_threads`` threads.
 
+    ``device`` None is the current device of the thread, ``cpu:0`` unless ``lb.set_device`` says otherwise.
+
     ``num_threads`` None takes every processor this process may use; a program whose every call is small runs on the
     calling thread alone. ``memory_cfg`` chooses the allocator of each (device, scope), as in
     ``{("cpu:0", "global"): "naive"}``; None leaves that to the process. One thread at a time may use a Session,
@@ -49,7 +52,7 @@ class Session:
     def __init__(
         self,
         executable: Executable,
-        device: Device | str = "cpu",
+        device: Device | str | None = None,
         *,
         devices: Mapping[str, Device | str] | None = None,
         num_threads: int | None = None,
@@ -62,7 +65,7 @@ class Session:
         sides = (", ".join(spec.name for spec in specs) for specs in (main.inputs, main.outputs))
         self._entry = entry = Entry(f"Session({' -> '.join(sides)})")
         self._executable = executable
-        homes = bind_devices(executable, device, devices, memory_cfg)
+        homes = bind_devices(executable, current_device() if device is None else device, devices, memory_cfg)
         self._program = program = BoundProgram(executable, homes, threads, entry)
         self._run_frame = frame = program.runs.frame
         self._inputs = by_name_and_index(frame.inputs)

@@ -44,7 +44,8 @@ def test_branches_trace_the_side_taken() -> None:
 
 def test_chrome_json() -> None:
     text = chrome_trace([TraceEvent("conv", "kernel", 1.5, 20.0, tasks=4)], process="model")
-    named, event = json.loads(text)["traceEvents"]
+    named, lane, event = json.loads(text)["traceEvents"]
+    assert (lane["name"], lane["tid"], lane["args"]["name"]) == ("thread_name", 0, "cpu")
     assert named["args"] == {"name": "model"}
     assert (event["name"], event["ph"], event["ts"], event["dur"]) == ("conv", "X", 1.5, 20.0)
     assert event["args"] == {"tasks": 4}

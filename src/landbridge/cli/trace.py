@@ -35,7 +35,8 @@ def trace(
 ) -> None:
     """Run MODEL once, kernel by kernel, and write a Chrome trace; list the kernels that take longest.
 
-    Each kernel is a call of its own here, which costs some microseconds between them: `landbridge run` and
+    The CPU and each device have a lane of their own. Each kernel is a call of its own here, which costs some
+    microseconds between them: `landbridge run` and
     `landbridge bench` time a run as it is.
     """
     from landbridge.cli.inputs import make_inputs
@@ -53,7 +54,7 @@ def trace(
     if json:
         described = [
             {"name": e.name, "category": e.category, "start_us": e.start_us, "duration_us": e.duration_us,
-             "tasks": e.tasks}
+             "tasks": e.tasks, "lane": e.lane}
             for e in events
         ]  # fmt: skip
         emit({"model": str(model), "file": str(file), "busy_us": busy_us, "events": described})
@@ -61,9 +62,16 @@ def trace(
     slowest = sorted(events, key=lambda event: -event.duration_us)[:top]
     table(
         f"{len(events)} kernels and host steps, {busy_us / 1e3:.3f} ms",
-        ("step", "kind", "us", "share", "tasks"),
+        ("step", "kind", "lane", "us", "share", "tasks"),
         [
-            (e.name, e.category, f"{e.duration_us:.1f}", f"{100 * e.duration_us / max(busy_us, 1e-9):.1f} %", e.tasks)
+            (
+                e.name,
+                e.category,
+                e.lane,
+                f"{e.duration_us:.1f}",
+                f"{100 * e.duration_us / max(busy_us, 1e-9):.1f} %",
+                e.tasks,
+            )
             for e in slowest
         ],
     )

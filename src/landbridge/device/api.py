@@ -7,16 +7,20 @@ device can do is one of the Protocols in ``protocols``.
 
 from __future__ import annotations
 
+import select
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Protocol, TypeVar, cast, runtime_checkable
+from weakref import finalize
 
 from landbridge.device.attr import DeviceAttr
 from landbridge.device.lifecycle import Lifecycle as Lifecycle
 from landbridge.device.lifecycle import reopen, reset
-from landbridge.device.state import state_of
-from landbridge.errors import ForkedDeviceError, InputError
+from landbridge.device.state import DeviceState, state_of
+from landbridge.errors import DeviceLostError, ForkedDeviceError, InputError, UnsupportedError
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 
 #: The version of this contract; the registry refuses a plugin that states another one.
@@ -81,6 +85,44 @@ class Device:
     def is_lost(self) -> bool:
         """Whether every call raises, because the device is gone or belongs to the parent process."""
         return self.state.failure is not None
+
+    def create_stream(self) -> Stream:
+        """A new queue, which nothing orders with others; given back when nobody refers to it any more.
+
+        ``with lb.set_stream(stream):`` submits there. Raises UnsupportedError where the device has one queue alone.
+        """
+        streams = self.capability(Streams)
+        if streams is None:
+            raise UnsupportedError(f"device {self} has one queue, and makes no streams; leave set_stream out")
+        with self.state.watching():
+            stream = streams.create_stream(self.index)
+        finalize(stream, _free_stream, streams, self.state, Stream(stream.device, stream.handle)).atexit = False
+        self.state.streams.add(stream)
+        return stream
+
+    def synchronize(self, timeout: float | None = None) -> bool:
+        """Wait, interruptibly, until all that was queued so far is done, on its own queue and on every stream that
+        ``create_stream`` made; at most ``timeout`` seconds in all. Whether it is done.
+
+        Raises what the work raised, and DeviceLostError.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        return all(
+            self._drain(queue, None if end is None else max(0.0, end - time.monotonic()))
+            for queue in (None, *self.state.streams)
+        )
+
+    def _drain(self, stream: Stream | None, timeout: float | None) -> bool:
+        """Wait at most ``timeout`` seconds for what is queued on ``stream`` (None: the device's own queue) so far."""
+        with self.state.watching():
+            streams, events = self.capability(Streams), self.capability(Events)
+            if events is not None and (timeout is not None or streams is None):
+                return events.event_synchronize(events.record_event(self.index, stream), timeout)
+            if streams is not None and timeout is None:
+                streams.stream_sync(self.index, stream)
+                return True
+            # The one queue does its work in order: what was given to it last is done last.
+            return self.state.last_event is None or wait_for_event(self.state.last_event, timeout)
 
     def reopen(self, **options: object) -> Device:
         """A new handle of an instance that is closed and opened again, where it has such methods, lost or not.
@@ -153,12 +195,16 @@ class Region:
     byte_offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Stream:
     """A queue of one device; ``handle`` is the device's own."""
 
     device: Device
     handle: Any
+
+    def synchronize(self, timeout: float | None = None) -> bool:
+        """Wait as ``Device.synchronize``, for what is queued here."""
+        return self.device._drain(self, timeout)
 
 
 class Event(Protocol):
@@ -169,6 +215,36 @@ class Event(Protocol):
 
     def synchronize(self, timeout: float | None = None) -> bool:
         """Wait at most ``timeout`` seconds (None: for ever), interruptibly; whether it has completed."""
+
+
+@runtime_checkable
+class EventFile(Protocol):
+    """An Event with a file (eventfd, UIO, sync file). Absent: it is waited for by its ``synchronize`` alone."""
+
+    def fileno(self) -> int:
+        """A file descriptor that polls as readable from when the event has completed or failed; the event's own."""
+
+
+def wait_for_event(event: Event, timeout: float | None = None) -> bool:
+    """Wait at most ``timeout`` seconds (None: for ever), interruptibly; whether ``event`` has completed.
+
+    One that has a file is waited for by a poll of it. Raises what ``event.synchronize`` does.
+    """
+    fileno = getattr(event, "fileno", None)  # asking isinstance of a Protocol would take longer than many a wait
+    if fileno is not None and not event.query():
+        files = select.poll()
+        files.register(fileno(), select.POLLIN)
+        if not files.poll(None if timeout is None else max(0.0, timeout) * 1e3):
+            return False
+        timeout = None
+    return event.synchronize(timeout)
+
+
+def _free_stream(streams: Streams, state: DeviceState, stream: Stream) -> None:
+    """Give back a stream that nobody refers to, unless it went with its device."""
+    if state.failure is None:
+        with suppress(DeviceLostError), state.watching():
+            streams.free_stream(stream)
 
 
 class DeviceAPI(ABC):
@@ -218,3 +294,43 @@ class DeviceAPI(ABC):
         None means that both ends are done on return; otherwise the runtime holds ``keep_alive``, the owners of
         both ends, until the Event completes.
         """
+
+
+@runtime_checkable
+class Streams(Protocol):
+    """Queues besides the in-order one. Absent: one in-order stream, and no Stream can be created."""
+
+    def create_stream(self, index: int) -> Stream:
+        """A new queue of instance ``index``, unordered with all others; the caller's until ``free_stream``."""
+
+    def free_stream(self, stream: Stream) -> None:
+        """Give ``stream`` back; what is queued on it is still done."""
+
+    def set_stream(self, index: int, stream: Stream | None) -> None:
+        """Tell the driver which stream this thread works on from now on, for libraries that keep a current one."""
+
+    def stream_sync(self, index: int, stream: Stream | None) -> None:
+        """Wait, interruptibly, until everything queued on ``stream`` so far is done."""
+
+    def sync_stream_from_to(self, index: int, source: Stream | None, target: Stream | None) -> None:
+        """What is queued on ``target`` from now on runs after what is on ``source`` now; returns at once."""
+
+
+@runtime_checkable
+class Events(Protocol):
+    """Points in a stream that can be waited for, and timed by the device's clock (milliseconds or None)."""
+
+    def record_event(self, index: int, stream: Stream | None) -> Event:
+        """The point that ``stream`` has now: everything queued on it so far comes before."""
+
+    def wait_event(self, index: int, stream: Stream | None, event: Event) -> None:
+        """What is queued on ``stream`` from now on runs after ``event``, of any stream; returns at once."""
+
+    def event_query(self, event: Event) -> bool:
+        """Whether everything before ``event`` has completed."""
+
+    def event_synchronize(self, event: Event, timeout: float | None) -> bool:
+        """Wait at most ``timeout`` seconds (None: for ever), interruptibly; whether ``event`` has completed."""
+
+    def elapsed_ms(self, start: Event, end: Event) -> float | None:
+        """Milliseconds between two events by the device's clock; None when it has none."""

@@ -11,6 +11,8 @@ from enum import Enum
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from landbridge.device.api import Event, NdSpace, Region, Space, Stream
+from landbridge.device.api import Events as Events
+from landbridge.device.api import Streams as Streams
 from landbridge.device.import_source import ImportSource
 from landbridge.memory_kind import MemoryKind
 
@@ -40,46 +42,6 @@ class WorkspaceMemory(Protocol):
 
     def free_workspace(self, space: Space) -> None:
         """Give ``space`` back; the runtime calls this after the last queued use."""
-
-
-@runtime_checkable
-class Streams(Protocol):
-    """Queues besides the in-order one. Absent: one in-order stream, and no Stream can be created."""
-
-    def create_stream(self, index: int) -> Stream:
-        """A new queue of instance ``index``, unordered with all others; the caller's until ``free_stream``."""
-
-    def free_stream(self, stream: Stream) -> None:
-        """Give ``stream`` back; what is queued on it is still done."""
-
-    def set_stream(self, index: int, stream: Stream | None) -> None:
-        """Tell the driver which stream this thread works on from now on, for libraries that keep a current one."""
-
-    def stream_sync(self, index: int, stream: Stream | None) -> None:
-        """Wait, interruptibly, until everything queued on ``stream`` so far is done."""
-
-    def sync_stream_from_to(self, index: int, source: Stream | None, target: Stream | None) -> None:
-        """What is queued on ``target`` from now on runs after what is on ``source`` now; returns at once."""
-
-
-@runtime_checkable
-class Events(Protocol):
-    """Points in a stream that can be waited for, and timed by the device's clock (milliseconds or None)."""
-
-    def record_event(self, index: int, stream: Stream | None) -> Event:
-        """The point that ``stream`` has now: everything queued on it so far comes before."""
-
-    def wait_event(self, index: int, stream: Stream | None, event: Event) -> None:
-        """What is queued on ``stream`` from now on runs after ``event``, of any stream; returns at once."""
-
-    def event_query(self, event: Event) -> bool:
-        """Whether everything before ``event`` has completed."""
-
-    def event_synchronize(self, event: Event, timeout: float | None) -> bool:
-        """Wait at most ``timeout`` seconds (None: for ever), interruptibly; whether ``event`` has completed."""
-
-    def elapsed_ms(self, start: Event, end: Event) -> float | None:
-        """Milliseconds between two events by the device's clock; None when it has none."""
 
 
 @runtime_checkable

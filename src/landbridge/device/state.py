@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import ClassVar, Protocol
-from weakref import WeakKeyDictionary
+from typing import Any, ClassVar, Protocol
+from weakref import WeakKeyDictionary, WeakSet
 
 from landbridge.errors import DeviceError, DeviceLostError, ForkedDeviceError
 from landbridge.locks import new_lock
@@ -28,16 +28,30 @@ class DeviceState:
 
     ``last_work`` is what was submitted last, ``failure`` what every call raises since the loss, ``is_over`` whether
     the next life has begun. ``is_open`` says whether the instance was opened, with ``options``, or the ones to open it
-    with; ``opening`` is held meanwhile.
+    with; ``opening`` is held meanwhile. ``streams`` are those of it that users made, ``last_event`` is of the work that
+    was queued last.
     """
 
-    __slots__ = ("__weakref__", "failure", "is_open", "is_over", "last_work", "name", "opening", "options")
+    __slots__ = (
+        "__weakref__",
+        "failure",
+        "is_open",
+        "is_over",
+        "last_event",
+        "last_work",
+        "name",
+        "opening",
+        "options",
+        "streams",
+    )
 
     def __init__(self, name: str, options: Mapping[str, object] | None = None) -> None:
         self.name = name
         self.options = dict(options or {})
         self.is_open = False
         self.opening = new_lock()
+        self.last_event: Any = None
+        self.streams: WeakSet[Any] = WeakSet()
         self.last_work = "nothing"
         self.failure: DeviceError | None = None
         self.is_over = False

@@ -6,10 +6,10 @@ Stream None is a device's one in-order queue, which all threads share.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from landbridge.device.api import Device, Stream
+from landbridge.device.api import Device, Stream, Streams
 from landbridge.device.registry import device as find_device
 
 
@@ -47,10 +47,39 @@ def current_stream(device: Device) -> Stream | None:
 
 @contextmanager
 def set_stream(stream: Stream) -> Iterator[Stream]:
-    """Make ``stream`` this thread's current one of its device; the previous one is restored on exit."""
-    previous = _current.streams.get(stream.device)
-    _current.streams[stream.device] = stream
+    """Make ``stream`` this thread's current one of its device: copies and runs are submitted there.
+
+    The previous one is restored on exit. The driver is told of both.
+    """
+    device = stream.device
+    previous = _current.streams.get(device)
+    _make_current(device, stream)
     try:
         yield stream
     finally:
-        _current.streams[stream.device] = previous
+        _make_current(device, previous)
+
+
+def _make_current(device: Device, stream: Stream | None) -> None:
+    streams = device.capability(Streams)
+    if streams is not None and not device.is_lost:
+        with device.state.watching():
+            streams.set_stream(device.index, stream)
+    _current.streams[device] = stream
+
+
+def carried(action: Callable[[], object]) -> Callable[[], object]:
+    """``action`` for another thread, to be done there with this thread's current device and streams."""
+    device, streams = _current.device, _current.streams.copy()
+    if device is None and not any(streams.values()):
+        return action
+
+    def there() -> None:
+        before = _current.device, _current.streams
+        _current.device, _current.streams = device, streams
+        try:
+            action()
+        finally:
+            _current.device, _current.streams = before
+
+    return there

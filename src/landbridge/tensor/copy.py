@@ -26,8 +26,11 @@ from landbridge.tensor.typed_view import TypedView
 _View = TypeVar("_View", bound=TypedView)
 
 
-def copy_tensor(dst: _View, src: _View, *, cause: str, stream: Stream | None = None) -> None:
+def copy_tensor(dst: _View, src: _View, *, cause: str, stream: Stream | None = None, wait: bool = True) -> None:
     """Copy the elements of ``src`` to ``dst``, of the same shape and dtype.
+
+    Where the host may change the source, or read the target, the copy is done on return, unless ``wait`` is False:
+    then it may be queued on both storages, and the caller leaves both ends alone until ``Storage.wait``.
 
     The device that can do it does, but the host where both ends are coherent memory of two devices; else the host
     does, through its views; else the bytes are staged in host memory, which the ledger shows as two moves. Strided
@@ -43,7 +46,7 @@ def copy_tensor(dst: _View, src: _View, *, cause: str, stream: Stream | None = N
         end.storage.check_device()
     _check_views(dst, src, cause)
     copier = _copier(src.storage.live_region.space, dst.storage.live_region.space)
-    by_host = _host_sees(src, "r") and _host_sees(dst, "w")
+    by_host = host_sees(src, "r") and host_sees(dst, "w")
     if by_host and (copier is None or _host_is_nearer(src, dst)):
         with HostView(src, "r") as source, HostView(dst, _writing_mode(dst)) as target:
             ledger.copy_array(
@@ -56,7 +59,7 @@ def copy_tensor(dst: _View, src: _View, *, cause: str, stream: Stream | None = N
             )
         return
     if copier is not None:
-        _copy_by(copier, dst, src, cause, stream)
+        _copy_by(copier, dst, src, cause, stream, wait)
         return
     here, there = src.storage.device, dst.storage.device
     if host_device() in (here, there):
@@ -71,7 +74,7 @@ def copy_tensor(dst: _View, src: _View, *, cause: str, stream: Stream | None = N
     copy_tensor(dst, staging, cause=f"{cause}:staged", stream=stream)
 
 
-def _copy_by(by: Device, dst: TypedView, src: TypedView, cause: str, stream: Stream | None) -> None:
+def _copy_by(by: Device, dst: TypedView, src: TypedView, cause: str, stream: Stream | None, wait: bool) -> None:
     source, target = src.storage, dst.storage
     source_region, target_region = source.live_region, target.live_region
     ledger.announce(
@@ -103,7 +106,8 @@ def _copy_by(by: Device, dst: TypedView, src: TypedView, cause: str, stream: Str
     except BaseException:
         note()  # what was queued before is done all the same
         raise
-    if last is not None and (source.kind.host_writable or source.owner is not None or target.owner is not None):
+    by_host = source.kind.host_writable or source.owner is not None or target.owner is not None
+    if last is not None and wait and by_host:
         # The host may overwrite the source, and the owner of a borrowed target read it, once this returns.
         Use(last, queue).wait()
         return
@@ -161,7 +165,8 @@ def _host_is_nearer(src: TypedView, dst: TypedView) -> bool:
     return src.storage.kind.coherent and dst.storage.kind.coherent
 
 
-def _host_sees(tensor: TypedView, mode: str) -> bool:
+def host_sees(tensor: TypedView, mode: AccessMode) -> bool:
+    """Whether the host reads ("r") or writes ("w") ``tensor`` itself, where it lies."""
     storage = tensor.storage
     kind = storage.kind
     readable = kind.host_readable if mode == "r" else kind.host_writable

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
+from landbridge.device.stream import carried
 from landbridge.vm.background import AsyncRun, Worker
 from landbridge.vm.entry import Entry
 from landbridge.vm.turn import Turn
@@ -35,7 +36,8 @@ class BackgroundRuns:
             self._worker = worker = self._worker or Worker(f"{entry.name} run_async")
             entry.pending = pending
             started = threading.Event()
-            worker.submit(partial(self._finish, pending, tickets, partial(execute, started.set), started))
+            action = carried(partial(execute, started.set))
+            worker.submit(partial(self._finish, pending, tickets, action, started))
             if entry.shares:  # what is called next comes after it
                 started.wait()
         except BaseException as error:

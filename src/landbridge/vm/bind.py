@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from landbridge.device.api import Device
 from landbridge.errors import BindError
 from landbridge.executable import instructions as ins
 from landbridge.executable.abi import RECORD_BRANCH_IF_ZERO, RECORD_CALL, RECORD_JUMP, RECORD_WORDS
 from landbridge.executable.parts import Function, VDevice
 from landbridge.tensor import Tensor
+from landbridge.tensor.copy import host_sees
 from landbridge.vm.builtins import find_builtin
 from landbridge.vm.code_image import LoadedImage
 from landbridge.vm.device_kernels import ModuleKernels
 from landbridge.vm.kernel_buffers import KernelBuffers
 from landbridge.vm.kernel_step import KernelStep
-from landbridge.vm.own_memory import RowMemory
+from landbridge.vm.overlap import Item, Overlap, Touch, devices_first
+from landbridge.vm.own_memory import FlatMemory, RowMemory
 from landbridge.vm.program import (
     BoundTensor,
     BranchStep,
@@ -27,6 +30,7 @@ from landbridge.vm.program import (
     NativeStep,
     Program,
     Step,
+    WaitStep,
 )
 from landbridge.vm.registers import Memory, RegisterPlace, Registers
 
@@ -51,8 +55,8 @@ class _Binder:
     ) -> None:
         self._images, self._memory = images, memory
         self._on_devices = frozenset(n for n, image in enumerate(images) if isinstance(image, ModuleKernels))
-        outputs = range(len(function.inputs), len(function.inputs) + len(function.outputs))
-        self._buffers = KernelBuffers(memory, outputs)
+        self._outputs = range(len(function.inputs), len(function.inputs) + len(function.outputs))
+        self._buffers = KernelBuffers(memory, self._outputs)
         self._registers = Registers(function, vdevices, memory)
         self._records: list[int] = []
         self._arguments: list[int] = []
@@ -66,6 +70,7 @@ class _Binder:
         self._moves = False
         self._tables: dict[tuple[object, ...], int] = {}
         self._needs_threads = False
+        self._overlap = Overlap()
 
     def program(self, instructions: Sequence[ins.Instruction]) -> Program:
         kinds = [type(instruction) for instruction in instructions]
@@ -89,6 +94,9 @@ class _Binder:
         """The steps of ``instructions``; neighbours that are native join in one."""
         steps: list[Step] = []
         start = len(self._records)
+        outer, self._overlap = self._overlap, Overlap()
+        if self._on_devices:
+            instructions = self._early(instructions)
 
         def close() -> None:
             nonlocal start
@@ -98,6 +106,10 @@ class _Binder:
             self._list_records()
 
         for instruction in instructions:
+            if self._overlap and (numbers := self._before(instruction)):
+                close()
+                steps.append(WaitStep(numbers))
+                self._listing.append(steps[-1])
             if _is_native(instruction, self._on_devices):
                 self._native(instruction, start)
                 continue
@@ -110,6 +122,7 @@ class _Binder:
             self._listing.append(listed)
             start = len(self._records)
         close()
+        self._overlap = outer
         return steps
 
     def _list_records(self) -> None:
@@ -117,6 +130,66 @@ class _Binder:
         if len(self._records) > self._listed:
             self._listing.append(NativeStep(self._listed, (len(self._records) - self._listed) // RECORD_WORDS))
         self._listed = len(self._records)
+
+    def _early(self, instructions: Sequence[ins.Instruction]) -> list[ins.Instruction]:
+        """``instructions`` without those that define registers, which is done here; devices get their work early."""
+        items: list[Item[ins.Instruction]] = []
+        for instruction in instructions:
+            if isinstance(instruction, ins.AllocStorage | ins.AllocTensor | ins.View | ins.LoadConstant):
+                self._registers.define(instruction)
+            else:
+                items.append(Item(instruction, *self._where(instruction)))
+        return devices_first(items)
+
+    def _before(self, instruction: ins.Instruction) -> tuple[int, ...]:
+        """The numbers of steps in flight that ``instruction`` must wait for."""
+        device, touched = self._where(instruction)
+        return self._overlap.all() if touched is None else self._overlap.before(touched, device)
+
+    def _where(self, instruction: ins.Instruction) -> tuple[Device | None, list[Touch] | None]:
+        """The device that does ``instruction``, None for the host, and what it touches, None for anything."""
+        match instruction:
+            case ins.Call(module, _, args):
+                on = module in self._on_devices
+                return self._memory.home(instruction.vdevice).device if on else None, self._touched(args)
+            case ins.ToVDevice(src, dst):
+                return self._engine(self._registers[src], self._registers[dst]), self._touched((src, dst), reads=(src,))
+            case ins.HostCall() | ins.If() | ins.Prepared():
+                return None, None
+            case _:
+                return None, []
+
+    def _touched(self, registers: Sequence[int], reads: Sequence[int] = ()) -> list[Touch]:
+        """What an instruction touches; which operands of a call it writes is not known, but for what nobody writes."""
+        touched = []
+        for register in registers:
+            place = self._registers[register]
+            if place.io is None:
+                whole = isinstance(place.own, RowMemory)
+                start, nbytes = (0, cast(RowMemory, place.own).nbytes) if whole else (place.offset, place.nbytes)
+                touched.append(Touch(id(place.own), start, start + nbytes, register not in reads))
+            else:
+                writes = place.io in self._outputs and register not in reads
+                touched.append(Touch(("io", place.io), place.offset, place.offset + place.nbytes, writes))
+        return touched
+
+    def _engine(self, source: RegisterPlace, destination: RegisterPlace) -> Device | None:
+        """The device whose queue does a copy between memory of its own, hidden from the host, and the host's.
+
+        None for other copies: they are done when their step is.
+        """
+        ends = self._end_tensor(source), self._end_tensor(destination)
+        match ends:
+            case (Tensor() as own, None) if destination.address is not None and not host_sees(own, "r"):
+                return own.device
+            case (None, Tensor() as own) if source.address is not None and not host_sees(own, "w"):
+                return own.device
+        return None
+
+    def _end_tensor(self, place: RegisterPlace) -> Tensor | None:
+        """The program's own memory of a device at ``place``; None for the host's and what is bound."""
+        own = place.own
+        return own.tensor if isinstance(own, FlatMemory) and own.address is None else None
 
     def _native(self, instruction: ins.Instruction, start: int) -> None:
         """Bind an instruction of the segment whose records begin at word ``start``."""
@@ -183,9 +256,10 @@ class _Binder:
             case [*_, KernelStep(device=device) as step] if device == kernels.device:
                 pass
             case _:
-                step = KernelStep(kernels.device)
+                step = KernelStep(kernels.device, self._overlap.number())
                 steps.append(step)
                 self._listing.append(step)
+        self._overlap.start(step.number, kernels.device, self._touched(call.args))
         step.add(kernels, sequence.launches, [*operands, *scratch])
         if call.moves_bytes:
             self._list_move(MoveStep(call.name or call.function, call.moves_bytes, str(kernels.device)))
@@ -228,12 +302,17 @@ class _Binder:
                 source, destination = self._registers[src], self._registers[dst]
                 if (source.shape, source.dtype) != (destination.shape, destination.dtype):
                     raise BindError(f"copy of {name or src!r} between tensors of different shape or dtype")
+                engine, number = self._engine(source, destination), None
+                if engine is not None:
+                    number = self._overlap.number()
+                    self._overlap.start(number, engine, self._touched((src, dst), reads=(src,)))
                 copy = CopyStep(
                     self._end(source),
                     self._end(destination),
                     name,
                     self._registers.vdevice(source.vdevice),
                     self._registers.vdevice(destination.vdevice),
+                    number,
                 )
                 return copy, copy
             case ins.If(condition, then, orelse):

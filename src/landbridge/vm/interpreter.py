@@ -6,6 +6,7 @@ import ctypes
 import math
 from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from landbridge.dtypes import dtype, numpy_dtype
 from landbridge.memory import ledger
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
+from landbridge.vm.flight import InFlight, give_up, wait_for
 from landbridge.vm.kernel_step import BoundTo, KernelStep
 from landbridge.vm.program import (
     BoundTensor,
@@ -25,12 +27,38 @@ from landbridge.vm.program import (
     MoveStep,
     NativeStep,
     Step,
+    WaitStep,
 )
 from landbridge.vm.thread_pool import RunNative
 
 
+@dataclass(frozen=True, slots=True)
+class CopyInFlight:
+    """A copy that may be queued on the storages of its ``ends``."""
+
+    ends: tuple[Tensor, Tensor]
+
+    def wait(self) -> None:
+        """Return once it is done: code does not look at queues, so nothing may be pending on what it can reach."""
+        for tensor in self.ends:
+            if tensor.storage.has_queued:
+                tensor.storage.wait(*tensor.byte_range, writes=True)
+
+
 def run_steps(steps: Sequence[Step], words: array[int], run_native: RunNative, bound_to: BoundTo) -> None:
-    """Take ``steps`` in order on the bound ``words``; a builtin's exception ends the run and is passed on."""
+    """Take ``steps`` in order on the bound ``words``; a builtin's exception ends the run and is passed on.
+
+    Devices may still be at work on steps before, where no WaitStep says otherwise; all is done when this returns.
+    """
+    flight: InFlight = {}
+    try:
+        _take(steps, words, run_native, bound_to, flight)
+        wait_for(flight, tuple(flight))
+    finally:
+        give_up(flight)
+
+
+def _take(steps: Sequence[Step], words: array[int], run_native: RunNative, bound_to: BoundTo, flight: InFlight) -> None:
     base = words.buffer_info()[0]
     for step in steps:
         match step:
@@ -39,9 +67,11 @@ def run_steps(steps: Sequence[Step], words: array[int], run_native: RunNative, b
             case HostStep(function, args, attributes):
                 function([_array(arg, words) for arg in args], attributes)
             case CopyStep(src, dst):
-                _copy(step, src, dst, words, bound_to)
+                _copy(step, src, dst, words, bound_to, flight)
             case KernelStep():
-                step.run(bound_to)
+                flight[step.number] = step.start(bound_to)
+            case WaitStep(numbers):
+                wait_for(flight, numbers)
             case MoveStep(name, nbytes, device):
                 ledger.record_kernel_moves(nbytes, tensor=name, device=device)
             case BranchStep(condition, then, orelse):
@@ -49,7 +79,7 @@ def run_steps(steps: Sequence[Step], words: array[int], run_native: RunNative, b
                 run_steps(then if taken else orelse, words, run_native, bound_to)
 
 
-def _copy(step: CopyStep, src: CopyEnd, dst: CopyEnd, words: array[int], bound_to: BoundTo) -> None:
+def _copy(step: CopyStep, src: CopyEnd, dst: CopyEnd, words: array[int], bound_to: BoundTo, flight: InFlight) -> None:
     if isinstance(src, HostTensor) and isinstance(dst, HostTensor):
         ledger.copy_array(
             _array(dst, words),
@@ -61,11 +91,12 @@ def _copy(step: CopyStep, src: CopyEnd, dst: CopyEnd, words: array[int], bound_t
         )
         return
     ends = _tensor(src, words, bound_to), _tensor(dst, words, bound_to)
-    copy_tensor(ends[1], ends[0], cause="to_vdevice")
-    for tensor in ends:
-        # Code does not look at queues, so nothing may be pending on what it can reach.
-        if tensor.storage.has_queued:
-            tensor.storage.wait(*tensor.byte_range, writes=True)
+    copy_tensor(ends[1], ends[0], cause="to_vdevice", wait=step.number is None)
+    queued = CopyInFlight(ends)
+    if step.number is None:
+        queued.wait()
+    else:
+        flight[step.number] = queued
 
 
 def _tensor(end: CopyEnd, words: array[int], bound_to: BoundTo) -> Tensor:

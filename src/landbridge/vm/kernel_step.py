@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
-from landbridge.device.api import Device, Event, Region, Stream
+from landbridge.device.api import Device, Event, Region, Stream, wait_for_event
 from landbridge.device.protocols import DeviceModules, Recording, RowTable, Streams
-from landbridge.errors import BindError, ZeroCopyError
+from landbridge.device.stream import current_stream
+from landbridge.errors import BindError, DeviceError, DeviceLostError, ZeroCopyError
 from landbridge.executable.device_image import Launch
 from landbridge.memory.coherence import before_device_access, lend, take_back
 from landbridge.memory.storage import Storage
@@ -19,6 +23,8 @@ from landbridge.vm.device_kernels import LoadedKernels
 
 #: What is bound to the register of an input, output or parameter: a Tensor, or an array where code uses it in place.
 BoundTo = Callable[[int], Any]
+
+_NAMED = 3  # kernels of a recording that messages name
 
 
 @dataclass(frozen=True)
@@ -52,18 +58,55 @@ class BoundLaunch:
     args: tuple[Region | RowTable | int, ...]
 
 
+class KernelsInFlight:
+    """Launches that ``device`` was given, in order, and their Events."""
+
+    __slots__ = ("_device", "_events")
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._events: list[tuple[str, Event]] = []
+
+    def add(self, kernels: str, event: Event | None) -> None:
+        """Note the launch of ``kernels``; None: it is done, and in order, all before it."""
+        if event is not None:
+            self._events.append((kernels, event))
+            self._device.state.last_event = event
+
+    def wait(self) -> None:
+        """Return once all are done. Raises DeviceError with the kernel that failed first, and DeviceLostError."""
+        events, self._events = self._events, []
+        if len(events) > 1:  # one wait instead of one for each; what it raises is raised again, in order
+            with suppress(Exception):
+                wait_for_event(events[-1][1])
+        with self._device.state.watching():
+            for kernels, event in events:
+                try:
+                    wait_for_event(event)
+                except DeviceLostError:
+                    raise
+                except Exception as error:
+                    raise DeviceError(f"kernel {kernels} failed on {self._device}: {error}") from error
+
+
+#: Queues launches on regions for what is bound.
+Submit = Callable[[list[Region], Stream | None], KernelsInFlight]
+
+
 class KernelStep:
     """Launches on one device, in order: recorded at the first run and one submission from then on, if it records.
 
-    A run ends when the device is done. Memory of the host that takes part is given to the device before the first
-    launch and back after the last one, unless the two see each other's writes anyway.
+    ``number`` is the step's among those that may be in flight at once. Memory of the host that takes part is given to
+    the device before the first launch and back after the last one, unless the two see each other's writes anyway: a run
+    ends then when the device is done.
     """
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, number: int = 0) -> None:
         api = device.capability(DeviceModules)
         if api is None:
             raise BindError(f"{device} runs no kernels; bind a device that does")
         self.device = device
+        self.number = number
         self._api = api
         self._launches: list[BoundLaunch] = []
         self._bound: list[BoundBuffer] = []
@@ -95,21 +138,30 @@ class KernelStep:
 
     def run(self, bound_to: BoundTo) -> None:
         """Run on what ``bound_to`` says is bound; returns when the device is done."""
-        self._run(bound_to, self._submit)
+        self.start(bound_to).wait()
 
-    def run_each(self, bound_to: BoundTo, done: Callable[[Launch], None]) -> None:
-        """As ``run``, one launch at a time; ``done`` is told of each when the device is done with it."""
+    def start(self, bound_to: BoundTo) -> KernelsInFlight:
+        """Give the device its work, on the thread's current stream, with what ``bound_to`` says is bound."""
+        return self._run(bound_to, self._submit)
 
-        def submit(regions: list[Region]) -> None:
+    def observed(self, submitted: Callable[[Launch, Event | None, int], None]) -> KernelStep:
+        """The same step, whose runs launch one by one; ``submitted`` is told of each at once, of its Event, and of when
+        that began, in nanoseconds of ``time.perf_counter_ns``."""
+
+        def submit(regions: list[Region], stream: Stream | None) -> KernelsInFlight:
+            flight = KernelsInFlight(self.device)
             for bound in self._launches:
-                event = self._launch_one(bound, regions, None)
-                if event is not None:
-                    event.synchronize()
-                done(bound.launch)
+                began = time.perf_counter_ns()
+                event = self._launch_one(bound, regions, stream)
+                flight.add(bound.launch.kernel, event)
+                submitted(bound.launch, event, began)
+            return flight
 
-        self._run(bound_to, submit)
+        step = copy(self)
+        step._submit = submit  # type: ignore[method-assign]
+        return step
 
-    def _run(self, bound_to: BoundTo, submit: Callable[[list[Region]], None]) -> None:
+    def _run(self, bound_to: BoundTo, submit: Submit) -> KernelsInFlight:
         lent = self._lent.copy()
         regions: list[Region] = []
         for buffer in self._bound:
@@ -125,13 +177,17 @@ class KernelStep:
                 before_device_access(storage, start, start + buffer.nbytes, writes=buffer.writes)
             else:
                 lent.append((storage, start, start + buffer.nbytes, buffer.writes))
-        with self.device.state.submitting(f"a run of {len(self._launches)} kernels"):
+        state, stream = self.device.state, current_stream(self.device)
+        with state.submitting(f"a run of {len(self._launches)} kernels"):
             for storage, start, stop, writes in lent:
                 lend(storage, start, stop, writes=writes)
-            submit(regions)
-            for storage, start, stop, writes in lent:
-                if writes:
-                    take_back(storage, start, stop)
+            flight = submit(regions, stream)
+            back = [each for each in lent if each[3] and each[0].domains()[0]]
+            if back:
+                flight.wait()
+            for storage, start, stop, _ in back:
+                take_back(storage, start, stop)
+            return flight
 
     def _reached(self, buffer: BoundBuffer, tensor: Tensor) -> Tensor:
         """Memory of the host as the device's: imported the first time it is seen; what it only reads may be copied.
@@ -152,23 +208,24 @@ class KernelStep:
         copy_tensor(mirror, tensor, cause="to_vdevice")
         return mirror
 
-    def _submit(self, regions: list[Region]) -> None:
-        """Queue everything and wait for it."""
+    def _submit(self, regions: list[Region], stream: Stream | None) -> KernelsInFlight:
+        """Queue everything."""
         recorder = self.device.capability(Recording)
         if recorder is not None and self._recording is None:
             self._record(recorder, regions)
+        flight = KernelsInFlight(self.device)
         if recorder is None or self._recording is None:
-            event = self._launch(regions, None)
-        else:
-            changed = {
-                position: region
-                for position, region, before in zip(self._positions, regions, self._recorded, strict=True)
-                if region != before
-            }
-            event = recorder.replay(self._recording, changed, None)
-            self._recorded = regions
-        if event is not None:
-            event.synchronize()
+            for bound in self._launches:
+                flight.add(bound.launch.kernel, self._launch_one(bound, regions, stream))
+            return flight
+        changed = {
+            position: region
+            for position, region, before in zip(self._positions, regions, self._recorded, strict=True)
+            if region != before
+        }
+        flight.add(self._names, recorder.replay(self._recording, changed, stream))
+        self._recorded = regions
+        return flight
 
     def _record(self, recorder: Recording, regions: list[Region]) -> None:
         streams, index = self.device.capability(Streams), self.device.index
@@ -177,18 +234,19 @@ class KernelStep:
         stream = streams.create_stream(index)  # other threads may be using the device's own queue
         recorder.begin_record(index, stream)
         try:
-            self._launch(regions, stream)
+            for bound in self._launches:
+                self._launch_one(bound, regions, stream)
         finally:
             recording = recorder.end_record(index, stream)
             streams.free_stream(stream)
         self._positions, self._recorded = self._find_positions(regions), regions
         self._recording = recording
 
-    def _launch(self, regions: list[Region], stream: Stream | None) -> Event | None:
-        event: Event | None = None
-        for bound in self._launches:
-            event = self._launch_one(bound, regions, stream)
-        return event
+    @property
+    def _names(self) -> str:
+        """The kernels, for messages."""
+        names = list(dict.fromkeys(bound.launch.kernel for bound in self._launches))
+        return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
     def _launch_one(self, bound: BoundLaunch, regions: list[Region], stream: Stream | None) -> Event | None:
         launch = bound.launch

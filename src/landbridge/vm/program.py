@@ -57,13 +57,22 @@ CopyEnd = HostTensor | BoundTensor | Tensor
 
 @dataclass(frozen=True)
 class CopyStep:
-    """A copy of ``src`` to ``dst``, on the vdevices named; it ends before the next step when that may be code."""
+    """A copy of ``src`` to ``dst``, on the vdevices named; done when the step is, unless it is left in flight as
+    ``number``."""
 
     src: CopyEnd
     dst: CopyEnd
     name: str
     source: str
     destination: str
+    number: int | None = None
+
+
+@dataclass(frozen=True)
+class WaitStep:
+    """Wait for the steps of these ``numbers`` that are in flight; what has none, and what is done, is passed over."""
+
+    numbers: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -84,7 +93,7 @@ class MoveStep:
     device: str
 
 
-Step = NativeStep | HostStep | CopyStep | BranchStep | MoveStep | KernelStep
+Step = NativeStep | HostStep | CopyStep | BranchStep | MoveStep | KernelStep | WaitStep
 
 
 @dataclass(frozen=True)

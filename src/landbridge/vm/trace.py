@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from landbridge.device.api import Device
+from landbridge.device.api import Device, Event
 from landbridge.executable.abi import RECORD_BRANCH_IF_ZERO, RECORD_CALL, RECORD_WORDS
 from landbridge.executable.device_image import Launch
 from landbridge.executable.executable import Executable
@@ -24,23 +24,28 @@ from landbridge.executable.parts import CodeImage
 from landbridge.tensor import Tensor
 from landbridge.vm.bound_program import BoundProgram
 from landbridge.vm.builtins import Builtin
+from landbridge.vm.device_lane import DeviceLane
 from landbridge.vm.entry import Entry
 from landbridge.vm.home import bind_devices
 from landbridge.vm.interpreter import run_steps
 from landbridge.vm.kernel_step import KernelStep
 from landbridge.vm.live_bytes import live_bytes
-from landbridge.vm.program import BranchStep, CopyStep, HostStep, MoveStep, NativeStep, Step
+from landbridge.vm.program import BranchStep, CopyStep, HostStep, MoveStep, NativeStep, Step, WaitStep
 from landbridge.vm.program_memory import ProgramMemory
 from landbridge.vm.thread_pool import default_threads
 
 _WORD = 8  # bytes
+
+#: The lane of what the host does itself.
+HOST_LANE = "cpu"
 
 
 @dataclass(frozen=True)
 class TraceEvent:
     """One kernel or host step: times in microseconds from the start of the run; ``tasks`` is 0 on the host.
 
-    A device's kernels are launched one by one then, each with the time to wait for it, and ``tasks`` are workgroups.
+    ``lane`` says who did it: ``"cpu"``, or the device whose kernel it is, which may be at work while the CPU is. A
+    device's kernels are launched one by one, and ``tasks`` are workgroups.
 
     ``memory``: for each place, (bytes that hold a value during a kernel, bytes planned); empty on the host.
     """
@@ -51,12 +56,13 @@ class TraceEvent:
     duration_us: float
     tasks: int = 0
     memory: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    lane: str = HOST_LANE
 
 
 def trace_run(
     executable: Executable, device: Device | str, inputs: Mapping[str, Tensor], num_threads: int | None = None
 ) -> list[TraceEvent]:
-    """Run ``executable`` twice on ``inputs``, by reference, and return what the second, warm run did, in order.
+    """Run ``executable`` twice on ``inputs``, by reference, and return what the second, warm run did, as it began.
 
     ``inputs`` has a Tensor for every input, of its shape and dtype. Raises BindError as a Session does.
     """
@@ -97,7 +103,14 @@ def chrome_trace(events: Sequence[TraceEvent], process: str) -> str:
 
     Memory is one counter a place, whose two parts, in use and unused, together are what was planned.
     """
-    named = {"name": "process_name", "ph": "M", "pid": 0, "tid": 0, "args": {"name": process}}
+    lanes = list(dict.fromkeys((HOST_LANE, *(event.lane for event in events))))
+    named = [
+        {"name": "process_name", "ph": "M", "pid": 0, "tid": 0, "args": {"name": process}},
+        *(
+            {"name": "thread_name", "ph": "M", "pid": 0, "tid": number, "args": {"name": lane}}
+            for number, lane in enumerate(lanes)
+        ),
+    ]
     complete = [
         {
             "name": event.name,
@@ -106,7 +119,7 @@ def chrome_trace(events: Sequence[TraceEvent], process: str) -> str:
             "ts": event.start_us,
             "dur": event.duration_us,
             "pid": 0,
-            "tid": 0,
+            "tid": lanes.index(event.lane),
             "args": {"tasks": event.tasks},
         }
         for event in events
@@ -122,7 +135,7 @@ def chrome_trace(events: Sequence[TraceEvent], process: str) -> str:
         for event in events
         for place, (live, planned) in event.memory.items()
     ]
-    return json.dumps({"traceEvents": [named, *complete, *counters], "displayTimeUnit": "ms"}, indent=1)
+    return json.dumps({"traceEvents": [*named, *complete, *counters], "displayTimeUnit": "ms"}, indent=1)
 
 
 class _Tracer:
@@ -136,14 +149,19 @@ class _Tracer:
         records = sorted(word for word in found if frame.words[word] == RECORD_CALL)
         self._calls = dict(zip(records, calls, strict=True))
         self._events: list[TraceEvent] = []
+        self._lanes: dict[str, DeviceLane] = {}
         self._began = 0
 
     def run(self) -> list[TraceEvent]:
-        self._events = []
+        self._events, self._lanes = [], {}
         steps = [self._traced(step) for step in self._steps]
         self._began = time.perf_counter_ns()
-        run_steps(steps, self._words, self._run_records, self._bound_to)
-        return self._events
+        try:
+            run_steps(steps, self._words, self._run_records, self._bound_to)
+        finally:
+            for lane in self._lanes.values():
+                lane.close()
+        return sorted(self._events, key=lambda event: event.start_us)
 
     def _bound_to(self, register: int) -> Any:
         return self._slots[register].owner
@@ -174,20 +192,17 @@ class _Tracer:
             case BranchStep(then=then, orelse=orelse):
                 return replace(step, then=tuple(map(self._traced, then)), orelse=tuple(map(self._traced, orelse)))
             case KernelStep():
-                return HostStep(partial(self._launches, step), (), {})
-            case NativeStep() | CopyStep() | MoveStep():
+                return step.observed(partial(self._submitted, str(step.device)))
+            case NativeStep() | CopyStep() | MoveStep() | WaitStep():
                 return step
 
-    def _launches(self, step: KernelStep, args: object, attributes: object) -> None:
-        """The launches of ``step``, each waited for."""
-        began = time.perf_counter_ns()
+    def _submitted(self, device: str, launch: Launch, event: Event | None, began: int) -> None:
+        if device not in self._lanes:
+            self._lanes[device] = DeviceLane(partial(self._done, device))
+        self._lanes[device].submitted(launch, event, began)
 
-        def done(launch: Launch) -> None:
-            nonlocal began
-            self._record(launch.kernel, "kernel", began, math.prod(launch.grid), {})
-            began = time.perf_counter_ns()
-
-        step.run_each(self._bound_to, done)
+    def _done(self, device: str, launch: Launch, began: int, ended: int) -> None:
+        self._record(launch.kernel, "kernel", began, math.prod(launch.grid), {}, device, ended)
 
     def _timed(self, function: Builtin) -> Builtin:
         def timed(*args: Any) -> None:
@@ -197,10 +212,19 @@ class _Tracer:
 
         return timed
 
-    def _record(self, name: str, category: str, began: int, tasks: int, memory: Mapping[str, tuple[int, int]]) -> None:
-        ended = time.perf_counter_ns()
+    def _record(
+        self,
+        name: str,
+        category: str,
+        began: int,
+        tasks: int,
+        memory: Mapping[str, tuple[int, int]],
+        lane: str = HOST_LANE,
+        ended: int | None = None,
+    ) -> None:
+        ended = time.perf_counter_ns() if ended is None else ended
         start_us, duration_us = (began - self._began) / 1e3, (ended - began) / 1e3
-        self._events.append(TraceEvent(name, category, start_us, duration_us, tasks, memory))
+        self._events.append(TraceEvent(name, category, start_us, duration_us, tasks, memory, lane))
 
 
 def _record_words(steps: Sequence[Step]) -> Iterator[int]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from landbridge.device.api import Device, Event, Region, Stream
+from landbridge.device.api import Device, Event, Region, Stream, wait_for_event
 from landbridge.errors import DeviceLostError, ForkedDeviceError, InputError
 from landbridge.shape import dense_bytes
 
@@ -60,10 +60,10 @@ class Use:
     def wait(self) -> None:
         """Return once the work is done; raises DeviceLostError, and notes the loss, when its device is gone."""
         if self.queue is None:
-            self.event.synchronize()
+            wait_for_event(self.event)
             return
         with device_of(self.queue).state.watching():
-            self.event.synchronize()
+            wait_for_event(self.event)
 
     def is_over(self, *, wait: bool = False) -> bool:
         """Whether the work is done, after waiting for it if asked to, or never will be as its device is gone."""

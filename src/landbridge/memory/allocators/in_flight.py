@@ -36,6 +36,7 @@ os.register_at_fork(after_in_child=_start_anew)
 def hold(event: Event, queue: Queue, devices: tuple[Device, ...], owners: object) -> Use:
     """Keep ``owners`` until ``event`` of ``queue``, work on memory of ``devices``, is done; the Use that it is."""
     use = Use(event, queue)
+    device_of(queue).state.last_event = event
     with _lock:
         held = _held.setdefault(queue, deque())
         held.append(_Held(use, devices, owners))
