@@ -12,7 +12,9 @@ from bisect import insort
 from dataclasses import dataclass
 from threading import Lock
 
-from landbridge.errors import OutOfMemoryError
+from landbridge.errors import InputError, OutOfMemoryError
+
+_BASE_ALIGNMENT = 1 << 21  # bytes
 
 
 @dataclass(frozen=True, order=True)
@@ -30,13 +32,15 @@ class Arena:
         self.capacity, self.alignment = capacity, alignment
         self._lock = Lock()
         self._blocks: list[Block] = []
-        self._device, self._host = mmap.mmap(-1, capacity), mmap.mmap(-1, capacity)
-        self._device_base = ctypes.addressof(ctypes.c_char.from_buffer(self._device))
-        self._host_base = ctypes.addressof(ctypes.c_char.from_buffer(self._host))
+        # As aligned as anything that is asked for, so that aligned offsets are aligned addresses.
+        self._device, self._host = (mmap.mmap(-1, capacity + _BASE_ALIGNMENT) for _ in range(2))
+        self._device_base, self._host_base = map(_aligned, (self._device, self._host))
 
     def allocate(self, nbytes: int, alignment: int) -> Block:
         """A block that begins at a multiple of ``alignment``; raises OutOfMemoryError when no gap holds it."""
         step = max(alignment, self.alignment)
+        if step > _BASE_ALIGNMENT:
+            raise InputError(f"mynpu: an alignment of {alignment} bytes was asked; legal: up to {_BASE_ALIGNMENT}")
         size = max(nbytes + -nbytes % self.alignment, self.alignment)
         with self._lock:
             start = 0
@@ -80,3 +84,9 @@ class Arena:
     def invalidate(self, start: int, nbytes: int) -> None:
         """The host sees what the device wrote to these bytes."""
         ctypes.memmove(self._host_base + start, self._device_base + start, nbytes)
+
+
+def _aligned(memory: mmap.mmap) -> int:
+    """The first address of ``memory`` that is a multiple of ``_BASE_ALIGNMENT``."""
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    return address + -address % _BASE_ALIGNMENT

@@ -17,6 +17,7 @@ from landbridge.executable.parts import TensorSpec, parameter_constant
 from landbridge.memory.allocation import allocate
 from landbridge.memory.allocators.base import round_up
 from landbridge.memory.allocators.workspace import own_workspace
+from landbridge.memory.coherence import before_device_access
 from landbridge.memory.host_array import address_of
 from landbridge.physical_shape import physical_shape, row_bytes
 from landbridge.tensor import Tensor, empty
@@ -62,6 +63,7 @@ class ProgramMemory:
             tensor = self.tensor((instruction.nbytes,), "uint8", instruction.vdevice, instruction.alignment)
         except InputError as error:
             raise BindError(f"the program's storage does not fit: {error}; compile the model again") from error
+        _give_to_device(tensor)
         self._leases.append(
             Lease(tensor.storage, f"activations of {self._executable.metadata.get('model', 'a program')}")
         )
@@ -78,6 +80,7 @@ class ProgramMemory:
             tensor = self.tensor((nbytes,), "uint8", vdevice)
         else:
             tensor = Tensor(allocate(home.device, nbytes, allocator=own), "uint8", (nbytes,))
+        _give_to_device(tensor)
         self._leases.append(Lease(tensor.storage, "scratch of kernels"))
         self.kernel_bytes[vdevice] = self.kernel_bytes.get(vdevice, 0) + tensor.storage.nbytes
         return self._flat(tensor, vdevice)
@@ -193,6 +196,7 @@ class ProgramMemory:
             )
         except InputError as error:
             raise BindError(f"the program's storage does not fit: {error}; compile the model again") from error
+        _give_to_device(tensor)
         return RowMemory(tensor, rows, usable, home.is_direct)
 
     def _flat(self, tensor: Tensor, vdevice: int) -> FlatMemory:
@@ -203,3 +207,9 @@ class ProgramMemory:
         if array is None:
             raise BindError(f"the program uses constant {name!r}, which the file lacks; compile it again")
         return array
+
+
+def _give_to_device(tensor: Tensor) -> None:
+    """Clean what a cache of the host holds of fresh memory: kernels use a program's own without a barrier, and a line
+    that is written back later would be over what they wrote."""
+    before_device_access(tensor.storage, *tensor.byte_range, writes=True)
