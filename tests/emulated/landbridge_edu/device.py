@@ -47,6 +47,8 @@ class EduDeviceAPI(DeviceAPI):
             "global": Arena("edu:0, global", transport.nbytes),
             _CARD_SCOPE: Arena("edu:0, card", CARD_BYTES - _THROUGH),
         }
+        #: Where bytes of the card are on their way to another place on it.
+        self._between = self._arenas["global"].take(CARD_BYTES, _LINE)
         self._kinds = {
             "global": MemoryKind(
                 "global",
@@ -58,8 +60,8 @@ class EduDeviceAPI(DeviceAPI):
                 alignment=_LINE,
                 offset_alignment=_LINE,
                 size_multiple=_LINE,
-                capacity=transport.nbytes,
-                max_bytes=transport.nbytes,
+                capacity=transport.nbytes - CARD_BYTES,
+                max_bytes=transport.nbytes - CARD_BYTES,
                 dma_address_bits=ADDRESS_BITS,
             ),
             _CARD_SCOPE: MemoryKind(
@@ -90,7 +92,7 @@ class EduDeviceAPI(DeviceAPI):
             case DeviceAttr.DRIVER_VERSION:
                 return self._engine.version
             case DeviceAttr.TOTAL_MEMORY:
-                return self._transport.nbytes
+                return self._transport.nbytes - CARD_BYTES
             case DeviceAttr.AVAILABLE_MEMORY:
                 return self._arenas["global"].free_bytes
         return None
@@ -124,8 +126,11 @@ class EduDeviceAPI(DeviceAPI):
         return self._queue.submit(lambda: self._copy(src, dst, nbytes), keep_alive)
 
     def _copy(self, src: Region, dst: Region, nbytes: int) -> None:
-        if src.space.scope == dst.space.scope == _CARD_SCOPE:
-            raise InputError("edu does not copy within the memory of the card")
+        if src.space.scope == dst.space.scope == _CARD_SCOPE:  # by way of the machine's memory
+            for region, direction in ((src, "from"), (dst, "to")):
+                for address, part in self._transport.extents(self._between, nbytes):
+                    self._engine.transfer(address, self._on_card(region), part, direction)
+            return
         for done in range(0, nbytes, _THROUGH):
             part = min(_THROUGH, nbytes - done)
             card = next((end for end in (src, dst) if end.space.scope == _CARD_SCOPE), None)

@@ -13,9 +13,10 @@ _DMA_SOURCE, _DMA_TARGET, _DMA_COUNT, _DMA_COMMAND = 0x80, 0x88, 0x90, 0x98
 _START, _FROM_CARD, _INTERRUPT = 1, 2, 4
 _DMA_DONE = 0x100
 _TIMEOUT = 30.0  # seconds; a transfer takes the card 0.1
-#: Where the engine sees the memory of the card, and how much there is.
+#: Where the engine sees the memory of the card, and how much is used: QEMU takes a transfer that ends with the 4096th
+#: byte for one that leaves it.
 CARD_MEMORY = 0x40000
-CARD_BYTES = 4096
+CARD_BYTES = 4096 - 64
 #: The engine reaches this many address bits of the machine.
 ADDRESS_BITS = 28
 

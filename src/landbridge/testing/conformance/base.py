@@ -174,10 +174,16 @@ class ConformanceCase:
             expect(event.synchronize() is True, "synchronize() without a timeout returned something else than True")
 
     def write(self, space: Space, content: bytes, offset: int = 0) -> None:
-        """Put ``content`` into ``space``: by a copy of the device, else through the host's view."""
+        """Put ``content`` into ``space``: by a copy of the device, else through the host's view, of that scope or of
+        another one that the device copies from."""
         if self.can_copy_host(space):
             source = self.host(content)
             self.wait(self.copy(Region(source), Region(space, offset), len(content)))
+            return
+        if self.device.memory_kind(space.scope).host_access == "none":
+            seen = self.alloc(len(content), self.host_kind().scope)
+            self.write(seen, content)
+            self.wait(self.copy(Region(seen), Region(space, offset), len(content)))
             return
         with_barriers = self.device.capability(HostBarriers)
         region = Region(space, offset)
@@ -193,6 +199,10 @@ class ConformanceCase:
             target = self.host(b"\xee" * nbytes)
             self.wait(self.copy(Region(space, offset), Region(target), nbytes))
             return ctypes.string_at(self.host_address(target), nbytes)
+        if self.device.memory_kind(space.scope).host_access == "none":
+            seen = self.alloc(nbytes, self.host_kind().scope)
+            self.wait(self.copy(Region(space, offset), Region(seen), nbytes))
+            return self.read(seen, nbytes)
         with_barriers = self.device.capability(HostBarriers)
         region = Region(space, offset)
         if with_barriers is not None:
