@@ -250,7 +250,7 @@ def test_junk_under_a_right_digest_is_refused_or_harmless(tmp_path, saved, data)
         (("images", 0, "module"), 2),
         (("images", 0, "module"), 0),
         (("device_images", 0, "offset"), 1 << 40),
-        (("device_images", 0, "format"), "exe"),
+        (("device_images", 0, "format"), 7),
         (("device_images", 0, "functions", "k", "launches", 0, "args"), [4]),
         (("device_images", 0, "functions", "k", "launches", 0, "grid"), [4, 1]),
         (("device_images", 0, "functions", "k", "launches", 0, "block"), [0, 1, 1]),

@@ -12,6 +12,7 @@ from landbridge.errors import FallbackWarning
 from landbridge.memory.imports import imported_ranges
 from landbridge.targets import Target
 from tests.devices.present import first_instance
+from tests.devices.vulkan.conftest import make_api, use_api
 from tests.session.test_frames import HEIGHT, PITCH, SPEC, WIDTH, camera, network, seen_of
 
 
@@ -61,9 +62,9 @@ def test_a_frame_is_resized_there(name, resize):
 
 
 @pytest.mark.filterwarnings(f"ignore::{FallbackWarning.__module__}.{FallbackWarning.__name__}")
-def test_a_frame_that_the_device_cannot_import_is_copied_with_its_gaps():
+def test_a_frame_that_the_device_cannot_import_is_copied_with_its_gaps(monkeypatch: pytest.MonkeyPatch):
     """Inputs are the CPU's here, which takes any frame; the kernel that reads it is the device's, by pages alone."""
-    device = first_instance("vulkan")
+    device = use_api(make_api(coherent=False), monkeypatch)
     targets = {"cpu": Target("llvm"), "vulkan": Target.from_device(device)}
     executable = lb.compile(network(), targets, inputs={"x": SPEC}, place={"x:frame": "vulkan", "relu": "cpu"})
     s = lb.Session(executable, devices={"cpu": "cpu", "vulkan": device})

@@ -74,7 +74,7 @@ def copy_tensor(dst: _View, src: _View, *, cause: str, stream: Stream | None = N
     copy_tensor(dst, staging, cause=f"{cause}:staged", stream=stream)
 
 
-def _copy_by(by: Device, dst: TypedView, src: TypedView, cause: str, stream: Stream | None, wait: bool) -> None:
+def _copy_by(by: Device, dst: TypedView, src: TypedView, cause: str, stream: Stream | None, wait: bool = True) -> None:
     source, target = src.storage, dst.storage
     source_region, target_region = source.live_region, target.live_region
     ledger.announce(

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from landbridge.device import protocols
-from landbridge.device.api import Lifecycle
+from landbridge.device.api import Events, Lifecycle, Streams
 from landbridge.device.attr import DeviceAttr
 from landbridge.device.registry import device as find_device
 
@@ -40,4 +40,4 @@ def _abilities() -> dict[str, Any]:
         for name, value in vars(protocols).items()
         if inspect.isclass(value) and value.__module__ == protocols.__name__ and getattr(value, "_is_protocol", False)
     }
-    return {"Lifecycle": Lifecycle} | own
+    return {"Lifecycle": Lifecycle, "Streams": Streams, "Events": Events} | own
