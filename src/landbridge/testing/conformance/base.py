@@ -114,7 +114,8 @@ class ConformanceCase:
         """A space of the device."""
         kind = self.device.memory_kind(scope)
         size = -(-nbytes // kind.size_multiple) * kind.size_multiple
-        held = sum(self._sizes.get(key, 0) for key, taken in list(self._taken.items()) if taken.scope == kind.scope)
+        taken = self._taken.copy()  # at once, while other threads allocate: a list of items would not be
+        held = sum(self._sizes.get(key, 0) for key, other in taken.items() if other.scope == kind.scope)
         try:
             space = self.api.alloc_data_space(self.device.index, size, alignment, scope, None)
         except OutOfMemoryError:
