@@ -12,6 +12,7 @@ from landbridge.device.api import Device, Region, Space
 from landbridge.device.checks import check_inside, check_request
 from landbridge.device.state import DeviceState
 from landbridge.errors import DeviceError, InputError, OutOfMemoryError, SanitizerError
+from landbridge.locks import new_lock
 from landbridge.memory_kind import MemoryKind
 from landbridge.sanitizer.block import Block, Handle
 from landbridge.sanitizer.fills import FREED, POISON, REDZONE
@@ -19,6 +20,8 @@ from landbridge.sanitizer.findings import call_site, fail, tell
 from landbridge.sanitizer.inner_bytes import InnerBytes
 from landbridge.sanitizer.order import Order
 
+#: A Block that was freed, how to give it back, and whether it was filled for writes to be seen.
+_Held = tuple[Block, Callable[[Space], None], bool]
 _BACK = 256
 #: Scopes that have less get no redzones, and nothing of them is held back.
 _SMALL = 1 << 20
@@ -32,9 +35,10 @@ class Spaces:
     def __init__(self, order: Order, host: Device) -> None:
         self._order = order
         self._host = host
+        self._lock = new_lock()
         self._watched: dict[Block, weakref.finalize[[Block, DeviceState], Handle]] = {}
         self._let_go: deque[tuple[Block, DeviceState]] = deque()
-        self._quarantine: deque[tuple[Block, Callable[[Space], None], bool]] = deque()
+        self._quarantine: deque[_Held] = deque()
 
     def allocate(
         self, inner: Device, nbytes: int, alignment: int, scope: str, alloc: Callable[[int, int], Space]
@@ -68,8 +72,9 @@ class Spaces:
 
     def watch(self, handle: Handle, block: Block, life: DeviceState) -> None:
         """Have ``check_all`` tell a leak when ``handle`` is let go, ``block`` is not freed and ``life`` did not end."""
-        self._watched[block] = finalizer = weakref.finalize(handle, self._let_go_of, block, life)
+        finalizer = weakref.finalize(handle, self._let_go_of, block, life)
         finalizer.atexit = False
+        self._watched[block] = finalizer
 
     def unwatch(self, block: Block) -> None:
         """``block`` was given back."""
@@ -79,9 +84,10 @@ class Spaces:
 
     def forget(self, index: int) -> None:
         """All memory of instance ``index`` is gone."""
-        for block in [block for block in self._watched if block.inner.device.index == index]:
-            self.unwatch(block)
-        self._quarantine = deque(entry for entry in self._quarantine if entry[0].inner.device.index != index)
+        for block in self._watched.copy():
+            if block.inner.device.index == index:
+                self.unwatch(block)
+        self._held_of(index)
 
     def free(self, block: Block, free: Callable[[Space], None], *, keep: bool = True) -> None:
         """Check ``block``, and give it back by ``free``, now or when it has been held back long enough."""
@@ -94,9 +100,13 @@ class Spaces:
             filled = not pending and InnerBytes(block.inner.device, self._host).fill(
                 block.region(), block.nbytes, FREED
             )
-            self._quarantine.append((block, free, filled))
-            while len(self._quarantine) > _MOST_SPACES or self._held() > _MOST_BYTES:
-                self._release(*self._quarantine.popleft())
+            with self._lock:
+                self._quarantine.append((block, free, filled))
+                over = []
+                while len(self._quarantine) > _MOST_SPACES or self._held() > _MOST_BYTES:
+                    over.append(self._quarantine.popleft())
+            for entry in over:
+                self._release(*entry)
         else:
             free(block.inner)
         if pending:
@@ -104,15 +114,15 @@ class Spaces:
 
     def held_back(self, index: int) -> int:
         """Bytes of instance ``index`` that only the sanitizer keeps."""
-        quarantined = sum(block.total for block, _, _ in self._quarantine if block.inner.device.index == index)
-        around = sum(block.front + block.back for block in self._watched if block.inner.device.index == index)
+        with self._lock:
+            quarantined = sum(block.total for block, _, _ in self._quarantine if block.inner.device.index == index)
+        watched = self._watched.copy()  # at once, while finalizers take from it
+        around = sum(block.front + block.back for block in watched if block.inner.device.index == index)
         return quarantined + around
 
     def let_go(self, index: int) -> None:
         """Give up all that is held back of instance ``index``."""
-        entries = [entry for entry in self._quarantine if entry[0].inner.device.index == index]
-        self._quarantine = deque(entry for entry in self._quarantine if entry[0].inner.device.index != index)
-        for entry in entries:
+        for entry in self._held_of(index):
             self._release(*entry)
 
     def check_inside(self, block: Block, region: Region, nbytes: int, what: str) -> None:
@@ -148,16 +158,23 @@ class Spaces:
 
     def check_all(self) -> None:
         """Look at every redzone, at what was freed and at what was not; findings are told."""
-        for block in list(self._watched):
+        for block in self._watched.copy():
             with suppress(SanitizerError, DeviceError):  # noted all the same
                 self.check_redzones(block, "somebody")
-        for block, _, filled in list(self._quarantine):
+        for block, _, filled in self._quarantine.copy():
             with suppress(DeviceError):  # closed, or lost
                 self._check_freed(block, filled)
         while self._let_go:
             block, life = self._let_go.popleft()
             if block.died is None and life.failure is None:
                 tell("leak", f"{block} was let go and never freed")
+
+    def _held_of(self, index: int) -> list[_Held]:
+        """Take what is held back of instance ``index``."""
+        with self._lock:
+            taken = [entry for entry in self._quarantine if entry[0].inner.device.index == index]
+            self._quarantine = deque(entry for entry in self._quarantine if entry[0].inner.device.index != index)
+        return taken
 
     def _held(self) -> int:
         return sum(block.total for block, _, _ in self._quarantine)

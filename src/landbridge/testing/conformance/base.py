@@ -74,8 +74,8 @@ class ConformanceCase:
         raise SkipTest(f"{self.device} {why}")
 
     def is_host(self) -> bool:
-        """Whether the device is the host itself."""
-        return self.device == host_device()
+        """Whether the device is the host itself, with a sanitizer around it or not."""
+        return self.device.name == host_device().name
 
     def flat_scopes(self) -> list[str]:
         """The scopes of one dimension."""
@@ -134,6 +134,7 @@ class ConformanceCase:
     def free(self, space: Space) -> None:
         """Give ``space`` back before the end of the test."""
         del self._taken[id(space)]
+        self._sizes.pop(id(space), None)
         self.api.free_data_space(space)
 
     def host(self, content: bytes) -> Space:
