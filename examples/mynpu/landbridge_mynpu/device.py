@@ -8,8 +8,16 @@ from tempfile import NamedTemporaryFile
 
 from landbridge.device.api import DEVICE_API_VERSION, Device, DeviceAPI, Event, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.checks import check_inside, check_request, host_address, is_copy_to_itself, kind_of, own_device
-from landbridge.device.protocols import AccessMode, HostMemory, RowTable
+from landbridge.device.checks import (
+    check_inside,
+    check_request,
+    host_address,
+    host_reaches,
+    is_copy_to_itself,
+    kind_of,
+    own_device,
+)
+from landbridge.device.protocols import AccessMode, RowTable
 from landbridge.errors import DeviceError, InputError, KernelBuildError
 from landbridge.memory_kind import MemoryKind
 
@@ -71,7 +79,7 @@ class MynpuDeviceAPI(DeviceAPI):
     # ---- copies
 
     def can_copy(self, src: Space, dst: Space) -> bool:
-        return all(space.device.api is self or _is_host_memory(space) for space in (src, dst))
+        return all(space.device.api is self or host_reaches(space) for space in (src, dst))
 
     def copy_data_from_to(
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
@@ -140,16 +148,9 @@ class MynpuDeviceAPI(DeviceAPI):
         """Where the device finds ``region``: in its arena, or in coherent memory of the host."""
         if region.space.device.api is self:
             return self._arena.device_address(self._start(region, nbytes))
-        if not _is_host_memory(region.space):
+        if not host_reaches(region.space):
             raise InputError(f"mynpu copies no memory of {region.space.device}; ask can_copy first")
         return host_address(region)
-
-
-def _is_host_memory(space: Space) -> bool:
-    """Whether ``space``, another device's, is coherent memory that the host may read and write."""
-    kind = space.device.memory_kind(space.scope)
-    seen = kind.coherent and kind.host_access == "read_write"
-    return seen and space.device.capability(HostMemory) is not None
 
 
 def _move(target: int, source: int, nbytes: int) -> None:

@@ -83,6 +83,15 @@ def c_names(functions: Iterable[func.FuncOp]) -> dict[str, str]:
     return names
 
 
+def identified_functions(module: ModuleOp) -> list[tuple[func.FuncOp, str]]:
+    """The functions of ``module``, each with its C identifier; raises CodegenError where anything else is in it."""
+    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
+    if len(functions) != len(list(module.body.block.ops)):
+        raise CodegenError("something else than functions at the top of the module; only functions can be compiled")
+    names = c_names(functions)
+    return [(function, names[function.sym_name.data]) for function in functions]
+
+
 def call_groups(module: ModuleOp) -> list[list[func.FuncOp]]:
     """The functions of ``module`` in groups that call nothing outside of their group.
 

@@ -9,7 +9,7 @@ from xdsl.dialects import arith, func, gpu, memref
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from landbridge.codegen.functions import c_names
+from landbridge.codegen.functions import identified_functions
 from landbridge.errors import CodegenError
 from landbridge.executable.device_image import Launch, LaunchSequence
 from landbridge.ir.attributes import is_in_place
@@ -54,11 +54,7 @@ class GridFunction:
 
 def grid_functions(module: ModuleOp) -> list[GridFunction]:
     """The functions of ``module``, their kernels under distinct C identifiers; raises CodegenError."""
-    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
-    if len(functions) != len(list(module.body.block.ops)):
-        raise CodegenError("something else than functions at the top of the module; only functions can be compiled")
-    names = c_names(functions)
-    return [grid_function(f, names[f.sym_name.data]) for f in functions]
+    return [grid_function(function, identifier) for function, identifier in identified_functions(module)]
 
 
 def grid_function(function: func.FuncOp, identifier: str) -> GridFunction:

@@ -8,8 +8,7 @@ from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from landbridge.codegen.functions import body_of, c_names, errors_of
-from landbridge.errors import CodegenError
+from landbridge.codegen.functions import body_of, errors_of, identified_functions
 from landbridge.executable.device_image import Launch, LaunchSequence
 from landbridge.ir.attributes import task_count
 from landbridge.ir.types import nbytes_of
@@ -34,11 +33,7 @@ class LoopFunction:
 
 def loop_functions(module: ModuleOp) -> list[LoopFunction]:
     """The functions of ``module``; raises CodegenError for what is no form of ``landbridge.passes.lower.loops``."""
-    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
-    if len(functions) != len(list(module.body.block.ops)):
-        raise CodegenError("something else than functions at the top of the module; only functions can be compiled")
-    names = c_names(functions)
-    return [_loop_function(f, names[f.sym_name.data]) for f in functions]
+    return [_loop_function(function, identifier) for function, identifier in identified_functions(module)]
 
 
 def _loop_function(function: func.FuncOp, identifier: str) -> LoopFunction:
