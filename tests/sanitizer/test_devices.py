@@ -15,12 +15,19 @@ import landbridge as lb
 from landbridge.device import protocols
 from landbridge.device.registry import device as find_device
 from landbridge.device.registry import names
+from landbridge.memory.allocators.keepers import trim
 from landbridge.sanitizer import check_all, findings
 from landbridge.testing.conformance import DeviceConformance
 from landbridge.testing.conformance.isolation import IsolatedConformance
 from tests.devices.present import first_instance
 
 BUILT_IN = ("cpu", "opencl", "vulkan", "sim:lazy", "sim:scratch")
+
+
+@pytest.fixture(scope="class")
+def nothing_kept():
+    """What pools of earlier tests keep of the small memories of the inner device is given back."""
+    trim(find_device("sim:scratch"))
 
 
 class TestSimLazy(DeviceConformance):
@@ -31,6 +38,7 @@ class TestCpu(DeviceConformance):
     device_name = "sanitize(cpu)"
 
 
+@pytest.mark.usefixtures("nothing_kept")
 class TestSimScratch(DeviceConformance):
     device_name = "sanitize(sim:scratch)"
 

@@ -22,7 +22,7 @@ from landbridge.testing.lazy_instance import LazyBlock
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 
 _LINE = 64
-#: What the device's addresses are less than the host's, so that one taken for the other is found.
+#: What the device's addresses are more than the host's, so that one taken for the other is found. All have 48 bits.
 _BUS_OFFSET = 1 << 32
 _PHYSICAL_OFFSET = 1 << 46
 _ATTRIBUTES = {
@@ -162,7 +162,7 @@ class SimBoardDeviceAPI(SimLazyDeviceAPI):
 
     def device_address(self, region: Region) -> int:
         """An address of the simulated bus, of 48 bits."""
-        return self._block(region.space).address - _BUS_OFFSET + region.byte_offset
+        return self._block(region.space).address + _BUS_OFFSET + region.byte_offset
 
     def physical_address(self, region: Region) -> int | None:
         """Another one."""
@@ -263,7 +263,7 @@ class SimBoardDeviceAPI(SimLazyDeviceAPI):
             case HostPointer(address=address):
                 return address == (block.host_address if isinstance(block, CachedBlock) else block.address)
             case BusAddress(address=address):
-                return bool(address == block.address - _BUS_OFFSET)
+                return bool(address == block.address + _BUS_OFFSET)
             case DmaBuf(fd=fd, offset=0) if isinstance(block, ExportedBlock):
                 try:
                     return os.path.samestat(os.fstat(fd), os.fstat(block.file))
