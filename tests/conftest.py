@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import landbridge.ir.dialect  # noqa: F401
-from tests.selection import sampling
+from tests.selection import passed, sampling
 
 # The tests say nothing of time, and other work may have the processor: no deadline, no check of speed.
 settings.register_profile("landbridge", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -18,10 +18,17 @@ settings.load_profile("landbridge")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     sampling.add_options(parser)
+    passed.add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    file = config.getoption("--note-passed")
+    if file is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(passed.Passed(file))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    out = set(sampling.left_out(config, items))
+    out = {*sampling.left_out(config, items), *passed.left_out(config, items)}
     if out:
         config.hook.pytest_deselected(items=[item for item in items if item in out])
         items[:] = [item for item in items if item not in out]
