@@ -32,7 +32,7 @@ def tests(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
     return pytester
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+@pytest.mark.parametrize("workers", ["-n0", "-n1"])
 def test_what_passed_is_not_repeated(tests: pytest.Pytester, workers: str) -> None:
     first = tests.runpytest_subprocess(workers, "--note-passed=passed", "-p", "no:cacheprovider")
     first.assert_outcomes(passed=4, failed=1, skipped=1, errors=1)
