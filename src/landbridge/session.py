@@ -27,8 +27,9 @@ from landbridge.vm.background import AsyncRun
 from landbridge.vm.background_runs import BackgroundRuns
 from landbridge.vm.bound_program import BoundProgram, read_only
 from landbridge.vm.entry import Entry, takes_turn
-from landbridge.vm.frame import Execute
+from landbridge.vm.frame import Execute, Frame
 from landbridge.vm.home import bind_devices
+from landbridge.vm.host_access import host_access
 from landbridge.vm.planned_memory import PlannedMemory, planned_memory
 from landbridge.vm.slot import Slot
 from landbridge.vm.slot_names import by_name_and_index, find_slot, unknown_slot
@@ -253,7 +254,7 @@ class Session:
             if self._listed is not None and ledger.is_active():
                 execute = self._listed
             if entry.shares:
-                checked = partial(_execute_checked, execute, self._program.runs.check_views)
+                checked = partial(_execute_checked, self._run_frame, execute, self._program.runs.check_views)
                 entry.in_order(self._run_frame.orders(), checked)
             else:
                 if open_views:
@@ -286,7 +287,7 @@ class Session:
         if self._listed is not None and ledger.is_active():
             execute = self._listed
         if self._entry.shares:
-            checked = partial(_execute_checked, execute, self._program.runs.check_views, begun)
+            checked = partial(_execute_checked, self._run_frame, execute, self._program.runs.check_views, begun)
             self._entry.in_order(self._run_frame.orders(), checked)
         else:
             execute()
@@ -320,7 +321,7 @@ class Session:
             if calls.frame.listed is not None and ledger.is_active():
                 execute = calls.frame.listed
             if entry.shares:
-                checked = partial(_execute_checked, execute, partial(calls.check_views, arrays, results))
+                checked = partial(_execute_checked, calls.frame, execute, partial(calls.check_views, arrays, results))
                 entry.in_order(calls.frame.orders(), checked)
             else:
                 if open_views:
@@ -349,11 +350,12 @@ class Session:
 
 
 def _execute_checked(
-    execute: Execute, check_views: Callable[[], object], begun: Callable[[], object] | None = None
+    frame: Frame, execute: Execute, check_views: Callable[[], object], begun: Callable[[], object] | None = None
 ) -> None:
-    """Execute while no other Session does that shares what is bound; ``begun`` is told so."""
+    """Execute while no other Session does that shares what is bound to ``frame``; ``begun`` is told so."""
     if begun is not None:
         begun()
     if open_views:
         check_views()
-    execute()
+    with host_access(frame.slots):
+        execute()

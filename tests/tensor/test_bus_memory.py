@@ -61,7 +61,7 @@ class BoardArray(np.ndarray):
 
 
 def allocate(board: Board) -> BoardArray:
-    array = np.zeros(N, np.uint8).view(BoardArray)
+    array = BoardArray(N, np.uint8, bytearray(N))
     array.board, array.device_address = board, BUS
     return array
 

@@ -28,6 +28,7 @@ def _s(text: str, tests: str, breaks: str, module: str, function: str, change: C
 
 _BUS = "tests/tensor/test_bus_memory.py::"
 _BACKING = "tests/memory/test_backing.py::"
+_BOARD = "tests/session/test_board_arrays.py::"
 _REGISTRY, _LOSS = "tests/device/test_registry.py::", "tests/device/test_loss.py::"
 _LIFE = "tests/device/test_lifecycle.py::"
 _STREAM, _TARGET = "tests/device/test_stream.py::", "tests/targets/test_target.py::"
@@ -504,17 +505,65 @@ SENTENCES = (
         "An array of a board's allocator reaches a device by its bus address.",
         f"{_BUS}test_an_array_reaches_the_device_by_its_bus_address",
         "The address is that of the first byte, whatever part is meant.",
-        "memory/imports.py",
-        "_sources",
-        Nth(0, Put("array.bus_address + before + start", "array.bus_address")),
+        "memory/borrowed.py",
+        "_enter_board",
+        Put("bus + low - start", "bus"),
     ),
     _s(
         "The barriers of such an array stay with it.",
         f"{_BUS}test_its_barriers_stand_around_host_views",
         "Nobody calls them.",
-        "memory/imports.py",
-        "_sources",
+        "memory/borrowed.py",
+        "_enter_board",
         Drop("have_barriers"),
+    ),
+    _s(
+        "A run of code of the host stands between the barriers of memory that is bound to it.",
+        f"{_BOARD}TestOnTheCPU::test_barriers_stand_around_the_run_and_nothing_is_copied",
+        "Host views alone do.",
+        "vm/host_access.py",
+        "_is_seen",
+        Return("False"),
+    ),
+    _s(
+        "Memory that a device imports after it was bound has its barriers in the next run.",
+        f"{_BOARD}TestOnTheCPU::test_memory_that_a_device_imports_later_gets_its_barriers",
+        "Programs are not told.",
+        "memory/backing.py",
+        "Backing.add_domain",
+        Drop("_have_tenants"),
+    ),
+    _s(
+        "A call leaves alone what the call before it was given.",
+        f"{_BOARD}TestOnTheCPU::test_the_array_of_the_call_before_is_left_alone",
+        "Its barriers are called again.",
+        "vm/call_arguments.py",
+        "CallArguments.new_outputs",
+        If("shares"),
+    ),
+    _s(
+        "A board's array that says it is coherent has no barriers.",
+        f"{_BOARD}TestOnTheCPU::test_a_coherent_array_needs_none",
+        "They are called all the same.",
+        "memory/borrowed.py",
+        "_enter_board",
+        If("coherent", True),
+    ),
+    _s(
+        "What numpy computes of a board's array is memory of numpy's.",
+        f"{_BOARD}TestOnTheCPU::test_what_numpy_computed_of_one_is_numpys",
+        "It is taken for the board's, as its attributes say.",
+        "memory/memory_barriers.py",
+        "barriers_of_array",
+        If("owndata"),
+    ),
+    _s(
+        "Copies by value see what devices wrote to a board's array, and they what is copied there.",
+        f"{_BOARD}TestOnTheCPU::test_copies_by_value_see_what_the_device_wrote",
+        "Its bytes are taken as the cache has them.",
+        "vm/argument.py",
+        "needs_barriers",
+        Nth(0, Return("False")),
     ),
     _s(
         "Memory behind a descriptor reaches a device by that.",
@@ -522,7 +571,7 @@ SENTENCES = (
         "By its address in this process.",
         "memory/imports.py",
         "_sources",
-        If("source"),
+        If("source", True),
     ),
     _s(
         "Of two conflicting views only one opens, whichever thread asks.",

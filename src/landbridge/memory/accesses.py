@@ -68,6 +68,10 @@ class Tenant(Protocol):
         """Whether the program ever writes them."""
 
     @property
+    def in_place(self) -> bool:
+        """Whether code of the host uses them where they are."""
+
+    @property
     def program(self) -> UsingProgram:
         """Whose use it is."""
 
@@ -79,7 +83,8 @@ class UsingProgram(Protocol):
     """What the Storages of bound memory know of a Session."""
 
     shares: bool
-    """Set when one of them is bound to another program, too, and one of the two writes it."""
+    """Set when others use one of them, too: another program, and one of the two writes it; or a device that sees it
+    past the host's caches, while code of the host uses it in place."""
 
     @property
     def free(self) -> Sized:

@@ -45,6 +45,12 @@ class Backing:
         """Whether no access is pending and no run under way, for certain."""
         return not self.queued and all(self.turns)
 
+    def add_domain(self, domain: CoherenceDomain) -> None:
+        """Have barriers around accesses of the bytes; runs that the host does in place on them, too, from then on."""
+        with changing:
+            self.domains += (domain,)
+            self._have_tenants(self.live_tenants())
+
     def queue(self, origin: int, access: Access, use: Use) -> None:
         """Note an access that is done when ``use`` is."""
         self.forget_done()
@@ -108,6 +114,9 @@ class Backing:
             self.order = self.order or new_lock()
             for program in programs:
                 program.shares = True
+        if self.domains:
+            for _, tenant in tenants:
+                tenant.program.shares |= tenant.in_place
         self.tenants = tuple((origin, ref(tenant)) for origin, tenant in tenants)
         self.turns = tuple([program.free for program in programs])
 
@@ -119,7 +128,7 @@ class Backing:
             domain.shift(shift)
         self.domains += other.domains
         moved = [(origin + shift, tenant) for origin, tenant in other.live_tenants()]
-        if moved:
+        if moved or other.domains:
             self._have_tenants([*self.live_tenants(), *moved])
         other.merged, other.turns = (self, shift), ((),)  # not idle: whoever looks there finds where it went
 

@@ -19,7 +19,13 @@ from landbridge.memory.allocators.base import Use, wait_for
 from landbridge.memory.backing import Backing
 from landbridge.memory.host_array import byte_bounds
 from landbridge.memory.lent_file import LentFile
-from landbridge.memory.memory_barriers import DmaBufBarriers, have_barriers, is_dma_buf
+from landbridge.memory.memory_barriers import (
+    ArrayBarriers,
+    DmaBufBarriers,
+    barriers_of_array,
+    have_barriers,
+    is_dma_buf,
+)
 from landbridge.memory.storage import LentSource, Storage
 from landbridge.memory.windows import bus_windows, file_windows, host_windows
 from landbridge.memory_kind import MemoryKind
@@ -113,6 +119,24 @@ def borrow_host(address: int, nbytes: int, owner: object, *, readonly: bool) -> 
 
 
 def borrow_array(array: np.ndarray[Any, Any], *, readonly: bool) -> Storage:
-    """A Storage over the bytes that the elements of ``array`` lie in, which it keeps alive."""
+    """A Storage over the bytes that the elements of ``array`` lie in, which it keeps alive.
+
+    That of a board's array has its barriers, and reaches devices by its bus address.
+    """
     low, high = byte_bounds(array)
-    return borrow_host(low, high - low, array, readonly=readonly)
+    storage = borrow_host(low, high - low, array, readonly=readonly)
+    board = barriers_of_array(array)
+    if board is not None:
+        _enter_board(storage, board, low)
+    return storage
+
+
+def _enter_board(storage: Storage, board: ArrayBarriers, low: int) -> None:
+    start, bus = board.host_address(), board.bus_address
+    backing, origin = storage.part()
+    # All of the array is one Backing, as its barriers have no range.
+    known = host_windows.enter(start, start + board.nbytes, backing, origin + start - low)
+    known = bus_windows.enter(bus, bus + board.nbytes, *known)
+    if not board.coherent:
+        have_barriers(*known, board.nbytes, board)
+    storage.source = LentSource(BusAddress(bus + low - start, low, storage.nbytes), storage.owner)

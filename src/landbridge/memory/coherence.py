@@ -11,18 +11,22 @@ from __future__ import annotations
 
 from landbridge.device.protocols import AccessMode, HostBarriers
 from landbridge.errors import HostAccessError
+from landbridge.memory.accesses import UsingProgram
 from landbridge.memory.byte_ranges import Range
 from landbridge.memory.coherence_domain import CoherenceDomain
 from landbridge.memory.row_space import region_at
 from landbridge.memory.storage import Storage
 
 
-def begin_host_access(storage: Storage, start: int, stop: int, mode: AccessMode) -> None:
+def begin_host_access(
+    storage: Storage, start: int, stop: int, mode: AccessMode, program: UsingProgram | None = None
+) -> None:
     """Make ``start <= b < stop`` ready for the host, which then reads or writes them as ``mode`` says.
 
-    Waits for what is queued on their granules. "w" discards what the range held, but not what else those hold.
+    Waits for what is queued on their granules, and for runs of others than ``program``, whose turn this thread has.
+    "w" discards what the range held, but not what else those hold.
     """
-    storage.wait(*_widest(storage, start, stop), writes=mode != "r")
+    storage.wait(*_widest(storage, start, stop), writes=mode != "r", program=program)
     domains, origin = storage.domains()
     if storage.domain is None and not _has_own_barriers(domains):
         _begin(storage, start, stop, mode)

@@ -68,7 +68,7 @@ def enter_domain(
         domain = next((known for known in backing.domains if (known.provider, known.origin) == (provider, begin)), None)
         if domain is None:
             domain = CoherenceDomain(provider, begin, 0, device)
-            backing.domains += (domain,)
+            backing.add_domain(domain)
         domain.nbytes = max(domain.nbytes, end - begin)
         domain.users += 1
     return domain

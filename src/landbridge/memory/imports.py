@@ -22,9 +22,7 @@ from landbridge.errors import ZeroCopyError
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import round_up
 from landbridge.memory.host_array import byte_bounds
-from landbridge.memory.memory_barriers import barriers_of_array, have_barriers
 from landbridge.memory.storage import Storage
-from landbridge.memory.windows import host_windows
 from landbridge.memory_kind import MemoryKind
 
 #: Sizes are rounded up to this where the owner has the bytes: some drivers import whole cache lines only.
@@ -145,18 +143,8 @@ def imported_ranges(device: Device) -> int:
 
 
 def _sources(storage: Storage, start: int, stop: int) -> list[DmaBuf | BusAddress]:
-    """By what devices can import a range besides its address; the memory of a board's array has its barriers then."""
-    if storage.source is not None:
-        return [storage.source.part(start, stop - start)]
-    array = barriers_of_array(storage.owner)
-    if array is None:
-        return []
-    whole = array.host_address()
-    before = storage.address - whole
-    backing, origin = storage.part()
-    # All of it is one Backing, as its barriers have no range.
-    have_barriers(*host_windows.enter(whole, whole + array.nbytes, backing, origin - before), array.nbytes, array)
-    return [BusAddress(array.bus_address + before + start, storage.address + start, stop - start)]
+    """By what devices can import a range besides its address."""
+    return [] if storage.source is None else [storage.source.part(start, stop - start)]
 
 
 def _import(

@@ -78,7 +78,8 @@ class DmaBufBarriers:
 class ArrayBarriers:
     """An array of a board's allocator, with ``device_address`` or ``physical_address`` and methods for its caches.
 
-    ``sync_to_device`` or ``flush``, and ``sync_from_device`` or ``invalidate``: for all of it. The array is kept.
+    ``sync_to_device`` or ``flush``, and ``sync_from_device`` or ``invalidate``: for all of it. ``coherent`` where it
+    says so: then none is needed. The array is kept.
     """
 
     granule = None
@@ -90,6 +91,11 @@ class ArrayBarriers:
     def caching(self) -> Caching:
         """As the array's ``cacheable`` says; cached when it says nothing."""
         return Caching.CACHED if getattr(self._array, "cacheable", True) else Caching.UNCACHED
+
+    @property
+    def coherent(self) -> bool:
+        """Whether host and devices see each other's writes without a barrier."""
+        return getattr(self._array, "coherent", False) is True
 
     @property
     def nbytes(self) -> int:
@@ -120,12 +126,18 @@ class ArrayBarriers:
 
 
 def barriers_of_array(owner: object) -> ArrayBarriers | None:
-    """The barriers of the array with a bus address that ``owner`` is, or is a view of; None where there is none."""
+    """The barriers of the array with a bus address that ``owner`` is, or is a view of; None where there is none.
+
+    What numpy computed of such an array has its attributes, too, but memory of numpy's own.
+    """
+    found: tuple[np.ndarray[Any, Any], int] | None = None
     while isinstance(owner, np.ndarray):
         if (address := _bus_address(owner)) is not None:
-            return ArrayBarriers(owner, address)
+            found = owner, address  # views may say the address of what they are views of: the last one is right
+        if owner.flags.owndata:
+            return None
         owner = owner.base
-    return None
+    return None if found is None else ArrayBarriers(*found)
 
 
 def _bus_address(array: np.ndarray[Any, Any]) -> int | None:
@@ -139,4 +151,4 @@ def have_barriers(backing: Backing, origin: int, nbytes: int, provider: MemoryPr
     """Let ``provider`` serve ``nbytes`` bytes of ``backing`` from ``origin`` on, unless the memory has one already."""
     with changing:
         if all(domain.device is not None for domain in backing.domains):
-            backing.domains += (CoherenceDomain(provider, origin, nbytes),)
+            backing.add_domain(CoherenceDomain(provider, origin, nbytes))

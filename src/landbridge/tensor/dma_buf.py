@@ -33,9 +33,9 @@ def from_dma_buf(
 
     ``strides`` count elements, None is dense. ``fd`` stays the caller's, to close when he likes; a Tensor of one that
     was opened for reading is read-only. On ``"cpu"`` any file that mmap takes will do, a memfd for one. Where devices
-    write past the CPU's caches, open a host view of the Tensor around what the host does with it, a run on the CPU
-    included: it makes the calls of ``DMA_BUF_IOCTL_SYNC``. Raises InputError for a layout that is not legal, and
-    ZeroCopyError when the device cannot import it.
+    write past the CPU's caches, open a host view of the Tensor around what the host does with it: that makes the calls
+    of ``DMA_BUF_IOCTL_SYNC``, as runs on the CPU do that it is bound to. Raises InputError for a layout that
+    is not legal, and ZeroCopyError when the device cannot import it.
     """
     name = dtype_name(dtype)
     where = find_device(device)

@@ -11,6 +11,7 @@ from landbridge.dtypes import dtype_name
 from landbridge.errors import HostViewError, InputError, LandbridgeError, ZeroCopyError
 from landbridge.memory.borrowed import host_device
 from landbridge.memory.host_array import address_of
+from landbridge.memory.memory_barriers import barriers_of_array
 from landbridge.tensor import Tensor, from_dlpack
 from landbridge.tensor.imported import import_tensor
 from landbridge.vm.home import Home
@@ -28,7 +29,7 @@ def borrow(slot: Slot, value: Any) -> tuple[int, object]:
     """
     if slot.home is not None:
         return _on_device(slot, slot.home, value)
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and not needs_barriers(value):
         if value.dtype == slot.dtype and value.shape == slot.shape:
             if slot.strides is None and value.flags.carray:  # contiguous, aligned to its elements, writable
                 return address_of(value), value
@@ -36,13 +37,23 @@ def borrow(slot: Slot, value: Any) -> tuple[int, object]:
             _check_fit(slot, value.shape, _name_of(slot, value.dtype))
             _check_native(slot, value.dtype)
         return _in_place(slot, value, address_of(value), not value.flags.writeable), value
-    tensor = value if isinstance(value, Tensor) else _from_producer(slot, value)
+    tensor = _tensor_of(slot, value)
     _check_fit(slot, tensor.shape, tensor.dtype)
     try:
         address = tensor.data_address
     except HostViewError as error:
         raise ZeroCopyError(f"{slot}: {error}") from error
     return _in_place(slot, tensor, address, tensor.readonly), tensor
+
+
+def needs_barriers(value: object) -> bool:
+    """Whether ``value`` is an array of a board, or a Tensor, in memory that devices see past the host's caches.
+
+    A plain array over such memory is the host's: who makes it calls the barriers.
+    """
+    if isinstance(value, np.ndarray):
+        return type(value) is not np.ndarray and barriers_of_array(value) is not None
+    return isinstance(value, Tensor) and bool(value.storage.domains()[0])
 
 
 def as_array(slot: Slot, value: Any) -> Array:
@@ -96,10 +107,7 @@ def _imported(slot: Slot, home: Home, value: Any) -> Any:
     if not isinstance(value, Tensor):
         if not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
             return value
-        if isinstance(value, np.ndarray):
-            _check_fit(slot, value.shape, _name_of(slot, value.dtype))
-            _check_native(slot, value.dtype)
-        value = Tensor.from_numpy_view(value) if isinstance(value, np.ndarray) else _from_producer(slot, value)
+        value = _tensor_of(slot, value)
     if value.device != host_device() or home.device.capability(MemoryImport) is None:
         return value
     _check_fit(slot, value.shape, value.dtype)
@@ -146,6 +154,17 @@ def _in_place(slot: Slot, value: Array | Tensor, address: int, readonly: bool) -
             f"{slot}: address {address:#x} is not aligned to the {itemsize} bytes of {slot.spec.dtype}; {way_out}"
         )
     return address
+
+
+def _tensor_of(slot: Slot, value: Any) -> Tensor:
+    """The memory of ``value``, an array, Tensor or producer, as a Tensor."""
+    if isinstance(value, Tensor):
+        return value
+    if not isinstance(value, np.ndarray):
+        return _from_producer(slot, value)
+    _check_fit(slot, value.shape, _name_of(slot, value.dtype))
+    _check_native(slot, value.dtype)
+    return Tensor.from_numpy_view(value)
 
 
 def _from_producer(slot: Slot, value: Any) -> Tensor:

@@ -60,6 +60,9 @@ class CallArguments:
         """New Tensors, bound as the outputs."""
         words = self._words
         results = []
+        if self.frame.entry.shares:
+            for slot in self.outputs:
+                slot.owner = None  # of the call before, whose memory this one leaves alone
         for slot in self.outputs:
             if slot.is_small:
                 array = _empty(slot.shape, slot.dtype)

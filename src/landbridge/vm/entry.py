@@ -23,8 +23,9 @@ _FIRST_NAP, _LONGEST_NAP = 20e-6, 1e-3
 class Entry(Turns):
     """The turn that every use of the Session ``name`` takes, without waiting, and why it cannot be taken.
 
-    ``pending`` is the run in the background that has it, if one does; ``shares`` whether memory may be bound that other
-    Sessions use, too; ``waits``: who has the turn waits for other Sessions, and touches no memory meanwhile.
+    ``pending`` is the run in the background that has it, if one does; ``shares`` whether memory may be bound that
+    others use, too: Sessions, or devices past the host's caches; ``waits``: who has the turn waits for other Sessions,
+    and touches no memory meanwhile.
     """
 
     __slots__ = ("name", "pending", "shares", "waits")

@@ -31,13 +31,18 @@ class SlotUse:
 
 
 class Tenancy(Lease):
-    """A Lease of ``tensor``, which runs of ``program`` use as ``use`` says; ``may_write``: whether they ever write."""
+    """A Lease of ``tensor``, which runs of ``program`` use as ``use`` says.
 
-    __slots__ = ("_high", "_low", "_use", "may_write", "program")
+    ``may_write``: whether they ever write; ``in_place``: whether code of the host is what uses it.
+    """
 
-    def __init__(self, tensor: Tensor, what: str, program: Entry, use: SlotUse, *, may_write: bool) -> None:
+    __slots__ = ("_high", "_low", "_use", "in_place", "may_write", "program")
+
+    def __init__(
+        self, tensor: Tensor, what: str, program: Entry, use: SlotUse, *, may_write: bool, in_place: bool
+    ) -> None:
         super().__init__(tensor.storage, what)
-        self.program, self.may_write, self._use = program, may_write, use
+        self.program, self.may_write, self.in_place, self._use = program, may_write, in_place, use
         self._low, self._high = tensor.byte_range
         tensor.storage.add_tenant(self)
 

@@ -15,7 +15,7 @@ from landbridge.memory.borrowed import host_device
 from landbridge.tensor import Tensor, empty
 from landbridge.tensor.copy import copy_tensor
 from landbridge.tensor.tensor import exported_array
-from landbridge.vm.argument import as_array, as_tensor
+from landbridge.vm.argument import as_array, as_tensor, needs_barriers
 from landbridge.vm.frame import Frame
 from landbridge.vm.lease import Tenancy
 from landbridge.vm.program_memory import ProgramMemory
@@ -77,7 +77,7 @@ class RunArguments:
             slot.use.writes = before
 
     def _copy_in(self, slot: Slot, value: Any, cause: str) -> None:
-        by_device = slot.home is not None or Staging.needs(value)
+        by_device = slot.home is not None or Staging.needs(value) or needs_barriers(value)
         source = as_tensor(slot, value) if by_device else as_array(slot, value)
         own = slot.own or self._own_tensor(slot)
         self.check_no_overlap(slot, slot.place(own), self.frame.outputs)  # it may have been lent meanwhile
@@ -104,7 +104,7 @@ class RunArguments:
         """Copy ``result``, a value of ``slot``, to the array, Tensor or DLPack producer ``out``."""
         if not isinstance(out, np.ndarray | Tensor) and not hasattr(out, "__dlpack__"):
             raise InputError(f"{slot}: a {type(out).__name__} cannot be written; pass an array or a Tensor")
-        if slot.home is not None or Staging.needs(out):
+        if slot.home is not None or Staging.needs(out) or needs_barriers(out):
             target = as_tensor(slot, out)
             copy_tensor(target, result, cause="get_output")
             target.storage.wait(*target.byte_range, writes=True)

@@ -135,7 +135,8 @@ class Slot:
     def tenancy(self, tensor: Tensor, *, own: bool = False) -> Tenancy:
         """The Lease of ``tensor``, which runs use as what is bound here; ``own``: the program's own memory."""
         what = f"{self} of {self.program.name}"
-        return Tenancy(tensor, what, self.program, self.use, may_write=own or self.use.writes)
+        in_place = self.home is None
+        return Tenancy(tensor, what, self.program, self.use, may_write=own or self.use.writes, in_place=in_place)
 
     def place(self, tensor: Tensor) -> int:
         """The address of ``tensor``; for memory of a device, a number that is one within its Storage."""

@@ -1,0 +1,45 @@
+"""Host access of bound memory that devices see past the host's caches: barriers around what code of the host does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from landbridge.device.protocols import AccessMode
+from landbridge.memory.coherence import begin_host_access, end_host_access
+from landbridge.tensor import Tensor
+from landbridge.vm.slot import Slot
+
+
+@contextmanager
+def host_access(slots: Iterable[Slot]) -> Iterator[None]:
+    """Around an execution: code sees what devices wrote to the inputs, and they see what it writes to the outputs.
+
+    Memory that code of the host does not use in place, and memory without barriers, is left alone. What was written is
+    flushed also when the execution raises. Raises what barriers do.
+    """
+    begun: list[tuple[Tensor, AccessMode]] = []
+    try:
+        for slot in slots:
+            tensor: Tensor = slot.owner
+            if not _is_seen(slot, tensor):
+                continue
+            mode: AccessMode = "rw" if slot.partner is not None else "r" if slot.is_input else "w"
+            start, stop = tensor.byte_range
+            begin_host_access(tensor.storage, start, stop, mode, slot.program)
+            begun.append((tensor, mode))
+        yield
+    finally:
+        for tensor, mode in begun:
+            end_host_access(tensor.storage, *tensor.byte_range, mode)
+
+
+def _is_seen(slot: Slot, owner: object) -> bool:
+    """Whether ``owner`` is what code of the host uses in ``slot`` now, in memory with barriers; a call leaves the owner
+    of the one before where its own argument needs none."""
+    return (
+        slot.home is None
+        and isinstance(owner, Tensor)
+        and bool(owner.storage.domains()[0])
+        and slot.place(owner) == slot.address
+    )
