@@ -24,16 +24,18 @@ class MemoryKind:
 
     ``host_access``: what the host may do with the bytes themselves. ``coherent``: both sides see each other's
     writes without a barrier; ``coherence_granule`` is the unit of the barriers when not (1 when coherent).
-    ``cached``: host reads go through its caches. ``pinned``: the pages never move. ``physically_contiguous``:
-    None is unknown. ``alignment``: of an allocation; the effective one is the larger of asked and this.
-    ``offset_alignment``: of a Tensor's byte offset in its Storage. ``size_multiple``: sizes are rounded up to it.
-    ``max_bytes``: of one allocation, ``max_binding_bytes``: of one kernel argument, ``capacity``: of the scope;
-    None is no known limit. ``dma_address_bits``: width of the addresses the device can reach, None when it does
-    not apply. ``ndim``: 1 flat, 2 rows of a scratchpad; ``row_alignment`` of those rows. ``importable`` and
-    ``exportable``: memory of others can be used in place, this memory by others. ``import_alignment``: of the address
-    and the size of what is imported. ``allocators``: which of
-    "pooled" and "naive" the scope allows, the preferred first. ``dlpack_device``: (device type, index) under
-    which DLPack knows the memory, None when it cannot be exchanged.
+    ``cached``: host reads go through its caches. ``pinned``: the pages never move. ``physically_contiguous``: None
+    is unknown. ``alignment``: of an allocation; the effective one is the larger of asked and this.
+    ``offset_alignment``: of a Tensor's first byte, by the device's address where one is known, else in its Storage.
+    ``size_multiple``: sizes are rounded up to it. ``max_bytes``: of one allocation, ``max_binding_bytes``: of one
+    kernel argument, ``capacity``: of the scope; None is no known limit. ``dma_address_bits``: width of the
+    addresses the device can reach, None when it does not apply. ``max_segments``: in how many pieces by the
+    device's addresses a tensor may lie, None is any number; none of them crosses a multiple of
+    ``segment_boundary``, where the device has one. ``ndim``: 1 flat, 2 rows of a scratchpad; ``row_alignment`` of
+    those rows. ``importable`` and ``exportable``: memory of others can be used in place, this memory by others.
+    ``import_alignment``: of the address and the size of what is imported. ``allocators``: which of "pooled" and
+    "naive" the scope allows, the preferred first. ``dlpack_device``: (device type, index) under which DLPack knows
+    the memory, None when it cannot be exchanged.
     """
 
     scope: str
@@ -50,6 +52,8 @@ class MemoryKind:
     max_binding_bytes: int | None = None
     capacity: int | None = None
     dma_address_bits: int | None = None
+    max_segments: int | None = None
+    segment_boundary: int | None = None
     ndim: int = 1
     row_alignment: int = 1
     importable: bool = False
@@ -81,6 +85,11 @@ class MemoryKind:
             value = getattr(self, field)
             if value is not None and (type(value) is not int or value < 0):
                 raise self._illegal(field, value, "None or at least 0")
+        if self.max_segments is not None and (type(self.max_segments) is not int or self.max_segments < 1):
+            raise self._illegal("max_segments", self.max_segments, "None or at least 1")
+        boundary = self.segment_boundary
+        if boundary is not None and (type(boundary) is not int or boundary < 1 or boundary & (boundary - 1)):
+            raise self._illegal("segment_boundary", boundary, "None or a power of two")
         if self.coherent and self.coherence_granule != 1:
             raise self._illegal("coherence_granule", self.coherence_granule, "1, because the kind is coherent")
         if self.allocators not in _ALLOCATORS:

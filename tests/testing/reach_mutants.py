@@ -30,6 +30,15 @@ class AddressesTooWide(Correct):
         return super().device_address(region) | 1 << 60
 
 
+class AddressesAsideOfTheHosts(Correct):
+    """The device's addresses are a few lines beside the host's, which alone are aligned."""
+
+    caught_by = "test_alignment_of_device_addresses"
+
+    def device_address(self, region: Region) -> int:
+        return super().device_address(region) + 2048
+
+
 class OneAddressForAll(Correct):
     """device_address counts from the begin of each space."""
 

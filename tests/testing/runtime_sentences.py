@@ -28,6 +28,7 @@ def _s(text: str, tests: str, breaks: str, module: str, function: str, change: C
 
 _BUS = "tests/tensor/test_bus_memory.py::"
 _BACKING = "tests/memory/test_backing.py::"
+_EXTENTS = "tests/memory/test_extents.py::"
 _BOARD = "tests/session/test_board_arrays.py::"
 _REGISTRY, _LOSS = "tests/device/test_registry.py::", "tests/device/test_loss.py::"
 _LIFE = "tests/device/test_lifecycle.py::"
@@ -572,6 +573,62 @@ SENTENCES = (
         "memory/imports.py",
         "_sources",
         If("source", True),
+    ),
+    _s(
+        "Extents are where the device says that each byte is.",
+        f"{_EXTENTS}test_each_byte_is_where_the_device_says",
+        "The first page's address counts for all.",
+        "memory/extents.py",
+        "_parts",
+        If("physically_contiguous", True),
+    ),
+    _s(
+        "No extent crosses the device's boundary.",
+        f"{_EXTENTS}test_no_extent_crosses_the_boundary",
+        "It is not looked at.",
+        "memory/extents.py",
+        "_cut",
+        Assign("nbytes", "rest"),
+    ),
+    _s(
+        "Memory that came with an address is found there by devices that know none.",
+        f"{_EXTENTS}test_memory_comes_with_its_address",
+        "Nobody asks what came with it.",
+        "memory/extents.py",
+        "_addresses",
+        If("BusAddress"),
+    ),
+    _s(
+        "An import in more segments than the device takes, or beyond its address bits, is refused and undone.",
+        f"{_EXTENTS}test_an_import_that_the_device_cannot_use_is_refused",
+        "It stays imported.",
+        "memory/imports.py",
+        "import_range",
+        Drop("let_go"),
+    ),
+    _s(
+        "Alignment is that of the device's address.",
+        f"{_EXTENTS}test_alignment_is_that_of_the_devices_address",
+        "Nobody looks at that.",
+        "memory/borrowed.py",
+        "import_memory",
+        If("problem"),
+    ),
+    _s(
+        "Binding checks where the device finds each planned tensor.",
+        f"{_EXTENTS}test_planned_tensors_are_checked_when_a_program_is_bound",
+        "It does not look.",
+        "vm/own_memory.py",
+        "FlatMemory.check",
+        If("problem"),
+    ),
+    _s(
+        "Tensors of one storage are checked one by one.",
+        f"{_EXTENTS}test_tensors_of_one_storage_are_checked_one_by_one",
+        "The storage is taken for one piece.",
+        "vm/own_memory.py",
+        "FlatMemory.check",
+        Pass("unreachable", 2, "self.nbytes"),
     ),
     _s(
         "Of two conflicting views only one opens, whichever thread asks.",

@@ -17,6 +17,7 @@ from landbridge.device.registry import device as find_device
 from landbridge.errors import ZeroCopyError
 from landbridge.memory.allocators.base import Use, wait_for
 from landbridge.memory.backing import Backing
+from landbridge.memory.extents import OTHER_MEMORY, unreachable
 from landbridge.memory.host_array import byte_bounds
 from landbridge.memory.lent_file import LentFile
 from landbridge.memory.memory_barriers import (
@@ -92,6 +93,9 @@ def import_memory(
         storage.file = file if file.can_shrink else None
     elif isinstance(source, BusAddress):
         storage.source = LentSource(source, owner)
+    if (problem := unreachable(storage, 0, storage.nbytes)) is not None:
+        storage.free()
+        raise ZeroCopyError(f"{device} cannot use {source} in place: {problem}; {OTHER_MEMORY}")
     return storage
 
 

@@ -16,13 +16,14 @@ import numpy as np
 
 from landbridge.device.api import Device, Region, Space
 from landbridge.device.import_source import BusAddress, DmaBuf, HostPointer, ImportSource
-from landbridge.device.protocols import AccessMode, MemoryImport
+from landbridge.device.protocols import AccessMode, Addresses, MemoryImport
 from landbridge.device.state import DeviceState
 from landbridge.errors import ZeroCopyError
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import round_up
+from landbridge.memory.extents import OTHER_MEMORY, unreachable
 from landbridge.memory.host_array import byte_bounds
-from landbridge.memory.storage import Storage
+from landbridge.memory.storage import LentSource, Storage
 from landbridge.memory_kind import MemoryKind
 
 #: Sizes are rounded up to this where the owner has the bytes: some drivers import whole cache lines only.
@@ -96,7 +97,7 @@ def import_range(
     if known.first is None:  # which begins where the range does
         first, last = storage.address + start, storage.address + stop
     skipped = storage.address + start - first
-    if skipped % kind.offset_alignment:
+    if skipped % kind.offset_alignment and device.capability(Addresses) is None:
         raise ZeroCopyError(
             f"{device} cannot use {stop - start} bytes at {first + skipped:#x} in place: in what it imports they "
             f"begin at byte {skipped}, and its kernels take memory from multiples of {kind.offset_alignment}; take it "
@@ -112,6 +113,13 @@ def import_range(
         owner=(user, storage),
         within=(backing, origin + start),
     )
+    if sources and known.first is None:
+        held.source = LentSource(sources[0], storage)
+    if (problem := unreachable(held, 0, stop - start)) is not None:
+        held.free()
+        del user
+        known.let_go()
+        raise ZeroCopyError(f"{device} cannot use {stop - start} bytes in place: {problem}; {OTHER_MEMORY}")
     if isinstance(root, Storage):
         root.add_export(user)
     return held

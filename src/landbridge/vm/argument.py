@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.device.protocols import MemoryImport
+from landbridge.device.protocols import Addresses, MemoryImport
 from landbridge.dtypes import dtype_name
 from landbridge.errors import HostViewError, InputError, LandbridgeError, ZeroCopyError
 from landbridge.memory.borrowed import host_device
+from landbridge.memory.extents import unreachable
 from landbridge.memory.host_array import address_of
 from landbridge.memory.memory_barriers import barriers_of_array
 from landbridge.tensor import Tensor, from_dlpack
@@ -119,9 +120,11 @@ def _imported(slot: Slot, home: Home, value: Any) -> Any:
 
 def _check_for_kernels(slot: Slot, home: Home, value: Tensor, way_out: str) -> None:
     _check_layout(slot, value)
+    if (problem := unreachable(value.storage, *value.byte_range)) is not None:
+        raise ZeroCopyError(f"{slot}: {value!r}: {problem}; {way_out}")
     start = value.storage.live_region.byte_offset + value.byte_offset
     alignment = value.storage.kind.offset_alignment
-    if start % alignment:
+    if start % alignment and value.device.capability(Addresses) is None:
         raise ZeroCopyError(
             f"{slot}: {value!r} begins at byte {start} of its memory, and kernels of {home.device} take multiples of "
             f"{alignment}; {way_out}"

@@ -139,7 +139,14 @@ def _differences(executable: Executable, vdevice: int, found: MemoryKind) -> Ite
     for field in ("offset_alignment", "row_alignment", "coherence_granule"):
         if getattr(found, field) > getattr(stated, field) and not (field == "coherence_granule" and stated.coherent):
             yield f"{field} is {getattr(found, field)}, the target states {getattr(stated, field)}"
-    for field in ("max_bytes", "max_binding_bytes", "capacity", "dma_address_bits"):
+    for field in (
+        "max_bytes",
+        "max_binding_bytes",
+        "capacity",
+        "dma_address_bits",
+        "max_segments",
+        "segment_boundary",
+    ):
         limit, promised = getattr(found, field), getattr(stated, field)
         if limit is not None and promised is not None and limit < promised:
             yield f"{field} is {limit}, the target states {promised}"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 from landbridge.device.api import NdSpace, Region
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import BindError, InputError
+from landbridge.memory.extents import limits_addresses, unreachable
 from landbridge.physical_shape import physical_shape, row_bytes, row_strides
 from landbridge.tensor import Tensor
 from landbridge.tensor.in_rows import row_table, tensor_in_rows
@@ -21,6 +23,21 @@ class FlatMemory:
     address: int | None
     nbytes: int
     tensor: Tensor | None
+
+    @cached_property
+    def _has_limits(self) -> bool:
+        return self.tensor is not None and limits_addresses(self.tensor.storage.kind)
+
+    def check(self, offset: int, nbytes: int, name: str) -> None:
+        """Raise BindError where the device does not take ``nbytes`` bytes from ``offset`` on, tensor ``name``."""
+        if not self._has_limits or self.tensor is None:
+            return
+        start = self.tensor.byte_offset + offset
+        if (problem := unreachable(self.tensor.storage, start, start + nbytes)) is not None:
+            raise BindError(
+                f"tensor {name!r} of {nbytes} bytes from byte {offset} of its storage on: {problem}; bind a device "
+                "without the limit, or state it in the Target and place the tensor elsewhere"
+            )
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,8 @@ class Registers:
         match instruction:
             case ins.AllocTensor(_, storage, offset, shape, dtype_name, name, ()):
                 place = self._part(storage, offset, shape, dtype_name, name)
+                if isinstance(place.own, FlatMemory):
+                    place.own.check(place.offset, place.nbytes, name)
             case ins.LoadConstant():
                 self.vdevice(instruction.vdevice)
                 own = self._memory.constant(instruction)

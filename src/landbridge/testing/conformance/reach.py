@@ -40,6 +40,15 @@ class ReachConformance(ConformanceCase):
             apart = all(abs(a - b) >= _BYTES for i, a in enumerate(begins) for b in begins[:i])
             expect(apart or not kind.physically_contiguous, f"spaces of {scope!r} overlap at {begins}")
 
+    def test_alignment_of_device_addresses(self) -> None:
+        """An alignment that is asked for is that of the device's address, as it is of the host's."""
+        addresses = self.ability(Addresses)
+        for scope in self.flat_scopes():
+            for asked in (4 * self.device.memory_kind(scope).alignment, 4096):
+                self.alloc(asked // 4 + 1, scope)
+                begin = addresses.device_address(Region(self.alloc(_BYTES, scope, asked)))
+                expect(begin % asked == 0, f"{begin:#x} of {scope!r} was asked aligned to {asked}")
+
     def test_foreign_file_descriptors(self) -> None:
         """import_memory of a file descriptor is in place, or raises ZeroCopyError; one of no memory always raises."""
         importer = self.ability(MemoryImport)

@@ -1,0 +1,113 @@
+"""Extents: where a device finds the bytes of a Storage, by addresses of its own, and whether it can use them there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from landbridge.device.api import Device
+from landbridge.device.import_source import BusAddress
+from landbridge.device.protocols import Addresses
+from landbridge.memory.row_space import region_at
+from landbridge.memory.storage import Storage
+from landbridge.memory_kind import MemoryKind
+
+#: The smallest page there is: inside one, addresses follow each other.
+_PAGE = 4096
+_NAMED = 4  # extents that messages list
+
+#: The way out of memory where a device cannot use it.
+OTHER_MEMORY = "give memory that the device allocated, with lb.empty(..., device=...), or allow a copy"
+
+#: The address of a byte of a Storage.
+_AddressOf = Callable[[int], int]
+
+
+class Extent(NamedTuple):
+    """``nbytes`` bytes from ``address`` on."""
+
+    address: int
+    nbytes: int
+
+
+def extents(storage: Storage, device: Device, start: int = 0, stop: int | None = None) -> tuple[Extent, ...]:
+    """Where ``device`` finds the bytes ``start <= b < stop`` of ``storage`` (None: all), in their order.
+
+    By its own addresses where it has ``Addresses``, else those that the memory came with: its provider's, or the bus
+    address it was imported from. What follows on each other is one extent, which the kind's ``segment_boundary`` ends.
+    Nothing where nobody knows an address, and for memory in rows.
+    """
+    address_of = _addresses(storage, device)
+    if address_of is None:
+        return ()
+    boundary = storage.kind.segment_boundary if storage.device == device else None
+    found: list[Extent] = []
+    for part in _parts(address_of, storage.kind, start, storage.nbytes if stop is None else stop):
+        if found and sum(found[-1]) == part.address:
+            part = Extent(found[-1].address, found.pop().nbytes + part.nbytes)
+        found += _cut(part, boundary)
+    return tuple(found)
+
+
+def unreachable(storage: Storage, start: int, stop: int) -> str | None:
+    """Why the device that ``storage`` is memory of cannot use the bytes ``start <= b < stop``; None where it can, or
+    where nobody knows an address."""
+    kind = storage.kind
+    if not limits_addresses(kind) or start == stop:
+        return None
+    found = extents(storage, storage.device, start, stop)
+    if not found:
+        return None
+    wrong = []
+    if found[0].address % kind.offset_alignment:
+        wrong.append(f"begins at multiples of {kind.offset_alignment} (offset_alignment)")
+    if kind.dma_address_bits is not None and max(map(sum, found)) > 1 << kind.dma_address_bits:
+        wrong.append(f"has addresses of {kind.dma_address_bits} bits (dma_address_bits)")
+    if kind.max_segments is not None and len(found) > kind.max_segments:
+        within = "" if kind.segment_boundary is None else f", none across a multiple of {kind.segment_boundary:#x}"
+        wrong.append(f"lies in {kind.max_segments} segments at most{within} (max_segments)")
+    if not wrong:
+        return None
+    listed = ", ".join(f"{extent.nbytes} at {extent.address:#x}" for extent in found[:_NAMED])
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return f"{storage.device} finds its bytes in {listed}{more}, and takes memory that {' and '.join(wrong)}"
+
+
+def limits_addresses(kind: MemoryKind) -> bool:
+    """Whether memory of ``kind`` can be where its device does not take it."""
+    return kind.offset_alignment > 1 or kind.dma_address_bits is not None or kind.max_segments is not None
+
+
+def _addresses(storage: Storage, device: Device) -> _AddressOf | None:
+    if storage.kind.ndim > 1:
+        return None
+    if storage.device == device and (api := device.capability(Addresses)) is not None:
+        base = storage.live_region
+        return lambda offset: api.device_address(region_at(base, offset))
+    domains, origin = storage.domains()
+    for domain in domains:
+        if (begin := domain.provider.device_address(device)) is not None:
+            first = begin + origin - domain.origin
+            return lambda offset: first + offset
+    source = None if storage.source is None else storage.source.source
+    if isinstance(source, BusAddress):
+        bus = source.address
+        return lambda offset: bus + offset
+    return None
+
+
+def _parts(address_of: _AddressOf, kind: MemoryKind, start: int, stop: int) -> Iterator[Extent]:
+    """Pages, or all at once where that is known to be contiguous."""
+    while start < stop:
+        address = address_of(start)
+        nbytes = stop - start if kind.physically_contiguous else min(_PAGE - address % _PAGE, stop - start)
+        yield Extent(address, nbytes)
+        start += nbytes
+
+
+def _cut(extent: Extent, boundary: int | None) -> Iterator[Extent]:
+    address, rest = extent
+    while rest:
+        nbytes = rest if boundary is None else min(boundary - address % boundary, rest)
+        yield Extent(address, nbytes)
+        address, rest = address + nbytes, rest - nbytes
