@@ -5,11 +5,16 @@ xdsl defines its operations while plugins are unknown: a test that swaps entry p
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
 
 import landbridge.ir.dialect  # noqa: F401
 from tests.selection import passed, sampling
+
+# What is tested is the compiler, and not what it made before.
+os.environ["LANDBRIDGE_CACHE"] = "0"
 
 # The tests say nothing of time, and other work may have the processor: no deadline, no check of speed.
 settings.register_profile("landbridge", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
-from landbridge.compiler import PIPELINE, compile
+from landbridge.compilation import PIPELINE
+from landbridge.compiler import compile
 from landbridge.errors import CompileError, PlacementError, TargetError
 from landbridge.executable.instructions import Call, LoadConstant, ToVDevice
 from landbridge.executable.parts import TensorSpec, VDevice

@@ -1,88 +1,29 @@
-"""compile(): a model and a target in, an Executable out. Everything it does is a named pass or a named room.
-
-A model's way: file -> graph (``frontend``) -> placed -> fused -> packed -> buffers -> plan (``passes``) -> kernels
-(``passes/lower``) -> instructions (``emit``) and code (``codegen``) -> Executable.
-"""
+"""compile(): a model and a target in, an Executable out: one that was kept, or else a new one."""
 
 from __future__ import annotations
 
-import gc
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
-
-from landbridge.codegen.generate import generate
-from landbridge.codegen.registry import check_target, declined
-from landbridge.emit import emit
+from landbridge.compile_cache import look_up
 from landbridge.errors import CompileError, TargetError
 from landbridge.executable.executable import Executable
-from landbridge.executable.parts import ModuleImage, VDevice
-from landbridge.frontend.ir_text import import_ir_text, is_ir_text
+from landbridge.executable.parts import VDevice
 from landbridge.input_spec import InputSpec
-from landbridge.ir.attributes import target_number
 from landbridge.ir.budget import MAX_NODES
-from landbridge.ir.module import IRModule
-from landbridge.output_file import check_folder, write_text
-from landbridge.passes.lower import lower_module
-from landbridge.passes.place import Places, request_places
-from landbridge.passes.progress import passes_to_do
-from landbridge.passes.registry import run_pipeline
-from landbridge.passes.spill import request_spill
+from landbridge.output_file import check_folder
 from landbridge.targets import Target
+from landbridge.warning_notes import noting
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
-
-    #: A model: a path, the bytes of a file, an ONNX model in memory, IR (which is not changed) or its text.
-    Model: TypeAlias = str | Path | bytes | ModelProto | IRModule
+    from landbridge.compilation import Model
+    from landbridge.passes.place import Places
 
 #: Text, dict or Target of one target, or those of several by vdevice name.
 Targets: TypeAlias = str | Target | Mapping[str, Any]
 
-#: The passes a model goes through, in order, before PrimFuncs are lowered.
-PIPELINE = (
-    "place",
-    "dedup",
-    "fold",
-    "fuse",
-    "fold_scale",
-    "support",
-    "pack",
-    "fold",
-    "crossings",
-    "assign_targets",
-    "dedup",
-    "bufferize",
-    "prepare",
-    "inplace",
-    "moves",
-    "spill",
-    "dedup",
-    "plan",
-)
 
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """No cyclic garbage collection meanwhile: IR is a few hundred thousand objects that live until the end, and
-    walking them again and again took a third of a compile."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-@_collector_paused()
 def compile(
     model: Model,
     target: Targets = "llvm",
@@ -126,35 +67,37 @@ def compile(
       policy of docs/operators.md, which costs nothing.
     - ``on_mismatch``: what binding does where a device cannot use memory in place as its target said.
 
+    A result is kept on disk, and given again for the same model, targets and options (docs/compile-cache.md).
+
     Raises CompileError (see ``landbridge.errors``) and TargetError; the message says what would be legal.
     """
     if on_mismatch not in ("error", "copy"):
         raise CompileError(f"on_mismatch={on_mismatch!r}; legal: 'error', 'copy'")
-    seconds: dict[str, float] = {}
-    directory = None if dump is None else Path(dump)
-    if directory is not None:
-        check_folder(directory)
-    with _timed(seconds, "target"):
-        targets, vdevices = _resolve(target)
-        for resolved in targets:
-            check_target(resolved)
-    with _timed(seconds, "import"):
-        module = _import(
-            model, targets, vdevices, shapes, inputs, extra_outputs, constants, mutable, max_nodes, check_indices
-        )
-        module.declined = declined
-        request_places(module, place or {})
-        request_spill(module, spill or {})
-    module = run_pipeline(module, passes_to_do(module, PIPELINE), directory, seconds, module.sources)
-    with _timed(seconds, "lower"):
-        lowered = lower_module(module)
-        if directory is not None:
-            write_text(directory / "lowered.mlir", str(lowered) + "\n", module.sources)
-    with _timed(seconds, "emit"):
-        executable = emit(module, lowered)
-    with _timed(seconds, "codegen"):
-        images = _generate(module, lowered)
-    return replace(executable, modules=images, metadata=_metadata(model, on_mismatch, seconds))
+    if dump is not None:
+        check_folder(dump)
+    targets, vdevices = _resolve(target)
+    options: dict[str, Any] = {
+        "shapes": shapes,
+        "inputs": inputs,
+        "extra_outputs": extra_outputs,
+        "constants": constants,
+        "mutable": mutable,
+        "place": place,
+        "spill": spill,
+        "on_mismatch": on_mismatch,
+        "max_nodes": max_nodes,
+        "check_indices": check_indices,
+    }
+    entry = None if dump is not None else look_up(model, targets, vdevices, options)
+    if entry is not None and entry.found is not None:
+        return entry.found
+    from landbridge.compilation import compile_model  # which imports the packages of the compiler
+
+    with noting() as told:
+        executable = compile_model(model, targets, vdevices, dump=dump, **options)
+    if entry is not None:
+        entry.keep(executable, told)
+    return executable
 
 
 def _resolve(target: Targets) -> tuple[tuple[Target, ...], tuple[VDevice, ...]]:
@@ -173,81 +116,3 @@ def _resolve(target: Targets) -> tuple[tuple[Target, ...], tuple[VDevice, ...]]:
             targets.append(resolved)
         vdevices.append(VDevice(str(name), targets.index(resolved)))
     return tuple(targets), tuple(vdevices)
-
-
-def _import(
-    model: Model,
-    targets: tuple[Target, ...],
-    vdevices: tuple[VDevice, ...],
-    shapes: Mapping[str, Sequence[int]] | None,
-    inputs: Mapping[str, InputSpec] | None,
-    extra_outputs: Sequence[str],
-    constants: Mapping[str, Any] | None,
-    mutable: Sequence[str],
-    max_nodes: int,
-    check_indices: bool,
-) -> IRModule:
-    if is_ir_text(model):
-        assert isinstance(model, str | Path)
-        _refuse(shapes, inputs, extra_outputs, mutable, check_indices)
-        return import_ir_text(model, targets, vdevices, constants)
-    if not isinstance(model, IRModule):
-        from landbridge.frontend.onnx import import_onnx
-
-        return import_onnx(
-            model, shapes, targets, vdevices, extra_outputs, constants, mutable, inputs, max_nodes, check_indices
-        )
-    _refuse(shapes, inputs, extra_outputs, mutable, check_indices or constants)
-    if len(model.vdevices) > len(vdevices):
-        raise CompileError(
-            f"the IR uses {len(model.vdevices)} vdevices and target= gives {len(vdevices)}; "
-            f"state {{vdevice name: target}} for {', '.join(v.name for v in model.vdevices)}"
-        )
-    return replace(model, op=model.op.clone(), targets=targets, vdevices=vdevices, constants=dict(model.constants))
-
-
-def _refuse(*of_imports: object) -> None:
-    if any(of_imports):
-        raise CompileError(
-            "shapes=, inputs=, extra_outputs=, mutable= and check_indices= are for models that are imported; this one "
-            "is IR already (of which text takes constants=)"
-        )
-
-
-def _generate(module: IRModule, lowered: ModuleOp) -> tuple[ModuleImage, ...]:
-    """One image for each target, holding the functions that are placed on it."""
-    if len(module.targets) == 1:
-        return (generate(lowered, module.targets[0]),)
-    number = {name: target_number(f) for name, f in module.prims().items()}
-    parts: list[list[func.FuncOp]] = [[] for _ in module.targets]
-    for op in list(lowered.body.block.ops):
-        if isinstance(op, func.FuncOp):
-            lowered.body.block.detach_op(op)
-            parts[number[op.sym_name.data]].append(op)
-    return tuple(generate(ModuleOp(list(part)), target) for target, part in zip(module.targets, parts, strict=True))
-
-
-def _metadata(model: Model, on_mismatch: str, seconds: Mapping[str, float]) -> dict[str, str]:
-    name = Path(model).stem if isinstance(model, str | Path) else _graph_name(model)
-    metadata = {"model": name, "landbridge": _version(), "on_mismatch": on_mismatch}
-    metadata.update((f"seconds.{phase}", f"{spent:.3f}") for phase, spent in seconds.items())
-    metadata["seconds"] = f"{sum(seconds.values()):.3f}"
-    return metadata
-
-
-def _graph_name(model: object) -> str:
-    return str(getattr(getattr(model, "graph", None), "name", "")) or "model"
-
-
-def _version() -> str:
-    try:
-        return version("landbridge")
-    except PackageNotFoundError:  # run from a source tree
-        return "0"
-
-
-@contextmanager
-def _timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
-    began = time.perf_counter()
-    yield
-    seconds[phase] = seconds.get(phase, 0.0) + time.perf_counter() - began

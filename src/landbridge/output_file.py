@@ -81,11 +81,12 @@ def make_folder(path: str | Path) -> None:
 
 @contextmanager
 def open_output(
-    path: str | Path, sources: Iterable[str | Path] = (), *, executable: bool = False
+    path: str | Path, sources: Iterable[str | Path] = (), *, executable: bool = False, lasting: bool = True
 ) -> Iterator[IO[bytes]]:
     """A file to write what ``path`` shall hold; it is there when the block ends, and as before when that raises.
 
-    ``executable``: a new file may be executed by those who may read it. Raises OutputFileError, which is an OSError,
+    ``executable``: a new file may be executed by those who may read it. ``lasting``: it is on the disk then; without, a
+    system that stops soon after may leave a part of it. Raises OutputFileError, which is an OSError,
     for a place that ``check_outputs`` refuses and for any failure of the system, a full disk for one.
     """
     with _failures(path), ExitStack() as stack:
@@ -101,9 +102,11 @@ def open_output(
             file.flush()
             if place.found is not None:
                 _take_after(descriptor, place, place.found)
-            os.fsync(descriptor)
+            if lasting:
+                os.fsync(descriptor)
             _name(descriptor, is_named, hidden, place, folder)
-        _sync(place.folder)
+        if lasting:
+            _sync(place.folder)
 
 
 def write_text(path: str | Path, text: str, sources: Iterable[str | Path] = ()) -> None:

@@ -59,6 +59,10 @@ class Plugins(Generic[_T]):
         """Every name that can be asked for, sorted; nothing is imported."""
         return sorted({*self._built_in, *self._registered, *self._points()})
 
+    def is_built_in(self, name: str) -> bool:
+        """Whether ``name`` is of this package."""
+        return name in self._built_in
+
     def get(self, name: str) -> _T:
         """The plugin called ``name``, the same at each request."""
         try:

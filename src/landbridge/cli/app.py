@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from landbridge.cli.bench import bench
+from landbridge.cli.cache import cache
 from landbridge.cli.compare import compare
 from landbridge.cli.compile import compile_
 from landbridge.cli.conformance import conformance
@@ -59,7 +60,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for _command in (run, compile_, compare, bench, trace, plan, opt, devices, targets, conformance, new_device):
+for _command in (run, compile_, compare, bench, trace, plan, opt, devices, targets, conformance, new_device, cache):
     app.command(name=_command.__name__.rstrip("_").replace("_", "-"))(_command)
 
 

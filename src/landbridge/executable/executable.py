@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -76,15 +76,20 @@ class Executable:
         """
         check_outputs([path], self.sources)
         self.check_files()
-        pieces = file_pieces(
-            self.functions,
-            self.vdevices,
-            self.modules,
-            self.constants,
-            memory=self.memory,
-            scratch_bytes=self.scratch_bytes,
-            metadata=self.metadata,
-        )
+        pieces = pieces_of_file(self)
         with open_output(path, self.sources) as file:
             for piece in pieces:
                 file.write(piece)
+
+
+def pieces_of_file(executable: Executable) -> Iterator[bytes | memoryview]:
+    """The bytes of the ``.lbx`` file of ``executable``, piece by piece."""
+    return file_pieces(
+        executable.functions,
+        executable.vdevices,
+        executable.modules,
+        executable.constants,
+        memory=executable.memory,
+        scratch_bytes=executable.scratch_bytes,
+        metadata=executable.metadata,
+    )

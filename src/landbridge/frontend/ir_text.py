@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from landbridge.ir.graph_ops import ConstantOp
 from landbridge.ir.module import IRModule, parameters, symbol_name
 from landbridge.ir.types import dtype_of, shape_of
 from landbridge.targets import Target
+from landbridge.warning_notes import warn
 
 SUFFIX = ".mlir"
 _NUMBER = re.compile(r"\d+$")
@@ -57,7 +57,7 @@ def import_ir_text(
     missing = [*_fill_parameters(module), *fill_missing_constants(module)]
     if missing:
         some = ", ".join(missing[:3]) + (" ..." if len(missing) > 3 else "")
-        warnings.warn(
+        warn(
             f"the IR names {len(missing)} constants and holds none ({some}): they get values seeded by their names; "
             "constants=executable.constants gives them those of a program",
             ModelWarning,

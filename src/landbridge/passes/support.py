@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 
 from xdsl.dialects import func
@@ -19,6 +18,7 @@ from landbridge.passes.place.first_vdevice import swap_first
 from landbridge.passes.place.mover import move
 from landbridge.passes.registry import register_pass
 from landbridge.targets import Target
+from landbridge.warning_notes import warn
 
 #: The vdevice that is added when a program needs a CPU and was given none.
 HOST_NAME = "cpu"
@@ -92,4 +92,4 @@ def _warn(reasons: dict[Operation, str]) -> None:
         nodes.setdefault(reason, []).append(repr(node_name(op)))
     for reason, names in nodes.items():
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        warnings.warn(f"{', '.join(names[:3])}{more}: on the CPU, as {reason}", FallbackWarning, stacklevel=2)
+        warn(f"{', '.join(names[:3])}{more}: on the CPU, as {reason}", FallbackWarning, stacklevel=2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landbridge.targets.kind import Option, TargetKind
-from landbridge.targets.registry import get_kind, names, register, unregister
+from landbridge.targets.registry import get_kind, is_built_in, names, register, unregister
 from landbridge.targets.tags import known_tags, register_tag
 from landbridge.targets.target import Target
 
@@ -12,6 +12,7 @@ __all__ = [
     "Target",
     "TargetKind",
     "get_kind",
+    "is_built_in",
     "known_tags",
     "names",
     "register",

@@ -30,6 +30,11 @@ def names() -> list[str]:
     return _kinds.names()
 
 
+def is_built_in(name: str) -> bool:
+    """Whether the kind called ``name`` is of this package."""
+    return _kinds.is_built_in(name)
+
+
 def get_kind(name: str) -> TargetKind:
     """The kind called ``name``; raises TargetError naming the nearest ones, or the plugin that failed."""
     return _kinds.get(name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -13,6 +12,7 @@ from landbridge.dtypes import dtype_name
 from landbridge.errors import ImportModelError, InputError, ModelWarning, ShapeError
 from landbridge.frontend.onnx.attributes import dtype_of_onnx
 from landbridge.ir.types import dtype_of, shape_of
+from landbridge.warning_notes import warn
 
 #: Exporters write these for a dimension they know nothing about: two of them need not be equal.
 _ANONYMOUS = ("", "?", "None")
@@ -93,7 +93,7 @@ def check_declared(value: ir.Value, found: object, what: str, strict: bool = Tru
         text = f"{what} {value.name!r} has shape {tuple(shape)}, the file declares {shown}; "
         if strict:
             raise ShapeError(f"{text}correct the file, or drop what it declares")
-        warnings.warn(f"{text}the former counts", ModelWarning, stacklevel=2)
+        warn(f"{text}the former counts", ModelWarning, stacklevel=2)
 
 
 def _match(

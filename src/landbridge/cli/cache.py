@@ -1,0 +1,44 @@
+"""``landbridge cache``: what compiles left on disk, and its removal."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from landbridge.cli import arguments as args
+from landbridge.cli.output import emit, message, table
+
+
+def cache(
+    clear: Annotated[bool, typer.Option("--clear", help="Remove every entry.")] = False, json: args.Json = False
+) -> None:
+    """Show the compiled programs that are kept, which the same compile gives again, or remove them."""
+    from landbridge.compile_cache.folder import LIMIT, SWITCH, open_folder
+
+    folder = open_folder()
+    if folder is None:
+        if json:
+            emit({"folder": None, "entries": []})
+        else:
+            message(
+                f"nothing is kept: {SWITCH}=0, or the user's cache folder takes no files; {SWITCH}=FOLDER names one"
+            )
+        return
+    if clear:
+        folder.clear()
+    entries = folder.entries()
+    total = sum(entry.nbytes for entry in entries)
+    if json:
+        kept = [{"file": entry.path.name, "bytes": entry.nbytes, "used_ns": entry.used_ns} for entry in entries]
+        emit({"folder": str(folder.path), "bytes": total, "limit_bytes": folder.limit, "entries": kept})
+        return
+    rows = [
+        (entry.path.name[:16], entry.nbytes, time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used_ns / 1e9)))
+        for entry in entries
+    ]
+    if rows:
+        table("compiled programs", ("entry", "bytes", "last used"), rows)
+    count = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
+    message(f"{folder.path}: {count}, {total:,} of {folder.limit:,} bytes ({LIMIT})")

@@ -1,0 +1,198 @@
+"""One compile: everything it does is a named pass or a named room.
+
+A model's way: file -> graph (``frontend``) -> placed -> fused -> packed -> buffers -> plan (``passes``) -> kernels
+(``passes/lower``) -> instructions (``emit``) and code (``codegen``) -> Executable.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+
+from landbridge.codegen.generate import generate
+from landbridge.codegen.registry import check_target, declined
+from landbridge.emit import emit
+from landbridge.errors import CompileError
+from landbridge.executable.executable import Executable
+from landbridge.executable.parts import ModuleImage, VDevice
+from landbridge.frontend.ir_text import import_ir_text, is_ir_text
+from landbridge.input_spec import InputSpec
+from landbridge.ir.attributes import target_number
+from landbridge.ir.module import IRModule
+from landbridge.output_file import write_text
+from landbridge.passes.lower import lower_module
+from landbridge.passes.place import Places, request_places
+from landbridge.passes.progress import passes_to_do
+from landbridge.passes.registry import run_pipeline
+from landbridge.passes.spill import request_spill
+from landbridge.targets import Target
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    #: A model: a path, the bytes of a file, an ONNX model in memory, IR (which is not changed) or its text.
+    Model: TypeAlias = str | Path | bytes | ModelProto | IRModule
+
+#: The passes a model goes through, in order, before PrimFuncs are lowered.
+PIPELINE = (
+    "place",
+    "dedup",
+    "fold",
+    "fuse",
+    "fold_scale",
+    "support",
+    "pack",
+    "fold",
+    "crossings",
+    "assign_targets",
+    "dedup",
+    "bufferize",
+    "prepare",
+    "inplace",
+    "moves",
+    "spill",
+    "dedup",
+    "plan",
+)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """No cyclic garbage collection meanwhile: IR is a few hundred thousand objects that live until the end, and
+    walking them again and again took a third of a compile."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@_collector_paused()
+def compile_model(
+    model: Model,
+    targets: tuple[Target, ...],
+    vdevices: tuple[VDevice, ...],
+    *,
+    shapes: Mapping[str, Sequence[int]] | None,
+    inputs: Mapping[str, InputSpec] | None,
+    extra_outputs: Sequence[str],
+    constants: Mapping[str, Any] | None,
+    mutable: Sequence[str],
+    place: Places | None,
+    spill: Mapping[str, str] | None,
+    dump: str | Path | None,
+    on_mismatch: str,
+    max_nodes: int,
+    check_indices: bool,
+) -> Executable:
+    """Compile ``model`` for ``targets``, which ``vdevices`` number; the rest is as ``landbridge.compile`` says."""
+    seconds: dict[str, float] = {}
+    directory = None if dump is None else Path(dump)
+    for target in targets:
+        check_target(target)
+    with _timed(seconds, "import"):
+        module = _import(
+            model, targets, vdevices, shapes, inputs, extra_outputs, constants, mutable, max_nodes, check_indices
+        )
+        module.declined = declined
+        request_places(module, place or {})
+        request_spill(module, spill or {})
+    module = run_pipeline(module, passes_to_do(module, PIPELINE), directory, seconds, module.sources)
+    with _timed(seconds, "lower"):
+        lowered = lower_module(module)
+        if directory is not None:
+            write_text(directory / "lowered.mlir", str(lowered) + "\n", module.sources)
+    with _timed(seconds, "emit"):
+        executable = emit(module, lowered)
+    with _timed(seconds, "codegen"):
+        images = _generate(module, lowered)
+    return replace(executable, modules=images, metadata=_metadata(model, on_mismatch, seconds))
+
+
+def _import(
+    model: Model,
+    targets: tuple[Target, ...],
+    vdevices: tuple[VDevice, ...],
+    shapes: Mapping[str, Sequence[int]] | None,
+    inputs: Mapping[str, InputSpec] | None,
+    extra_outputs: Sequence[str],
+    constants: Mapping[str, Any] | None,
+    mutable: Sequence[str],
+    max_nodes: int,
+    check_indices: bool,
+) -> IRModule:
+    if is_ir_text(model):
+        assert isinstance(model, str | Path)
+        _refuse(shapes, inputs, extra_outputs, mutable, check_indices)
+        return import_ir_text(model, targets, vdevices, constants)
+    if not isinstance(model, IRModule):
+        from landbridge.frontend.onnx import import_onnx
+
+        return import_onnx(
+            model, shapes, targets, vdevices, extra_outputs, constants, mutable, inputs, max_nodes, check_indices
+        )
+    _refuse(shapes, inputs, extra_outputs, mutable, check_indices or constants)
+    if len(model.vdevices) > len(vdevices):
+        raise CompileError(
+            f"the IR uses {len(model.vdevices)} vdevices and target= gives {len(vdevices)}; "
+            f"state {{vdevice name: target}} for {', '.join(v.name for v in model.vdevices)}"
+        )
+    return replace(model, op=model.op.clone(), targets=targets, vdevices=vdevices, constants=dict(model.constants))
+
+
+def _refuse(*of_imports: object) -> None:
+    if any(of_imports):
+        raise CompileError(
+            "shapes=, inputs=, extra_outputs=, mutable= and check_indices= are for models that are imported; this one "
+            "is IR already (of which text takes constants=)"
+        )
+
+
+def _generate(module: IRModule, lowered: ModuleOp) -> tuple[ModuleImage, ...]:
+    """One image for each target, holding the functions that are placed on it."""
+    if len(module.targets) == 1:
+        return (generate(lowered, module.targets[0]),)
+    number = {name: target_number(f) for name, f in module.prims().items()}
+    parts: list[list[func.FuncOp]] = [[] for _ in module.targets]
+    for op in list(lowered.body.block.ops):
+        if isinstance(op, func.FuncOp):
+            lowered.body.block.detach_op(op)
+            parts[number[op.sym_name.data]].append(op)
+    return tuple(generate(ModuleOp(list(part)), target) for target, part in zip(module.targets, parts, strict=True))
+
+
+def _metadata(model: Model, on_mismatch: str, seconds: Mapping[str, float]) -> dict[str, str]:
+    name = Path(model).stem if isinstance(model, str | Path) else _graph_name(model)
+    metadata = {"model": name, "landbridge": _version(), "on_mismatch": on_mismatch}
+    metadata.update((f"seconds.{phase}", f"{spent:.3f}") for phase, spent in seconds.items())
+    metadata["seconds"] = f"{sum(seconds.values()):.3f}"
+    return metadata
+
+
+def _graph_name(model: object) -> str:
+    return str(getattr(getattr(model, "graph", None), "name", "")) or "model"
+
+
+def _version() -> str:
+    try:
+        return version("landbridge")
+    except PackageNotFoundError:  # run from a source tree
+        return "0"
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
+    began = time.perf_counter()
+    yield
+    seconds[phase] = seconds.get(phase, 0.0) + time.perf_counter() - began

@@ -1,0 +1,95 @@
+"""Results of compiles on disk: the same model, targets and options give what was compiled before.
+
+An entry is an ``.lbx`` file named by a digest of everything that the result depends on (``key``); what it holds besides
+the program is in its metadata, and is taken out again. ``folder`` says where entries are, and how many bytes of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from landbridge.compile_cache.folder import Folder, open_folder
+from landbridge.compile_cache.key import NotCacheableError, digest_of_file, name_of_entry
+from landbridge.executable.executable import Executable
+from landbridge.executable.parts import VDevice
+from landbridge.targets import Target
+from landbridge.warning_notes import Told, tell_again
+
+__all__ = ["Entry", "look_up"]
+
+#: In the metadata of an entry: warnings of its compile, and digests of the files that the model names.
+_TOLD, _FILES = "cache.told", "cache.files"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A place for the result of one compile, and the result that was ``found`` there."""
+
+    found: Executable | None
+    _folder: Folder
+    _name: str
+    _model: Path | None
+    _began_ns: int
+
+    def keep(self, executable: Executable, told: Sequence[Told]) -> None:
+        """Write what was compiled, for the next who asks; nothing where that cannot be, or files changed meanwhile."""
+        with suppress(NotCacheableError, OSError):
+            if any(Path(source).stat().st_ctime_ns > self._began_ns for source in executable.sources):
+                return
+            notes = {_TOLD: json.dumps(told), _FILES: json.dumps(_other_files(executable.sources, self._model))}
+            self._folder.write(self._name, replace(executable, metadata={**executable.metadata, **notes}))
+
+
+def look_up(
+    model: object, targets: Sequence[Target], vdevices: Sequence[VDevice], options: Mapping[str, object]
+) -> Entry | None:
+    """The entry of compiling ``model`` with ``options``; None where results are not kept.
+
+    What its compile warned of is told again. Raises InputError for variables of the environment that are not legal.
+    """
+    folder = open_folder()
+    if folder is None:
+        return None
+    began_ns = time.time_ns()
+    path = Path(model) if isinstance(model, str | Path) and "\n" not in str(model) else None
+    try:
+        name = name_of_entry(model if path is None else path, targets, vdevices, options)
+    except (NotCacheableError, OSError):
+        return None
+    found = folder.read(name)
+    return Entry(None if found is None else _restored(found, path), folder, name, path, began_ns)
+
+
+def _restored(kept: Executable, model: Path | None) -> Executable | None:
+    """What was compiled, without notes of ours; None where the files that the model names are others now."""
+    metadata = dict(kept.metadata)
+    try:
+        told = [Told(*entry) for entry in json.loads(metadata.pop(_TOLD))]
+        digests: dict[str, str] = json.loads(metadata.pop(_FILES))
+        sources = [] if model is None else [str(model)]
+        for name, digest in digests.items():
+            file = Path() / name if model is None else model.parent / name
+            if digest_of_file(file) != digest:
+                return None
+            sources.append(str(file))
+    except (KeyError, TypeError, ValueError, OSError):
+        return None
+    if model is not None:
+        metadata["model"] = model.stem
+    for warning in told:
+        tell_again(warning)
+    return replace(kept, metadata=metadata, sources=tuple(sources))
+
+
+def _other_files(sources: Sequence[str], model: Path | None) -> dict[str, str]:
+    """Digests of the files besides ``model`` that it is made of, by path from its folder."""
+    others = [source for source in sources if model is None or not Path(source).samefile(model)]
+    if others and model is None:
+        raise NotCacheableError("a model without a folder names files")
+    return {os.path.relpath(other, model.parent): digest_of_file(Path(other)) for other in others if model}

@@ -1,0 +1,144 @@
+"""The folder of kept results: files of this user alone, and no more bytes of them than are allowed.
+
+An entry appears whole, by a rename, and is never written again, so that processes need not wait for each other; those
+that map one that is removed keep it. Which were used last their times of access say, which are set at each use. When
+there are too many bytes those go that were not used for longest.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from landbridge.errors import ExecutableError, InputError
+from landbridge.executable.executable import Executable, pieces_of_file
+from landbridge.executable.file_reader import read_executable
+from landbridge.output_file import open_output
+
+#: ``0`` keeps nothing, a path names another folder.
+SWITCH = "LANDBRIDGE_CACHE"
+#: How many bytes are kept at most.
+LIMIT = "LANDBRIDGE_CACHE_BYTES"
+_LIMIT = 2 << 30
+_SUFFIX = ".lbx"
+
+
+class Used(NamedTuple):
+    """An entry's file: how long ago it was used decides how long it stays."""
+
+    used_ns: int
+    nbytes: int
+    path: Path
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Entries in ``path``, of ``limit`` bytes at most together."""
+
+    path: Path
+    limit: int
+
+    def read(self, name: str) -> Executable | None:
+        """The entry ``name``, all of it verified, its constants mapped; None where there is none that is whole."""
+        file = self._file(name)
+        try:
+            found = read_executable(file, verify="all")
+            os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))
+        except ExecutableError:  # of another version, or the disk lost a part of it
+            with suppress(OSError):
+                file.unlink()
+            return None
+        except OSError:
+            return None
+        return found
+
+    def write(self, name: str, executable: Executable) -> None:
+        """Keep ``executable`` as ``name``, and remove what is too much then; raises OSError."""
+        with open_output(self._file(name), lasting=False) as file:
+            for piece in pieces_of_file(executable):
+                file.write(piece)
+        self._shrink()
+
+    def entries(self) -> list[Used]:
+        """Every entry, that used last first."""
+        return sorted(self._entries(), reverse=True)
+
+    def clear(self) -> None:
+        """Remove every entry."""
+        for entry in self._entries():
+            with suppress(OSError):
+                entry.path.unlink()
+
+    def _file(self, name: str) -> Path:
+        return self.path / f"{name}{_SUFFIX}"
+
+    def _entries(self) -> Iterator[Used]:
+        for file in self.path.glob(f"*{_SUFFIX}"):
+            with suppress(OSError):  # another process removed it
+                found = file.stat()
+                yield Used(max(found.st_atime_ns, found.st_mtime_ns), found.st_size, file)
+
+    def _shrink(self) -> None:
+        left = self.limit
+        for entry in self.entries():
+            left -= entry.nbytes
+            if left < 0:
+                with suppress(OSError):
+                    entry.path.unlink()
+
+
+def open_folder() -> Folder | None:
+    """The folder that the environment names, made where there is none; None where nothing is kept.
+
+    Without ``LANDBRIDGE_CACHE`` it is in the user's own cache folder, and nothing is kept where that cannot be used.
+    Raises InputError where the folder that is named cannot be, or ``LANDBRIDGE_CACHE_BYTES`` is no number.
+    """
+    named = os.environ.get(SWITCH, "")
+    if named == "0":
+        return None
+    limit = _limit()
+    path = Path(named) if named else _default()
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = path.stat()
+    except OSError as error:
+        reason: str | None = error.strerror or str(error)
+    else:
+        reason = _unsafe(found) or (None if os.access(path, os.W_OK | os.X_OK) else "you may not write to it")
+    if reason is None:
+        return Folder(path, limit)
+    if named:
+        raise InputError(
+            f"{SWITCH}={named}: compiled programs cannot be kept there: {reason}; name a folder of your own, "
+            f"or {SWITCH}=0 to keep none"
+        )
+    return None
+
+
+def _default() -> Path:
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (base if base.is_absolute() else Path("~/.cache").expanduser()) / "landbridge" / "compiles"
+
+
+def _limit() -> int:
+    stated = os.environ.get(LIMIT, "")
+    if not stated:
+        return _LIMIT
+    if not stated.isascii() or not stated.isdigit():
+        raise InputError(f"{LIMIT}={stated} is no number of bytes; give one such as {_LIMIT}")
+    return int(stated)
+
+
+def _unsafe(found: os.stat_result) -> str | None:
+    """Why others could have put code there, which would run as this user."""
+    if found.st_uid != os.geteuid():
+        return "it is another user's"
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"others may write to it (mode {stat.S_IMODE(found.st_mode):o})"
+    return None

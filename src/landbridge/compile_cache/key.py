@@ -1,0 +1,121 @@
+"""What the result of a compile depends on, as the name of an entry.
+
+That is the model's bytes, targets, options, this package's own code and the packages that it compiles with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import numpy as np
+
+from landbridge.dtypes import dtype_name
+from landbridge.errors import LandbridgeError
+from landbridge.executable.parts import VDevice
+from landbridge.targets import Target, is_built_in
+
+#: Packages whose code decides what a compile makes.
+_PACKAGES = ("landbridge", "xdsl", "onnx", "llvmlite", "numpy", "ml_dtypes")
+
+
+class NotCacheableError(LandbridgeError):
+    """The result depends on what has no digest, a function for one; it is compiled each time."""
+
+
+def name_of_entry(
+    model: object, targets: Sequence[Target], vdevices: Sequence[VDevice], options: Mapping[str, object]
+) -> str:
+    """The name of the entry of ``model``: a Path of a file, text, bytes or an ONNX model in memory.
+
+    Raises NotCacheableError for any other model, for options that are functions, and for targets of other packages,
+    whose code may change without notice; OSError where the file cannot be read.
+    """
+    digest = hashlib.sha256(_code().encode())
+    for target in targets:
+        if not is_built_in(target.kind):
+            raise NotCacheableError(f"target {target.kind!r} is of another package")
+    _feed(digest.update, [target.to_json() for target in targets])
+    _feed(digest.update, list(vdevices))
+    _feed(digest.update, options)
+    if isinstance(model, Path):
+        _feed(digest.update, ["file", model.suffix, digest_of_file(model)])
+    elif isinstance(model, str | bytes):
+        _feed(digest.update, model)
+    else:
+        _feed(digest.update, ["message", _serialized(model)])
+    return digest.hexdigest()
+
+
+def digest_of_file(file: Path) -> str:
+    """The SHA-256 of ``file``, in hexadecimal digits; raises OSError."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def _serialized(model: object) -> bytes:
+    """The bytes of a protobuf message."""
+    serialize = getattr(model, "SerializeToString", None)
+    if serialize is None:
+        raise NotCacheableError(f"{type(model).__name__} is no file and no message")
+    try:
+        return bytes(serialize(deterministic=True))
+    except Exception as error:  # of over 2 GiB, or something else with such a method
+        raise NotCacheableError(str(error)) from error
+
+
+def _feed(update: Callable[[bytes], object], value: object) -> None:
+    """Give ``update`` bytes that no other value has; mappings keep their order, which counts in ``place``."""
+    parts: list[object]
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+        if array.dtype.hasobject:
+            raise NotCacheableError("an array of objects")
+        parts = [dtype_name(array.dtype), array.shape, array.tobytes()]
+    elif isinstance(value, Mapping):
+        parts = [part for item in value.items() for part in item]
+    elif isinstance(value, Set):
+        parts = sorted(value, key=repr)
+    elif isinstance(value, list | tuple):
+        parts = list(value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        parts = [type(value).__qualname__, *(getattr(value, field.name) for field in fields(value))]
+    else:
+        _feed_plain(update, value)
+        return
+    update(f"{type(value).__name__}:{len(parts)};".encode())
+    for part in parts:
+        _feed(update, part)
+
+
+def _feed_plain(update: Callable[[bytes], object], value: object) -> None:
+    if isinstance(value, bytes):
+        content = value
+    elif value is None or isinstance(value, bool | int | float | str | Path | Enum):
+        content = repr(value).encode()
+    else:
+        raise NotCacheableError(f"{type(value).__name__} has no digest")
+    update(f"{type(value).__name__}:{len(content)};".encode())
+    update(content)
+
+
+@cache
+def _code() -> str:
+    """Which compiler this is: versions, and its files by time and size, as they change in a checkout."""
+    root = Path(__file__).parents[1]
+    stats = [(str(file.relative_to(root)), file.stat()) for file in sorted(root.rglob("*.py"))]
+    own = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
+    return json.dumps([own, [(name, _version(name)) for name in _PACKAGES]])
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
