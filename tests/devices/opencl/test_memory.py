@@ -13,7 +13,7 @@ import landbridge as lb
 from landbridge.device.api import Device, Region
 from landbridge.device.import_source import BusAddress, DmaBuf, HostPointer
 from landbridge.device.protocols import NdSpaces
-from landbridge.devices.opencl import attributes
+from landbridge.devices.opencl import attributes, mapping
 from landbridge.devices.opencl.api import OpenCLDeviceAPI
 from landbridge.errors import (
     HostViewError,
@@ -326,6 +326,27 @@ def test_a_view_is_a_mapping_that_ends(device: Device) -> None:
     module = device.api.load_module(device.index, SOURCE, "opencl-c")
     device.api.launch(module, "scale", (1, 1, 1), (1, 1, 1), (region(x), 2.0, 0), None).synchronize()
     assert not block.mappings
+
+
+def test_a_mapping_that_another_thread_ends_meanwhile(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of a pool share a buffer, all of whose mappings a command of another thread ends."""
+    x = lb.empty((64,), dtype="float32", device=device)
+    if device.memory_kind().host_access == "none":
+        pytest.skip(f"{device} has memory of its own")
+    covering = mapping._covering
+
+    def and_end(block, *part):
+        found = covering(block, *part)
+        mapping.end_all(device.api._instance(device.index), block)
+        return found
+
+    with x.host_view("w") as array:
+        array[:] = 5
+        monkeypatch.setattr(mapping, "_covering", and_end)
+    monkeypatch.undo()
+    module = device.api.load_module(device.index, SOURCE, "opencl-c")
+    device.api.launch(module, "scale", (1, 1, 1), (64, 1, 1), (region(x), 3.0, 64), None)
+    assert read(x).tolist() == [15] * 64
 
 
 def test_views_inside_what_is_mapped_already(device: Device) -> None:

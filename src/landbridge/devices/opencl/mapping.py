@@ -89,9 +89,9 @@ def end(instance: OpenCLInstance, block: BufferBlock, byte_offset: int, nbytes: 
     found = _covering(block, *key)
     if mode == "r" and found != key:
         return
-    if found is None:
+    if found is None or not _unmap(instance, block, found):
         begin(instance, block, byte_offset, nbytes, mode)
-    _unmap(instance, block, found or key)
+        _unmap(instance, block, key)
 
 
 def end_all(instance: OpenCLInstance, block: BufferBlock) -> None:
@@ -105,7 +105,7 @@ def _covering(block: BufferBlock, byte_offset: int, nbytes: int) -> tuple[int, i
     if (byte_offset, nbytes) in block.mappings:
         return byte_offset, nbytes
     stop = byte_offset + nbytes
-    return next((key for key in block.mappings if key[0] <= byte_offset and stop <= key[0] + key[1]), None)
+    return next((key for key in tuple(block.mappings) if key[0] <= byte_offset and stop <= key[0] + key[1]), None)
 
 
 def _map(instance: OpenCLInstance, buffer: cl.Buffer, flags: int, start: int, nbytes: int) -> Any:
@@ -114,8 +114,11 @@ def _map(instance: OpenCLInstance, buffer: cl.Buffer, flags: int, start: int, nb
     return mapped(instance.queue.cl, buffer, flags, start, (nbytes,), np.uint8)[0]
 
 
-def _unmap(instance: OpenCLInstance, block: BufferBlock, key: tuple[int, int]) -> None:
-    mapping: Any = block.mappings.pop(key)
+def _unmap(instance: OpenCLInstance, block: BufferBlock, key: tuple[int, int]) -> bool:
+    """End a mapping; whether it was there. A command of another thread, on other bytes of the block, ends it too."""
+    mapping: Any = block.mappings.pop(key, None)
+    if mapping is None:
+        return False
     queue = instance.queue
     with driver_call("the end of a mapping"):
         event = mapping.release(queue.cl) if block.svm is None else cl._cl._enqueue_svm_unmap(queue.cl, mapping)
@@ -123,3 +126,4 @@ def _unmap(instance: OpenCLInstance, block: BufferBlock, key: tuple[int, int]) -
     # Other queues are not ordered with this one.
     if len(instance.queues) > 1:
         event.wait()
+    return True
