@@ -45,7 +45,8 @@ and the way out::
     +-- RunTimeoutError (TimeoutError)  a run that is not over when the wait for it ends
 
 What works, but not as it was asked, is a warning: ``FallbackWarning``, a kernel on another device than its place;
-``ModelWarning``, a model whose file says what is not so and can be ignored.
+``ModelWarning``, a model whose file says what is not so and can be ignored; ``SlowMemoryWarning``, memory that the host
+reads past its caches.
 """
 
 from __future__ import annotations
@@ -61,6 +62,10 @@ class FallbackWarning(UserWarning):
 
 class ModelWarning(UserWarning):
     """A model declares what is not so, or lacks what it names; the message says what counts instead."""
+
+
+class SlowMemoryWarning(UserWarning):
+    """The host reads memory past its caches, at a fraction of their speed; the message says which, and the way out."""
 
 
 class CompileError(LandbridgeError):

@@ -105,6 +105,7 @@ class TestOnTheCPU:
         np.testing.assert_array_equal(dram.seen(both), np.concatenate([X, 2 * X, np.full(N, 7)]))
         assert {call[1:] for call in dram.calls} == {(0, 3 * NBYTES)}, "all of the array is one granule"
 
+    @pytest.mark.filterwarnings("ignore::landbridge.errors.SlowMemoryWarning")
     def test_a_coherent_array_needs_none(self) -> None:
         dram, s = Dram(), lb.Session(on_the_cpu(), num_threads=1)
         x, y = (dram.allocate((N,), np.float32, coherent=True, kind=PynqArray) for _ in range(2))

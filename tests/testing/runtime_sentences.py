@@ -28,6 +28,7 @@ def _s(text: str, tests: str, breaks: str, module: str, function: str, change: C
 
 _BUS = "tests/tensor/test_bus_memory.py::"
 _BACKING = "tests/memory/test_backing.py::"
+_HOST_USE = "tests/memory/test_host_use.py::"
 _EXTENTS = "tests/memory/test_extents.py::"
 _BOARD = "tests/session/test_board_arrays.py::"
 _REGISTRY, _LOSS = "tests/device/test_registry.py::", "tests/device/test_loss.py::"
@@ -573,6 +574,30 @@ SENTENCES = (
         "memory/imports.py",
         "_sources",
         If("source", True),
+    ),
+    _s(
+        "A provider's mapping is where the host finds the bytes.",
+        f"{_HOST_USE}test_a_providers_mapping_is_used",
+        "It is not asked.",
+        "tensor/bus_memory.py",
+        "from_bus_address",
+        If(("host_address", "provider")),
+    ),
+    _s(
+        "Reads in place past the host's caches are warned of.",
+        f"{_HOST_USE}test_reads_past_the_caches_warn",
+        "They are not.",
+        "memory/host_use.py",
+        "warn_if_slow",
+        If("caching"),
+    ),
+    _s(
+        "Memory that is mapped as registers is left to its device.",
+        f"{_HOST_USE}test_registers_are_left_to_the_device",
+        "The host gets a view of it.",
+        "memory/storage.py",
+        "Storage.address",
+        If("DEVICE"),
     ),
     _s(
         "Extents are where the device says that each byte is.",

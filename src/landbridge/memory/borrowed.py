@@ -143,4 +143,4 @@ def _enter_board(storage: Storage, board: ArrayBarriers, low: int) -> None:
     known = bus_windows.enter(bus, bus + board.nbytes, *known)
     if not board.coherent:
         have_barriers(*known, board.nbytes, board)
-    storage.source = LentSource(BusAddress(bus + low - start, low, storage.nbytes), storage.owner)
+    storage.source = LentSource(BusAddress(bus + low - start, low, storage.nbytes), storage.owner, board.caching)

@@ -15,6 +15,7 @@ from weakref import ref
 
 from landbridge.device.api import Device, Region
 from landbridge.device.import_source import BusAddress, DmaBuf
+from landbridge.device.memory_provider import Caching
 from landbridge.device.protocols import HostMemory
 from landbridge.device.state import concerns
 from landbridge.errors import (
@@ -45,11 +46,12 @@ class ExportCache(Protocol):
 class LentSource:
     """By what devices can import the memory, where that is more than an address of this process.
 
-    ``keep`` is what makes it valid.
+    ``keep`` is what makes it valid. ``caching``: how the host reaches it, where that is known.
     """
 
     source: DmaBuf | BusAddress
     keep: object
+    caching: Caching | None = None
 
     def part(self, start: int, nbytes: int) -> DmaBuf | BusAddress:
         """``nbytes`` bytes from ``start`` on."""
@@ -158,6 +160,17 @@ class Storage:
         return self.part()[0] if host_windows.find(self._address, self._address + self.nbytes) else None
 
     @property
+    def caching(self) -> Caching:
+        """How the host reaches the bytes: as who provides them says, else as their kind does."""
+        if self._backing is not None:
+            for domain in self.part()[0].domains:
+                if domain.device is None:
+                    return domain.provider.caching
+        if self.source is not None and self.source.caching is not None:
+            return self.source.caching
+        return Caching.CACHED if self.kind.cached else Caching.UNCACHED
+
+    @property
     def live_region(self) -> Region:
         """Where the bytes are; raises UseAfterFreeError once they were freed."""
         if self.region is None:
@@ -189,6 +202,12 @@ class Storage:
                 raise HostViewError(
                     f"rows of scope {region.space.scope!r} of {region.space.device} lie apart and have no address "
                     "together; copy the tensor to the host with t.to_device('cpu')"
+                )
+            if self.caching is Caching.DEVICE:
+                raise HostViewError(
+                    f"the host maps these {self.nbytes} bytes of {region.space.device} as registers (caching "
+                    "'device'), where vector and unaligned accesses fault; map them write-combined or cached, or have "
+                    "the device copy them, with copy_from or to_device"
                 )
             self.wait(0, self.nbytes, writes=True)  # a device need not give an address while work is pending
             self._address = api.host_pointer(region.space) + region.byte_offset

@@ -7,6 +7,7 @@ from itertools import product
 from typing import TypeVar
 
 from landbridge.device.api import Device, Event, Space, Stream
+from landbridge.device.memory_provider import Caching
 from landbridge.device.protocols import AccessMode, HostMemory, PeerCopy
 from landbridge.device.stream import current_stream
 from landbridge.dtypes import dtype, numpy_dtype
@@ -172,6 +173,7 @@ def host_sees(tensor: TypedView, mode: AccessMode) -> bool:
     readable = kind.host_readable if mode == "r" else kind.host_writable
     return (
         readable
+        and storage.caching is not Caching.DEVICE
         and storage.device.capability(HostMemory) is not None
         and not lies_in_a_table(storage.live_region.space)
     )

@@ -19,6 +19,7 @@ from landbridge.memory.allocation import allocate
 from landbridge.memory.borrowed import borrow_array, host_device
 from landbridge.memory.holders import named_holder
 from landbridge.memory.host_array import address_of_known
+from landbridge.memory.host_use import warn_if_slow
 from landbridge.memory.memory_barriers import barriers_of_array
 from landbridge.memory.storage import Storage
 from landbridge.memory_kind import GLOBAL_SCOPE
@@ -210,9 +211,13 @@ class Tensor:
     def host_view(self, mode: AccessMode | None = None) -> HostView:
         """The host's view of the bytes, ``with`` barriers or lasting; see HostView.
 
-        ``mode`` is "r", "w" or "rw"; None is what the Tensor allows. Raises HostViewError.
+        ``mode`` is "r", "w" or "rw"; None is what the Tensor allows. Raises HostViewError; reading memory past
+        the host's caches is a SlowMemoryWarning.
         """
-        return _HostView(self, mode or ("r" if self.readonly else "rw"))
+        mode = mode or ("r" if self.readonly else "rw")
+        if mode != "w":
+            warn_if_slow(self.storage, lambda: f"a host view of {self!r}")
+        return _HostView(self, mode)
 
     def to_device(
         self,

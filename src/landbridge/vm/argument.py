@@ -12,6 +12,7 @@ from landbridge.errors import HostViewError, InputError, LandbridgeError, ZeroCo
 from landbridge.memory.borrowed import host_device
 from landbridge.memory.extents import unreachable
 from landbridge.memory.host_array import address_of
+from landbridge.memory.host_use import warn_if_slow
 from landbridge.memory.memory_barriers import barriers_of_array
 from landbridge.tensor import Tensor, from_dlpack
 from landbridge.tensor.imported import import_tensor
@@ -44,6 +45,8 @@ def borrow(slot: Slot, value: Any) -> tuple[int, object]:
         address = tensor.data_address
     except HostViewError as error:
         raise ZeroCopyError(f"{slot}: {error}") from error
+    if slot.is_input:
+        warn_if_slow(tensor.storage, lambda: f"{slot}, used in place,")
     return _in_place(slot, tensor, address, tensor.readonly), tensor
 
 

@@ -1,0 +1,23 @@
+"""Host use of memory: a warning where the host reads it past its caches."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+from landbridge.device.memory_provider import Caching
+from landbridge.errors import SlowMemoryWarning
+from landbridge.memory.storage import Storage
+
+
+def warn_if_slow(storage: Storage, what: Callable[[], str]) -> None:
+    """Warn where ``what``, which reads the bytes in place, does so past the host's caches: a copy made once is faster
+    than reading them more than once, and so is reading them by a device."""
+    caching = storage.caching
+    if caching in (Caching.WRITE_COMBINED, Caching.UNCACHED):
+        warnings.warn(
+            f"{what()} reads {caching.value} memory of {storage.device}, which the host does past its caches, many "
+            "times slower; copy it once to the host, with set_input for one, or allocate cached memory",
+            SlowMemoryWarning,
+            stacklevel=3,
+        )
