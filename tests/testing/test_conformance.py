@@ -22,6 +22,7 @@ class TestSimScratch(DeviceConformance):
     device_name = "sim:scratch"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(1, 9))
 def test_sim_lazy_conforms_whatever_the_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     api = SimLazyDeviceAPI(seed)

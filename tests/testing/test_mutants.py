@@ -9,6 +9,7 @@ import pytest
 
 from landbridge.device import registry
 from landbridge.device.api import DeviceAPI
+from landbridge.testing.conformance.base import ConformanceCase
 from landbridge.testing.conformance.run import Result, run_conformance, sentences
 from tests.testing.all_mutants import RUNTIME, Correct, RuntimeMutant, device_mutants
 from tests.testing.contract_table import DOCUMENT, contract_table, runtime_table
@@ -41,7 +42,10 @@ def test_the_devices_that_are_mutated_conform(device: type[DeviceAPI], admit) ->
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("mutant", [*device_mutants(Correct), *device_mutants(CorrectRows)], ids=lambda m: m.__name__)
-def test_a_broken_device_is_noticed(mutant: type[Correct | CorrectRows], admit) -> None:
+def test_a_broken_device_is_noticed(
+    mutant: type[Correct | CorrectRows], admit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ConformanceCase, "patience", 1.0)  # the simulator is done in milliseconds
     admit(mutant())
     assert failures(mutant.caught_by), f"{mutant.caught_by} passes although: {mutant.__doc__}"
 

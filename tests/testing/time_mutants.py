@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from landbridge.device.api import Event, Region, Stream
+from landbridge.testing.conformance.base import ConformanceCase
 from landbridge.testing.lazy_queue import Task
 from tests.testing.mutants import Correct
 
@@ -69,7 +70,7 @@ class TimeoutsInKiloseconds(_Events):
 
     def told(self, event: Event) -> Event:
         def wait(e: Event, timeout: float | None) -> bool:
-            time.sleep(min(6.0, 1000 * (timeout or 0.0)))
+            time.sleep(min(0.6 * ConformanceCase.patience, 1000 * (timeout or 0.0)))
             return e.synchronize()
 
         return _Told(event, waited=wait)
