@@ -6,7 +6,7 @@ Those of ``RUNTIME`` break the runtime above the device instead, where a sentenc
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ from landbridge.device.api import Event, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
 from landbridge.device.import_source import HostPointer, ImportSource
 from landbridge.device.protocols import AccessMode
-from landbridge.errors import OutOfMemoryError
+from landbridge.errors import InputError, OutOfMemoryError
 from landbridge.memory import ledger
 from landbridge.memory.allocators import default, naive
 from landbridge.memory.storage import Storage
@@ -27,6 +27,7 @@ from landbridge.tensor import Tensor
 from landbridge.testing.lazy_instance import LazyBlock
 from landbridge.testing.lazy_queue import Task
 from landbridge.testing.sim_board import SimBoardDeviceAPI
+from tests.testing.c_kernels import FORMAT, loaded
 
 
 class Correct(SimBoardDeviceAPI):
@@ -34,6 +35,16 @@ class Correct(SimBoardDeviceAPI):
 
     name = "mutant"
     caught_by: ClassVar[str] = ""
+
+    def module_formats(self, index: int) -> Sequence[str]:
+        """Those of ``c_kernels``."""
+        return (FORMAT,)
+
+    def load_module(self, index: int, binary: bytes, format: str, options: str = "") -> object:
+        """A library of ``c_kernels``."""
+        if format != FORMAT:
+            raise InputError(f"mutant loads no modules of format {format!r}; legal: {FORMAT}")
+        return loaded(binary)
 
     def changed_kinds(self, **changes: Any) -> Mapping[str, MemoryKind]:
         """The kinds with fields of ``shared`` changed."""

@@ -12,7 +12,10 @@ from tests.testing.mutations import Assign, Begin, Change, Drop, If, Nth, Pass, 
 
 @dataclass(frozen=True)
 class Sentence:
-    """``text`` of the contract, the ``tests`` that fail after ``change`` in ``function`` of ``module``: ``breaks``."""
+    """``text`` of the contract, the ``tests`` that fail after ``change`` in ``function`` of ``module``: ``breaks``.
+
+    ``hangs``: they wait for what never comes then, and fail when their time is over.
+    """
 
     text: str
     tests: tuple[str, ...]
@@ -20,10 +23,20 @@ class Sentence:
     module: str
     function: str
     change: Change | Nth | Text
+    hangs: bool = False
 
 
-def _s(text: str, tests: str, breaks: str, module: str, function: str, change: Change | Nth | Text) -> Sentence:
-    return Sentence(text, tuple(tests.split()), breaks, module, function, change)
+def _s(
+    text: str,
+    tests: str,
+    breaks: str,
+    module: str,
+    function: str,
+    change: Change | Nth | Text,
+    *,
+    hangs: bool = False,
+) -> Sentence:
+    return Sentence(text, tuple(tests.split()), breaks, module, function, change, hangs)
 
 
 _BUS = "tests/tensor/test_bus_memory.py::"
@@ -688,6 +701,7 @@ SENTENCES = (
         "vm/lease.py",
         "Tenancy.conflicts",
         Return("False"),
+        hangs=True,
     ),
     _s(
         "It waits for a run that uses one byte of its own.",
@@ -704,6 +718,7 @@ SENTENCES = (
         "vm/lease.py",
         "Tenancy.conflicts",
         Put("_ < self._high", "start <= self._high"),
+        hangs=True,
     ),
     _s(
         "A writer waits for a run that reads, a reader does not.",
@@ -712,6 +727,7 @@ SENTENCES = (
         "vm/lease.py",
         "Tenancy.conflicts",
         Without("writes"),
+        hangs=True,
     ),
     _s(
         "A run does not wait for itself.",
@@ -720,6 +736,7 @@ SENTENCES = (
         "vm/entry.py",
         "Entry.is_used_elsewhere",
         Without("not self._is_mine()"),
+        hangs=True,
     ),
     _s(
         "Exports get through between runs that never pause.",
@@ -737,6 +754,7 @@ SENTENCES = (
         "vm/entry.py",
         "Entry.in_order",
         Put("locks[0]", "__import__('contextlib').nullcontext()"),
+        hangs=True,
     ),
     _s(
         "Sessions that only read what they share run at once.",
@@ -745,6 +763,7 @@ SENTENCES = (
         "memory/backing.py",
         "Backing._have_tenants",
         Without("any(...)"),
+        hangs=True,
     ),
     _s(
         "Two Sessions that bind each other's memory never wait for ever.",
@@ -753,6 +772,7 @@ SENTENCES = (
         "vm/slot.py",
         "Slot.wait",
         Nth(0, Drop("waits")),
+        hangs=True,
     ),
     _s(
         "set_input overwrites no open view.",
@@ -793,6 +813,7 @@ SENTENCES = (
         "vm/turn.py",
         "Turns.__init__",
         Assign("take", "lambda: Turn(weakref.ref(self.free))"),
+        hangs=True,
     ),
     # Executable and Session
     _s(

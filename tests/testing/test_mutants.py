@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from landbridge.codegen import registry as codegens
 from landbridge.device import registry
 from landbridge.device.api import DeviceAPI
+from landbridge.targets import registry as targets
 from landbridge.testing.conformance.base import ConformanceCase
 from landbridge.testing.conformance.run import Result, run_conformance, sentences
 from tests.testing.all_mutants import RUNTIME, Correct, RuntimeMutant, device_mutants
+from tests.testing.c_kernels import KIND, generate
 from tests.testing.contract_table import DOCUMENT, contract_table, runtime_table
 from tests.testing.nd_mutants import ROWS_RUNTIME, CorrectRows
 
@@ -20,6 +23,10 @@ from tests.testing.nd_mutants import ROWS_RUNTIME, CorrectRows
 def admit(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
     """Makes a device known without the checks of the registry, some of which a mutant would fail."""
 
+    monkeypatch.setitem(targets._kinds._known, KIND.name, KIND)
+    monkeypatch.setitem(targets._kinds._registered, KIND.name, "tests")
+    monkeypatch.setitem(codegens._codegens._known, KIND.name, generate)
+    monkeypatch.setitem(codegens._codegens._registered, KIND.name, "tests")
     registry.device("cpu")  # which tests copy to: what they find of it now stays known after them
 
     def known_as_mutant(api: DeviceAPI) -> None:

@@ -26,8 +26,12 @@ def test_every_change_applies() -> None:
             compile(source, sentence.module, "exec")
 
 
+def _case(sentence: Sentence) -> object:
+    return pytest.param(sentence, id=sentence.text, marks=[pytest.mark.full] * sentence.hangs)
+
+
 @pytest.mark.sample(16)
-@pytest.mark.parametrize("sentence", SENTENCES, ids=lambda s: s.text)
+@pytest.mark.parametrize("sentence", map(_case, SENTENCES))
 def test_a_broken_runtime_is_noticed(sentence: Sentence, mutated: MutatedRuntime, tmp_path: Path) -> None:
     status, output = mutated.run(sentence, tmp_path)
     assert status == _FAILED, f"{' '.join(sentence.tests)} with: {sentence.breaks}\n{output}"

@@ -26,7 +26,15 @@ from landbridge.device.checks import (
     own_device,
 )
 from landbridge.device.protocols import AccessMode
-from landbridge.errors import HostAccessError, HostViewError, InputError, OutOfMemoryError, UseAfterFreeError
+from landbridge.errors import (
+    DeviceError,
+    HostAccessError,
+    HostViewError,
+    InputError,
+    KernelBuildError,
+    OutOfMemoryError,
+    UseAfterFreeError,
+)
 from landbridge.locks import new_lock
 from landbridge.memory_kind import MemoryKind
 from landbridge.testing.lazy_instance import POISON, LazyBlock
@@ -182,7 +190,10 @@ class SimLazyDeviceAPI(LazyStreams):
         self._live(index)
         if format != "python":
             raise InputError(f"sim:lazy loads no modules of format {format!r}; legal: python")
-        return import_module(binary.decode())
+        try:
+            return import_module(binary.decode())
+        except (ImportError, ValueError) as error:
+            raise KernelBuildError(f"sim:lazy: {binary[:40]!r} is the path of no Python module: {error}") from error
 
     def launch(
         self,
@@ -194,8 +205,11 @@ class SimLazyDeviceAPI(LazyStreams):
         stream: Stream | None,
     ) -> Event | None:
         """Queue ``function(grid, block, *args)``; a Region becomes a uint8 array to the end of its space."""
-        kernel = getattr(module, function)
-        regions = [arg for arg in args if isinstance(arg, Region)]
+        kernel = getattr(module, function, None)
+        if kernel is None:
+            raise DeviceError(f"sim:lazy: the module has no function {function!r}")
+        given = tuple(args)  # the list is the caller's
+        regions = [arg for arg in given if isinstance(arg, Region)]
         owner = next((r.space.device for r in regions if r.space.device.api is self), None)
         index = stream.device.index if stream is not None else owner.index if owner is not None else 0
         for region in regions:
@@ -203,7 +217,7 @@ class SimLazyDeviceAPI(LazyStreams):
         what = f"launch of {function}"
 
         def run() -> None:
-            kernel(grid, block, *(self._bytes(arg, what) if isinstance(arg, Region) else arg for arg in args))
+            kernel(grid, block, *(self._bytes(arg, what) if isinstance(arg, Region) else arg for arg in given))
 
         uses = tuple((r.space.handle, r.byte_offset, self._block(r.space).data.nbytes, True) for r in regions)
         return self._submit(index, stream, what, run, uses=uses)

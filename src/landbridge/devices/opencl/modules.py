@@ -84,7 +84,7 @@ def load(instance: OpenCLInstance, binary: bytes, format: str, options: str) -> 
         try:
             source = binary.decode()
         except UnicodeDecodeError as error:
-            raise InputError(f"opencl:{instance.index}: this is no text in UTF-8: {error}") from error
+            raise KernelBuildError(f"opencl:{instance.index}: this is no text in UTF-8: {error}") from error
         with driver_call("a program"):
             program = cl._cl._Program(instance.context, source)
     else:

@@ -17,6 +17,7 @@ from landbridge.testing.conformance.barriers import BarrierConformance
 from landbridge.testing.conformance.copies import CopyConformance
 from landbridge.testing.conformance.facts import FactConformance
 from landbridge.testing.conformance.host_access import HostAccessConformance
+from landbridge.testing.conformance.launches import LaunchConformance
 from landbridge.testing.conformance.nd import NdSpaceConformance
 from landbridge.testing.conformance.ordering import OrderConformance
 from landbridge.testing.conformance.pressure import PressureConformance
@@ -41,6 +42,7 @@ class DeviceConformance(
     HostAccessConformance,
     BarrierConformance,
     ReachConformance,
+    LaunchConformance,
     TensorConformance,
 ):
     """All of it. Set ``device_name`` in a subclass."""

@@ -19,6 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+import landbridge as lb
 from landbridge.device import registry
 from landbridge.device_name import parse_device_name
 from landbridge.testing.conformance.device_facts import device_facts
@@ -36,6 +37,8 @@ def main() -> None:
     os.dup2(2, 1)
     for name in ONE_THREAD:
         os.environ.pop(name, None)  # it is for the imports of this process, not for the device's libraries
+    with suppress(ImportError):  # which tests of kernels need, and is not always installed
+        _ = lb.compile
     _check_threads()
     for line in sys.stdin:
         job = Job(**json.loads(line))

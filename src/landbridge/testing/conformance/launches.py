@@ -1,0 +1,204 @@
+"""Modules and launches."""
+
+from __future__ import annotations
+
+import ctypes
+from threading import Barrier, Thread
+
+from landbridge.device.api import Region, Space
+from landbridge.device.protocols import DeviceModules, ModuleFormats, Streams
+from landbridge.errors import DeviceError, InputError, KernelBuildError
+from landbridge.testing.conformance.base import expect, expect_raises, pattern
+from landbridge.testing.conformance.kernels import NBYTES, Kernel, KernelCase, minus, numbers
+
+_ROUNDS = 8  # a wrong order may be right by luck
+_CHAIN = 6
+_THREADS = 4
+
+
+class LaunchConformance(KernelCase):
+    """``load_module`` and ``launch``."""
+
+    def test_module_formats(self) -> None:
+        """module_formats(index): the names that code generators give, among them that of the device's own."""
+        names = self.ability(ModuleFormats).module_formats(self.device.index)
+        expect(
+            not isinstance(names, str) and all(type(name) is str and bool(name) for name in names),
+            f"module_formats returned {names!r}, not names",
+        )
+        again = self.ability(ModuleFormats).module_formats(self.device.index)
+        expect(list(names) == list(again), f"module_formats returned {names!r}, and then {again!r}")
+        made = self.image().format
+        expect(made in names, f"module_formats says {names!r}, and the code generator makes {made!r}")
+
+    def test_load_module_of_another_format(self) -> None:
+        """load_module raises InputError for a format that the device does not load."""
+        modules = self.ability(DeviceModules)
+        call = lambda: modules.load_module(self.device.index, b"\0" * 64, "no-such-format")  # noqa: E731
+        expect_raises(InputError, call, "a module of format 'no-such-format'")
+
+    def test_load_module_that_is_broken(self) -> None:
+        """load_module raises KernelBuildError for what is no module, and others load after it."""
+        modules, image = self.ability(DeviceModules), self.image()
+        broken = b"\xff\xfe no module \0" * 8
+        call = lambda: modules.load_module(self.device.index, broken, image.format, image.options)  # noqa: E731
+        expect_raises(KernelBuildError, call, "a module of bytes that mean nothing")
+        self._expect_difference(self.kernel(), 1)
+
+    def test_launch(self) -> None:
+        """launch: the kernel computes what the code generator was given, and writes nothing else."""
+        kernel = self.kernel()
+        for seed in range(3):
+            a, b = self.operand(numbers(seed)), self.operand(numbers(seed + 7))
+            y = self.operand(pattern(2 * NBYTES, seed))
+            self.wait(self.launch(kernel, Region(a), Region(b), Region(y)))
+            self.expect_part(self.read(y, 2 * NBYTES), seed, 0, minus(numbers(seed), numbers(seed + 7)))
+            expect(self.read(a, NBYTES) == numbers(seed), "a launch changed an operand that it reads")
+            expect(self.read(b, NBYTES) == numbers(seed + 7), "a launch changed an operand that it reads")
+
+    def test_launch_at_offsets(self) -> None:
+        """A Region among the arguments begins at its byte_offset, a multiple of the kind's offset_alignment."""
+        kernel = self.kernel()
+        step = -(-NBYTES // (unit := self.device.memory_kind().offset_alignment)) * unit
+        size = 4 * step + NBYTES
+        for number, (first, second, third) in enumerate(((1, 0, 0), (0, 2, 0), (0, 0, 3), (1, 2, 3), (3, 1, 2))):
+            spaces = [self.operand(pattern(size, seed)) for seed in (1, 2, 3)]
+            regions = [Region(space, k * step) for space, k in zip(spaces, (first, second, third), strict=True)]
+            for region, seed in zip(regions, (number, number + 9), strict=False):
+                self.write(region.space, numbers(seed), region.byte_offset)
+            self.wait(self.launch(kernel, regions[0], regions[1], regions[2]))
+            found = self.read(spaces[2], size)
+            self.expect_part(found, 3, third * step, minus(numbers(number), numbers(number + 9)))
+
+    def test_operands_of_one_space(self) -> None:
+        """Arguments may be parts of one space."""
+        kernel = self.kernel()
+        step = -(-NBYTES // (unit := self.device.memory_kind().offset_alignment)) * unit
+        space = self.operand(pattern(2 * step + 2 * NBYTES, 4))
+        self.write(space, numbers(1), 0)
+        self.write(space, numbers(2), 2 * step)
+        self.wait(self.launch(kernel, Region(space), Region(space, 2 * step), Region(space, step)))
+        expect(self.read(space, NBYTES, step) == minus(numbers(1), numbers(2)), "a launch within one space is wrong")
+        expect(self.read(space, NBYTES) == numbers(1), "a launch within one space changed what it reads")
+
+    def test_launches_in_a_row(self) -> None:
+        """Launches are queued: each reads what the launch or copy before it on the stream wrote."""
+        kernel = self.kernel()
+        for seed in range(_ROUNDS):
+            b = self.operand(numbers(seed + 3))
+            spaces = [self.operand(numbers(seed)), *(self.operand(bytes(NBYTES)) for _ in range(_CHAIN))]
+            wanted, event = numbers(seed), None
+            for number in range(_CHAIN):
+                x, y = Region(spaces[number]), Region(spaces[number + 1])
+                if number % 3 == 2:
+                    event = self.copy(x, y, NBYTES)
+                else:
+                    event, wanted = self.launch(kernel, x, Region(b), y), minus(wanted, numbers(seed + 3))
+            self.wait(event)
+            expect(self.read(spaces[-1], NBYTES) == wanted, "launches and copies on stream None ran out of order")
+
+    def test_launches_on_a_stream(self) -> None:
+        """launch(stream): it comes after what is on that stream, and before what follows."""
+        kernel, streams, index = self.kernel(), self.ability(Streams), self.device.index
+        for seed in range(_ROUNDS):
+            stream = streams.create_stream(index)
+            a, b = self.operand(numbers(seed)), self.operand(numbers(seed + 5))
+            middle, y, last = (self.operand(bytes(NBYTES)) for _ in range(3))
+            self.copy(Region(a), Region(middle), NBYTES, stream)
+            self.launch(kernel, Region(middle), Region(b), Region(y), stream)
+            self.wait(self.copy(Region(y), Region(last), NBYTES, stream))
+            wanted = minus(numbers(seed), numbers(seed + 5))
+            expect(self.read(last, NBYTES) == wanted, "a launch on a stream was not in its order")
+            streams.stream_sync(index, stream)
+            streams.free_stream(stream)
+
+    def test_launch_is_done_when_it_says_so(self) -> None:
+        """launch: None means that it is done on return; an Event, when that has completed."""
+        kernel = self.kernel()
+        for seed in range(_ROUNDS):
+            a, b, y = self.operand(numbers(seed)), self.operand(numbers(seed + 5)), self.operand(bytes(NBYTES))
+            self.wait(self.launch(kernel, Region(a), Region(b), Region(y)))
+            expect(
+                self._as_it_is_now(y) == minus(numbers(seed), numbers(seed + 5)), "a launch was not done, or in part"
+            )
+
+    def test_arguments_are_those_of_the_call(self) -> None:
+        """launch: the list of arguments is the caller's again when the call returns."""
+        kernel = self.kernel()
+        if len(kernel.sequence.launches) != 1 or kernel.sequence.scratch:
+            self.skip("has a code generator that makes several launches of one difference")
+        (launch,) = kernel.sequence.launches
+        a, b, y, other = (self.operand(numbers(seed)) for seed in range(4))
+        buffers = [Region(space) for space in (a, b, y)]
+        args: list[object] = [buffers[number] for number in launch.args]
+        event = self.launch_one(kernel, launch.kernel, launch.grid, launch.block, args)  # type: ignore[arg-type]
+        args[:] = [Region(other) for _ in args]
+        self.wait(event)
+        expect(self.read(y, NBYTES) == minus(numbers(0), numbers(1)), "a launch took arguments from after its call")
+        expect(self.read(other, NBYTES) == numbers(3), "a launch took arguments from after its call")
+
+    def test_launch_of_what_there_is_not(self) -> None:
+        """launch raises DeviceError for a function there is not, and work goes on after it."""
+        kernel = self.kernel()
+        launch = kernel.sequence.launches[0]
+        y = self.operand(numbers(1))
+        args: list[object] = [Region(y) for _ in launch.args]
+        call = lambda: self.wait(  # noqa: E731
+            self.launch_one(kernel, "no_such_kernel", launch.grid, launch.block, args)  # type: ignore[arg-type]
+        )
+        expect_raises(DeviceError, call, "a launch of 'no_such_kernel'")
+        expect(self.read(y, NBYTES) == numbers(1), "a launch of no kernel wrote something")
+        self._expect_difference(kernel, 2)
+
+    def test_modules_are_apart(self) -> None:
+        """load_module: each is a module of its own, which others that come and go leave alone."""
+        first, second = self.kernel(), self.kernel()
+        self._expect_difference(first, 1)
+        self._expect_difference(second, 2)
+        del first
+        self._expect_difference(self.kernel(), 3)
+        self._expect_difference(second, 4)
+
+    def test_launches_by_many_threads(self) -> None:
+        """Methods may be called from any thread: launches that threads queue at once all happen."""
+        kernel, failures, all_queued = self.kernel(), list[str](), Barrier(_THREADS)
+
+        def work(seed: int, a: Space, b: Space, y: Space) -> None:
+            try:
+                events = [self.launch(kernel, Region(a), Region(b), Region(y)) for _ in range(_ROUNDS)]
+                all_queued.wait(self.patience)
+                for event in events:
+                    self.wait(event)
+            except Exception as error:
+                all_queued.abort()
+                failures.append(f"thread {seed}: {type(error).__name__}: {error}")
+
+        jobs = [
+            (s, self.operand(numbers(s)), self.operand(numbers(s + 9)), self.operand(bytes(NBYTES)))
+            for s in range(_THREADS)
+        ]
+        threads = [Thread(target=work, args=job, daemon=True) for job in jobs]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        expect(not failures, "; ".join(failures))
+        for seed, _, _, y in jobs:
+            expect(self.read(y, NBYTES) == minus(numbers(seed), numbers(seed + 9)), "launches of threads were mixed up")
+
+    def _expect_difference(self, kernel: Kernel, seed: int) -> None:
+        a, b, y = self.operand(numbers(seed)), self.operand(numbers(seed + 5)), self.operand(bytes(NBYTES))
+        self.wait(self.launch(kernel, Region(a), Region(b), Region(y)))
+        expect(self.read(y, NBYTES) == minus(numbers(seed), numbers(seed + 5)), "a module does not compute any more")
+
+    def _as_it_is_now(self, space: Space) -> bytes:
+        """What ``space`` holds now, without waiting for what is queued on stream None."""
+        kind, streams = self.device.memory_kind(), self.device.capability(Streams)
+        if kind.host_access != "none" and kind.coherent:
+            return ctypes.string_at(self.host_address(space), NBYTES)
+        if streams is None or not self.can_copy_host(space):
+            self.skip("shows its memory after all that was queued alone")
+        stream, target = streams.create_stream(self.device.index), self.host(b"\xee" * NBYTES)
+        self.wait(self.copy(Region(space), Region(target), NBYTES, stream))
+        streams.free_stream(stream)
+        return self.host_bytes(target, NBYTES)
