@@ -78,6 +78,7 @@ def test_conformance(device: Device) -> None:
         "test_freed_bytes_can_be_had_again",
         "test_after_out_of_memory",
         "test_device_addresses",
+        "test_alignment_of_device_addresses",
         # Without coherent memory there is nowhere to see a copy but in the host's, and copies there are done on return.
         *(() if any(kind.coherent for kind in device.memory_kinds.values()) else _SEEN_IN_COHERENT_MEMORY),
     }
