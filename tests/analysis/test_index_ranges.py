@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from xdsl.dialects import arith, test
-from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Operation, SSAValue
 
 from landbridge.analysis.index_ranges import IndexRanges
@@ -142,3 +142,27 @@ def test_what_was_found_outside_a_condition_is_not_taken_for_what_holds_in_it() 
                     assert known == fresh.ranges.range_of(fresh.ranges.form(same))
                     compared += 1
     assert compared > 500
+
+
+def _constant(number: int, ty: IndexType | IntegerType) -> SSAValue:
+    return arith.ConstantOp(IntegerAttr(number, ty)).result
+
+
+def test_equal_operations_give_one_value() -> None:
+    """``x / 3 - x / 3`` is 0 where the quotients are computed twice; of other numbers, or rounded otherwise, not."""
+    ranges, x = IndexRanges(), test.TestOp(result_types=[IndexType()]).results[0]
+    ranges.count(x, constant(-9), 1, constant(9))
+
+    def difference(first: Any, second: Any, by: int) -> tuple[float, float]:
+        made = [kind(x, _constant(by, IndexType())).result for kind, by in ((first, 3), (second, by))]
+        return ranges.range_of(ranges.form(made[0]).plus(ranges.form(made[1]), -1))
+
+    assert difference(arith.FloorDivSIOp, arith.FloorDivSIOp, 3) == (0, 0)
+    assert difference(arith.FloorDivSIOp, arith.DivSIOp, 3)[0] <= -1  # of -8
+    assert difference(arith.FloorDivSIOp, arith.FloorDivSIOp, 9)[1] >= 2
+
+
+def test_equal_numbers_of_other_widths_are_other_values() -> None:
+    ranges, i8, i16 = IndexRanges(), IntegerType(8), IntegerType(16)
+    least = [arith.MaxUIOp(_constant(-1, ty), _constant(7, ty)).result for ty in (i8, i16)]
+    assert ranges.form(least[0]) != ranges.form(least[1])

@@ -276,6 +276,8 @@ UNKNOWN = {
         %v = memref.load %x[%c64] : memref<64xf32>
         scf.yield
       }""",
+    "a call with a buffer after one without": """func.call @other(%c0) : (index) -> ()
+      func.call @other(%x) : (memref<64xf32>) -> ()""",
 }
 
 

@@ -25,12 +25,29 @@ class KnownRanges(Protocol):
     def range_of(self, form: Form) -> tuple[Number, Number]:
         """The smallest and largest value of ``form`` here; infinite where nothing is known."""
 
+    def smallest(self, form: Form) -> Number:
+        """The first of these alone."""
+
+    def largest(self, form: Form) -> Number:
+        """The second of these alone."""
+
+    def rough_range(self, form: Form) -> tuple[Number, Number]:
+        """One that holds the range, found quickly."""
+
+    def is_negative(self, form: Form) -> bool:
+        """Whether ``largest(form)`` is less than 0."""
+
     def where(self, condition: SSAValue, holds: bool) -> AbstractContextManager[bool]:
         """Code that runs only where ``condition`` is as told; gives whether it may run at all."""
 
 
 def _number(x: Number) -> Bound | None:
     return None if x in (inf, -inf) else (1, constant(int(x)))
+
+
+def _is_natural(r: KnownRanges, x: Form) -> bool:
+    """Whether ``x`` is known to be 0 or more."""
+    return r.is_negative(Form({a: -c for a, c in x.terms.items()}, -x.const - 1))
 
 
 def _sum(r: KnownRanges, op: Any) -> Pairs:
@@ -51,45 +68,47 @@ def _product(r: KnownRanges, op: Any) -> Pairs:
 
 def _quotient(r: KnownRanges, op: Any) -> Pairs:
     x, y = r.form(op.lhs), r.form(op.rhs)
-    low, high = r.range_of(x)
     if y.terms or y.const <= 0:
         return
     n = y.const
-    floored = isinstance(op, arith.FloorDivSIOp) or low >= 0
-    if floored and -inf < low and high < inf and low // n == high // n:
-        yield _number(low // n), _number(low // n)
-    elif floored:
+    if isinstance(op, arith.FloorDivSIOp) or _is_natural(r, x):
+        low, high = r.range_of(x)
+        if -inf < low and high < inf and low // n == high // n:
+            yield _number(low // n), _number(low // n)
+            return
         yield (n, x.plus(constant(1 - n))), (n, x)
         yield _number(low // n if low > -inf else low), _number(high // n if high < inf else high)
-    elif isinstance(op, arith.DivSIOp) and low > -inf and high < inf:
-        yield _number(-(-low // n)), _number(max(high // n, 0))
+    elif isinstance(op, arith.DivSIOp):
+        low, high = r.range_of(x)
+        if low > -inf and high < inf:
+            yield _number(-(-low // n)), _number(max(high // n, 0))
 
 
 def _remainder(r: KnownRanges, op: Any) -> Pairs:
     x, y = r.form(op.lhs), r.form(op.rhs)
     if y.terms or y.const <= 0:
         return
-    low, high = r.range_of(x)
-    if low >= 0 and high < y.const:
+    natural = _is_natural(r, x)
+    if natural and r.is_negative(x.plus(y, -1)):
         yield (1, x), (1, x)
         return
-    yield _number(1 - y.const if isinstance(op, arith.RemSIOp) and low < 0 else 0), _number(y.const - 1)
-    if low >= 0:
+    yield _number(1 - y.const if isinstance(op, arith.RemSIOp) and not natural else 0), _number(y.const - 1)
+    if natural:
         yield None, (1, x)
 
 
 def _minimum(r: KnownRanges, op: Any) -> Pairs:
     a, b = r.form(op.lhs), r.form(op.rhs)
-    lows = [r.range_of(x)[0] for x in (a, b)]
-    if isinstance(op, arith.MinSIOp) or min(lows) >= 0:
-        yield _number(min(lows)), (1, a)
+    low = min(r.smallest(a), r.smallest(b))
+    if isinstance(op, arith.MinSIOp) or low >= 0:
+        yield _number(low), (1, a)
         yield None, (1, b)
 
 
 def _maximum(r: KnownRanges, op: Any) -> Pairs:
     a, b = r.form(op.lhs), r.form(op.rhs)
-    if isinstance(op, arith.MaxSIOp) or min(r.range_of(x)[0] for x in (a, b)) >= 0:
-        high = _number(max(r.range_of(x)[1] for x in (a, b)))
+    if isinstance(op, arith.MaxSIOp) or min(r.smallest(a), r.smallest(b)) >= 0:
+        high = _number(max(r.largest(a), r.largest(b)))
         yield (1, a), high
         yield (1, b), None
 
@@ -111,8 +130,7 @@ def _either(r: KnownRanges, condition: SSAValue, then: SSAValue, orelse: SSAValu
 def _same(r: KnownRanges, op: Any) -> Pairs:
     """A cast that keeps the number, where it fits."""
     x, width = r.form(op.operands[0]), getattr(op.operands[0].type, "width", None)
-    low = r.range_of(x)[0]
-    if isinstance(op, arith.ExtUIOp) and low < 0 and width is not None:
+    if isinstance(op, arith.ExtUIOp) and width is not None and r.smallest(x) < 0:
         yield (1, constant(0)), (1, constant((1 << width.data) - 1))
     else:
         yield (1, x), (1, x)
@@ -121,7 +139,7 @@ def _same(r: KnownRanges, op: Any) -> Pairs:
 def _bits(r: KnownRanges, op: Any) -> Pairs:
     """``x & y`` of what is not negative is no more than either."""
     for x in (r.form(op.lhs), r.form(op.rhs)):
-        if r.range_of(x)[0] >= 0:
+        if r.smallest(x) >= 0:
             yield (1, constant(0)), (1, x)
 
 

@@ -42,21 +42,22 @@ class IndexRanges:
 
     def __init__(self) -> None:
         self._atoms: list[_Atom] = []
-        self._forms: dict[SSAValue, Form] = {}
+        self._forms: dict[int, Form] = {}  # by the id of the value, which is what values are hashed by, only sooner
         self._assumed: list[tuple[int, bool, Bound]] = []
         self._results = ScopedResults()
+        self._made: dict[tuple[Any, ...], Form] = {}
 
     def define(self, value: SSAValue, lower: list[Form], upper: list[Form]) -> None:
         """``value`` lies between these forms of older values."""
         self._atoms.append(_Atom(None, [(1, f) for f in lower], [(1, f) for f in upper]))
-        self._forms[value] = Form({len(self._atoms) - 1: 1})
+        self._forms[id(value)] = Form({len(self._atoms) - 1: 1})
 
     def count(self, value: SSAValue, low: Form, step: int, last: Form) -> None:
         """``value`` goes from ``low`` in steps of ``step``, not past ``last``: forms of older values."""
         span = last.plus(low, -1)
         most = (step, span) if span.terms else (1, constant(span.const // step))
         self._atoms.append(_Atom(None, [(1, constant(0))], [most]))
-        self._forms[value] = low.plus(Form({len(self._atoms) - 1: 1}), step)
+        self._forms[id(value)] = low.plus(Form({len(self._atoms) - 1: 1}), step)
 
     def is_multiple(self, form: Form, of: int) -> bool:
         """Whether ``form`` is known to be a multiple of ``of``; of a minimum, whether both its sides are."""
@@ -72,13 +73,17 @@ class IndexRanges:
 
     def form(self, value: SSAValue) -> Form:
         """``value`` as a linear form."""
-        if (found := self._forms.get(value)) is None:
-            found = self._forms[value] = self._formed(value)
+        if (found := self._forms.get(id(value))) is None:
+            found = self._forms[id(value)] = self._formed(value)
         return found
 
     def range_of(self, form: Form) -> tuple[Number, Number]:
         """The smallest and largest value that ``form`` may take here; infinite where nothing is known."""
-        return -self.largest(form.scaled(-1)), self.largest(form)
+        return self.smallest(form), self.largest(form)
+
+    def smallest(self, form: Form) -> Number:
+        """The smallest value that ``form`` may take here."""
+        return -self.largest(form.scaled(-1))
 
     def largest(self, form: Form) -> Number:
         """The largest value that ``form`` may take here."""
@@ -93,9 +98,16 @@ class IndexRanges:
         return found * shared + plus
 
     def _eliminate(self, terms: Terms) -> Number:
+        best: Number = inf
+        for scale, replaced in self._without_youngest(terms):
+            most = self.largest(replaced)
+            best = min(best, most if scale == 1 else _quotient(most, scale))
+        return best
+
+    def _without_youngest(self, terms: Terms) -> Iterator[tuple[int, Form]]:
+        """Numbers and older forms: the number times ``terms`` is at most the form."""
         atom = max(terms)
         factor = terms[atom]
-        best: Number = inf
         for times, bound in self._bounds_of(atom)[factor > 0]:
             shared = gcd(times, factor)
             scale, by = times // shared, factor // shared
@@ -105,28 +117,58 @@ class IndexRanges:
                     replaced[a] = total
                 else:
                     del replaced[a]
-            most = self.largest(Form(replaced, bound.const * by))
-            best = min(best, most if scale == 1 else _quotient(most, scale))
-        return best
+            yield scale, Form(replaced, bound.const * by)
 
     def lies_within(self, form: Form, low: int, high: int) -> bool:
-        """Whether ``form`` is known to be ``low`` to ``high`` here: mostly, the ranges of its atoms say so already."""
+        """Whether ``form`` is known to be ``low`` to ``high`` here."""
+        least, most = self.rough_range(form)
+        return (most <= high or self._is_at_most(form, high)) and (
+            low <= least or self._is_at_most(form.scaled(-1), -low)
+        )
+
+    def is_negative(self, form: Form) -> bool:
+        """Whether ``form`` is known to be less than 0 here."""
+        return self.rough_range(form)[1] < 0 or self.largest(form) < 0
+
+    def rough_range(self, form: Form) -> tuple[Number, Number]:
+        """A range that holds ``range_of(form)``, and is mostly no wider: what one atom tells of others is not asked."""
         least: Number = form.const
         most: Number = form.const
         for atom, factor in form.terms.items():
-            ends = self._results.get(~atom, self._range_of_atom, atom, (-inf, inf))
+            ends = self._results.get(~atom, self._rough_range_of_atom, atom, (-inf, inf))
             least += factor * ends[factor < 0]
             most += factor * ends[factor > 0]
-        return (low <= least or low <= -self.largest(form.scaled(-1))) and (most <= high or self.largest(form) <= high)
+        return least, most
 
-    def _range_of_atom(self, atom: int) -> tuple[Number, Number]:
-        return self.range_of(Form({atom: 1}))
+    def _rough_range_of_atom(self, atom: int) -> tuple[Number, Number]:
+        least, most = -inf, inf
+        lower, upper = self._bounds_of(atom)
+        for times, bound in lower:
+            least = max(least, -_quotient(-self.rough_range(bound)[0], times))
+        for times, bound in upper:
+            most = min(most, _quotient(self.rough_range(bound)[1], times))
+        return least, most
+
+    def _is_at_most(self, form: Form, limit: int) -> bool:
+        """Whether ``largest(form)`` is ``limit`` or less, found by the first bounds that say so."""
+        if not form.terms or self.rough_range(form)[1] <= limit:
+            return form.const <= limit or bool(form.terms)
+        shared = gcd(*form.terms.values())
+        terms = {a: c // shared for a, c in form.terms.items()} if shared > 1 else form.terms
+        of = terms, (limit - form.const) // shared
+        found: bool = self._results.get((frozenset(terms.items()), of[1]), self._is_bounded, of, False)
+        return found
+
+    def _is_bounded(self, terms_and_limit: tuple[Terms, int]) -> bool:
+        terms, limit = terms_and_limit
+        simplest_first = sorted(self._without_youngest(terms), key=lambda replaced: len(replaced[1].terms))
+        return any(self._is_at_most(older, limit * scale + scale - 1) for scale, older in simplest_first)
 
     @contextmanager
     def where(self, condition: SSAValue, holds: bool = True) -> Iterator[bool]:
         """Code that runs only where ``condition`` is true, or false; yields whether it may run at all."""
         known = list(self._conditions(condition, holds))
-        if any(-self.largest(form.scaled(-1)) > 0 for form in known):
+        if any(self.smallest(form) > 0 for form in known):
             yield False
             return
         before = len(self._assumed)
@@ -141,7 +183,7 @@ class IndexRanges:
         if (isinstance(op, arith.AndIOp) and holds) or (isinstance(op, arith.OrIOp) and not holds):
             yield from self._conditions(op.lhs, holds)
             yield from self._conditions(op.rhs, holds)
-        if not isinstance(op, arith.CmpiOp) or not isinstance(op.lhs.type, _INTEGERS):
+        if not isinstance(op, arith.CmpiOp) or type(op.lhs.type) not in _INTEGERS:
             return
         name = arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
         a, b = self.form(op.lhs), self.form(op.rhs)
@@ -150,7 +192,7 @@ class IndexRanges:
         if name in ("ult", "ule", "ugt", "uge"):
             if name in ("ugt", "uge"):
                 a, b, name = b, a, {"ugt": "ult", "uge": "ule"}[name]
-            if self.range_of(b)[0] < 0:
+            if not self.is_negative(b.scaled(-1).plus(constant(-1))):
                 return
             yield a.scaled(-1)  # not negative, or it would be the largest of all
             name = "s" + name[1:]
@@ -162,24 +204,34 @@ class IndexRanges:
             yield b.plus(a, -1)
 
     def _formed(self, value: SSAValue) -> Form:
-        op: Any = value.owner if isinstance(value, OpResult) else None
-        kind = type(op)
+        if not isinstance(value, OpResult):
+            return self._atom(value)
+        op: Any = value.op
+        kind, operands = type(op), op.operands
         if kind is arith.ConstantOp and isinstance(op.value, IntegerAttr):
             return constant(op.value.value.data)
-        if kind in _LINEAR and isinstance(value.type, IndexType):
+        if kind in _LINEAR and type(value.type) is IndexType:
+            a = self.form(operands[0])
             if kind is arith.IndexCastOp:
-                return self.form(op.operands[0])
-            a, b = (self.form(operand) for operand in op.operands)
-            if kind is arith.AddiOp:
-                return a.plus(b)
-            if kind is arith.SubiOp:
-                return a.plus(b, -1)
-            for x, y in ((a, b), (b, a)):
-                if not y.terms:
-                    return x.scaled(y.const)
-        for operand in op.operands if op is not None else ():
-            if isinstance(operand.type, _INTEGERS):
-                self.form(operand)  # what it is made of is older
+                return a
+            b = self.form(operands[1])
+            if kind is not arith.MuliOp:
+                return a.plus(b, -1 if kind is arith.SubiOp else 1)
+            if not a.terms or not b.terms:
+                return a.scaled(b.const) if not b.terms else b.scaled(a.const)
+        made: list[Any] = [kind, value.type]
+        for operand in operands:
+            ty = operand.type
+            if type(ty) in _INTEGERS:
+                form = self.form(operand)  # what it is made of is older
+                made += (ty, form.const, *form.terms.items())
+        if kind not in _BY_OPERANDS or type(value.type) not in _INTEGERS:
+            return self._atom(value)
+        if (known := self._made.get(key := tuple(made))) is None:
+            known = self._made[key] = self._atom(value)
+        return known
+
+    def _atom(self, value: SSAValue) -> Form:
         self._atoms.append(_Atom(value))
         return Form({len(self._atoms) - 1: 1})
 
@@ -218,7 +270,7 @@ class IndexRanges:
         low, high = pair
         if low is None or high is None:
             return False
-        return self.range_of(low[1])[0] >= limits[0] * low[0] and self.largest(high[1]) <= limits[1] * high[0]
+        return self.smallest(low[1]) >= limits[0] * low[0] and self.largest(high[1]) <= limits[1] * high[0]
 
 
 def _quotient(x: Number, by: int) -> Number:
@@ -237,9 +289,16 @@ def _limits(width: int) -> tuple[int, int]:
     return (-1, 1) if width == 1 else (-(1 << (width - 1)), (1 << (width - 1)) - 1)
 
 
-_INTEGERS = (IndexType, IntegerType)
+_INTEGERS = frozenset((IndexType, IntegerType))
 #: Operations that make indices of indices without an atom, where one factor of a product is a number.
-_LINEAR = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.IndexCastOp)
+_LINEAR = frozenset((arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.IndexCastOp))
+#: Operations that give the same of the same operands.
+_BY_OPERANDS = frozenset(
+    (
+        *(arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp, arith.RemUIOp, arith.RemSIOp, arith.MuliOp),
+        *(arith.MinSIOp, arith.MinUIOp, arith.MaxSIOp, arith.MaxUIOp),
+    )
+)
 #: Operations whose result is cut to its type. Indices are taken to be wide enough.
 _WRAPPING = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.TruncIOp, arith.IndexCastOp)
 _NEGATED = {

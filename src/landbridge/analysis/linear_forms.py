@@ -14,13 +14,15 @@ Bound: TypeAlias = tuple[int, "Form"]
 
 @dataclass(slots=True)
 class Form:
-    """``const + sum(terms[a] * atom a)``."""
+    """``const + sum(terms[a] * atom a)``. Forms may share their terms, which nobody changes."""
 
     terms: Terms
     const: int = 0
 
     def plus(self, other: Form, times: int = 1) -> Form:
         """``self + times * other``."""
+        if not other.terms:
+            return Form(self.terms, self.const + other.const * times)
         terms = dict(self.terms)
         for a, c in other.terms.items():
             left = terms.get(a, 0) + c * times

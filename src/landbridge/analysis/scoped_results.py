@@ -25,8 +25,11 @@ class ScopedResults:
 
     def get(self, key: Hashable, find: Callable[[Any], Any], of: Any, meanwhile: Any) -> Any:
         """The result of ``key``: ``find(of)`` where none holds here, and ``meanwhile`` where that needs it itself."""
-        told = 0
-        for atoms, results in reversed(self._scopes):
+        told, results = self._scopes[-1]
+        if (found := results.get(key)) is not None:
+            self._asked |= found[1]
+            return found[0]
+        for atoms, results in self._scopes[-2::-1]:
             if (found := results.get(key)) is not None and not found[1] & told:
                 self._asked |= found[1]
                 return found[0]

@@ -48,6 +48,7 @@ class _Walk:
 
     def __init__(self, function: func.FuncOp, ranges: IndexRanges) -> None:
         self._function, self._ranges = function, ranges
+        self._harmless = set[type[Operation]]()
         self._visits: dict[type, Callable[[Any], None]] = {
             scf.ForOp: self._loop,
             scf.IfOp: self._branches,
@@ -57,16 +58,21 @@ class _Walk:
 
     def block(self, block: Block) -> None:
         """What ``block`` accesses, and the blocks in it."""
-        for op in block.ops:
-            if (visit := self._visits.get(type(op))) is None:
-                visit = self._visits[type(op)] = self._harmless(op)
-            visit(op)
+        op = block.first_op
+        while op is not None:
+            kind = type(op)
+            if kind in self._visits:
+                self._visits[kind](op)
+            elif kind not in self._harmless:
+                self._must_be_harmless(op)
+            op = op.next_op
 
-    def _harmless(self, op: Operation) -> Callable[[Any], None]:
-        """What is done with operations of this kind: nothing, where they have no way to reach memory."""
+    def _must_be_harmless(self, op: Operation) -> None:
+        """``op`` has no way to reach memory; where all of its kind have none, it is not asked again."""
         if op.regions or any(isinstance(v.type, MemRefType) for v in op.operands):
             raise AccessError(f"@{self._function.sym_name.data} has a {op.name}, whose accesses nothing is known of")
-        return lambda op: None
+        if op.name.startswith(_ON_VALUES_ALONE):
+            self._harmless.add(type(op))
 
     def _loop(self, op: scf.ForOp) -> None:
         ranges = self._ranges
@@ -89,15 +95,15 @@ class _Walk:
         operands = op.operands
         position = _BUFFER[type(op)]
         buffer = operands[position]
-        ty = buffer.type
-        assert isinstance(ty, MemRefType)
         first, last = _lanes(op)
         if first > last:
             return  # every lane is masked
-        shape = ty.get_shape()
-        indices = operands[position + 1 : position + 1 + len(shape)]
-        for axis, (index, extent) in enumerate(zip(indices, shape, strict=True), 1):
-            self._inside(op, buffer, self._ranges.form(index), extent, (first, last) if axis == len(shape) else (0, 0))
+        ty = buffer.type
+        assert isinstance(ty, MemRefType)
+        inner = (0, 0)
+        for axis, extent in enumerate(shape := ty.get_shape(), 1):
+            index = self._ranges.form(operands[position + axis])
+            self._inside(op, buffer, index, extent, (first, last) if axis == len(shape) else inner)
         if not shape:
             self._inside(op, buffer, constant(0), 1, (first, last))
 
@@ -116,12 +122,14 @@ class _Walk:
             )
 
 
-_VECTORS = (vector.LoadOp, vector.StoreOp, vector.MaskedLoadOp, vector.MaskedStoreOp)
+#: Dialects without operations on memory.
+_ON_VALUES_ALONE = ("arith.", "math.")
+_VECTORS = frozenset((vector.LoadOp, vector.StoreOp, vector.MaskedLoadOp, vector.MaskedStoreOp))
 
 
 def _lanes(op: Any) -> tuple[int, int]:
     """The first and last element, counted from its index, that an access reaches."""
-    if not isinstance(op, _VECTORS):
+    if type(op) not in _VECTORS:
         return 0, 0
     value = op.results[0] if op.results else op.operands[0 if isinstance(op, vector.StoreOp) else -1]
     assert isinstance(value.type, VectorType)
