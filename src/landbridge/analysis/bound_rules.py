@@ -51,12 +51,13 @@ def _is_natural(r: KnownRanges, x: Form) -> bool:
 
 
 def _sum(r: KnownRanges, op: Any) -> Pairs:
-    exact = r.form(op.lhs).plus(r.form(op.rhs), -1 if isinstance(op, arith.SubiOp) else 1)
+    a, b = map(r.form, op.operands)
+    exact = a.plus(b, -1 if isinstance(op, arith.SubiOp) else 1)
     yield (1, exact), (1, exact)
 
 
 def _product(r: KnownRanges, op: Any) -> Pairs:
-    a, b = r.form(op.lhs), r.form(op.rhs)
+    a, b = map(r.form, op.operands)
     for x, y in ((a, b), (b, a)):
         if not y.terms:
             yield (1, x.scaled(y.const)), (1, x.scaled(y.const))
@@ -67,7 +68,7 @@ def _product(r: KnownRanges, op: Any) -> Pairs:
 
 
 def _quotient(r: KnownRanges, op: Any) -> Pairs:
-    x, y = r.form(op.lhs), r.form(op.rhs)
+    x, y = map(r.form, op.operands)
     if y.terms or y.const <= 0:
         return
     n = y.const
@@ -85,7 +86,7 @@ def _quotient(r: KnownRanges, op: Any) -> Pairs:
 
 
 def _remainder(r: KnownRanges, op: Any) -> Pairs:
-    x, y = r.form(op.lhs), r.form(op.rhs)
+    x, y = map(r.form, op.operands)
     if y.terms or y.const <= 0:
         return
     natural = _is_natural(r, x)
@@ -98,7 +99,7 @@ def _remainder(r: KnownRanges, op: Any) -> Pairs:
 
 
 def _minimum(r: KnownRanges, op: Any) -> Pairs:
-    a, b = r.form(op.lhs), r.form(op.rhs)
+    a, b = map(r.form, op.operands)
     low = min(r.smallest(a), r.smallest(b))
     if isinstance(op, arith.MinSIOp) or low >= 0:
         yield _number(low), (1, a)
@@ -106,7 +107,7 @@ def _minimum(r: KnownRanges, op: Any) -> Pairs:
 
 
 def _maximum(r: KnownRanges, op: Any) -> Pairs:
-    a, b = r.form(op.lhs), r.form(op.rhs)
+    a, b = map(r.form, op.operands)
     if isinstance(op, arith.MaxSIOp) or min(r.smallest(a), r.smallest(b)) >= 0:
         high = _number(max(r.largest(a), r.largest(b)))
         yield (1, a), high
@@ -114,7 +115,7 @@ def _maximum(r: KnownRanges, op: Any) -> Pairs:
 
 
 def _selected(r: KnownRanges, op: Any) -> Pairs:
-    yield _either(r, op.cond, op.lhs, op.rhs)
+    yield _either(r, *op.operands)
 
 
 def _either(r: KnownRanges, condition: SSAValue, then: SSAValue, orelse: SSAValue) -> tuple[Bound | None, Bound | None]:
@@ -138,7 +139,7 @@ def _same(r: KnownRanges, op: Any) -> Pairs:
 
 def _bits(r: KnownRanges, op: Any) -> Pairs:
     """``x & y`` of what is not negative is no more than either."""
-    for x in (r.form(op.lhs), r.form(op.rhs)):
+    for x in map(r.form, op.operands):
         if r.smallest(x) >= 0:
             yield (1, constant(0)), (1, x)
 

@@ -179,14 +179,18 @@ class IndexRanges:
 
     def _conditions(self, condition: SSAValue, holds: bool) -> Iterator[Form]:
         """Forms that are 0 or less where ``condition`` is as told."""
-        op = condition.owner
-        if (isinstance(op, arith.AndIOp) and holds) or (isinstance(op, arith.OrIOp) and not holds):
-            yield from self._conditions(op.lhs, holds)
-            yield from self._conditions(op.rhs, holds)
-        if not isinstance(op, arith.CmpiOp) or type(op.lhs.type) not in _INTEGERS:
+        op: Any = condition.owner
+        kind = type(op)
+        if (kind is arith.AndIOp and holds) or (kind is arith.OrIOp and not holds):
+            for operand in op.operands:
+                yield from self._conditions(operand, holds)
+        if kind is not arith.CmpiOp:
+            return
+        left, right = op.operands
+        if type(left.type) not in _INTEGERS:
             return
         name = arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
-        a, b = self.form(op.lhs), self.form(op.rhs)
+        a, b = self.form(left), self.form(right)
         if not holds:
             name = _NEGATED[name]
         if name in ("ult", "ule", "ugt", "uge"):

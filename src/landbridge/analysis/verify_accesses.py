@@ -76,7 +76,7 @@ class _Walk:
 
     def _loop(self, op: scf.ForOp) -> None:
         ranges = self._ranges
-        low, high, step = (ranges.form(v) for v in (op.lb, op.ub, op.step))
+        low, high, step = map(ranges.form, op.operands[:3])
         if ranges.largest(high.plus(low, -1)) <= 0:
             return  # never entered
         by = 1 if step.terms else step.const
@@ -85,9 +85,9 @@ class _Walk:
         self.block(op.body.block)
 
     def _branches(self, op: scf.IfOp) -> None:
-        for region, holds in ((op.true_region, True), (op.false_region, False)):
+        for region, holds in zip(op.regions, (True, False), strict=True):
             if region.blocks:
-                with self._ranges.where(op.cond, holds) as reached:
+                with self._ranges.where(op.operands[0], holds) as reached:
                     if reached:
                         self.block(region.block)
 
