@@ -26,6 +26,7 @@ class Provider:
     """Of ``memory``, which needs no barriers."""
 
     granule = 4
+    nbytes = 4 * N
 
     def __init__(self, caching: Caching, memory: np.ndarray[Any, Any] | None = None) -> None:
         self.caching = caching

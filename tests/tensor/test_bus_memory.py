@@ -128,8 +128,9 @@ def test_a_tensor_keeps_the_array_and_lets_it_go() -> None:
 class Recorded:
     """A provider that notes what it is asked."""
 
-    granule = 64
+    granule: int | None = 64
     caching = Caching.CACHED
+    nbytes = N
 
     def __init__(self) -> None:
         self.calls: list[tuple[int, int, str, str]] = []
@@ -168,6 +169,33 @@ def test_a_provider_is_asked_for_whole_granules(
     with Tensor(t.storage, "uint8", (stop - start,), byte_offset=start).host_view(mode):
         pass
     assert provider.calls == calls
+
+
+@pytest.mark.parametrize("granule", [64, None])
+def test_parts_of_a_providers_memory_share_its_barriers(granule: int | None) -> None:
+    board, provider, memory = Board(), Recorded(), np.zeros(N, np.uint8)
+    provider.granule, provider.host_address = granule, lambda: memory.ctypes.data  # type: ignore[method-assign]
+
+    def part(start: int, count: int) -> Tensor:
+        return lb.from_bus_address(
+            BUS + start, (count,), "uint8", device=Device(board, 0), provider=provider, owner=memory
+        )
+
+    left, right = part(0, 64), part(128, 64)
+    with right.host_view("w") as a:
+        a[:] = 5
+        assert memory[128:192].tolist() == [5] * 64
+        provider.calls.clear()
+        with left.host_view("r"):
+            pass
+    whole = granule is None  # then what the host wrote to the other part is flushed before all is invalidated
+    assert provider.calls == (
+        [(0, N, "w", "device"), (0, N, "r", "host"), (0, N, "r", "device"), (0, N, "w", "device")]
+        if whole
+        else [(0, 64, "r", "host"), (0, 64, "r", "device"), (128, 64, "w", "device")]
+    )
+    with pytest.raises(lb.InputError, match="not in the 256 bytes that its provider has from 0x10000000 on"):
+        part(N - 8, 9)
 
 
 def test_refusals() -> None:

@@ -517,6 +517,14 @@ SENTENCES = (
         Nth(-1, Return("start, stop")),
     ),
     _s(
+        "Parts of a provider's memory share its barriers, whose offsets count from where it begins.",
+        f"{_BUS}test_parts_of_a_providers_memory_share_its_barriers",
+        "Each part is taken for all of it.",
+        "memory/borrowed.py",
+        "import_memory",
+        If(("provider", "BusAddress")),
+    ),
+    _s(
         "An array of a board's allocator reaches a device by its bus address.",
         f"{_BUS}test_an_array_reaches_the_device_by_its_bus_address",
         "The address is that of the first byte, whatever part is meant.",
@@ -594,7 +602,7 @@ SENTENCES = (
         "It is not asked.",
         "tensor/bus_memory.py",
         "from_bus_address",
-        If(("host_address", "provider")),
+        If(("host_address", "provider", "mapped")),
     ),
     _s(
         "Reads in place past the host's caches are warned of.",

@@ -22,19 +22,15 @@ class Caching(Enum):
     DEVICE = "device"
 
 
-class MemoryProvider(Protocol):
-    """The barriers, caching and addresses of one piece of memory, which lives at least as long as its provider does.
+class Barriers(Protocol):
+    """What lets host and devices see each other's writes to one piece of memory.
 
-    Imports keep it. Offsets count from the first byte of the memory. Its methods may be called from any thread.
+    Offsets count from the first byte of the memory. Its methods may be called from any thread.
     """
 
     @property
     def granule(self) -> int | None:
         """Bytes that a barrier covers at least, a power of two; None when it has no range and covers everything."""
-
-    @property
-    def caching(self) -> Caching:
-        """How the host reaches the bytes."""
 
     def sync(self, offset: int, nbytes: int, mode: AccessMode, side: Side) -> None:
         """Let ``side`` see what the other one wrote of ``nbytes`` bytes from ``offset`` on.
@@ -44,8 +40,23 @@ class MemoryProvider(Protocol):
         multiples of the granule, or ends of the memory. Raises DeviceError.
         """
 
+
+class MemoryProvider(Barriers, Protocol):
+    """The barriers, caching and addresses of one piece of memory, which lives at least as long as its provider does.
+
+    Imports keep it.
+    """
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the memory."""
+
+    @property
+    def caching(self) -> Caching:
+        """How the host reaches the bytes."""
+
     def host_address(self) -> int | None:
-        """Where this process maps the memory; None where it does not."""
+        """Where this process maps the memory; None where it does not, or where each import maps it anew."""
 
     def device_address(self, device: Device) -> int | None:
         """The address at which ``device`` reaches the memory; None where nobody knows one."""

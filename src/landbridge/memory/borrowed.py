@@ -14,7 +14,7 @@ from landbridge.device.import_source import BusAddress, DmaBuf, HostPointer, Imp
 from landbridge.device.memory_provider import MemoryProvider
 from landbridge.device.protocols import AccessMode, MemoryImport
 from landbridge.device.registry import device as find_device
-from landbridge.errors import ZeroCopyError
+from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.allocators.base import Use, wait_for
 from landbridge.memory.backing import Backing
 from landbridge.memory.extents import OTHER_MEMORY, unreachable
@@ -72,12 +72,16 @@ def import_memory(
             wait_for(uses)
             api.release_import(space)
 
-    backing, origin = _backing_of(source)
+    before, whole = 0, source
+    if provider is not None and isinstance(source, BusAddress):
+        before, whole = _whole_of(source, provider, device)
+    backing, begin = _backing_of(whole)
+    origin = begin + before
     if isinstance(source, DmaBuf) and is_dma_buf(source.fd):
         barriers = DmaBufBarriers(source.fd)
         have_barriers(backing, origin - source.offset, barriers.nbytes, barriers)
     elif provider is not None:
-        have_barriers(backing, origin, source.nbytes, provider)
+        have_barriers(backing, begin, whole.nbytes, provider)
     storage = Storage(
         Region(space),
         device.memory_kind(space.scope),
@@ -97,6 +101,19 @@ def import_memory(
         storage.free()
         raise ZeroCopyError(f"{device} cannot use {source} in place: {problem}; {OTHER_MEMORY}")
     return storage
+
+
+def _whole_of(source: BusAddress, provider: MemoryProvider, device: Device) -> tuple[int, BusAddress]:
+    """All of the memory of ``provider``, of which ``source`` is a part, and the bytes of it before that one."""
+    begin = provider.device_address(device)
+    before = 0 if begin is None else source.address - begin
+    if not 0 <= before <= provider.nbytes - source.nbytes:
+        raise InputError(
+            f"{source} is not in the {provider.nbytes} bytes that its provider has"
+            f"{'' if begin is None else f' from {begin:#x} on'}; give an address inside"
+        )
+    host = None if source.host_address is None else source.host_address - before
+    return before, BusAddress(source.address - before, host, provider.nbytes)
 
 
 def _backing_of(source: ImportSource) -> tuple[Backing, int]:

@@ -5,25 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from landbridge.device.api import Device
-from landbridge.device.memory_provider import MemoryProvider, Side
+from landbridge.device.memory_provider import Barriers, MemoryProvider, Side
 from landbridge.device.protocols import AccessMode
 from landbridge.memory.byte_ranges import ByteRanges, Range
 
 
 @dataclass(eq=False, slots=True)
 class CoherenceDomain:
-    """Memory whose barriers ``provider`` has, from byte ``origin`` of its Backing on.
+    """Memory whose barriers are ``provider``, from byte ``origin`` of its Backing on.
 
     ``by_host`` and ``by_device`` are the bytes that one side wrote and the other does not see yet, counted as the
     Backing counts them. ``nbytes``: of the memory, which is one granule where barriers have no range. ``device``:
     whose barriers they are, where other devices have a domain of their own for the same memory; None where the barriers
-    are the memory's own and serve every device. ``users``: how many Storages look at the memory by way of it.
+    are those of ``memory`` itself and serve every device. ``users``: how many Storages look at the memory by way of it.
     """
 
-    provider: MemoryProvider
+    provider: Barriers
     origin: int
     nbytes: int
     device: Device | None = None
+    memory: MemoryProvider | None = None
     users: int = 0
     by_host: ByteRanges = field(default_factory=ByteRanges)
     by_device: ByteRanges = field(default_factory=ByteRanges)

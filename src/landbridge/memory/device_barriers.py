@@ -1,12 +1,12 @@
-"""DeviceBarriers: the barriers that a device has for its own memory, and for what it imports, as a MemoryProvider."""
+"""DeviceBarriers: the barriers that a device has for its own memory, and for what it imports."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from landbridge.device.api import Device, Region, Space
-from landbridge.device.memory_provider import Caching, Side
-from landbridge.device.protocols import AccessMode, Addresses, HostBarriers
+from landbridge.device.api import Region, Space
+from landbridge.device.memory_provider import Side
+from landbridge.device.protocols import AccessMode, HostBarriers
 from landbridge.memory.accesses import changing
 from landbridge.memory.backing import Backing
 from landbridge.memory.coherence_domain import CoherenceDomain
@@ -27,11 +27,6 @@ class DeviceBarriers:
         """The kind's."""
         return self.kind.coherence_granule
 
-    @property
-    def caching(self) -> Caching:
-        """As the kind says."""
-        return Caching.CACHED if self.kind.cached else Caching.UNCACHED
-
     def sync(self, offset: int, nbytes: int, mode: AccessMode, side: Side) -> None:
         """The device's barrier."""
         region = region_at(Region(self.space), offset)
@@ -40,15 +35,6 @@ class DeviceBarriers:
                 self.api.begin_host_access(region, nbytes, mode)
             else:
                 self.api.end_host_access(region, nbytes, mode)
-
-    def host_address(self) -> int | None:
-        """None: a Storage asks the device, when nothing is pending."""
-        return None
-
-    def device_address(self, device: Device) -> int | None:
-        """The device's own, for itself alone."""
-        addresses = device.capability(Addresses)
-        return addresses.device_address(Region(self.space)) if addresses and device == self.space.device else None
 
 
 def enter_domain(

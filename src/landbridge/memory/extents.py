@@ -86,7 +86,7 @@ def _addresses(storage: Storage, device: Device) -> _AddressOf | None:
         return lambda offset: api.device_address(region_at(base, offset))
     domains, origin = storage.domains()
     for domain in domains:
-        if (begin := domain.provider.device_address(device)) is not None:
+        if domain.memory is not None and (begin := domain.memory.device_address(device)) is not None:
             first = begin + origin - domain.origin
             return lambda offset: first + offset
     source = None if storage.source is None else storage.source.source

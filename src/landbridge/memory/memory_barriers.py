@@ -151,4 +151,4 @@ def have_barriers(backing: Backing, origin: int, nbytes: int, provider: MemoryPr
     """Let ``provider`` serve ``nbytes`` bytes of ``backing`` from ``origin`` on, unless the memory has one already."""
     with changing:
         if all(domain.device is not None for domain in backing.domains):
-            backing.add_domain(CoherenceDomain(provider, origin, nbytes))
+            backing.add_domain(CoherenceDomain(provider, origin, nbytes, memory=provider))

@@ -164,8 +164,8 @@ class Storage:
         """How the host reaches the bytes: as who provides them says, else as their kind does."""
         if self._backing is not None:
             for domain in self.part()[0].domains:
-                if domain.device is None:
-                    return domain.provider.caching
+                if domain.memory is not None:
+                    return domain.memory.caching
         if self.source is not None and self.source.caching is not None:
             return self.source.caching
         return Caching.CACHED if self.kind.cached else Caching.UNCACHED

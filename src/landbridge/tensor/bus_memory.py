@@ -31,18 +31,21 @@ def from_bus_address(
     """The memory at bus ``address``, used in place by ``device``; ``owner`` is kept alive as long as the Tensor.
 
     ``host_address``: where this process maps it; None where ``provider`` says, and where it does not. ``strides`` count
-    elements, None is dense. ``provider``: the barriers of the memory, where host and device do not see each other's
-    writes, and how the host reaches it; None: those of the device. Who gives the address vouches that the bytes stay
-    there. Raises InputError for a layout that is not legal, and ZeroCopyError when the device cannot use it.
+    elements, None is dense. ``provider``: the barriers of the memory, of which the Tensor may be a part, where host and
+    device do not see each other's writes, and how the host reaches it; None: those of the device. Who gives the address
+    vouches that the bytes stay there. Raises InputError for a layout that is not legal, and ZeroCopyError when the
+    device cannot use it.
     """
     name = dtype_name(dtype)
     extents = check_shape(shape, name)
     steps = row_major(extents) if strides is None else check_strides(strides, extents)
-    if host_address is None and provider is not None:
-        host_address = provider.host_address()
+    where = find_device(device)
+    if host_address is None and provider is not None and (mapped := provider.host_address()) is not None:
+        begin = provider.device_address(where)
+        host_address = mapped if begin is None else mapped + address - begin
     known = [address] if host_address is None else [address, host_address]
     if any(type(place) is not int or place < 0 for place in known) or any(step < 0 for step in steps):
         raise InputError(f"addresses {known} and strides {steps} of memory on a bus must be at least 0")
     source = BusAddress(address, host_address, span(extents, steps) * dtype_facts(name).itemsize)
     keep = owner if provider is None else (owner, provider)
-    return Tensor(import_memory(find_device(device), source, "rw", keep, provider), name, extents, steps)
+    return Tensor(import_memory(where, source, "rw", keep, provider), name, extents, steps)
