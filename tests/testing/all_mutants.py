@@ -6,6 +6,7 @@ import tests.testing.barrier_mutants
 import tests.testing.launch_mutants
 import tests.testing.memory_mutants
 import tests.testing.reach_mutants
+import tests.testing.record_mutants
 import tests.testing.time_mutants  # noqa: F401
 from tests.testing.mutants import RUNTIME, Correct, RuntimeMutant, device_mutants
 

@@ -138,6 +138,10 @@ class SimLazyDeviceAPI(LazyStreams):
         """Queue the copy. Memory of the host is read or written when it runs, not before."""
         ends = (src, dst)
         index = own_device(self, src.space, dst.space).index
+        if stream is not None and stream.device not in (src.space.device, dst.space.device):
+            raise InputError(
+                f"sim:lazy: a copy from {src.space.device} to {dst.space.device} on a stream of {stream.device}"
+            )
         for end in ends:
             self._check_region(end, nbytes)
         if is_copy_to_itself(self, src, dst, nbytes):

@@ -22,11 +22,14 @@ from landbridge.testing.conformance.nd import NdSpaceConformance
 from landbridge.testing.conformance.ordering import OrderConformance
 from landbridge.testing.conformance.pressure import PressureConformance
 from landbridge.testing.conformance.reach import ReachConformance
+from landbridge.testing.conformance.recordings import RecordingConformance
+from landbridge.testing.conformance.sharing import SharingConformance
 from landbridge.testing.conformance.spaces import SpaceConformance
 from landbridge.testing.conformance.streams import StreamConformance
 from landbridge.testing.conformance.tensors import TensorConformance
 from landbridge.testing.conformance.timing import TimingConformance
 from landbridge.testing.conformance.transfers import TransferConformance
+from landbridge.testing.conformance.workspaces import WorkspaceConformance
 
 
 class DeviceConformance(
@@ -43,6 +46,9 @@ class DeviceConformance(
     BarrierConformance,
     ReachConformance,
     LaunchConformance,
+    WorkspaceConformance,
+    SharingConformance,
+    RecordingConformance,
     TensorConformance,
 ):
     """All of it. Set ``device_name`` in a subclass."""
