@@ -217,8 +217,9 @@ def calls(n: int) -> ModelProto:
 
 @family
 def loop(n: int) -> ModelProto:
-    """A Loop whose trips are unrolled, four at once."""
-    steps, nodes, trips = max(n // 256, 1), [], 256
+    """Loops of up to 500 trips, all unrolled."""
+    steps, nodes = -(-n // 500), []
+    trips = n // steps
     for i in range(steps):
         body = helper.make_graph(
             [helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Softmax", ["a"], ["b"])],
