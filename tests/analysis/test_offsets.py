@@ -8,9 +8,12 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from tests.devices.present import first_instance
 
 import landbridge as lb
+from landbridge.analysis.offsets import may_begin, offset_alignment
 from landbridge.dtypes import dtype
 from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import AllocTensor, Call, View
+from landbridge.executable.parts import VDevice
+from landbridge.ir.module import IRModule
 
 RNG = np.random.default_rng(3)
 A, B = RNG.normal(0, 1, (2, 1, 3, 5)).astype(np.float32)
@@ -94,3 +97,59 @@ def test_results_are_the_same(target: str) -> None:
         with session.get_output(number).host_view("r") as found:
             # sums of 3 and of 5 terms below 1 and 3: a few roundings of the largest
             assert np.abs(found - wanted).max() < 8 * np.finfo(np.float32).eps * np.abs(wanted).max()
+
+
+#: Values that begin in the middle of memory of the CPU, and whether a GPU that wants multiples of 64 bytes uses it.
+BEGINNINGS = {
+    "nobody else": ("%a", "", True),
+    "the GPU has it": ("%a", '%c = "lb.to_vdevice"(%a) {view} : (!cpu) -> !gpu', False),
+    "the GPU has a copy": ("%a", '%c = "lb.to_vdevice"(%a) : (!cpu) -> !gpu', True),
+    "the GPU has a view of a view": (
+        "%a",
+        """%v = "lb.view"(%a) {offset = 0 : i64} : (!cpu) -> !cpu
+        %w = "lb.view"(%v) {offset = 0 : i64} : (!cpu) -> !cpu
+        %c = "lb.to_vdevice"(%w) {view} : (!cpu) -> !gpu""",
+        False,
+    ),
+    "it is the GPU's": ("%c", '%c = "lb.to_vdevice"(%g) {view} : (!gpu) -> !cpu', False),
+    "it is a copy of the GPU's": ("%c", '%c = "lb.to_vdevice"(%g) : (!gpu) -> !cpu', True),
+}
+
+
+@pytest.mark.parametrize("case", BEGINNINGS)
+def test_where_a_tensor_may_begin_that_another_device_uses_in_place(case: str) -> None:
+    name, body, anywhere = BEGINNINGS[case]
+    text = f"""
+      !gpu = tensor<64xf32, #lb.vdevice<0, "global">>
+      !cpu = tensor<64xf32, #lb.vdevice<1, "global">>
+      func.func @main(%g: !gpu, %a: !cpu) {{
+        {body}
+        func.return
+      }}"""
+    kind = {**lb.Target("opencl").to_dict()["memory"][0], "offset_alignment": 64, "coherence_granule": 16}
+    targets = lb.Target({"kind": "opencl", "memory": [kind]}), lb.Target("llvm")
+    module = IRModule.parse(text, targets, (VDevice("opencl", 0), VDevice("cpu", 1)))
+    values = {v.name_hint: v for op in module.main.walk() for v in (*op.results, *module.main.body.block.args)}
+    assert may_begin(module, values[name[1:]], 1) == anywhere
+    assert may_begin(module, values[name[1:]], 16)  # byte 64
+    assert may_begin(module, values["g"], 16) and not may_begin(module, values["g"], 1)
+
+
+def test_offsets_in_shared_memory_are_multiples_of_what_all_its_users_want() -> None:
+    """Of the granule of barriers too, which must not touch a neighbour; other memory does not count."""
+    kinds = [
+        {"scope": "global", "host_access": "read_write", "coherent": False, "offset_alignment": 32},
+        {"scope": "global.fast", "host_access": "read_write", "coherent": True, "offset_alignment": 512},
+        {"scope": "global.rows", "host_access": "none", "coherent": True, "offset_alignment": 256, "ndim": 2},
+    ]
+    kinds[0]["coherence_granule"] = 128
+    guest = lb.Target({"kind": "opencl", "memory": kinds, "shares": [["cpu", "global"]]})
+    stranger = lb.Target({"kind": "opencl", "memory": [{**kinds[0], "coherence_granule": 4096}], "shares": []})
+    text = "func.func @main() { func.return }"
+    names = [VDevice("cpu", 0), VDevice("opencl", 1), VDevice("opencl", 2)]
+    module = IRModule.parse(text, (lb.Target("llvm"), guest, stranger), tuple(names))
+    assert offset_alignment(module, 0, "global", shared=True) == 128
+    assert offset_alignment(module, 0, "global", shared=False) == 1
+    assert offset_alignment(module, 1, "global", shared=False) == 32
+    assert offset_alignment(module, 1, "global.fast", shared=False) == 512
+    assert offset_alignment(module, 1, "global.rows", shared=False) == 1  # rows begin by the row

@@ -1,0 +1,67 @@
+"""Which buffers of @main are in which scope, and what of a scope is free for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from landbridge.analysis.scopes import Scope, scopes_of
+from landbridge.executable.parts import VDevice
+from landbridge.ir.module import IRModule
+from landbridge.targets import Target
+
+TEXT = """
+func.func @k(%x: memref<10xf32, "global">, %y: memref<10xf32, "SCOPE">) attributes {lb.prim} {
+  func.return
+}
+func.func @main(%x: memref<10xf32, "global">) {
+  %w = "lb.constant"() {symbol = @w, lb.vdevice = #lb.vdevice<0, "SCOPE">} : () -> memref<10xf32, "SCOPE">
+  %same = "lb.constant"() {symbol = @w, lb.vdevice = #lb.vdevice<0, "SCOPE">} : () -> memref<10xf32, "SCOPE">
+  %v = "lb.constant"() {symbol = @v, lb.vdevice = #lb.vdevice<0, "SCOPE">} : () -> memref<3x5xf32, IN_ROWS>
+  %far = "lb.constant"() {symbol = @far, lb.vdevice = #lb.vdevice<1, "SCOPE">} : () -> memref<10xf32, "SCOPE">
+  %o = "lb.constant"() {symbol = @o, lb.vdevice = #lb.vdevice<0, "global.other">} : () -> memref<9xf32, "global.other">
+  %a = memref.alloc() {lb.vdevice = #lb.vdevice<0, "SCOPE">, node = "a"} : memref<10xf32, "SCOPE">
+  %b = memref.alloc() {lb.vdevice = #lb.vdevice<0, "SCOPE">, node = "a"} : memref<10xf32, "SCOPE">
+  %c = memref.alloc() {lb.vdevice = #lb.vdevice<0, "SCOPE">, node = "c"} : memref<10xf32, "SCOPE">
+  %unused = memref.alloc() {lb.vdevice = #lb.vdevice<0, "SCOPE">, node = "unused"} : memref<10xf32, "SCOPE">
+  "lb.call"(%x, %a) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} :
+    (memref<10xf32, "global">, memref<10xf32, "SCOPE">) -> ()
+  "lb.call"(%x, %b) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} :
+    (memref<10xf32, "global">, memref<10xf32, "SCOPE">) -> ()
+  "lb.call"(%x, %c) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} :
+    (memref<10xf32, "global">, memref<10xf32, "SCOPE">) -> ()
+  func.return
+}
+"""
+
+
+def scope(name: str, **facts: Any) -> Scope:
+    """The one scope that the buffers are in."""
+    ordinary = {"scope": "global", "host_access": "read_write", "coherent": True}
+    kinds = {"global": ordinary, name: {**ordinary, "scope": name, **facts}}
+    target = Target({"kind": "llvm", "memory": list(kinds.values())})
+    names = VDevice("cpu", 0), VDevice("cpu", 1)
+    in_rows = '#lb.space<"SCOPE", [1]>' if "rows" in name else '"SCOPE"'
+    module = IRModule.parse(TEXT.replace("IN_ROWS", in_rows).replace("SCOPE", name), (target, target), names)
+    (found,) = scopes_of(module)
+    return found
+
+
+def test_constants_take_of_a_scratchpad_each_once_and_in_whole_units() -> None:
+    """Of 1000 bytes 40 for @w and 60 for @v, rounded up where sizes are; those of other scopes and vdevices none."""
+    assert scope("global.fast", capacity=1000).free == 900
+    assert scope("global.fast", capacity=1000, size_multiple=64).free == 1000 - 2 * 64
+    assert scope("global.fast").free is None
+
+
+def test_constants_in_rows_take_whole_rows() -> None:
+    """@w is ten rows of an element, @v three of five: each as long as the alignment of rows wants."""
+    rows = scope("global.rows", capacity=1000, ndim=2, row_alignment=16, host_access="none")
+    assert rows.free == 1000 - 10 * 16 - 3 * 32
+
+
+def test_constants_in_ordinary_memory_are_used_where_they_are() -> None:
+    assert scope("global", capacity=1000).free == 1000
+
+
+def test_buffers_that_are_used_have_names_of_their_own() -> None:
+    assert scope("global.fast").names == ["a#0", "a#1", "c"]
