@@ -9,12 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from wheel_models import DETECT, PP_OCR, wheel_model
+from wheel_models import CLASSIFY, DETECT, PP_OCR, wheel_model
 
 from tests.devices.present import first_instance
+from tests.docs.boards.stand_ins import FIRST_RUN, on_a_board
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: The devices without which a page's examples cannot run.
 NEEDS = {"opencl-and-vulkan": ("opencl", "vulkan"), "several-devices": ("opencl",)}
 _BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -34,8 +35,11 @@ def test_python_of_a_page_runs_and_prints_what_is_shown(page, tmp_path):
     for name in NEEDS.get(page.stem, ()):
         first_instance(name)
     shutil.copy(wheel_model(PP_OCR, DETECT), tmp_path / "det.onnx")
+    shutil.copy(wheel_model(PP_OCR, CLASSIFY), tmp_path / "cls.onnx")
     found = blocks(page)
     program = "".join(f"{text}\nprint({_MARK!r})\n" for kind, text in found if kind == "python")
+    if page.parent.name == "boards":
+        program = on_a_board(page.stem, program, tmp_path)
     (tmp_path / "page.py").write_text(program)
     child = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, timeout=240)
     assert child.returncode == 0, child.stderr
@@ -47,6 +51,8 @@ def test_python_of_a_page_runs_and_prints_what_is_shown(page, tmp_path):
         following = found[number + 1] if number + 1 < len(found) else ("", "")
         if following[0] in ("mlir", "text"):
             assert output.strip() == following[1].strip()
+    if page.stem == "u-dma-buf":
+        assert (tmp_path / "writes.log").read_text().split()[: len(FIRST_RUN)] == FIRST_RUN
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
