@@ -41,8 +41,8 @@ def on_a_board(page: str, program: str, folder: Path) -> str:
     return program
 
 
-#: What the first run of the page about u-dma-buf writes: the frame comes to the processor, and so does the line of which
-#: the scores are 8 bytes; then that goes to the logic.
+#: What the first run of the page about u-dma-buf writes: the frame comes to the processor, and so does the line of
+#: which the scores are 8 bytes; then that goes to the logic.
 FIRST_RUN = [
     *("sync_offset=0", "sync_size=110592", "sync_direction=2", "sync_for_cpu=1"),
     *("sync_offset=110592", "sync_size=64", "sync_direction=2", "sync_for_cpu=1"),
