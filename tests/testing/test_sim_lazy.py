@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
+from random import Random
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from landbridge.device.api import Device, Region, Space
 from landbridge.device.attr import DeviceAttr
 from landbridge.errors import DeviceLostError, HostAccessError, HostViewError, InputError, UseAfterFreeError
 from landbridge.testing.lazy_instance import POISON
+from landbridge.testing.lazy_queue import LazyQueue
 from landbridge.testing.lazy_streams import SEED_VARIABLE
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 
@@ -190,3 +192,34 @@ def test_the_seed_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) ->
     assert api.seed == 17
     assert str(Device(api, 1)) == "sim:lazy:1"
     assert np.uint8(POISON) == 0xA5
+
+
+def test_a_finalizer_may_wait_for_what_is_being_run():
+    """The collector may come at any moment, in the middle of a task too, and call who waits for that very task."""
+    queue, seen = LazyQueue(Random(0)), []
+
+    def action(name: str) -> None:
+        queue.finish_all(5)
+        for task in tasks:
+            assert task.synchronize(5)
+        seen.append(name)
+
+    tasks = [queue.submit("one", name, lambda name=name: action(name)) for name in "ab"]
+    queue.finish_all(5)
+    assert sorted(seen) == ["a", "b"] and all(task.done for task in tasks)
+
+
+def test_a_finalizer_may_run_what_was_chosen():
+    queue, seen = LazyQueue(Random(0)), []
+
+    class Choice(Random):
+        def choice(self, ready):
+            (task,) = ready
+            if not seen:
+                seen.append("finalizer")
+                queue.finish((task,), 5)
+            return task
+
+    task = queue.submit("one", "work", lambda: seen.append("work"))
+    queue._rng = Choice()
+    assert task.synchronize(5) and seen == ["finalizer", "work"]

@@ -18,10 +18,23 @@ _SLICE = 0.05
 class Task:
     """One entry of a queue, and the Event of everything before and at it.
 
-    ``uses`` are the (block, start, stop, writes) it touches; ``keep_alive`` is held until it is done.
+    ``uses`` are the (block, start, stop, writes) it touches; ``keep_alive`` is held until it is done. ``begun``: what
+    runs meanwhile in this thread, a finalizer, finds it under way and need not wait for it.
     """
 
-    __slots__ = ("_queue", "action", "after", "done", "finished_ms", "held", "keep_alive", "stream", "uses", "what")
+    __slots__ = (
+        "_queue",
+        "action",
+        "after",
+        "begun",
+        "done",
+        "finished_ms",
+        "held",
+        "keep_alive",
+        "stream",
+        "uses",
+        "what",
+    )
 
     def __init__(
         self,
@@ -39,7 +52,7 @@ class Task:
         self.uses = uses
         self.keep_alive = keep_alive
         self.after: list[Task] = []
-        self.done = False
+        self.begun = self.done = False
         self.held = False
         self.finished_ms: float | None = None
 
@@ -103,7 +116,7 @@ class LazyQueue:
         with self._lock:
             self.check()
             done = task.done
-            ready = [t for t in self._pending if not t.held and all(b.done for b in t.after)]
+            ready = [t for t in self._pending if not t.held and all(b.begun for b in t.after)]
             if ready and not done:
                 self._run(self._rng.choice(ready))
             return done
@@ -121,10 +134,10 @@ class LazyQueue:
                 if not needed:
                     return True
                 pool = self._pending if self._rng.random() < 0.25 else needed
-                ready = [t for t in pool if not t.held and all(b.done for b in t.after)]
+                ready = [t for t in pool if not t.held and all(b.begun for b in t.after)]
                 if ready:
                     self._run(self._rng.choice(ready))
-                elif not any(not t.held and all(b.done for b in t.after) for t in needed):
+                elif not any(not t.held and all(b.begun for b in t.after) for t in needed):
                     # Other threads release what is held; short sleeps keep the wait interruptible.
                     left = _SLICE if deadline is None else min(_SLICE, deadline - time.monotonic())
                     if left <= 0:
@@ -173,6 +186,9 @@ class LazyQueue:
             )
 
     def _run(self, task: Task) -> None:
+        if task.begun:  # by a finalizer, since it was chosen
+            return
+        task.begun = True
         self._pending.remove(task)
         if self._last.get(task.stream) is task:
             del self._last[task.stream]
@@ -189,12 +205,12 @@ class LazyQueue:
 
 
 def _closure(tasks: tuple[Task, ...]) -> list[Task]:
-    """The tasks that are not done among ``tasks`` and everything they wait for."""
+    """The tasks that are yet to begin among ``tasks`` and everything they wait for."""
     found: dict[Task, None] = {}
-    todo = [task for task in tasks if not task.done]
+    todo = [task for task in tasks if not task.begun]
     while todo:
         task = todo.pop()
         if task not in found:
             found[task] = None
-            todo += [before for before in task.after if not before.done]
+            todo += [before for before in task.after if not before.begun]
     return list(found)
