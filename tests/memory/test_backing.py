@@ -11,12 +11,15 @@ import numpy as np
 import pytest
 
 import landbridge as lb
+from landbridge.device.api import Device
+from landbridge.device.memory_provider import Caching
 from landbridge.errors import HostAccessError, ZeroCopyError
 from landbridge.memory.accesses import Access
 from landbridge.memory.allocators.base import Use
 from landbridge.memory.allocators.default import named_allocator
 from landbridge.memory.backing import Backing
-from landbridge.memory.windows import Windows, host_windows
+from landbridge.memory.memory_barriers import have_barriers
+from landbridge.memory.windows import Holder, Windows, host_windows
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import _copy_by
 from tests.device.caching_device import LINE, CachingDeviceAPI, device
@@ -127,14 +130,58 @@ def test_what_died_is_known_by_nobody() -> None:
 
 def test_windows_are_found_by_each_of_their_bytes() -> None:
     windows, low, high = Windows(), Backing(), Backing()
-    windows.enter(100, 110, low, 0)
-    windows.enter(120, 130, high, 5)
+    windows.enter(100, 110, low, 0, low)
+    windows.enter(120, 130, high, 5, high)
     for start, stop, found in ((90, 100, None), (90, 101, (low, -10)), (109, 119, (low, 9)), (110, 120, None)):
         assert windows.find(start, stop) == found
     assert windows.find(125, 126) == (high, 10)
-    assert windows.enter(105, 125, Backing(), 0)[0].merged is None
+    over = Backing()
+    assert windows.enter(105, 125, over, 0, over)[0].merged is None
     (one, first), (same, last) = windows.find(100, 101), windows.find(129, 130)  # type: ignore[misc]
     assert one is same and last - first == 29
+
+
+def test_addresses_are_known_as_long_as_who_knows_them() -> None:
+    """Those of one that went may be of other memory by now, whoever else looks at a part of what it was."""
+    windows, part, whole, keeper = Windows(), Backing(), Backing(), Holder()
+    windows.enter(1000, 1100, part, 0, part)
+    windows.enter(0, 1 << 50, whole, 0, keeper)
+    (one, first), (same, last) = windows.find(5, 6), windows.find(1010, 1011)  # type: ignore[misc]
+    assert one is same and last - first == 1005
+    del keeper
+    assert windows.find(5, 1000) is None and windows.find(1100, 1 << 50) is None
+    assert windows.find(1010, 1011) == (one, last)
+
+
+class Noting:
+    """A provider that notes the barriers it is asked for."""
+
+    granule, caching = 4, Caching.CACHED
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[int, int, str]] = []
+
+    def sync(self, offset: int, nbytes: int, mode: str, side: str) -> None:
+        self.calls.append((offset, nbytes, side))
+
+    def host_address(self) -> None:
+        return None
+
+    def device_address(self, device: Device) -> None:
+        return None
+
+
+def test_barriers_are_of_their_own_memory() -> None:
+    """What is one Backing with it, by memory over both, needs none of them."""
+    memory, provider = lines(), Noting()
+    whole = lb.asarray(memory)
+    backing, origin = whole.storage.part()
+    have_barriers(backing, origin + LINE, LINE, provider)
+    for first, wanted in ((0, 0), (1, 2), (2, 0)):
+        provider.calls.clear()
+        with lb.asarray(memory[first * LINE : (first + 1) * LINE]).host_view("rw"):
+            pass
+        assert len(provider.calls) == wanted, first
 
 
 class TestOfADevice:

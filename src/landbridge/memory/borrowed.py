@@ -16,7 +16,7 @@ from landbridge.device.protocols import AccessMode, MemoryImport
 from landbridge.device.registry import device as find_device
 from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.allocators.base import Use, wait_for
-from landbridge.memory.backing import Backing
+from landbridge.memory.backing import Backing, root_of
 from landbridge.memory.extents import OTHER_MEMORY, unreachable
 from landbridge.memory.host_array import byte_bounds
 from landbridge.memory.lent_file import LentFile
@@ -28,7 +28,7 @@ from landbridge.memory.memory_barriers import (
     is_dma_buf,
 )
 from landbridge.memory.storage import LentSource, Storage
-from landbridge.memory.windows import bus_windows, file_windows, host_windows
+from landbridge.memory.windows import Holder, bus_windows, file_windows, host_windows
 from landbridge.memory_kind import MemoryKind
 
 #: More than any file has.
@@ -75,13 +75,15 @@ def import_memory(
     before, whole = 0, source
     if provider is not None and isinstance(source, BusAddress):
         before, whole = _whole_of(source, provider, device)
-    backing, begin = _backing_of(whole)
+    holder = Holder()
+    backing, begin = _backing_of(whole, holder)
     origin = begin + before
     if isinstance(source, DmaBuf) and is_dma_buf(source.fd):
         barriers = DmaBufBarriers(source.fd)
-        have_barriers(backing, origin - source.offset, barriers.nbytes, barriers)
+        root, begin = root_of(backing, origin)
+        have_barriers(root, begin - source.offset, barriers.nbytes, barriers)
     elif provider is not None:
-        have_barriers(backing, begin, whole.nbytes, provider)
+        have_barriers(*root_of(backing, begin), whole.nbytes, provider)
     storage = Storage(
         Region(space),
         device.memory_kind(space.scope),
@@ -90,6 +92,7 @@ def import_memory(
         owner=owner,
         release=release,
         within=(backing, origin),
+        holder=holder,
     )
     if isinstance(source, DmaBuf):
         file = LentFile(source)
@@ -116,20 +119,23 @@ def _whole_of(source: BusAddress, provider: MemoryProvider, device: Device) -> t
     return before, BusAddress(source.address - before, host, provider.nbytes)
 
 
-def _backing_of(source: ImportSource) -> tuple[Backing, int]:
-    """The Backing of what is imported, and the byte of it at which ``source`` begins: that of others who have it."""
-    made = Backing(), 0
+def _backing_of(source: ImportSource, holder: Holder) -> tuple[Backing, int]:
+    """A Backing of what is imported, part of that of others who have it, and the byte at which ``source`` begins."""
+    made = Backing()
     match source:
         case HostPointer(address=address, nbytes=nbytes):
-            return host_windows.enter(address, address + nbytes, *made)
+            host_windows.enter(address, address + nbytes, made, 0, holder)
         case BusAddress(address=address, nbytes=nbytes, host_address=host_address):
-            found = bus_windows.enter(address, address + nbytes, *made)
-            return found if host_address is None else host_windows.enter(host_address, host_address + nbytes, *found)
+            bus_windows.enter(address, address + nbytes, made, 0, holder)
+            if host_address is not None:
+                host_windows.enter(host_address, host_address + nbytes, made, 0, holder)
         case DmaBuf(offset=offset, nbytes=nbytes):
-            whole = is_dma_buf(source.fd)  # whose barriers have no range: all of it is one
-            start, stop = (0, _WHOLE) if whole else (offset, offset + nbytes)
-            backing, origin = file_windows(source.fd).enter(start, stop, *made)
-            return backing, origin + offset - start
+            windows = file_windows(source.fd)
+            if is_dma_buf(source.fd):  # whose barriers have no range: all of it is one
+                windows.enter(0, _WHOLE, made, 0, holder)
+                return made, offset
+            windows.enter(offset, offset + nbytes, made, 0, holder)
+    return made, 0
 
 
 def borrow_host(address: int, nbytes: int, owner: object, *, readonly: bool) -> Storage:
@@ -156,8 +162,8 @@ def _enter_board(storage: Storage, board: ArrayBarriers, low: int) -> None:
     start, bus = board.host_address(), board.bus_address
     backing, origin = storage.part()
     # All of the array is one Backing, as its barriers have no range.
-    known = host_windows.enter(start, start + board.nbytes, backing, origin + start - low)
-    known = bus_windows.enter(bus, bus + board.nbytes, *known)
+    known = host_windows.enter(start, start + board.nbytes, backing, origin + start - low, storage)
+    known = bus_windows.enter(bus, bus + board.nbytes, *known, storage)
     if not board.coherent:
         have_barriers(*known, board.nbytes, board)
     storage.source = LentSource(BusAddress(bus + low - start, low, storage.nbytes), storage.owner, board.caching)

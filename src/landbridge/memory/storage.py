@@ -31,7 +31,7 @@ from landbridge.memory.coherence_domain import CoherenceDomain
 from landbridge.memory.device_barriers import enter_domain, leave_domain
 from landbridge.memory.lent_file import LentFile
 from landbridge.memory.row_space import lies_in_a_table
-from landbridge.memory.windows import Windows, host_windows
+from landbridge.memory.windows import Holder, Windows, host_windows
 from landbridge.memory_kind import MemoryKind
 
 
@@ -66,7 +66,7 @@ class Storage:
     """``nbytes`` bytes from ``region`` on, of memory ``kind``; ``owner`` is kept alive for borrowed bytes.
 
     ``within``: a Backing that they are known to be part of, and the byte of it at which they begin. Most Storages need
-    none and look for it when somebody must know of somebody else.
+    none and look for it when somebody must know of somebody else. ``holder``: by whom windows know them, if not by it.
     """
 
     __slots__ = (
@@ -75,6 +75,7 @@ class Storage:
         "_backing",
         "_caches",
         "_exports",
+        "_holder",
         "_origin",
         "_release",
         "domain",
@@ -99,6 +100,7 @@ class Storage:
         release: Callable[[Sequence[Use]], None] | None = None,
         uses: Sequence[Use] = (),
         within: tuple[Backing, int] | None = None,
+        holder: Holder | None = None,
     ) -> None:
         self.region: Region | None = region
         self.kind = kind
@@ -110,6 +112,7 @@ class Storage:
         self._address = address
         self._backing: Backing | None
         self._backing, self._origin = (None, 0) if within is None else within
+        self._holder = holder
         #: Where the device that this is memory of needs barriers before it and the host see each other's writes.
         self.domain: CoherenceDomain | None = None
         #: What the bytes are of, where others can cut it.
@@ -134,7 +137,10 @@ class Storage:
         if self._met() is None:
             return (), 0
         backing, origin = self.part()
-        return backing.domains, origin
+        domains, stop = backing.domains, origin + self.nbytes
+        if all(domain.origin < stop and origin < domain.origin + domain.nbytes for domain in domains):
+            return domains, origin
+        return tuple(d for d in domains if d.origin < stop and origin < d.origin + d.nbytes), origin
 
     def part(self) -> tuple[Backing, int]:
         """The Backing that these bytes are part of, and the byte of it at which they begin."""
@@ -143,13 +149,14 @@ class Storage:
                 self._backing = Backing()
                 if self._address is not None:
                     self.be_known(host_windows, self._address)
-            self._backing, self._origin = found = root_of(self._backing, self._origin)
-        return found
+            # Not what it is part of by now: windows refer to this one, for as long as it lives.
+            return root_of(self._backing, self._origin)
 
     def be_known(self, windows: Windows, start: int) -> None:
         """Let others find the Backing by the addresses of ``windows`` from ``start`` on."""
-        part = self._backing or Backing(), self._origin
-        self._backing, self._origin = windows.enter(start, start + self.nbytes, *part)
+        if self._backing is None:
+            self._backing = Backing()
+        windows.enter(start, start + self.nbytes, self._backing, self._origin, self)
 
     def _met(self) -> Backing | None:
         """The Backing, where one is known: of this Storage, or of another one that shares bytes with it."""

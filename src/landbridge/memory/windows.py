@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from bisect import bisect_left, insort
-from dataclasses import dataclass, field
+from bisect import bisect_left, bisect_right, insort
+from dataclasses import dataclass
+from operator import attrgetter
 from weakref import ref
 
 from landbridge.memory.accesses import changing
@@ -12,26 +13,41 @@ from landbridge.memory.backing import Backing, root_of
 
 #: More than any file has.
 _WHOLE = 1 << 63
+_start = attrgetter("start")
 
 
-@dataclass(frozen=True, slots=True, order=True)
+class Holder:
+    """Who knows a Backing by some addresses; they are known for as long as it lives."""
+
+    __slots__ = ("__weakref__",)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Window:
-    """Addresses ``start <= a < stop``, of which ``start`` is byte ``origin`` of ``backing``."""
+    """Addresses ``start <= a < stop``, of which ``start`` is byte ``origin`` of ``backing``, while ``holder`` lives."""
 
     start: int
-    stop: int = field(compare=False)
-    origin: int = field(compare=False)
-    backing: ref[Backing] = field(compare=False)
+    stop: int
+    origin: int
+    backing: ref[Backing]
+    holder: ref[object]
+
+    def part(self, address: int) -> tuple[Backing, int] | None:
+        """The Backing, and which byte of it ``address`` is; None when nobody knows it by these addresses any more."""
+        backing = self.backing() if self.holder() is not None else None
+        return None if backing is None else root_of(backing, self.origin + address - self.start)
 
 
 class Windows:
     """The Backings of one address space: addresses of this process, of a bus, or offsets in a file.
 
-    No two windows share an address: Backings that turn out to do so become one.
+    Backings of windows that share an address become one; what remains of it when one of the holders goes is known by
+    the addresses of the others alone, as those of the one may be of other memory then.
     """
 
     def __init__(self) -> None:
         self._windows: list[_Window] = []
+        self._longest = 0
         self._prune_at = 16
 
     def __bool__(self) -> bool:
@@ -43,12 +59,13 @@ class Windows:
             return None
         with changing:
             for window in self._meeting(start, stop):
-                if (backing := window.backing()) is not None:
-                    return root_of(backing, window.origin + start - window.start)
+                if (found := window.part(start)) is not None:
+                    return found
         return None
 
-    def enter(self, start: int, stop: int, backing: Backing, origin: int) -> tuple[Backing, int]:
-        """Let ``backing`` be known by these addresses, ``start`` being its byte ``origin``.
+    def enter(self, start: int, stop: int, backing: Backing, origin: int, holder: object) -> tuple[Backing, int]:
+        """Let ``backing`` be known by these addresses, ``start`` being its byte ``origin``, for as long as ``holder``,
+        who keeps it, lives.
 
         The result is the one Backing of all of them, others over some of them included, and its byte at ``start``.
         """
@@ -56,29 +73,33 @@ class Windows:
             return backing, origin
         with changing:
             backing, origin = root_of(backing, origin)
-            low, high = start, stop
+            is_new = True
             for window in self._meeting(start, stop):
-                self._windows.remove(window)
-                if (known := window.backing()) is None:
+                if (found := window.part(start)) is None:
                     continue
-                known, known_origin = root_of(known, window.origin)
-                low, high = min(low, window.start), max(high, window.stop)
-                if known is not backing:
-                    shift = origin - start + window.start - known_origin
-                    backing.absorb(known, shift)
-            insort(self._windows, _Window(low, high, origin + low - start, ref(backing)))
-            if len(self._windows) > self._prune_at:
-                self._windows = [window for window in self._windows if window.backing() is not None]
-                self._prune_at = 2 * len(self._windows) + 16
+                known, known_origin = found
+                if known is not backing:  # which others refer to, so that what is new becomes a part of it
+                    known.absorb(backing, known_origin - origin)
+                    backing, origin = found
+                is_new &= (window.start, window.stop) != (start, stop) or window.holder() is not holder
+            if is_new:
+                self._add(_Window(start, stop, origin, ref(backing), ref(holder)))
         return backing, origin
+
+    def _add(self, window: _Window) -> None:
+        insort(self._windows, window, key=_start)
+        self._longest = max(self._longest, window.stop - window.start)
+        if len(self._windows) > self._prune_at:
+            self._windows = [known for known in self._windows if known.part(0) is not None]
+            self._longest = max((known.stop - known.start for known in self._windows), default=0)
+            self._prune_at = 2 * len(self._windows) + 16
 
     def _meeting(self, start: int, stop: int) -> list[_Window]:
         windows = self._windows
-        last = bisect_left(windows, stop, key=lambda window: window.start)
-        first = last
-        while first and windows[first - 1].stop > start:  # windows are apart: their ends are in order, too
-            first -= 1
-        return windows[first:last]
+        first = bisect_right(windows, start - self._longest, key=_start)
+        last = bisect_left(windows, stop, key=_start)
+        # Asked of each once more: a finalizer may have added some since.
+        return [window for window in windows[first:last] if window.start < stop and window.stop > start]
 
 
 #: Addresses of this process.
