@@ -5,6 +5,7 @@ xdsl defines its operations while plugins are unknown: a test that swaps entry p
 
 from __future__ import annotations
 
+import gc
 import os
 
 import pytest
@@ -30,6 +31,12 @@ def pytest_configure(config: pytest.Config) -> None:
     file = config.getoption("--note-passed")
     if file is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(passed.Passed(file))
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests live to the end: walking them took most of the time of each of the many collections."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

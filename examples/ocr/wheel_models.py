@@ -17,8 +17,8 @@ RECOGNIZE = "ch_PP-OCRv4_rec_infer.onnx"
 
 
 def cache_folder() -> Path:
-    """Where fetched models stay: ``LANDBRIDGE_CACHE``, or ``landbridge`` in the user's cache folder."""
-    if chosen := os.environ.get("LANDBRIDGE_CACHE"):
+    """Where fetched models stay: ``LANDBRIDGE_MODELS``, or ``landbridge`` in the user's cache folder."""
+    if chosen := os.environ.get("LANDBRIDGE_MODELS"):
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "landbridge"
 
