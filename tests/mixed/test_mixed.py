@@ -125,7 +125,8 @@ def test_what_the_device_has_no_kernel_for_runs_on_the_cpu_with_a_warning(device
 
 
 def test_without_shared_memory_crossings_are_copies_and_counted(device, target, expected):
-    apart = lb.Target({**target.to_dict(), "shares": []})
+    hidden = [{**kind, "host_access": "none"} for kind in target.to_dict()["memory"]]
+    apart = lb.Target({**target.to_dict(), "shares": [], "memory": hidden})
     exe = lb.compile(network(), {"cpu": "llvm", "npu": apart}, place={"conv": "npu"})
     assert [i.name for i in exe.main.instructions if isinstance(i, ToVDevice)] == ["input 0 to npu", "conv to cpu"]
     assert not [i for i in exe.main.instructions if isinstance(i, View) and i.name]

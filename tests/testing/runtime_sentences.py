@@ -51,6 +51,7 @@ _DLPACK, _TENSOR = "tests/dlpack/test_dlpack.py::", "tests/tensor/test_tensor.py
 _COHERENCE, _VIEW = "tests/memory/test_coherence.py::", "tests/tensor/test_host_view.py::"
 _SESSION, _DEVICES = "tests/session/test_session.py::", "tests/session/test_devices.py::"
 _INTERRUPTS = "tests/session/test_interrupts.py::"
+_LENT = "tests/vm/test_lent_memory.py::"
 _PARAMS, _THREADS = "tests/session/test_params.py::", "tests/session/test_threads.py::"
 
 SENTENCES = (
@@ -1046,6 +1047,38 @@ SENTENCES = (
         "vm/flight.py",
         "wait_for",
         Drop("wait"),
+    ),
+    _s(
+        "Before code of the CPU uses memory of a device in place, it sees what the device wrote.",
+        f"{_LENT}test_neither_side_sees_stale_bytes",
+        "Code reads what its caches hold.",
+        "vm/interpreter.py",
+        "_barriers",
+        Drop("begin_host_access"),
+    ),
+    _s(
+        "After code of the CPU used memory of a device in place, the device sees what it wrote.",
+        f"{_LENT}test_neither_side_sees_stale_bytes",
+        "What code wrote stays in its caches.",
+        "vm/interpreter.py",
+        "_barriers",
+        Drop("end_host_access"),
+    ),
+    _s(
+        "Code of the CPU uses memory of a device in place when the device's work on these granules is done.",
+        f"{_LENT}test_a_step_of_the_host_waits_for_the_device",
+        "Its barriers come while the device is at work.",
+        "vm/flight.py",
+        "wait_for",
+        Drop("wait"),
+    ),
+    _s(
+        "Bytes of one granule that code of the CPU uses have one barrier.",
+        f"{_LENT}test_what_shares_a_granule_has_one_barrier",
+        "Each tensor has its own.",
+        "vm/lent_memory.py",
+        "LentMemory.take",
+        If("joined"),
     ),
     _s(
         "Devices get their work before work of the CPU that nothing orders it with.",

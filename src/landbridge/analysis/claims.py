@@ -97,6 +97,7 @@ def parts(module: IRModule, op: ConcatOp) -> list[Part]:
     contiguous = element_count(shape[:axis]) == 1
     found, first = [], 0
     for value in op.inputs:
-        found.append(Part(value, first, contiguous and may_begin(module, op.result, first)))
+        in_place = contiguous and may_begin(module, op.result, first) and may_begin(module, value, first)
+        found.append(Part(value, first, in_place))
         first += shape_of(value.type)[axis] * inner
     return found

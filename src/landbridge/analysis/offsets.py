@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
+from landbridge.analysis.shared_memory import lends
 from landbridge.ir.graph_ops import ToVDeviceOp, ViewOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import item_bytes, vdevice_of
@@ -13,7 +14,7 @@ from landbridge.memory_kind import GLOBAL_SCOPE
 def may_begin(module: IRModule, value: SSAValue, first: int) -> bool:
     """Whether a tensor may begin at element ``first`` of memory like that of ``value``, where it is used."""
     place = vdevice_of(value.type)
-    shared = any(target.shares for target in module.targets) and _crosses(value)
+    shared = any(target.shares or lends(target) for target in module.targets) and _crosses(value)
     alignment = offset_alignment(module, place.index.data, place.scope.data, shared=shared)
     return first * item_bytes(value.type) % alignment == 0
 
@@ -23,7 +24,8 @@ def offset_alignment(module: IRModule, vdevice: int, scope: str, *, shared: bool
     target = module.target_of(vdevice)
     found = [kind.offset_alignment for kind in target.memory if kind.scope == scope and kind.ndim == 1]
     if shared:
-        guests = (t for t in module.targets if any((name, scope) in t.shares for name in target.device_types))
+        lenders = [t for t in module.targets if lends(t)] if target.on_host and scope == GLOBAL_SCOPE else []
+        guests = [t for t in module.targets if any((name, scope) in t.shares for name in target.device_types)] + lenders
         kinds = [kind for guest in guests for kind in guest.memory if kind.scope == GLOBAL_SCOPE]
         # A barrier for one tensor must not touch another: they do not share a granule either.
         found += [max(kind.offset_alignment, kind.coherence_granule) for kind in kinds]

@@ -1,7 +1,8 @@
 """Crossings: which of them are views, decided from what the Targets say of their memory.
 
 A device and a CPU that share memory exchange tensors without a copy: a tensor that one makes and the other reads is
-in memory of the host, where both use it. Inputs and outputs are there too when code of both looks at them.
+in memory of the host, where both use it. Inputs and outputs are there too when code of both looks at them. Where the
+device does not use the host's memory, and the host's code works in the device's, a tensor that crosses is there.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge.analysis.claims import produced
-from landbridge.analysis.shared_memory import host_of, is_host, shares
+from landbridge.analysis.homes import possible_views
+from landbridge.analysis.shared_memory import is_host, shares
 from landbridge.ir.graph_ops import ToVDeviceOp, viewed
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import vdevice_of
@@ -27,9 +29,8 @@ def crossings(module: IRModule) -> None:
     if host is not None:
         swap_first(module, host)
         _drop_detours(module)
-    for op in module.main.walk():
-        if isinstance(op, ToVDeviceOp) and host_of(module, op) is not None:
-            op.attributes["view"] = UnitAttr()
+    for op in possible_views(module, module.main.body.block):
+        op.attributes["view"] = UnitAttr()
 
 
 def _host_for_both(module: IRModule) -> int | None:

@@ -17,6 +17,7 @@ from landbridge.vm.code_image import LoadedImage
 from landbridge.vm.device_kernels import ModuleKernels
 from landbridge.vm.kernel_buffers import KernelBuffers
 from landbridge.vm.kernel_step import KernelStep
+from landbridge.vm.lent_memory import LentMemory, granules, with_barriers
 from landbridge.vm.overlap import Item, Overlap, Touch, devices_first
 from landbridge.vm.own_memory import FlatMemory, RowMemory
 from landbridge.vm.program import (
@@ -57,7 +58,8 @@ class _Binder:
         self._on_devices = frozenset(n for n, image in enumerate(images) if isinstance(image, ModuleKernels))
         self._outputs = range(len(function.inputs), len(function.inputs) + len(function.outputs))
         self._buffers = KernelBuffers(memory, self._outputs)
-        self._registers = Registers(function, vdevices, memory)
+        self._registers = Registers(function, vdevices, memory, may_lend=bool(self._on_devices))
+        self._lent = LentMemory()
         self._records: list[int] = []
         self._arguments: list[int] = []
         kinds = [type(each) for each in ins.flattened(function.instructions)]
@@ -94,32 +96,40 @@ class _Binder:
         """The steps of ``instructions``; neighbours that are native join in one."""
         steps: list[Step] = []
         start = len(self._records)
+        listed = len(self._listing)
         outer, self._overlap = self._overlap, Overlap()
         if self._on_devices:
             instructions = self._early(instructions)
 
         def close() -> None:
-            nonlocal start
+            nonlocal start, listed
+            native: list[Step] = []
             if len(self._records) > start:
-                steps.append(NativeStep(start, (len(self._records) - start) // RECORD_WORDS))
+                native.append(NativeStep(start, (len(self._records) - start) // RECORD_WORDS))
             start = len(self._records)
             self._list_records()
+            lent = self._lent.take()
+            steps.extend(with_barriers(lent, native))
+            self._listing[listed:] = with_barriers(lent, self._listing[listed:])
+            listed = len(self._listing)
 
         for instruction in instructions:
             if self._overlap and (numbers := self._before(instruction)):
                 close()
                 steps.append(WaitStep(numbers))
                 self._listing.append(steps[-1])
+                listed = len(self._listing)
             if _is_native(instruction, self._on_devices):
                 self._native(instruction, start)
                 continue
             close()
             if isinstance(instruction, ins.Call):
                 self._launch(instruction, steps)
+                listed = len(self._listing)
                 continue
-            step, listed = self._host(instruction)
-            steps.append(step)
-            self._listing.append(listed)
+            for into, step in zip((steps, self._listing), self._host(instruction), strict=True):
+                into.append(step)
+            listed = len(self._listing)
             start = len(self._records)
         close()
         self._overlap = outer
@@ -164,13 +174,13 @@ class _Binder:
         touched = []
         for register in registers:
             place = self._registers[register]
-            if place.io is None:
-                whole = isinstance(place.own, RowMemory)
-                start, nbytes = (0, cast(RowMemory, place.own).nbytes) if whole else (place.offset, place.nbytes)
-                touched.append(Touch(id(place.own), start, start + nbytes, register not in reads))
-            else:
-                writes = place.io in self._outputs and register not in reads
-                touched.append(Touch(("io", place.io), place.offset, place.offset + place.nbytes, writes))
+            memory = id(place.own) if place.io is None else ("io", place.io)
+            writes = self._may_write(place) and register not in reads
+            if isinstance(place.own, RowMemory):
+                touched.append(Touch(memory, 0, place.own.nbytes, writes))
+            else:  # whole granules: barriers for some bytes of one reach all of them
+                granule = self._memory.home(place.vdevice).kind.coherence_granule
+                touched.append(Touch(memory, *granules(place, granule), writes))
         return touched
 
     def _engine(self, source: RegisterPlace, destination: RegisterPlace) -> Device | None:
@@ -296,7 +306,7 @@ class _Binder:
             case ins.HostCall(builtin, args, attributes):
                 function, user = find_builtin(builtin), f"host builtin {builtin!r}"
                 tensors = tuple(self._host_tensor(self._registers[register], user) for register in args)
-                host = HostStep(function, tensors, attributes)
+                (host,) = with_barriers(self._lent.take(), [HostStep(function, tensors, attributes)])
                 return host, host
             case ins.ToVDevice(src, dst, name):
                 source, destination = self._registers[src], self._registers[dst]
@@ -347,10 +357,18 @@ class _Binder:
         """Append an argument that holds the address of ``place``; its word."""
         word = self._first_argument + len(self._arguments)
         address = place.address
-        self._arguments.append(self._registers.address(place, user) if address is None else address)
+        if address is None:
+            address = self._registers.address(place, user)
+            if self._registers.is_lent(place):
+                self._lent.add(self._memory.home(place.vdevice).kind, place, writes=self._may_write(place))
+        self._arguments.append(address)
         if place.io is not None:
             self._places[place.io].append((word, place.offset))
         return word
+
+    def _may_write(self, place: RegisterPlace) -> bool:
+        """Whether code may write it: which operands of a call it does is not known, but for what nobody writes."""
+        return place.io is None or place.io in self._outputs
 
     def _table(self, place: RegisterPlace, user: str) -> int | None:
         """The word where the row table of ``place`` begins; None where its address is its argument."""

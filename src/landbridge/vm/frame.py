@@ -62,7 +62,9 @@ class Frame:
         self.words = words = program.instantiate()
         self.entry, self.staging = entry, staging
         slot = partial(Slot, words=words, program=entry)
-        argument = partial(slot, home=home, for_kernels=for_kernels, staged=staging is not None)
+        io = len(function.inputs) + len(function.outputs)
+        lent = not home.is_direct and any(program.places[:io])
+        argument = partial(slot, home=home, for_kernels=for_kernels, staged=staging is not None, lent=lent)
         places = enumerate(program.places)
         self.inputs = tuple(argument("input", spec, *next(places)) for spec in function.inputs)
         self.outputs = tuple(argument("output", spec, *next(places)) for spec in function.outputs)

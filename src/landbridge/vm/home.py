@@ -42,6 +42,11 @@ class Home:
         return self.kind.host_access == "read_write" and self.kind.coherent
 
     @property
+    def lends(self) -> bool:
+        """Whether code of the host may use the memory in place, between barriers where it is not coherent."""
+        return self.kind.host_access == "read_write" and self.kind.ndim == 1
+
+    @property
     def is_host(self) -> bool:
         """Whether it is ordinary memory of this process."""
         return self.device == host_device()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,17 +14,20 @@ import numpy as np
 
 from landbridge.dtypes import dtype, numpy_dtype
 from landbridge.memory import ledger
+from landbridge.memory.coherence import begin_host_access, end_host_access
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
 from landbridge.vm.flight import InFlight, give_up, wait_for
 from landbridge.vm.kernel_step import BoundTo, KernelStep
 from landbridge.vm.program import (
+    AccessStep,
     BoundTensor,
     BranchStep,
     CopyEnd,
     CopyStep,
     HostStep,
     HostTensor,
+    LentBytes,
     MoveStep,
     NativeStep,
     Step,
@@ -74,9 +78,28 @@ def _take(steps: Sequence[Step], words: array[int], run_native: RunNative, bound
                 wait_for(flight, numbers)
             case MoveStep(name, nbytes, device):
                 ledger.record_kernel_moves(nbytes, tensor=name, device=device)
+            case AccessStep(lent, inner):
+                with ExitStack() as barriers:
+                    for each in lent:
+                        barriers.enter_context(_barriers(each, bound_to))
+                    _take(inner, words, run_native, bound_to, flight)
             case BranchStep(condition, then, orelse):
                 taken = ctypes.c_uint8.from_address(words[condition]).value
                 run_steps(then if taken else orelse, words, run_native, bound_to)
+
+
+@contextmanager
+def _barriers(lent: LentBytes, bound_to: BoundTo) -> Iterator[None]:
+    """The barriers around the host's use of ``lent``."""
+    memory = lent.memory
+    tensor: Tensor = bound_to(memory) if isinstance(memory, int) else memory
+    storage, offset = tensor.storage, tensor.byte_offset
+    bytes_of = storage, offset + lent.start, min(offset + lent.stop, storage.nbytes)
+    begin_host_access(*bytes_of, lent.mode)
+    try:
+        yield
+    finally:
+        end_host_access(*bytes_of, lent.mode)
 
 
 def _copy(step: CopyStep, src: CopyEnd, dst: CopyEnd, words: array[int], bound_to: BoundTo, flight: InFlight) -> None:

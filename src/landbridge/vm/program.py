@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from landbridge.device.protocols import AccessMode
 from landbridge.tensor import Tensor
 from landbridge.vm.builtins import Builtin
 from landbridge.vm.kernel_step import KernelStep
@@ -93,7 +94,28 @@ class MoveStep:
     device: str
 
 
-Step = NativeStep | HostStep | CopyStep | BranchStep | MoveStep | KernelStep | WaitStep
+@dataclass(frozen=True)
+class LentBytes:
+    """The bytes ``start <= b < stop`` of a device's memory: of the program's own, or of what is bound to a register.
+
+    ``mode``: what the host does with them.
+    """
+
+    memory: Tensor | int
+    start: int
+    stop: int
+    mode: AccessMode
+
+
+@dataclass(frozen=True)
+class AccessStep:
+    """``steps`` of the host between barriers, as they use ``lent`` in place; no two of these share a granule."""
+
+    lent: tuple[LentBytes, ...]
+    steps: tuple[Step, ...]
+
+
+Step = NativeStep | HostStep | CopyStep | BranchStep | MoveStep | KernelStep | WaitStep | AccessStep
 
 
 @dataclass(frozen=True)

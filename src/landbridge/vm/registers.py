@@ -62,15 +62,18 @@ class RegisterPlace(NamedTuple):  # a tuple: hundreds are made while the maker o
 class Registers:
     """The places of the registers of ``function``: inputs, outputs and parameters, then what ``define`` adds.
 
-    ``owned`` are the memory that was allocated for them, and ``has_rows`` says whether any of it is in rows. Raises
-    BindError where instructions do not fit each other.
+    ``owned`` are the memory that was allocated for them, and ``has_rows`` says whether any of it is in rows.
+    ``may_lend``: code of the host is given memory of devices too, whose barriers the caller sees to. Raises BindError
+    where instructions do not fit each other.
     """
 
-    def __init__(self, function: Function, vdevices: Sequence[VDevice], memory: Memory) -> None:
+    def __init__(
+        self, function: Function, vdevices: Sequence[VDevice], memory: Memory, *, may_lend: bool = False
+    ) -> None:
         specs = [*function.inputs, *function.outputs, *function.parameters]
         self.owned: list[OwnMemory] = []
         self.has_rows = False
-        self._vdevices, self._memory = vdevices, memory
+        self._vdevices, self._memory, self._may_lend = vdevices, memory, may_lend
         self._io = len(specs)
         first_parameter = self._io - len(function.parameters)  # parameters are in memory of the host
         bound = 0 if memory.home(0).is_direct else None
@@ -118,7 +121,7 @@ class Registers:
         there, where = self._memory.home(view.vdevice), self._memory.home(source.vdevice)
         if there.device == where.device:
             return
-        if where.is_direct if there.is_host else where.is_host and there.kind.importable:
+        if where.lends if there.is_host else where.is_host and there.kind.importable:
             return
         raise BindError(
             f"crossing {view.name!r}: the program was compiled for memory that both sides use, and {there.device} "
@@ -143,6 +146,10 @@ class Registers:
         """The address of ``place``, 0 until something is bound there; raises NotDirectError naming ``user``."""
         if place.address is not None:
             return place.address
+        if self.is_lent(place):
+            own = place.own
+            assert not isinstance(own, RowMemory)
+            return 0 if own is None or own.tensor is None else own.tensor.data_address + place.offset
         where = self._memory.home(place.vdevice)
         if isinstance(place.own, RowMemory) and place.own.is_direct:
             raise BindError(
@@ -155,6 +162,12 @@ class Registers:
             'on_mismatch="copy"',
             place.vdevice,
         )
+
+    def is_lent(self, place: RegisterPlace) -> bool:
+        """Whether code of the host uses ``place``, memory of a device, between barriers."""
+        if not self._may_lend or place.address is not None or isinstance(place.own, RowMemory):
+            return False
+        return self._memory.home(place.vdevice).lends
 
     def _whole(
         self, own: OwnMemory, vdevice: int, name: str = "", axis_separators: tuple[int, ...] = ()

@@ -27,7 +27,7 @@ class Slot:
 
     ``places`` are the (word, byte offset) of ``words`` that depend on its address. ``home``: where arguments are.
     ``for_kernels``: kernels of a device are given the memory, which has to be dense then. ``staged``: arguments may go
-    by way of the host.
+    by way of the host. ``lent``: code of the host uses them between barriers.
 
     Bound is the memory from ``address`` to ``end``, which ``owner`` keeps alive: an array or a Tensor, None while
     nothing is bound. Of runs alone: ``own``, the program's memory for it, once it was needed; ``partner``, the other
@@ -44,6 +44,7 @@ class Slot:
         "is_input",
         "is_small",
         "lease",
+        "lent",
         "nbytes",
         "own",
         "owner",
@@ -71,6 +72,7 @@ class Slot:
         *,
         for_kernels: bool = False,
         staged: bool = False,
+        lent: bool = False,
     ) -> None:
         self.role, self.spec, self.register, self.places, self.words = role, spec, register, places, words
         self.program = program
@@ -80,7 +82,7 @@ class Slot:
         self.nbytes = spec.nbytes
         #: Elements between neighbours of each axis where there are gaps; None where memory is dense.
         self.strides = spec.strides or None
-        self.for_kernels = for_kernels
+        self.for_kernels, self.lent = for_kernels, lent
         in_place = home.is_direct and (home.is_host or not for_kernels)
         #: Where bound memory must be, when code of the host does not use it in place.
         self.home = None if in_place else home
@@ -143,6 +145,7 @@ class Slot:
         if (
             self.home is None
             or self.home.is_direct
+            or self.lent
             or (tensor.storage.owner is not None and tensor.storage.kind.host_access != "none")
         ):
             return tensor.data_address

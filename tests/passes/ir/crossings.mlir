@@ -56,3 +56,114 @@ func.func @main(%x: !a) -> !a {
 func.func @main(%x: !a) -> !a {
   func.return %x : !a
 }
+
+// ---- a CPU that works in a device's memory, which is not coherent: all lies there
+// target npu: {"kind": "opencl", "shares": [], "memory": [{"scope": "global", "host_access": "read_write", "coherent": false, "coherence_granule": 64, "pinned": true}]}
+// target cpu: llvm -mcpu=x86-64-v3
+func.func @k(%x: !m, %y: !m) attributes {lb.prim} {
+  func.return
+}
+func.func @main(%x: !a) -> !a {
+  %b = "lb.to_vdevice"(%x) : (!a) -> !b
+  %d = bufferization.alloc_tensor() : !b
+  %y = "lb.call"(%b, %d) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
+  %c = "lb.to_vdevice"(%y) : (!b) -> !a
+  %e = bufferization.alloc_tensor() : !a
+  %z = "lb.call"(%c, %e) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!a, !a) -> !a
+  %f = "lb.to_vdevice"(%z) : (!a) -> !b
+  %g = bufferization.alloc_tensor() : !b
+  %w = "lb.call"(%f, %g) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
+  %h = "lb.to_vdevice"(%w) : (!b) -> !a
+  func.return %h : !a
+}
+// becomes
+func.func @k(%x: !m, %y: !m) attributes {lb.prim} {
+  func.return
+}
+func.func @main(%x: !a) -> !a {
+  %b = "lb.to_vdevice"(%x) {view} : (!a) -> !b
+  %d = bufferization.alloc_tensor() : !b
+  %y = "lb.call"(%b, %d) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
+  %c = "lb.to_vdevice"(%y) {view} : (!b) -> !a
+  %e = bufferization.alloc_tensor() : !a
+  %z = "lb.call"(%c, %e) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!a, !a) -> !a
+  %f = "lb.to_vdevice"(%z) {view} : (!a) -> !b
+  %g = bufferization.alloc_tensor() : !b
+  %w = "lb.call"(%f, %g) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
+  %h = "lb.to_vdevice"(%w) {view} : (!b) -> !a
+  func.return %h : !a
+}
+
+// ---- the same where inputs and outputs are the CPU's: these are copied, as they are where the caller has them
+// target cpu: llvm -mcpu=x86-64-v3
+// target npu: {"kind": "opencl", "shares": [], "memory": [{"scope": "global", "host_access": "read_write", "coherent": false, "coherence_granule": 64, "pinned": true}]}
+func.func @k(%x: !m, %y: !m) attributes {lb.prim} {
+  func.return
+}
+func.func @main(%x: !a) -> !a {
+  %b = "lb.to_vdevice"(%x) : (!a) -> !b
+  %d = bufferization.alloc_tensor() : !b
+  %y = "lb.call"(%b, %d) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
+  %c = "lb.to_vdevice"(%y) : (!b) -> !a
+  %e = bufferization.alloc_tensor() : !a
+  %z = "lb.call"(%c, %e) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!a, !a) -> !a
+  %f = "lb.to_vdevice"(%z) : (!a) -> !b
+  %g = bufferization.alloc_tensor() : !b
+  %w = "lb.call"(%f, %g) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
+  %h = "lb.to_vdevice"(%w) : (!b) -> !a
+  func.return %h : !a
+}
+// becomes
+func.func @k(%x: !m, %y: !m) attributes {lb.prim} {
+  func.return
+}
+func.func @main(%x: !a) -> !a {
+  %b = "lb.to_vdevice"(%x) : (!a) -> !b
+  %d = bufferization.alloc_tensor() : !b
+  %y = "lb.call"(%b, %d) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
+  %c = "lb.to_vdevice"(%y) {view} : (!b) -> !a
+  %e = bufferization.alloc_tensor() : !a
+  %z = "lb.call"(%c, %e) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!a, !a) -> !a
+  %f = "lb.to_vdevice"(%z) {view} : (!a) -> !b
+  %g = bufferization.alloc_tensor() : !b
+  %w = "lb.call"(%f, %g) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
+  %h = "lb.to_vdevice"(%w) : (!b) -> !a
+  func.return %h : !a
+}
+
+// ---- memory past the host's caches is copied
+// target npu: {"kind": "opencl", "shares": [], "memory": [{"scope": "global", "host_access": "read_write", "coherent": false, "coherence_granule": 64, "pinned": true, "cached": false}]}
+// target cpu: llvm -mcpu=x86-64-v3
+func.func @k(%x: !m, %y: !m) attributes {lb.prim} {
+  func.return
+}
+func.func @main(%x: !a) -> !a {
+  %b = "lb.to_vdevice"(%x) : (!a) -> !b
+  %d = bufferization.alloc_tensor() : !b
+  %y = "lb.call"(%b, %d) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
+  %c = "lb.to_vdevice"(%y) : (!b) -> !a
+  %e = bufferization.alloc_tensor() : !a
+  %z = "lb.call"(%c, %e) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!a, !a) -> !a
+  %f = "lb.to_vdevice"(%z) : (!a) -> !b
+  %g = bufferization.alloc_tensor() : !b
+  %w = "lb.call"(%f, %g) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
+  %h = "lb.to_vdevice"(%w) : (!b) -> !a
+  func.return %h : !a
+}
+// becomes
+func.func @k(%x: !m, %y: !m) attributes {lb.prim} {
+  func.return
+}
+func.func @main(%x: !a) -> !a {
+  %b = "lb.to_vdevice"(%x) : (!a) -> !b
+  %d = bufferization.alloc_tensor() : !b
+  %y = "lb.call"(%b, %d) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
+  %c = "lb.to_vdevice"(%y) : (!b) -> !a
+  %e = bufferization.alloc_tensor() : !a
+  %z = "lb.call"(%c, %e) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!a, !a) -> !a
+  %f = "lb.to_vdevice"(%z) : (!a) -> !b
+  %g = bufferization.alloc_tensor() : !b
+  %w = "lb.call"(%f, %g) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
+  %h = "lb.to_vdevice"(%w) : (!b) -> !a
+  func.return %h : !a
+}
