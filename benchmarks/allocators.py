@@ -101,7 +101,8 @@ def churn() -> list[tuple[str, float, str]]:
                 block = live.pop(rng.randrange(len(live)))
                 now -= block.nbytes
                 pool.deallocate(block)
-        fragmentation = pool.state.fragmentation
+        state = pool.state
+        fragmentation = 1 - state.largest_hole / state.free_bytes
         for block in live:
             pool.deallocate(block)
         reserved.append(pool.reserved_bytes)

@@ -83,7 +83,6 @@ class Pool(Machine):
         state = self.pool.state
         assert state.reserved_bytes == self.model.api.used_bytes == state.used_bytes + state.free_bytes
         assert 0 <= state.largest_hole <= state.free_bytes
-        assert 0 <= state.fragmentation <= 1
         parked = [p for p in self.model.pending if not p.work.done]
         assert state.used_bytes >= self.model.live_bytes
         assert state.used_bytes == self.model.live_bytes or parked

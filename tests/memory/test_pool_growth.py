@@ -35,7 +35,8 @@ def churn(pool: PooledAllocator, seed: int, steps: int = 10_000, most_live: int 
             block = live.pop(rng.randrange(len(live)))
             now -= block.nbytes
             pool.deallocate(block)
-    fragmentation = pool.state.fragmentation
+    state = pool.state
+    fragmentation = 1 - state.largest_hole / state.free_bytes
     for block in live:
         pool.deallocate(block)
     return peak, fragmentation

@@ -9,10 +9,10 @@ import pytest
 
 import landbridge as lb
 from landbridge.errors import FallbackWarning
-from landbridge.memory.imports import imported_ranges
 from landbridge.targets import Target
 from tests.devices.present import first_instance
 from tests.devices.vulkan.conftest import make_api, use_api
+from tests.memory.import_count import imported_ranges
 from tests.session.test_frames import HEIGHT, PITCH, SPEC, WIDTH, camera, network, seen_of
 
 

@@ -8,8 +8,8 @@ import pytest
 import landbridge as lb
 from landbridge.errors import StorageInUseError
 from landbridge.memory.borrowed import host_device
-from landbridge.memory.imports import imported_ranges
 from landbridge.tensor.imported import import_tensor
+from tests.memory.import_count import imported_ranges
 
 
 @pytest.mark.parametrize("exported", [False, True])

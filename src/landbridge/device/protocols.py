@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from landbridge.device.api import Event, NdSpace, Region, Space, Stream
 from landbridge.device.api import Events as Events
 from landbridge.device.api import Streams as Streams
 from landbridge.device.import_source import ImportSource
-from landbridge.memory_kind import MemoryKind
 
 AccessMode = Literal["r", "w", "rw"]
 
@@ -88,24 +86,6 @@ class MemoryExport(Protocol):
 
     def export_fd(self, space: Space) -> int:
         """A new file descriptor of ``space``, which the caller closes; the memory lives until both are given back."""
-
-
-class PeerUse(Enum):
-    """How a device uses memory of another: IN_PLACE, or after a COPY."""
-
-    IN_PLACE = "in_place"
-    COPY = "copy"
-
-
-@runtime_checkable
-class PeerAccess(Protocol):
-    """Memory of other devices, used in place. Absent: COPY."""
-
-    def can_use(self, index: int, kind: MemoryKind) -> PeerUse:
-        """How instance ``index`` uses memory of ``kind``, which another device states."""
-
-    def map_storage(self, index: int, space: Space) -> Space:
-        """``space`` of another device as one of this device's own, in place; valid while that one lives."""
 
 
 @runtime_checkable

@@ -40,11 +40,6 @@ class Backing:
         self.tenants: tuple[tuple[int, ref[Tenant]], ...] = ()
         self.turns: tuple[Sized, ...] = ()
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether no access is pending and no run under way, for certain."""
-        return not self.queued and all(self.turns)
-
     def add_domain(self, domain: CoherenceDomain) -> None:
         """Have barriers around accesses of the bytes; runs that the host does in place on them, too, from then on."""
         with changing:

@@ -144,12 +144,6 @@ def _check_granules(storage: Storage, start: int, stop: int, device: Device, kin
         )
 
 
-def imported_ranges(device: Device) -> int:
-    """How many ranges of host memory ``device`` has imported now."""
-    with _lock:
-        return sum(key[0] is device.state for key in _imports)
-
-
 def _sources(storage: Storage, start: int, stop: int) -> list[DmaBuf | BusAddress]:
     """By what devices can import a range besides its address."""
     return [] if storage.source is None else [storage.source.part(start, stop - start)]

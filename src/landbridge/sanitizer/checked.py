@@ -71,18 +71,6 @@ def release_import(self: SanitizedDevice, space: Space) -> None:
     self.spaces.free(block, self.inner.release_import, keep=False)  # type: ignore[attr-defined]
 
 
-def map_storage(self: SanitizedDevice, index: int, space: Space) -> Space:
-    """The same bytes of the space of another device, sanitized or not."""
-    inner: Any = self.inner
-    known = self.used(Region(space), 0, self.said("map_storage"))
-    mapped: Space = inner.map_storage(index, self.within(space))
-    front, nbytes = (known.front, known.nbytes) if known is not None else (0, 1 << 62)
-    block = Block(mapped, nbytes, call_site(), front)
-    block.checked = False
-    block.written.add(0, nbytes)
-    return self.handed_out(block, owned=False)
-
-
 def host_pointer(self: SanitizedDevice, space: Space) -> int:
     """The address of the first byte handed out, or of its shadow; from now on anybody may write there."""
     inner: Any = self.inner

@@ -11,7 +11,7 @@ import pytest
 import landbridge as lb
 from landbridge.device.api import Device
 from landbridge.errors import StorageInUseError, ZeroCopyError
-from landbridge.memory.imports import imported_ranges
+from tests.memory.import_count import imported_ranges
 
 from .test_modules import SOURCE
 from .transfers import region

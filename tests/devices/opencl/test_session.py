@@ -16,9 +16,9 @@ from landbridge.errors import BindError, HostViewError, InputError, KernelBuildE
 from landbridge.executable.executable import Executable
 from landbridge.memory.allocators.default import default_allocator
 from landbridge.memory.allocators.statistics import StatisticsAllocator
-from landbridge.memory.imports import imported_ranges
 from landbridge.targets import Target
 from landbridge.vm.trace import trace_run
+from tests.memory.import_count import imported_ranges
 
 from .transfers import put, read
 

@@ -46,18 +46,10 @@ def compile_ir(text: str, machine: Machine, *, vectorize: bool = True) -> bytes:
     CodegenError, with LLVM's message, when the text does not parse or does not verify.
     """
     with _lock:
-        module, target_machine = _optimized(text, machine, vectorize)
-        return bytes(target_machine.emit_object(module))
+        return _object(text, machine, vectorize)
 
 
-def compile_to_assembly(text: str, machine: Machine, *, vectorize: bool = True) -> str:
-    """The assembly text of the LLVM module ``text``, for looking at; raises as ``compile_ir``."""
-    with _lock:
-        module, target_machine = _optimized(text, machine, vectorize)
-        return str(target_machine.emit_assembly(module))
-
-
-def _optimized(text: str, machine: Machine, vectorize: bool) -> tuple[Any, Any]:
+def _object(text: str, machine: Machine, vectorize: bool) -> bytes:
     target_machine = _target_machine(machine)
     try:
         module = llvm.parse_assembly(text, context=llvm.create_context())
@@ -79,4 +71,4 @@ def _optimized(text: str, machine: Machine, vectorize: bool) -> tuple[Any, Any]:
         # llvmlite never does: the class inherits an empty _dispose before its own. Each pipeline is 100 KB.
         NewPassManager._dispose(passes)
         passes.detach()
-    return module, target_machine
+    return bytes(target_machine.emit_object(module))

@@ -42,11 +42,6 @@ class PoolState:
     free_bytes: int
     largest_hole: int
 
-    @property
-    def fragmentation(self) -> float:
-        """The part of the unused bytes that the largest block could not have: 0 when they are one hole."""
-        return 1 - self.largest_hole / self.free_bytes if self.free_bytes else 0.0
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Cut(Block):
