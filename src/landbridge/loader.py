@@ -8,16 +8,18 @@ from landbridge.executable.executable import Executable
 from landbridge.executable.file_reader import Verify, read_executable
 
 
-def load(path: str | Path, *, verify: Verify = "bind", mapped: bool = True) -> Executable:
+def load(path: str | Path, *, verify: Verify = "auto", mapped: bool = True) -> Executable:
     """The Executable in the ``.lbx`` file ``path``; its constants stay in the file, mapped read-only.
 
     An ``.lbx`` executes code: load only what you trust. Its digest, of all but the constants, is always checked. What
     of the constants is, ``verify`` says:
 
-    - ``"bind"``: a checksum that is as fast as memory, when the first Session is made; again for another Session if the
-      file was written to since.
-    - ``"all"`` or True: their SHA-256, now, which reads them all.
+    - ``"auto"``: as ``"bind"`` up to 16 MiB of constants, as False above, where reading them once would be felt.
+    - ``"bind"``: a checksum that is as fast as memory, when the first Session is made.
+    - ``"all"`` or True: their SHA-256, now.
     - False: nothing.
+
+    However it is, the checksum is taken for another Session if the file was written to since.
 
     A mapped file that is cut ends the process, and one that is written to changes the constants under running
     Sessions: replace it by renaming a new one over it, as ``Executable.save`` does. Making a Session finds both; during

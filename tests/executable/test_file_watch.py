@@ -10,6 +10,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -22,7 +23,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import landbridge as lb
 from landbridge.errors import ExecutableError, InputError
-from landbridge.executable import file_watch
+from landbridge.executable import file_reader, file_watch
 from landbridge.executable.executable import Executable
 from landbridge.executable.file_watch import quick_checksum
 from landbridge.executable.header import unpack_header
@@ -139,6 +140,22 @@ def test_a_file_that_was_corrupt_before_is_seen_too(file: Path) -> None:
     lb.Session(lb.load(file, verify=False))
 
 
+def test_much_is_verified_where_it_is_asked_for(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = file.read_bytes()
+    size = len(content) - constants_at(content)
+    flip(file)
+    for most, found in ((size, True), (size - 1, False)):
+        monkeypatch.setattr(file_reader, "_VERIFIED_BY_DEFAULT", most)
+        with pytest.raises(ExecutableError, match="other constants") if found else nullcontext():
+            lb.Session(lb.load(file))
+        with pytest.raises(ExecutableError, match="other constants"):
+            lb.Session(lb.load(file, verify="bind"))
+    executable = lb.load(file)
+    file.touch()
+    with pytest.raises(ExecutableError, match="other constants"):
+        lb.Session(executable)
+
+
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_corruption_reaches_a_run(file: Path, saved: bytes, data: st.DataObject) -> None:
@@ -177,7 +194,7 @@ def test_replacing_by_a_rename_and_touching_are_no_change(file: Path, saved: byt
     (file.parent / "other").rename(file)
     right(executable)
     file.write_bytes(saved)
-    for verify in ("bind", "all", False):
+    for verify in ("auto", "bind", "all", False):
         executable = lb.load(file, verify=verify)
         file.touch()
         right(executable)
@@ -215,7 +232,7 @@ def test_nothing_stays_open(file: Path) -> None:
 
 
 def test_other_words_for_verify_are_refused(file: Path) -> None:
-    with pytest.raises(InputError, match="'bind', 'all'"):
+    with pytest.raises(InputError, match="'auto', 'bind', 'all'"):
         lb.load(file, verify="some")  # type: ignore[arg-type]
 
 
