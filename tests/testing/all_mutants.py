@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tests.testing.barrier_mutants
 import tests.testing.launch_mutants
+import tests.testing.life_mutants
 import tests.testing.memory_mutants
 import tests.testing.reach_mutants
 import tests.testing.record_mutants

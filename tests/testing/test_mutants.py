@@ -16,6 +16,7 @@ from landbridge.testing.conformance.run import Result, run_conformance, sentence
 from tests.testing.all_mutants import RUNTIME, Correct, RuntimeMutant, device_mutants
 from tests.testing.c_kernels import KIND, generate
 from tests.testing.contract_table import DOCUMENT, contract_table, runtime_table
+from tests.testing.honest_devices import HONEST
 from tests.testing.nd_mutants import ROWS_RUNTIME, CorrectRows
 
 
@@ -38,13 +39,20 @@ def admit(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
 
 
 def failures(name: str) -> list[Result]:
-    return [result for result in run_conformance("mutant", (name,)) if result.outcome == "fail"]
+    return [result for result in run_conformance("mutant", (name,), own_process=True) if result.outcome == "fail"]
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("device", HONEST)
+def test_honest_devices_conform(device: type[DeviceAPI], admit) -> None:
+    admit(device())
+    assert [r for r in run_conformance("mutant", own_process=True) if r.outcome == "fail"] == []
 
 
 @pytest.mark.parametrize("device", [Correct, CorrectRows])
 def test_the_devices_that_are_mutated_conform(device: type[DeviceAPI], admit) -> None:
     admit(device())
-    assert [r for r in run_conformance("mutant") if r.outcome == "fail"] == []
+    assert [r for r in run_conformance("mutant", own_process=True) if r.outcome == "fail"] == []
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -249,6 +249,7 @@ def close(self: SanitizedDevice, index: int) -> None:
     """The memory is gone."""
     inner: Any = self.inner
     self.spaces.forget(index)
+    self.order.forget(inner, index)
     inner.close(index)
     self.inner_device(index).state.is_open = False
 
@@ -257,4 +258,5 @@ def reset(self: SanitizedDevice, index: int) -> None:
     """The memory is gone, and what was queued dropped."""
     inner: Any = self.inner
     self.spaces.forget(index)
+    self.order.forget(inner, index)
     inner.reset(index)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from landbridge.device.api import Event, Region
+from landbridge.device.api import DeviceAPI, Event, Region
 from landbridge.locks import new_lock
 from landbridge.sanitizer.block import Access, Block
 from landbridge.sanitizer.clocks import Clocks, Stamp
@@ -81,6 +81,14 @@ class Order:
             for block, access in accesses:
                 block.accesses.append(access)
             self._pending.append((stamp, accesses, lent))
+
+    def forget(self, api: DeviceAPI, index: int) -> None:
+        """The memory of instance ``index`` of ``api`` is gone: nothing is checked of what work did there."""
+        with self.lock:
+            self._pending = [
+                (stamp, [(b, a) for b, a in uses if (b.inner.device.api, b.inner.device.index) != (api, index)], lent)
+                for stamp, uses, lent in self._pending
+            ]
 
     def observe(self, stamp: Stamp) -> list[tuple[Block, str]]:
         """The host has seen ``stamp`` done: the blocks that it and all before it used, and by what work."""

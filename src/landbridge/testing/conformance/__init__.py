@@ -18,6 +18,7 @@ from landbridge.testing.conformance.copies import CopyConformance
 from landbridge.testing.conformance.facts import FactConformance
 from landbridge.testing.conformance.host_access import HostAccessConformance
 from landbridge.testing.conformance.launches import LaunchConformance
+from landbridge.testing.conformance.lifecycles import LifecycleConformance
 from landbridge.testing.conformance.nd import NdSpaceConformance
 from landbridge.testing.conformance.ordering import OrderConformance
 from landbridge.testing.conformance.pressure import PressureConformance
@@ -46,6 +47,7 @@ class DeviceConformance(
     BarrierConformance,
     ReachConformance,
     LaunchConformance,
+    LifecycleConformance,
     WorkspaceConformance,
     SharingConformance,
     RecordingConformance,

@@ -48,6 +48,9 @@ class ConformanceCase:
     #: a machine that stands still needs so many.
     patience: ClassVar[float] = 10.0
 
+    #: Whether no other work of the process uses the device: it may be closed then.
+    own_process: ClassVar[bool] = False
+
     def setup_method(self, method: object = None) -> None:
         """Look the device up; every test begins with no space of its own."""
         self.device: Device = find_device(self.device_name)
@@ -95,6 +98,11 @@ class ConformanceCase:
         kind = self.device.memory_kind(scope)
         stated = [kind.capacity, self.device.attr(DeviceAttr.AVAILABLE_MEMORY) if scope == "global" else None]
         return min(1 << 30, *(value for value in stated if isinstance(value, int)), 1 << 30)
+
+    def available(self) -> int | None:
+        """Bytes of scope global that nobody has, where the device says so."""
+        found = self.device.attr(DeviceAttr.AVAILABLE_MEMORY)
+        return found if isinstance(found, int) else None
 
     def expect_part(self, found: bytes, seed: int, start: int, part: bytes) -> None:
         """Fail unless ``found`` is pattern ``seed`` with ``part`` at ``start``; says what is wrong."""

@@ -14,7 +14,6 @@ from threading import Barrier, Thread
 from typing import ClassVar
 
 from landbridge.device.api import Region, Space
-from landbridge.device.attr import DeviceAttr
 from landbridge.device.protocols import Events, HostMemory, Streams
 from landbridge.errors import OutOfMemoryError
 from landbridge.memory.allocators.keepers import trim
@@ -133,7 +132,7 @@ class PressureConformance(ConformanceCase):
             for space in own:
                 self.free(space)
 
-        before = self._available()
+        before = self.available()
         self._at_once([partial(take, own) for own in taken])
         spaces = [space for own in taken for space in own]
         for number, space in enumerate(spaces):
@@ -141,7 +140,7 @@ class PressureConformance(ConformanceCase):
         for number, space in enumerate(spaces):
             expect(self.read(space, size) == pattern(size, number), "two threads were given the same bytes")
         self._at_once([partial(give_back, own) for own in taken])
-        after = self._available()
+        after = self.available()
         if before is not None and not self.is_host():
             expect(after == before, f"of {before} bytes {after} are available after all spaces were freed")
 
@@ -192,7 +191,7 @@ class PressureConformance(ConformanceCase):
         for _ in range(_WARM_UP):
             once()
         gc.collect()
-        before, available = _process(), self._available()
+        before, available = _process(), self.available()
         for _ in range(_ROUNDS):
             once()
         gc.collect()
@@ -200,13 +199,9 @@ class PressureConformance(ConformanceCase):
         for name, most in _MOST.items():
             grown = after.get(name, 0) - before.get(name, 0)
             expect(grown <= most, f"{_ROUNDS} times {what} took {grown} {name} that were not given back")
-        left = self._available()
+        left = self.available()
         if available is not None and left is not None and not self.is_host():
             expect(left >= available, f"{_ROUNDS} times {what} took {available - left} bytes of the device's memory")
-
-    def _available(self) -> int | None:
-        value = self.device.attr(DeviceAttr.AVAILABLE_MEMORY)
-        return value if isinstance(value, int) else None
 
     def _sixteenth(self) -> int:
         kind = self.device.memory_kind()

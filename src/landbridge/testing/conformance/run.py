@@ -34,17 +34,23 @@ def sentences() -> dict[str, str]:
     return {name: " ".join((getattr(DeviceConformance, name).__doc__ or "").split()) for name in names}
 
 
-def run_conformance(device_name: str, only: Collection[str] | None = None) -> list[Result]:
-    """Every test, or those named by ``only``, on the device called ``device_name``, in this process."""
-    return [run_test(device_name, name) for name in sentences() if only is None or name in only]
+def run_conformance(
+    device_name: str, only: Collection[str] | None = None, *, own_process: bool = False
+) -> list[Result]:
+    """Every test, or those named by ``only``, on the device called ``device_name``, as ``run_test`` runs it."""
+    return [
+        run_test(device_name, name, own_process=own_process) for name in sentences() if only is None or name in only
+    ]
 
 
-def run_test(device_name: str, name: str) -> Result:
-    """The test called ``name`` on the device called ``device_name``, in this process.
+def run_test(device_name: str, name: str, *, own_process: bool = False) -> Result:
+    """The test called ``name`` on the device called ``device_name``, in this process, which uses it for nothing else
+    where it is its ``own_process``.
 
     Whatever it raises is a failure, what Python ends a process with too; but Ctrl-C is passed on.
     """
-    case: type[DeviceConformance] = type("Case", (DeviceConformance,), {"device_name": device_name})
+    facts = {"device_name": device_name, "own_process": own_process}
+    case: type[DeviceConformance] = type("Case", (DeviceConformance,), facts)
     sentence, instance, begun = sentences()[name], case(), time.perf_counter()
 
     def result(outcome: Outcome, detail: str = "") -> Result:

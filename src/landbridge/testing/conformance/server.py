@@ -118,7 +118,7 @@ def _work(job: Job, writing: int, printed: IO[bytes]) -> NoReturn:
         if job.test == FACTS:
             answer = {"outcome": "pass", "detail": "", "facts": device_facts(job.device)}
         else:
-            answer = asdict(run_test(job.device, job.test))
+            answer = asdict(run_test(job.device, job.test, own_process=True))
     except BaseException as error:
         answer = {"outcome": "fail", "detail": f"{type(error).__name__}: {error}"}
     os.write(writing, (json.dumps(answer, default=str) + "\n").encode())

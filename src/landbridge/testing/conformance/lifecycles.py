@@ -1,0 +1,122 @@
+"""The lives of an instance. What they end is of the whole process: these tests need one of their own."""
+
+from __future__ import annotations
+
+import landbridge as lb
+from landbridge.device.api import Region
+from landbridge.device.lifecycle import Lifecycle
+from landbridge.errors import InputError, LandbridgeError
+from landbridge.testing.conformance.base import ConformanceCase, expect, pattern
+
+_BYTES = 4096
+_LIVES = 3
+
+
+class LifecycleConformance(ConformanceCase):
+    """``open``, ``close`` and ``reset``."""
+
+    def test_reopen(self) -> None:
+        """close, then open: the next life begins with all its memory, and nothing of the last."""
+        self._own_lifecycle()
+        self._try_it(1)
+        self.device = self.device.reopen()  # which takes from pools of this process what they keep
+        before = self.available()
+        for seed in range(_LIVES):
+            self.write(self.alloc(16 * _BYTES), pattern(16 * _BYTES, seed))
+            self._let_go()
+            self.device = self.device.reopen()
+            expect(self.available() == before, f"of {before} bytes {self.available()} are available in the next life")
+            self._try_it(seed)
+
+    def test_close_finishes_what_is_queued(self) -> None:
+        """close(index) finishes what is queued; nothing happens where the instance is not open."""
+        lifecycle, index = self._own_lifecycle(), self.device.index
+        source, target = self.alloc(_BYTES), self.host(b"\xee" * _BYTES)
+        if not self.can_copy_host(source):
+            self.skip("copies neither from nor to host memory")
+        self.write(source, pattern(_BYTES, 5))
+        middle = self.alloc(_BYTES)
+        self.copy(Region(source), Region(middle), _BYTES)
+        self.copy(Region(middle), Region(target), _BYTES)
+        self._let_go()
+        lifecycle.close(index)
+        expect(self.host_bytes(target, _BYTES) == pattern(_BYTES, 5), "close left out what was queued")
+        lifecycle.close(index)
+        lifecycle.open(index)
+        self._try_it(2)
+
+    def test_unknown_options(self) -> None:
+        """open(index, **options) raises InputError for options that the device does not have; it stays closed then."""
+        lifecycle, index = self._own_lifecycle(), self.device.index
+        lifecycle.close(index)
+        options: dict[str, object] = {"no_such_option": 1}
+        try:
+            lifecycle.open(index, **options)
+        except (InputError, TypeError):  # a method without such a parameter says it as well
+            pass
+        else:
+            raise AssertionError("open took the option 'no_such_option', which no device has")
+        lifecycle.open(index)
+        self._try_it(3)
+
+    def test_reset_begins_anew(self) -> None:
+        """reset(index): what was queued is dropped or done, its memory is gone, and the next life has all of it."""
+        self._own_lifecycle()
+        self._try_it(1)
+        self.device = self.device.reset()
+        before = self.available()
+        for seed in range(_LIVES):
+            source, target = self.alloc(_BYTES), self.alloc(_BYTES)
+            self.write(source, pattern(_BYTES, seed))
+            self.copy(Region(source), Region(target), _BYTES)
+            self._let_go()
+            self.device = self.device.reset()
+            after = [self.alloc(_BYTES) for _ in range(4)]
+            for number, space in enumerate(after):
+                self.write(space, pattern(_BYTES, number + 60))
+            for number, space in enumerate(after):
+                late = self.read(space, _BYTES) != pattern(_BYTES, number + 60)
+                expect(not late, "work of the last life wrote to memory of this one")
+                self.free(space)
+            expect(self.available() == before, f"of {before} bytes {self.available()} are available after a reset")
+
+    def test_reset_of_one_instance(self) -> None:
+        """reset(index) and close(index) are of that instance alone."""
+        lifecycle = self._own_lifecycle()
+        other = next((index for index in range(self.api.count()) if index != self.device.index), None)
+        if other is None:
+            self.skip("has one instance")
+        try:
+            lb.device(f"{self.device.name}:{other}")
+        except LandbridgeError:
+            self.skip("has one instance that can be opened")
+        space = self.alloc(_BYTES)
+        self.write(space, pattern(_BYTES, 6))
+        lifecycle.reset(other)
+        expect(self.read(space, _BYTES) == pattern(_BYTES, 6), f"a reset of instance {other} took memory of this one")
+        lifecycle.close(other)
+        expect(self.read(space, _BYTES) == pattern(_BYTES, 6), f"closing instance {other} took memory of this one")
+        lifecycle.open(other)
+        self._try_it(4)
+
+    def _own_lifecycle(self) -> Lifecycle:
+        lifecycle = self.ability(Lifecycle)
+        if self.is_host():
+            self.skip("is the host, which the whole process lives on")
+        if not self.own_process:
+            self.skip("is used by the whole process: landbridge conformance tests it in one that it can end")
+        return lifecycle
+
+    def _let_go(self) -> None:
+        """Forget the spaces of a life that ends."""
+        self._taken.clear()
+        self._sizes.clear()
+
+    def _try_it(self, seed: int) -> None:
+        """Fail unless memory and copies work."""
+        source, target = self.alloc(_BYTES), self.alloc(_BYTES)
+        self.write(source, pattern(_BYTES, seed))
+        self.wait(self.copy(Region(source), Region(target), _BYTES))
+        expect(self.read(target, _BYTES) == pattern(_BYTES, seed), "the instance does not work in its next life")
+        self.free(source)
+        self.free(target)
