@@ -27,6 +27,7 @@ from landbridge.memory import borrowed
 from landbridge.memory.memory_barriers import DmaBufBarriers, is_dma_buf
 from landbridge.targets import Target
 from tests.devices.present import first_instance
+from tests.session.test_board_arrays import N, on_the_cpu
 from tests.session.test_frames import HEIGHT, PITCH, SHAPE, SPEC, WIDTH, network, seen_of
 from tests.whole_models.small_models import add
 
@@ -225,6 +226,26 @@ def test_barriers_of_a_dma_buf_stand_around_host_views(file: int, monkeypatch: p
     view.invalidate()
     view.flush()
     assert calls == [1, 4 | 2]
+
+
+def test_barriers_of_a_dma_buf_stand_around_runs(file: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    monkeypatch.setattr(fcntl, "ioctl", lambda fd, request, flags: calls.append(struct.unpack("=Q", flags)[0]) or 0)
+    monkeypatch.setattr(borrowed, "is_dma_buf", lambda fd: True)
+    x, y = (lb.from_dma_buf(file, (N,), "float32", device="cpu", offset=offset) for offset in (0, 4096))
+    with x.host_view("w") as a:
+        a[:] = 3
+    s = lb.Session(on_the_cpu(), num_threads=1)
+    s.set_input_zero_copy("x", x)
+    s.set_output_zero_copy("y", y)
+    calls.clear()
+    with lb.no_copies():
+        s.run()
+    # All of the buffer comes to the host, as the output is a part of it that is written, and goes back when it was.
+    assert calls == [1, 3, 4 | 1, 4 | 2]
+    calls.clear()
+    with y.host_view("r") as b:
+        assert b.tolist() == [6] * N
 
 
 def test_a_barrier_that_fails_is_an_error(file: int, monkeypatch: pytest.MonkeyPatch) -> None:

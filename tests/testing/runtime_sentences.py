@@ -543,7 +543,8 @@ SENTENCES = (
     ),
     _s(
         "A run of code of the host stands between the barriers of memory that is bound to it.",
-        f"{_BOARD}TestOnTheCPU::test_barriers_stand_around_the_run_and_nothing_is_copied",
+        f"{_BOARD}TestOnTheCPU::test_barriers_stand_around_the_run_and_nothing_is_copied "
+        "tests/tensor/test_dma_buf.py::test_barriers_of_a_dma_buf_stand_around_runs",
         "Host views alone do.",
         "vm/host_access.py",
         "_is_seen",

@@ -169,12 +169,12 @@ class Storage:
     @property
     def caching(self) -> Caching:
         """How the host reaches the bytes: as who provides them says, else as their kind does."""
-        if self._backing is not None:
+        if self.source is not None:  # else it is a device's own, or an ordinary array
             for domain in self.part()[0].domains:
                 if domain.memory is not None:
                     return domain.memory.caching
-        if self.source is not None and self.source.caching is not None:
-            return self.source.caching
+            if self.source.caching is not None:
+                return self.source.caching
         return Caching.CACHED if self.kind.cached else Caching.UNCACHED
 
     @property
