@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from landbridge.device.api import Device, Event, Region, Space, Stream
+from landbridge.device.import_source import DmaBuf
 from landbridge.testing.sim_board import BoardRecording
 from tests.testing.mutants import Correct
 
@@ -195,6 +196,20 @@ class ExportsItsOwnDescriptor(Correct):
     def export_fd(self, space: Space) -> int:
         os.close(super().export_fd(space))
         return int(space.handle.file)
+
+
+class NamesAFileOfItsOwn(Correct):
+    """import_source names a file with none of the bytes."""
+
+    caught_by = "test_import_source"
+
+    def import_source(self, space: Space) -> DmaBuf | None:
+        source = super().import_source(space)
+        if source is None:
+            return None
+        file = os.memfd_create("other")
+        os.ftruncate(file, source.nbytes)
+        return replace(source, fd=file)
 
 
 class ReusesWhatIsExported(Correct):

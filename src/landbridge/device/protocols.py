@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from landbridge.device.api import Event, NdSpace, Region, Space, Stream
 from landbridge.device.api import Events as Events
 from landbridge.device.api import Streams as Streams
-from landbridge.device.import_source import ImportSource
+from landbridge.device.import_source import DmaBuf, ImportSource
 
 AccessMode = Literal["r", "w", "rw"]
 
@@ -86,6 +86,17 @@ class MemoryExport(Protocol):
 
     def export_fd(self, space: Space) -> int:
         """A new file descriptor of ``space``, which the caller closes; the memory lives until both are given back."""
+
+
+@runtime_checkable
+class ImportSources(Protocol):
+    """Memory that lies in files, by which other devices import it. Absent: by its address alone."""
+
+    def import_source(self, space: Space) -> DmaBuf | None:
+        """Where ``space`` lies in its file; None where it lies in none.
+
+        The descriptor is the device's, and open for as long as ``space`` lives. The barriers of a dma-buf are called.
+        """
 
 
 @runtime_checkable

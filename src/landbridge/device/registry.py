@@ -232,6 +232,7 @@ _plugins: Plugins[DeviceAPI | DeviceWrapper] = Plugins(
     "landbridge.devices",
     "device",
     {
+        "cma": "landbridge.devices.cma:CmaDeviceAPI",
         "cpu": "landbridge.devices.cpu:CpuDeviceAPI",
         "opencl": "landbridge.devices.opencl:OpenCLDeviceAPI",
         "sanitize": "landbridge.sanitizer:Sanitize",

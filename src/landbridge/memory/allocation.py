@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from landbridge.device.api import Device
+from landbridge.device.protocols import ImportSources
 from landbridge.device.stream import current_stream
 from landbridge.errors import InputError, OutOfMemoryError
 from landbridge.memory.allocators.base import Allocator, NdSize, Size, bytes_of, round_up
@@ -12,6 +13,7 @@ from landbridge.memory.allocators.default import default_allocator
 from landbridge.memory.allocators.out_of_memory import allocate_or_trim
 from landbridge.memory.coherence import mark_new
 from landbridge.memory.holders import largest_holders
+from landbridge.memory.provided import enter_provided
 from landbridge.memory.row_space import check_space, span_of
 from landbridge.memory.storage import Storage
 from landbridge.memory_kind import MemoryKind
@@ -55,6 +57,9 @@ def allocate(
     storage = Storage(block.region, kind, nbytes, release=partial(source.deallocate, block), uses=block.uses)
     if isinstance(size, NdSize):
         storage.nbytes = span_of(check_space(block.region.space, size.physical_shape, size.dtype))
+    if (api := device.capability(ImportSources)) is not None:
+        enter_provided(storage, api)
+        mark_new(storage)
     if storage.domain is not None:
         mark_new(storage)
     return storage

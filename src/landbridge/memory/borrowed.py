@@ -47,6 +47,13 @@ def borrowed_host_kind() -> MemoryKind:
     return replace(host_device().memory_kind(), alignment=1)
 
 
+def is_host_memory(storage: Storage) -> bool:
+    """Whether it is memory of the host, whoever allocated it, as DLPack knows it."""
+    return storage.device == host_device() or (
+        storage.kind.dlpack_device is not None and storage.kind.dlpack_device == borrowed_host_kind().dlpack_device
+    )
+
+
 def import_memory(
     device: Device,
     source: ImportSource,

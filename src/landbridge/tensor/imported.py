@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landbridge.device.api import Device
 from landbridge.errors import ZeroCopyError
-from landbridge.memory.borrowed import host_device
+from landbridge.memory.borrowed import is_host_memory
 from landbridge.memory.imports import import_range
 from landbridge.tensor.tensor import Tensor
 
@@ -15,7 +15,7 @@ def import_tensor(tensor: Tensor, device: Device, *, writes: bool = True) -> Ten
     Read-only memory is imported for reading. ``writes``: whether the device ever writes the other; what it only reads
     may share granules with memory of others. Raises ZeroCopyError with the device's reason when it cannot be.
     """
-    if tensor.device != host_device():
+    if not is_host_memory(tensor.storage):
         raise ZeroCopyError(f"{tensor!r} is not memory of the host, which is what {device} can import")
     if tensor.axis_separators:
         raise ZeroCopyError(f"{tensor!r} lies in rows; {device} imports flat memory")

@@ -186,6 +186,11 @@ class SimBoardDeviceAPI(SimLazyDeviceAPI):
             raise ZeroCopyError(f"{block} was not made to be shared; allocate it with alloc_shared_space")
         return os.dup(block.file)
 
+    def import_source(self, space: Space) -> DmaBuf | None:
+        """The file of memory from ``alloc_shared_space``."""
+        block = self._block(space)
+        return DmaBuf(block.file, 0, block.data.nbytes) if isinstance(block, ExportedBlock) else None
+
     # --- recordings --------------------------------------------------------------------------------------------
 
     def begin_record(self, index: int, stream: Stream | None) -> None:

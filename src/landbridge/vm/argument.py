@@ -9,7 +9,7 @@ import numpy as np
 from landbridge.device.protocols import Addresses, MemoryImport
 from landbridge.dtypes import dtype_name
 from landbridge.errors import HostViewError, InputError, LandbridgeError, ZeroCopyError
-from landbridge.memory.borrowed import host_device
+from landbridge.memory.borrowed import is_host_memory
 from landbridge.memory.extents import unreachable
 from landbridge.memory.host_array import address_of
 from landbridge.memory.host_use import warn_if_slow
@@ -112,7 +112,7 @@ def _imported(slot: Slot, home: Home, value: Any) -> Any:
         if not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
             return value
         value = _tensor_of(slot, value)
-    if value.device != host_device() or home.device.capability(MemoryImport) is None:
+    if value.device == home.device or not is_host_memory(value.storage) or home.device.capability(MemoryImport) is None:
         return value
     _check_fit(slot, value.shape, value.dtype)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from landbridge.device.api import Space
-from landbridge.device.protocols import MemoryExport, SharedMemory
+from landbridge.device.protocols import ImportSources, MemoryExport, SharedMemory
 from landbridge.testing.conformance.base import ConformanceCase, expect, pattern
 
 _BYTES = 4096
@@ -106,6 +107,21 @@ class SharingConformance(ConformanceCase):
             after = self._shared(_BYTES)
             self.write(after, pattern(_BYTES, 5))
             expect(other.sees() == pattern(_BYTES, 4), "memory that another process maps was given to somebody else")
+
+    def test_import_source(self) -> None:
+        """import_source(space): where the space lies in a file, for as long as it lives; each space elsewhere."""
+        first, second = self._shared(_BYTES), self._shared(_BYTES)
+        sources = [self.ability(ImportSources).import_source(space) for space in (first, second)]
+        for seed, (space, source) in enumerate(zip((first, second), sources, strict=True)):
+            if source is None:
+                self.skip("what it exports lies in no file")
+            self.write(space, pattern(_BYTES, seed))
+        for seed, source in enumerate(sources):
+            if source is not None:
+                expect(source.nbytes >= _BYTES, f"{source} has not the {_BYTES} bytes of the space")
+                with mmap.mmap(source.fd, source.offset + _BYTES) as mapped:
+                    seen = mapped[source.offset :]
+                expect(seen == pattern(_BYTES, seed), f"{source} has not the bytes of its space")
 
     def test_shared_spaces_are_spaces(self) -> None:
         """alloc_shared_space: as alloc_data_space, apart from all other memory."""

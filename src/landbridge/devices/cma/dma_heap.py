@@ -1,0 +1,67 @@
+"""Memory of a dma-heap: ``/dev/dma_heap/NAME`` (Linux, include/uapi/linux/dma-heap.h)."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import re
+import struct
+from pathlib import Path
+
+from landbridge.devices.cma.source import unusable
+from landbridge.errors import OutOfMemoryError
+
+HEAPS = Path("/dev/dma_heap")
+
+#: ``_IOWR('H', 0, struct dma_heap_allocation_data)``: length, descriptor, its flags, flags of the heap.
+_ALLOC = 0xC0184800
+_DATA = struct.Struct("=QIIQ")
+
+#: How heaps over a reserved area are called: the kernel's own, and those of vendors' device trees.
+_CONTIGUOUS = re.compile(r"cma|reserved")
+
+
+class DmaHeap:
+    """The heap behind ``node``: dma-bufs, which need the kernel's barriers around the host's accesses."""
+
+    unit = mmap.PAGESIZE
+    max_bytes = None
+
+    def __init__(self, node: Path) -> None:
+        self._node = node
+        self.name = re.sub(r"\W", "_", node.name)
+
+    @property
+    def cached(self) -> bool:
+        """False for the heaps that vendors call uncached."""
+        return "uncached" not in self._node.name
+
+    @property
+    def physically_contiguous(self) -> bool | None:
+        """True for heaps over the kernel's contiguous areas; unknown for others."""
+        return True if _CONTIGUOUS.search(self._node.name) else None
+
+    def missing(self) -> str | None:
+        """Why the node cannot be opened."""
+        return unusable(self._node)
+
+    def allocate(self, nbytes: int) -> int:
+        """A dma-buf; raises OutOfMemoryError when the heap has none."""
+        try:
+            heap = os.open(self._node, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                data = _DATA.pack(nbytes, 0, os.O_RDWR | os.O_CLOEXEC, 0)
+                return int(_DATA.unpack(fcntl.ioctl(heap, _ALLOC, data))[1])
+            finally:
+                os.close(heap)
+        except OSError as error:
+            raise OutOfMemoryError(f"{self._node} has no {nbytes} bytes: {error.strerror}") from error
+
+
+def dma_heaps(folder: Path = HEAPS) -> list[DmaHeap]:
+    """The heaps of ``folder``, contiguous ones first; where there are none, one of the name that every kernel with
+    heaps has, to say what was looked for."""
+    nodes = sorted(folder.iterdir()) if folder.is_dir() else []
+    heaps = [DmaHeap(node) for node in nodes] or [DmaHeap(folder / "system")]
+    return sorted(heaps, key=lambda heap: (not heap.physically_contiguous, not heap.cached))

@@ -1,0 +1,35 @@
+"""Memory of a board's own allocator, which gives file descriptors."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from landbridge.errors import OutOfMemoryError
+
+
+@dataclass(frozen=True)
+class CallableSource:
+    """``call(nbytes)`` gives a file descriptor, which is then ours, of ``nbytes`` bytes of zeros from offset 0 on.
+
+    The other fields are what the board promises of that memory; None is unknown.
+    """
+
+    call: Callable[[int], int]
+    name: str = "board"
+    unit: int = mmap.PAGESIZE
+    cached: bool = True
+    physically_contiguous: bool | None = None
+    max_bytes: int | None = None
+
+    def missing(self) -> str | None:
+        """None: it was given."""
+        return None
+
+    def allocate(self, nbytes: int) -> int:
+        """What the call gives; raises OutOfMemoryError for what it raises."""
+        try:
+            return self.call(nbytes)
+        except (OSError, MemoryError) as error:
+            raise OutOfMemoryError(f"{self.name} has no {nbytes} bytes: {error}") from error

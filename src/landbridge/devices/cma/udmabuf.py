@@ -1,0 +1,64 @@
+"""Memory of ``/dev/udmabuf``: a dma-buf over the pages of a sealed in-memory file (include/uapi/linux/udmabuf.h)."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import struct
+from pathlib import Path
+
+from landbridge.devices.cma.source import unusable
+from landbridge.errors import OutOfMemoryError
+
+NODE = Path("/dev/udmabuf")
+_LIMIT = Path("/sys/module/udmabuf/parameters/size_limit_mb")
+
+#: ``_IOW('u', 0x42, struct udmabuf_create)``: descriptor of the file, flags, offset, size.
+_CREATE = 0x40187542
+_DATA = struct.Struct("=IIQQ")
+_CLOEXEC = 1
+
+
+class Udmabuf:
+    """dma-bufs of ordinary pages, scattered, which the kernel pins for as long as one lives."""
+
+    name = "udmabuf"
+    unit = mmap.PAGESIZE
+    cached = True
+    physically_contiguous = None
+
+    def __init__(self, node: Path = NODE) -> None:
+        self._node = node
+
+    @property
+    def max_bytes(self) -> int | None:
+        """What the module's parameter ``size_limit_mb`` allows for one."""
+        try:
+            return int(_LIMIT.read_text()) << 20
+        except (OSError, ValueError):
+            return None
+
+    def missing(self) -> str | None:
+        """Why the node cannot be opened."""
+        return unusable(self._node)
+
+    def allocate(self, nbytes: int) -> int:
+        """A dma-buf; raises OutOfMemoryError, naming the limit of the module."""
+        file = os.memfd_create("landbridge", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        try:
+            os.ftruncate(file, nbytes)
+            fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)  # without which the kernel refuses it
+            node = os.open(self._node, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                return int(fcntl.ioctl(node, _CREATE, bytearray(_DATA.pack(file, _CLOEXEC, 0, nbytes))))
+            finally:
+                os.close(node)
+        except OSError as error:
+            limit = "unknown" if self.max_bytes is None else f"{self.max_bytes} bytes"
+            raise OutOfMemoryError(
+                f"{self._node} made no dma-buf of {nbytes} bytes: {error.strerror}; its limit for one is {limit}, "
+                f"set by {_LIMIT}"
+            ) from error
+        finally:
+            os.close(file)

@@ -1,0 +1,161 @@
+"""The device ``cma`` over files that this process makes; what the kernel's own sources give: ``tests/emulated``."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import onnx.parser
+import pytest
+
+import landbridge as lb
+from landbridge.device import registry
+from landbridge.devices.cma import CmaDeviceAPI
+from landbridge.devices.cma.dma_heap import dma_heaps
+from landbridge.devices.cma.from_callable import CallableSource
+from landbridge.devices.cma.huge_pages import huge_pages
+from landbridge.devices.cma.udmabuf import Udmabuf
+from landbridge.testing.conformance.run import run_conformance
+
+DOUBLE = """<ir_version: 10, opset_import: ["" : 18]> g (float[4,16] x) => (float[4,16] y) { y = Add(x, x) }"""
+
+
+def file_of(nbytes: int) -> int:
+    fd = os.memfd_create("board", os.MFD_CLOEXEC)
+    os.ftruncate(fd, nbytes)
+    return fd
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+class Board(CmaDeviceAPI):
+    name: ClassVar[str] = "board"
+
+    def __init__(self) -> None:
+        super().__init__([CallableSource(file_of, unit=65536, physically_contiguous=True, max_bytes=256 << 20)])
+
+
+@pytest.fixture
+def board() -> Iterator[str]:
+    registry.register(Board())
+    yield "board"
+    registry.unregister("board")
+
+
+def test_it_keeps_the_contract(board: str) -> None:
+    failed = [(r.name, r.detail) for r in run_conformance(board) if r.outcome == "fail"]
+    assert not failed
+
+
+@pytest.mark.parametrize("alignment", [1, 32, 1 << 12, 1 << 21, 1 << 30])
+def test_alignment(board: str, alignment: int) -> None:
+    tensor = lb.empty((1, 3, 64, 64), dtype="float32", device=board, alignment=alignment)
+    assert tensor.data_address % max(alignment, 65536) == 0
+
+
+def test_more_alignment_than_there_is(board: str) -> None:
+    with pytest.raises(lb.OutOfMemoryError, match=f"{1 << 31} was asked; {1 << 30} is the most"):
+        lb.empty(4, dtype="uint8", device=board, alignment=1 << 31)
+
+
+def test_more_bytes_than_one_buffer_has(board: str) -> None:
+    with pytest.raises(lb.InputError, match=f"has at most {256 << 20}"):
+        lb.empty((257 << 20,), dtype="uint8", device=board)
+
+
+def test_it_is_memory_of_the_host(board: str) -> None:
+    tensor = lb.empty((2, 3), dtype="float32", device=board)
+    with lb.no_copies():
+        array = np.from_dlpack(tensor)
+    assert array.__dlpack_device__() == (1, 0)
+    with tensor.host_view("w") as view:
+        view[...] = 7
+    assert (array == 7).all()
+
+
+def test_the_exported_file_is_the_memory(board: str) -> None:
+    tensor = lb.empty((64,), dtype="uint8", device=board)
+    fd, offset = lb.export_fd(tensor)
+    try:
+        os.pwrite(fd, b"by the file", offset)
+        with lb.no_copies():
+            again = lb.from_dma_buf(fd, (64,), "uint8", device="cpu", offset=offset)
+    finally:
+        os.close(fd)
+    with tensor.host_view("r") as seen:
+        assert bytes(seen[:11]) == b"by the file"
+    assert again.data_address != tensor.data_address
+    with tensor.host_view("r"), pytest.raises(lb.HostAccessError):  # the same bytes, another way to them
+        again.host_view("w").__enter__()
+
+
+def test_a_tensor_keeps_its_file(board: str) -> None:
+    before = open_files()
+    tensor = lb.empty((64,), dtype="uint8", device=board)
+    assert open_files() > before
+    tensor.storage.free()
+    del tensor
+    assert open_files() == before
+
+
+def test_a_session_of_the_cpu_uses_it_in_place(board: str) -> None:
+    session = lb.Session(lb.compile(onnx.parser.parse_model(DOUBLE)))
+    x = lb.empty((4, 16), dtype="float32", device=board)
+    y = lb.empty((4, 16), dtype="float32", device=board)
+    with x.host_view("w") as view:
+        view[...] = 3
+    with lb.no_copies():
+        session.set_input_zero_copy("x", x)
+        session.set_output_zero_copy("y", y)
+        session.run()
+    with y.host_view("r") as view:
+        assert (view == 6).all()
+
+
+def test_what_was_looked_for(tmp_path: Path) -> None:
+    api = CmaDeviceAPI([*dma_heaps(tmp_path), Udmabuf(tmp_path / "udmabuf"), *huge_pages(tmp_path)])
+    assert api.count() == 0
+    found = "\n".join(api.discovery())
+    assert f"{tmp_path}/system: No such file" in found
+    assert f"{tmp_path}/udmabuf: No such file" in found
+    assert "no pages of 1073741824 bytes" in found
+
+
+def test_nodes_that_are_there_and_not_usable(tmp_path: Path) -> None:
+    (tmp_path / "system").touch()
+    (tmp_path / "linux,cma").touch()
+    first, second = dma_heaps(tmp_path)
+    assert (first.name, first.physically_contiguous, second.physically_contiguous) == ("linux_cma", True, None)
+    assert re.search("is no device file", str(first.missing()))
+
+
+def test_an_empty_pool_says_how_it_is_filled(tmp_path: Path) -> None:
+    pool = tmp_path / "hugepages-2048kB"
+    pool.mkdir()
+    (pool / "nr_hugepages").write_text("0\n")
+    small, _ = huge_pages(tmp_path)
+    assert "nr_hugepages is 0" in str(small.missing())
+    (pool / "nr_hugepages").write_text("3\n")
+    assert small.missing() is None
+    assert small.max_bytes == 6 << 20
+
+
+def test_an_allocator_that_refuses() -> None:
+    def refuse(nbytes: int) -> int:
+        raise OSError("the carve-out is full")
+
+    class Full(CmaDeviceAPI):
+        name: ClassVar[str] = "full"
+
+    registry.register(Full([CallableSource(refuse)]))
+    try:
+        with pytest.raises(lb.OutOfMemoryError, match="the carve-out is full"):
+            lb.empty(4, dtype="uint8", device="full")
+    finally:
+        registry.unregister("full")

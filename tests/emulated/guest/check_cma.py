@@ -1,0 +1,91 @@
+"""What runs in the emulated machine: the device ``cma`` over the kernel's own sources of memory.
+
+Argument: the scopes that must be there. For each: the facts, alignment, a second mapping in this process, barriers, and
+a child that reads and writes by the file while this process cannot touch its own mapping. A line for each thing that
+holds; ends with 1 where one does not.
+"""
+
+import ctypes
+import mmap
+import os
+import sys
+
+import numpy as np
+
+import landbridge as lb
+from landbridge.device.registry import discovery
+from landbridge.memory.memory_barriers import is_dma_buf
+from landbridge.testing.conformance.run import run_conformance
+
+SHAPE = (1, 3, 64, 64)
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+
+
+def protect(tensor, rights):
+    page = tensor.storage.kind.alignment  # a huge one is protected whole
+    length = -(-tensor.nbytes // page) * page
+    assert libc.mprotect(tensor.data_address, length, rights) == 0, os.strerror(ctypes.get_errno())
+
+
+def in_a_child(work):
+    """How the child ended: its exit status, or minus its signal."""
+    child = os.fork()
+    if not child:
+        try:
+            work()
+        except BaseException as error:
+            print(f"child: {error!r}", flush=True)
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def check(scope):
+    for alignment in (1, 32, 65536, 1 << 21):
+        tensor = lb.empty(SHAPE, dtype="float32", device="cma", scope=scope, alignment=alignment)
+        assert tensor.data_address % alignment == 0
+    print(f"holds {scope} alignment")
+    with tensor.host_view("w") as view:
+        view[...] = np.arange(view.size, dtype=np.float32).reshape(SHAPE)
+    fd, offset = lb.export_fd(tensor)
+    assert is_dma_buf(fd) == ("huge" not in scope)
+    barriers = [domain.memory.granule for domain in tensor.storage.domains()[0]]
+    assert barriers == ([None] if is_dma_buf(fd) else []), barriers
+    print(f"holds {scope} barriers")
+    with lb.no_copies():
+        again = lb.from_dma_buf(fd, SHAPE, "float32", device="cpu", offset=offset)
+        assert again.data_address != tensor.data_address
+        with again.host_view("r") as view:
+            assert view[0, 2, 63, 63] == 12287
+    print(f"holds {scope} mapped twice")
+    del again
+
+    def touch():
+        ctypes.string_at(tensor.data_address, 1)
+
+    def work():
+        with lb.no_copies():
+            there = lb.from_dma_buf(fd, SHAPE, "float32", device="cpu", offset=offset)
+        with there.host_view("rw") as view:
+            assert view[0, 2, 63, 63] == 12287
+            view[...] = -view
+
+    protect(tensor, 0)
+    assert in_a_child(touch) == -11, "the pages can be read"
+    assert in_a_child(work) == 0
+    protect(tensor, mmap.PROT_READ | mmap.PROT_WRITE)
+    with tensor.host_view("r") as view:
+        assert view[0, 2, 63, 63] == -12287
+    print(f"holds {scope} used by a process while this one has no rights to its pages")
+    os.close(fd)
+
+
+if sys.argv[1:] == ["conformance"]:
+    results = run_conformance("cma")
+    for result in results:
+        print(f"{result.outcome:5} {result.name} {result.detail}")
+    sys.exit(any(result.outcome == "fail" for result in results))
+print(*discovery("cma"), sep="\n")
+for scope in sys.argv[1:]:
+    check(scope)
