@@ -113,3 +113,164 @@ func.func @main(%x: !m, %y: !m) {
   "lb.call"(%t, %y) {callee = @double, operandSegmentSizes = array<i32: 1, 1>} : (!m, !m) -> ()
   func.return
 }
+
+// ---- one kernel in place for all calls; the other is gone where nobody calls it
+func.func @double(%x: !m, %y: !m) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : !m) outs(%y : !m) attrs = {lb.extents = [4 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %a : f32
+    linalg.yield %c : f32
+  }
+  func.return
+}
+func.func @main(%x: !m, %y: !m) {
+  %s = memref.alloc() {lb.vdevice = #lb.vdevice<0, "global">} : !m
+  %t = memref.alloc() {lb.vdevice = #lb.vdevice<0, "global">} : !m
+  "memref.copy"(%x, %s) : (!m, !m) -> ()
+  "lb.call"(%s, %t) {callee = @double, operandSegmentSizes = array<i32: 1, 1>} : (!m, !m) -> ()
+  "lb.call"(%t, %y) {callee = @double, operandSegmentSizes = array<i32: 1, 1>} : (!m, !m) -> ()
+  func.return
+}
+// becomes
+func.func @double_in_place(%x: !m, %y: !m) attributes {lb.prim, lb.in_place} {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : !m) outs(%y : !m) attrs = {lb.extents = [4 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %a : f32
+    linalg.yield %c : f32
+  }
+  func.return
+}
+func.func @main(%x: !m, %y: !m) {
+  %s = "lb.view"(%y) {offset = 0 : i64} : (!m) -> !m
+  %t = "lb.view"(%s) {offset = 0 : i64} : (!m) -> !m
+  "memref.copy"(%x, %s) : (!m, !m) -> ()
+  "lb.call"(%s, %t) {callee = @double_in_place, operandSegmentSizes = array<i32: 1, 1>} : (!m, !m) -> ()
+  "lb.call"(%t, %y) {callee = @double_in_place, operandSegmentSizes = array<i32: 1, 1>} : (!m, !m) -> ()
+  func.return
+}
+
+// ---- not where elements are written elsewhere than they are read
+func.func @across(%x: memref<4x4xf32, "global">, %y: memref<4x4xf32, "global">) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1, d0)>], iterator_types = ["parallel", "parallel"]} ins(%x : memref<4x4xf32, "global">) outs(%y : memref<4x4xf32, "global">) attrs = {lb.extents = [4 : i64, 4 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  }
+  func.return
+}
+func.func @main(%x: memref<4x4xf32, "global">, %y: memref<4x4xf32, "global">) {
+  %s = memref.alloc() {lb.vdevice = #lb.vdevice<0, "global">} : memref<4x4xf32, "global">
+  "memref.copy"(%x, %s) : (memref<4x4xf32, "global">, memref<4x4xf32, "global">) -> ()
+  "lb.call"(%s, %y) {callee = @across, operandSegmentSizes = array<i32: 1, 1>} : (memref<4x4xf32, "global">, memref<4x4xf32, "global">) -> ()
+  func.return
+}
+// becomes
+func.func @across(%x: memref<4x4xf32, "global">, %y: memref<4x4xf32, "global">) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1, d0)>], iterator_types = ["parallel", "parallel"]} ins(%x : memref<4x4xf32, "global">) outs(%y : memref<4x4xf32, "global">) attrs = {lb.extents = [4 : i64, 4 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  }
+  func.return
+}
+func.func @main(%x: memref<4x4xf32, "global">, %y: memref<4x4xf32, "global">) {
+  %s = memref.alloc() {lb.vdevice = #lb.vdevice<0, "global">} : memref<4x4xf32, "global">
+  "memref.copy"(%x, %s) : (memref<4x4xf32, "global">, memref<4x4xf32, "global">) -> ()
+  "lb.call"(%s, %y) {callee = @across, operandSegmentSizes = array<i32: 1, 1>} : (memref<4x4xf32, "global">, memref<4x4xf32, "global">) -> ()
+  func.return
+}
+
+// ---- not where elements are read elsewhere than they are written
+func.func @down(%x: memref<4x4xf32, "global">, %y: memref<4x4xf32, "global">) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x : memref<4x4xf32, "global">) outs(%y : memref<4x4xf32, "global">) attrs = {lb.extents = [4 : i64, 4 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  }
+  func.return
+}
+func.func @main(%x: memref<4x4xf32, "global">, %y: memref<4x4xf32, "global">) {
+  %s = memref.alloc() {lb.vdevice = #lb.vdevice<0, "global">} : memref<4x4xf32, "global">
+  "memref.copy"(%x, %s) : (memref<4x4xf32, "global">, memref<4x4xf32, "global">) -> ()
+  "lb.call"(%s, %y) {callee = @down, operandSegmentSizes = array<i32: 1, 1>} : (memref<4x4xf32, "global">, memref<4x4xf32, "global">) -> ()
+  func.return
+}
+// becomes
+func.func @down(%x: memref<4x4xf32, "global">, %y: memref<4x4xf32, "global">) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x : memref<4x4xf32, "global">) outs(%y : memref<4x4xf32, "global">) attrs = {lb.extents = [4 : i64, 4 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  }
+  func.return
+}
+func.func @main(%x: memref<4x4xf32, "global">, %y: memref<4x4xf32, "global">) {
+  %s = memref.alloc() {lb.vdevice = #lb.vdevice<0, "global">} : memref<4x4xf32, "global">
+  "memref.copy"(%x, %s) : (memref<4x4xf32, "global">, memref<4x4xf32, "global">) -> ()
+  "lb.call"(%s, %y) {callee = @down, operandSegmentSizes = array<i32: 1, 1>} : (memref<4x4xf32, "global">, memref<4x4xf32, "global">) -> ()
+  func.return
+}
+
+// ---- not what does not end in a loop over elements
+func.func @fill(%x: memref<4x4xf32, "global">, %y: memref<4x4xf32, "global">) attributes {lb.prim} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<4x4xf32, "global">)
+  func.return
+}
+func.func @main(%x: memref<4x4xf32, "global">, %y: memref<4x4xf32, "global">) {
+  %s = memref.alloc() {lb.vdevice = #lb.vdevice<0, "global">} : memref<4x4xf32, "global">
+  "memref.copy"(%x, %s) : (memref<4x4xf32, "global">, memref<4x4xf32, "global">) -> ()
+  "lb.call"(%s, %y) {callee = @fill, operandSegmentSizes = array<i32: 1, 1>} : (memref<4x4xf32, "global">, memref<4x4xf32, "global">) -> ()
+  func.return
+}
+// becomes
+func.func @fill(%x: memref<4x4xf32, "global">, %y: memref<4x4xf32, "global">) attributes {lb.prim} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<4x4xf32, "global">)
+  func.return
+}
+func.func @main(%x: memref<4x4xf32, "global">, %y: memref<4x4xf32, "global">) {
+  %s = memref.alloc() {lb.vdevice = #lb.vdevice<0, "global">} : memref<4x4xf32, "global">
+  "memref.copy"(%x, %s) : (memref<4x4xf32, "global">, memref<4x4xf32, "global">) -> ()
+  "lb.call"(%s, %y) {callee = @fill, operandSegmentSizes = array<i32: 1, 1>} : (memref<4x4xf32, "global">, memref<4x4xf32, "global">) -> ()
+  func.return
+}
+
+// ---- not onto what an earlier stage reads too
+func.func @twice(%x: !m, %y: !m) attributes {lb.prim} {
+  %t = memref.alloc() : !m
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : !m) outs(%t : !m) attrs = {lb.extents = [4 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %a : f32
+    linalg.yield %c : f32
+  }
+  linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]} ins(%x, %t : !m, !m) outs(%y : !m) attrs = {lb.extents = [4 : i64]} {
+  ^bb0(%a: f32, %b: f32, %d: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  }
+  func.return
+}
+func.func @main(%x: !m, %y: !m) {
+  %s = memref.alloc() {lb.vdevice = #lb.vdevice<0, "global">} : !m
+  "memref.copy"(%x, %s) : (!m, !m) -> ()
+  "lb.call"(%s, %y) {callee = @twice, operandSegmentSizes = array<i32: 1, 1>} : (!m, !m) -> ()
+  func.return
+}
+// becomes
+func.func @twice(%x: !m, %y: !m) attributes {lb.prim} {
+  %t = memref.alloc() : !m
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : !m) outs(%t : !m) attrs = {lb.extents = [4 : i64]} {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %a : f32
+    linalg.yield %c : f32
+  }
+  linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]} ins(%x, %t : !m, !m) outs(%y : !m) attrs = {lb.extents = [4 : i64]} {
+  ^bb0(%a: f32, %b: f32, %d: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  }
+  func.return
+}
+func.func @main(%x: !m, %y: !m) {
+  %s = memref.alloc() {lb.vdevice = #lb.vdevice<0, "global">} : !m
+  "memref.copy"(%x, %s) : (!m, !m) -> ()
+  "lb.call"(%s, %y) {callee = @twice, operandSegmentSizes = array<i32: 1, 1>} : (!m, !m) -> ()
+  func.return
+}
