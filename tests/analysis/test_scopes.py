@@ -65,3 +65,17 @@ def test_constants_in_ordinary_memory_are_used_where_they_are() -> None:
 
 def test_buffers_that_are_used_have_names_of_their_own() -> None:
     assert scope("global.fast").names == ["a#0", "a#1", "c"]
+
+
+def test_a_buffer_is_in_use_from_its_first_step_until_after_its_last() -> None:
+    """The kernels that write a, a and c are steps 0, 1 and 2; the planner's ends are not included."""
+    buffers = [alloc.buffer(alloc.name, alloc.nbytes, 64) for alloc in scope("global.fast").allocs]
+    assert [(b.size, b.start, b.end) for b in buffers] == [(40, 0, 1), (40, 1, 2), (40, 2, 3)]
+
+
+def test_buffers_begin_where_a_device_that_shares_their_memory_can_be_given_them() -> None:
+    guest = Target({"kind": "opencl", "shares": [["cpu", "global"]]})
+    text = TEXT.replace("IN_ROWS", '"global"').replace("SCOPE", "global")
+    module = IRModule.parse(text, (Target("llvm"), guest), (VDevice("cpu", 0), VDevice("opencl", 1)))
+    (found,) = scopes_of(module)
+    assert found.kind.offset_alignment == max(guest.memory[0].offset_alignment, guest.memory[0].coherence_granule) > 1
