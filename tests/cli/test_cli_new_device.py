@@ -37,7 +37,9 @@ for place in (None, "*[02468]"):
     devices = {"device": name} if place is None else {"devices": {"npu": name, "cpu": "cpu"}}
     session = lb.Session(executable, **devices)
     session.set_input("x", x)
-    session.run()
+    with lb.ledger() as moves:
+        session.run()
+    assert [move for move in moves if not move.is_kernel] == []  # the CPU works in the device's memory
     found = np.asarray(session.get_output(0).to_device("cpu"))
     error = np.abs(found - wanted).max() / np.abs(wanted).max()
     print(place, error)
