@@ -95,6 +95,7 @@ def compile_model(
     on_mismatch: str,
     max_nodes: int,
     check_indices: bool,
+    sanitize: bool,
 ) -> Executable:
     """Compile ``model`` for ``targets``, which ``vdevices`` number; the rest is as ``landbridge.compile`` says."""
     seconds: dict[str, float] = {}
@@ -108,7 +109,8 @@ def compile_model(
         module.declined = declined
         request_places(module, place or {})
         request_spill(module, spill or {})
-    module = run_pipeline(module, passes_to_do(module, PIPELINE), directory, seconds, module.sources)
+    steps = (*passes_to_do(module, PIPELINE), *(("check_accesses",) if sanitize else ()))
+    module = run_pipeline(module, steps, directory, seconds, module.sources)
     with _timed(seconds, "lower"):
         lowered = lower_module(module)
         if directory is not None:

@@ -13,6 +13,7 @@ from landbridge.executable.parts import VDevice
 from landbridge.input_spec import InputSpec
 from landbridge.ir.budget import MAX_NODES
 from landbridge.output_file import check_folder
+from landbridge.sanitizing import asked_to_sanitize
 from landbridge.targets import Target
 from landbridge.warning_notes import noting
 
@@ -39,6 +40,7 @@ def compile(
     on_mismatch: Literal["error", "copy"] = "error",
     max_nodes: int = MAX_NODES,
     check_indices: bool = False,
+    sanitize: bool | None = None,
 ) -> Executable:
     """Compile ``model`` for ``target``.
 
@@ -65,6 +67,9 @@ def compile(
     - ``check_indices``: a run that meets an index out of range raises IndexRangeError, which names the node, the
       operand and what would be legal. The host looks at all indices, and copies them; without it runs follow the
       policy of docs/operators.md, which costs nothing.
+    - ``sanitize``: CPU kernels test every index, skip what is outside of an operand, and a run raises SanitizerError,
+      which names the node, the operand, the bytes, and whether it was a load or a store. Kernels whose accesses cannot
+      be proved compile too then. Runs are several times slower. Left out, as the variable LANDBRIDGE_SANITIZE says.
     - ``on_mismatch``: what binding does where a device cannot use memory in place as its target said.
 
     A result is kept on disk, and given again for the same model, targets and options (docs/compile-cache.md).
@@ -87,6 +92,7 @@ def compile(
         "on_mismatch": on_mismatch,
         "max_nodes": max_nodes,
         "check_indices": check_indices,
+        "sanitize": asked_to_sanitize() if sanitize is None else sanitize,
     }
     entry = None if dump is not None else look_up(model, targets, vdevices, options)
     if entry is not None and entry.found is not None:

@@ -10,25 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xdsl.dialects import arith, func, gpu, memref, scf, vector
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, MemRefType, VectorType
+from xdsl.dialects import func, gpu, scf
+from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from landbridge.analysis.index_ranges import IndexRanges
 from landbridge.analysis.linear_forms import Form, constant
+from landbridge.analysis.lowered_accesses import ACCESSES, LoweredAccess, lowered_access
 from landbridge.errors import AccessError
 from landbridge.ir.attributes import task_count
-
-_READS = (memref.LoadOp, vector.LoadOp, vector.MaskedLoadOp)
-#: Accesses, and which operand is the buffer; the indices follow it.
-_BUFFER: dict[type[Operation], int] = {
-    memref.LoadOp: 0,
-    vector.LoadOp: 0,
-    vector.MaskedLoadOp: 0,
-    memref.StoreOp: 1,
-    vector.StoreOp: 1,
-    vector.MaskedStoreOp: 0,
-}
+from landbridge.ir.types import shape_of
 
 
 def verify_accesses(function: func.FuncOp) -> None:
@@ -53,7 +44,7 @@ class _Walk:
             scf.ForOp: self._loop,
             scf.IfOp: self._branches,
             gpu.LaunchOp: lambda op: self.block(op.body.block),
-            **dict.fromkeys(_BUFFER, self._access),
+            **dict.fromkeys(ACCESSES, self._access),
         }
 
     def block(self, block: Block) -> None:
@@ -91,55 +82,34 @@ class _Walk:
                     if reached:
                         self.block(region.block)
 
-    def _access(self, op: Any) -> None:
-        operands = op.operands
-        position = _BUFFER[type(op)]
-        buffer = operands[position]
-        first, last = _lanes(op)
-        if first > last:
+    def _access(self, op: Operation) -> None:
+        access = lowered_access(op)
+        if access.first > access.last:
             return  # every lane is masked
-        ty = buffer.type
-        assert isinstance(ty, MemRefType)
-        inner = (0, 0)
-        for axis, extent in enumerate(shape := ty.get_shape(), 1):
-            index = self._ranges.form(operands[position + axis])
-            self._inside(op, buffer, index, extent, (first, last) if axis == len(shape) else inner)
+        shape, lanes = shape_of(access.buffer.type), (access.first, access.last)
+        for axis, (index, extent) in enumerate(zip(access.indices, shape, strict=True), 1):
+            self._inside(access, self._ranges.form(index), extent, lanes if axis == len(shape) else (0, 0))
         if not shape:
-            self._inside(op, buffer, constant(0), 1, (first, last))
+            self._inside(access, constant(0), 1, lanes)
 
-    def _inside(self, op: Operation, buffer: SSAValue, index: Form, extent: int, lanes: tuple[int, int]) -> None:
+    def _inside(self, access: LoweredAccess, index: Form, extent: int, lanes: tuple[int, int]) -> None:
         """``index`` plus any of ``lanes`` lies in ``0 .. extent``."""
         if self._ranges.lies_within(index, -lanes[0], extent - 1 - lanes[1]):
             return
         least, most = self._ranges.range_of(index)
         low, high = least + lanes[0], most + lanes[1]
         if low <= high:
-            verb = "reads" if isinstance(op, _READS) else "writes"
+            verb = "reads" if access.reads else "writes"
             raise AccessError(
-                f"@{self._function.sym_name.data} {verb} {_name(buffer)}, a {buffer.type}, at elements {low} to {high} "
-                f"by {op.name}, as far as can be proved; it has {extent}. This is a fault of the compiler or of the "
-                f"operator's definition: clamp or test the index before the access"
+                f"@{self._function.sym_name.data} {verb} {_name(access.buffer)}, a {access.buffer.type}, at elements "
+                f"{low} to {high} by {access.op.name}, as far as can be proved; it has {extent}. This is a fault of "
+                f"the compiler or of the operator's definition: clamp or test the index before the access. "
+                f"compile(sanitize=True) leaves out the proof, and a run says where it goes wrong"
             )
 
 
 #: Dialects without operations on memory.
 _ON_VALUES_ALONE = ("arith.", "math.")
-_VECTORS = frozenset((vector.LoadOp, vector.StoreOp, vector.MaskedLoadOp, vector.MaskedStoreOp))
-
-
-def _lanes(op: Any) -> tuple[int, int]:
-    """The first and last element, counted from its index, that an access reaches."""
-    if type(op) not in _VECTORS:
-        return 0, 0
-    value = op.results[0] if op.results else op.operands[0 if isinstance(op, vector.StoreOp) else -1]
-    assert isinstance(value.type, VectorType)
-    count = value.type.get_shape()[-1]
-    if isinstance(op, vector.MaskedLoadOp | vector.MaskedStoreOp) and isinstance(op.mask.owner, arith.ConstantOp):
-        mask = op.mask.owner.value
-        if isinstance(mask, DenseIntOrFPElementsAttr):
-            kept = [i for i, bit in enumerate(mask.get_values()) if bit]
-            return (kept[0], kept[-1]) if kept else (0, -1)
-    return 0, count - 1
 
 
 def _name(buffer: SSAValue) -> str:

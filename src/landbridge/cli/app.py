@@ -23,9 +23,10 @@ from landbridge.cli.opt import opt
 from landbridge.cli.output import error
 from landbridge.cli.plan import plan
 from landbridge.cli.run import run
+from landbridge.cli.sanitize import EXIT_FOUND
 from landbridge.cli.targets import targets
 from landbridge.cli.trace import trace
-from landbridge.errors import LandbridgeError
+from landbridge.errors import LandbridgeError, SanitizerError
 
 EXIT_ERROR = 1
 
@@ -47,7 +48,7 @@ class _Commands(TyperGroup):
             raise typer.Exit(EXIT_ERROR) from closed
         except (LandbridgeError, OSError) as problem:
             error(str(problem))
-            raise typer.Exit(EXIT_ERROR) from problem
+            raise typer.Exit(EXIT_FOUND if isinstance(problem, SanitizerError) else EXIT_ERROR) from problem
 
 
 app = typer.Typer(

@@ -13,7 +13,7 @@ EXIT_FOUND = 3
 
 def sanitize_all() -> None:
     """Sanitize every device that is asked for from now on; call it before the first one is."""
-    from landbridge.device.registry import SANITIZE_VARIABLE
+    from landbridge.sanitizing import SANITIZE_VARIABLE
 
     os.environ[SANITIZE_VARIABLE] = "1"
 

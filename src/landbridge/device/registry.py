@@ -6,7 +6,6 @@ request for its own device and nothing else.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
@@ -23,6 +22,7 @@ from landbridge.errors import (
     UnknownDeviceError,
 )
 from landbridge.plugins import Plugins
+from landbridge.sanitizing import asked_to_sanitize
 
 #: Codes of ``DLDeviceType`` in dlpack.h 1.1; a device with one of these names keeps the code.
 DLPACK_DEVICE_TYPES = {
@@ -43,8 +43,6 @@ DLPACK_DEVICE_TYPES = {
     "maia": 17,
     "trn": 18,
 }
-#: Set to anything but 0, every device that is asked for by its name alone is sanitized.
-SANITIZE_VARIABLE = "LANDBRIDGE_SANITIZE"
 _NOTHING_FOUND = "no such hardware or driver was found"
 _FIRST_OWN_TYPE = 4096  # far above kDLExtDev and whatever DLPack adds next
 
@@ -165,7 +163,7 @@ def _find(parsed: DeviceName) -> Device:
     if parsed.index >= count:
         legal = f"0 to {count - 1}" if count else f"none: {'; '.join(_diagnostics(api)) or _NOTHING_FOUND}"
         raise DeviceIndexError(f"device {parsed} does not exist; legal indices of {parsed.name!r}: {legal}")
-    if parsed.inner is None and os.environ.get(SANITIZE_VARIABLE, "0") not in ("", "0"):
+    if parsed.inner is None and asked_to_sanitize():
         wrapper = _plugins.get("sanitize")
         assert isinstance(wrapper, DeviceWrapper)
         api = wrapper.wrap(Device(api, parsed.index))

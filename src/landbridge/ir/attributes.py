@@ -39,6 +39,8 @@ TARGET = "lb.target"
 MOVES = "lb.moves"
 #: An output may be the memory of an input.
 IN_PLACE = "lb.in_place"
+#: Its last operand is where it reports accesses outside of the others, which it does not do.
+CHECKED = "lb.checked"
 #: The function is lowered: how many tasks a call has.
 TASKS = "lb.tasks"
 
@@ -198,6 +200,16 @@ def is_in_place(function: func.FuncOp) -> bool:
 def mark_in_place(function: func.FuncOp) -> None:
     """Let an output of a kernel be the memory of an input."""
     function.attributes[IN_PLACE] = UnitAttr()
+
+
+def is_checked(function: func.FuncOp) -> bool:
+    """Whether a kernel tests its accesses and has a report as its last operand."""
+    return CHECKED in function.attributes
+
+
+def mark_checked(function: func.FuncOp) -> None:
+    """State that the last operand of a kernel is its report."""
+    function.attributes[CHECKED] = UnitAttr()
 
 
 def task_count(function: func.FuncOp) -> int | None:

@@ -8,13 +8,19 @@ from typing import Any
 import numpy as np
 
 from landbridge.errors import BindError
+from landbridge.executable.access_report import ACCESS_CHECK, CLEAR_REPORT
 from landbridge.executable.instructions import INDEX_CHECK
+from landbridge.vm.access_check import check_accesses, clear_report
 from landbridge.vm.index_check import check_indices
 
 #: Called with the arguments as arrays over their memory (inputs, then destinations) and the attributes.
 Builtin = Callable[[Sequence[np.ndarray[Any, Any]], Mapping[str, object]], None]
 
-_BUILTINS: dict[str, Builtin] = {INDEX_CHECK: check_indices}
+_BUILTINS: dict[str, Builtin] = {
+    INDEX_CHECK: check_indices,
+    ACCESS_CHECK: check_accesses,
+    CLEAR_REPORT: clear_report,
+}
 
 
 def register_builtin(name: str, function: Builtin) -> None:

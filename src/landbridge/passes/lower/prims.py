@@ -10,8 +10,9 @@ from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Block, Region, SSAValue
 
 from landbridge.analysis.verify_accesses import verify_accesses
-from landbridge.ir.attributes import is_in_place, mark_in_place, set_task_count
+from landbridge.ir.attributes import is_checked, is_in_place, mark_checked, mark_in_place, set_task_count
 from landbridge.ir.stages import view_prim
+from landbridge.passes.lower.checked import guard_accesses
 from landbridge.passes.lower.code import INDEX, Code
 from landbridge.passes.lower.grid import lower_grid
 from landbridge.passes.lower.loops import lower_loops
@@ -24,7 +25,10 @@ from landbridge.targets.grid import grid_limits
 
 
 def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
-    """What turns a PrimFunc into the form that the code generator of ``target`` prints, every access of it proved."""
+    """What turns a PrimFunc into the form that the code generator of ``target`` prints.
+
+    Every access of it is proved, or, where the PrimFunc has a report, tested as it runs.
+    """
     limits = grid_limits(target)
     lower_one: Callable[[func.FuncOp], func.FuncOp]
     if limits is not None:
@@ -36,7 +40,11 @@ def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
 
     def lowering(function: func.FuncOp) -> func.FuncOp:
         lowered = lower_one(function)
-        verify_accesses(lowered)
+        if is_checked(function):
+            guard_accesses(lowered)
+            mark_checked(lowered)
+        else:
+            verify_accesses(lowered)
         return lowered
 
     return lowering

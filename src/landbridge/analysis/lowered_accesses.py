@@ -1,0 +1,73 @@
+"""The loads and stores of a lowered function: which buffer each reaches, at which index, with how many lanes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, memref, vector
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType
+from xdsl.ir import Operation, SSAValue
+
+from landbridge.ir.types import shape_of
+
+_READS = frozenset((memref.LoadOp, vector.LoadOp, vector.MaskedLoadOp))
+_MASKED = (vector.MaskedLoadOp, vector.MaskedStoreOp)
+_VECTORS = frozenset((vector.LoadOp, vector.StoreOp, *_MASKED))
+#: The operand that is the buffer; the indices follow it.
+_BUFFER: dict[type[Operation], int] = {
+    memref.LoadOp: 0,
+    vector.LoadOp: 0,
+    vector.MaskedLoadOp: 0,
+    memref.StoreOp: 1,
+    vector.StoreOp: 1,
+    vector.MaskedStoreOp: 0,
+}
+#: The kinds of operations that are accesses.
+ACCESSES = tuple(_BUFFER)
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredAccess:
+    """``op`` reads or writes the elements ``first`` to ``last``, both included, counted from its index.
+
+    Along the last axis, that is; along others it is the one at the index. ``first > last`` where a constant mask keeps
+    nothing. ``mask`` is one that only a run knows: any of the lanes may be kept.
+    """
+
+    op: Operation
+    buffer: SSAValue
+    indices: tuple[SSAValue, ...]
+    first: int
+    last: int
+    reads: bool
+    mask: SSAValue | None
+
+
+def lowered_access(op: Operation) -> LoweredAccess:
+    """What ``op``, one of ACCESSES, reaches."""
+    position = _BUFFER[type(op)]
+    buffer = op.operands[position]
+    indices = tuple(op.operands[position + 1 : position + 1 + len(shape_of(buffer.type))])
+    mask = op.operands[-2] if type(op) in _MASKED else None
+    kept = _kept(mask)
+    first, last = (0, _lanes(op) - 1) if kept is None else kept
+    return LoweredAccess(op, buffer, indices, first, last, type(op) in _READS, mask if kept is None else None)
+
+
+def _lanes(op: Operation) -> int:
+    if type(op) not in _VECTORS:
+        return 1
+    value = op.results[0] if op.results else op.operands[0 if isinstance(op, vector.StoreOp) else -1]
+    assert isinstance(value.type, VectorType)
+    return int(value.type.get_shape()[-1])
+
+
+def _kept(mask: SSAValue | None) -> tuple[int, int] | None:
+    """The first and the last lane that a constant mask keeps; None for any other."""
+    if mask is None or not isinstance(mask.owner, arith.ConstantOp):
+        return None
+    bits = mask.owner.value
+    if not isinstance(bits, DenseIntOrFPElementsAttr):
+        return None
+    kept = [lane for lane, bit in enumerate(bits.get_values()) if bit]
+    return (kept[0], kept[-1]) if kept else (0, -1)

@@ -1,0 +1,115 @@
+"""Check accesses: CPU kernels get a report as one more operand, and the host looks at it after each call.
+
+``lower`` then makes kernels that test every index, skip what lies outside of an operand, and say so in the report
+(``landbridge.executable.access_report``). The pass comes last, on a plan; it is no part of an ordinary compile.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, StringAttr
+from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
+from xdsl.rewriter import Rewriter
+
+from landbridge.executable.abi import STORAGE_ALIGNMENT
+from landbridge.executable.access_report import ACCESS_CHECK, CLEAR_REPORT, report_words
+from landbridge.ir.attributes import (
+    int_array,
+    io_names,
+    is_checked,
+    mark_checked,
+    node_name,
+    set_plan_quality,
+    target_number,
+    vdevice_stated,
+)
+from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, viewed
+from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp
+from landbridge.ir.module import IRModule
+from landbridge.ir.types import VDeviceAttr, item_bytes, memref_type, nbytes_of
+from landbridge.passes.registry import register_pass
+
+_WORD = 8  # bytes
+
+
+@register_pass("check_accesses")
+def check_accesses(module: IRModule) -> None:
+    """Let CPU kernels test every index, and the host raise SanitizerError for one outside of an operand."""
+    prims = {
+        name: prim
+        for name, prim in module.prims().items()
+        if module.targets[target_number(prim)].on_host and not is_checked(prim)
+    }
+    calls = [op for op in module.main.walk() if isinstance(op, CallOp) and op.callee_name in prims]
+    reports = _Reports(module.main.body.block)
+    names = io_names(module.main)
+    for call in calls:
+        _check(call, reports.of(call), dict(zip(module.main.body.block.args, (*names[0], *names[1]), strict=True)))
+    for prim in prims.values():
+        _add_report(prim)
+
+
+class _Reports:
+    """The memory of reports: one storage for each vdevice that makes calls, which its kernels share."""
+
+    def __init__(self, block: Block) -> None:
+        self._block = block
+        self._made: dict[tuple[VDeviceAttr, int], SSAValue] = {}
+
+    def of(self, call: CallOp) -> SSAValue:
+        """The report of ``call``, clear when @main begins."""
+        stated = vdevice_stated(call)
+        place = VDeviceAttr.of(0 if stated is None else stated.index.data)
+        words = report_words(len(call.operands))
+        if (place, words) not in self._made:
+            storage = AllocStorageOp(words * _WORD, STORAGE_ALIGNMENT, place)
+            set_plan_quality(storage, words * _WORD, proved_optimal=True)
+            report = AllocTensorOp(storage.result, 0, memref_type((words,), "int64"), "access report")
+            clear = _host_call(CLEAR_REPORT, report.result, {})
+            first = self._block.first_op
+            assert first is not None  # the call
+            self._block.insert_ops_before([storage, report, clear], first)
+            self._made[place, words] = report.result
+        return self._made[place, words]
+
+
+def _check(call: CallOp, report: SSAValue, names: dict[SSAValue, str]) -> None:
+    """Give ``call`` its report, and let the host look at it afterwards."""
+    operands = [*call.inputs, *call.destinations]
+    facts: dict[str, Attribute] = {
+        "node": StringAttr(node_name(call)),
+        "kernel": StringAttr(call.callee_name),
+        "names": ArrayAttr([StringAttr(_named(v, names)) for v in operands]),
+        "items": int_array([item_bytes(v.type) for v in operands]),
+        "nbytes": int_array([nbytes_of(v.type) for v in operands]),
+    }
+    checked = CallOp(call.callee_name, list(call.inputs), [*call.destinations, report], [])
+    checked.attributes = call.attributes | checked.attributes
+    Rewriter.replace_op(call, [checked, _host_call(ACCESS_CHECK, report, facts)], [])
+
+
+def _host_call(builtin: str, report: SSAValue, parameters: dict[str, Attribute]) -> HostCallOp:
+    return HostCallOp.build(
+        operands=[[], [report]],
+        result_types=[[]],
+        attributes={"builtin": StringAttr(builtin), "parameters": DictionaryAttr(parameters)},
+    )
+
+
+def _named(value: SSAValue, names: dict[SSAValue, str]) -> str:
+    """What a message calls the buffer ``value``."""
+    source = viewed(value)
+    if isinstance(source, BlockArgument):
+        return f"argument {names[source]!r}" if source in names else "a value of a branch"
+    if isinstance(source.owner, ConstantOp):
+        return f"constant {source.owner.symbol_name!r}"
+    made = node_name(source.owner) if isinstance(source.owner, AllocTensorOp) else ""
+    return f"the result of {made!r}" if made else "a tensor of the model"
+
+
+def _add_report(prim: func.FuncOp) -> None:
+    """Make the report the last operand of ``prim``."""
+    block = prim.body.block
+    block.insert_arg(memref_type((report_words(len(block.args)),), "int64"), len(block.args))
+    prim.properties["function_type"] = FunctionType.from_lists([a.type for a in block.args], [])
+    mark_checked(prim)

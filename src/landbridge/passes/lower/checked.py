@@ -1,0 +1,143 @@
+"""A lowered CPU kernel whose every access tests its index first; one outside is reported instead of done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, func, memref, scf, vector
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    VectorType,
+    i64,
+)
+from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from landbridge.analysis.lowered_accesses import ACCESSES, LoweredAccess, lowered_access
+from landbridge.executable.access_report import report_word
+from landbridge.ir.types import shape_of
+from landbridge.passes.lower.code import zero
+from landbridge.shape import row_major
+
+_FAR = (1 << 62) - 1
+_UNSIGNED_AT_LEAST = 9  # among the predicates of arith.cmpi
+
+
+def guard_accesses(function: func.FuncOp) -> None:
+    """Put a test before every access of ``function``, whose last memref is its report; loads outside give 0.
+
+    ``landbridge.executable.access_report`` says what is in a report. Of an access no lane is done when one is outside.
+    """
+    operands = [a for a in function.body.block.args if isinstance(a.type, MemRefType)]
+    *buffers, report = operands
+    numbers: dict[SSAValue, int] = {buffer: number for number, buffer in enumerate(buffers)}
+    for op in list(function.walk()):
+        if isinstance(op, ACCESSES):
+            access = lowered_access(op)
+            if access.first <= access.last:
+                word = report_word(numbers.get(access.buffer, len(buffers)), access.reads)
+                _guard(access, report, word)
+
+
+class _Before:
+    """Appends operations before ``anchor``, or at the end of ``block``."""
+
+    def __init__(self, block: Block, anchor: Operation | None = None) -> None:
+        self._block, self._anchor = block, anchor
+
+    def add(self, op: Operation) -> SSAValue:
+        if self._anchor is None:
+            self._block.add_op(op)
+        else:
+            self._block.insert_op_before(op, self._anchor)
+        return op.results[0]
+
+    def number(self, value: int, ty: IntegerType | IndexType = i64) -> SSAValue:
+        return self.add(arith.ConstantOp(IntegerAttr(value, ty)))
+
+    def plus(self, a: SSAValue, b: int) -> SSAValue:
+        return self.add(arith.AddiOp(a, self.number(b))) if b else a
+
+
+def _guard(access: LoweredAccess, report: SSAValue, word: int) -> None:
+    """Move ``access`` into the branch of a test, and the report of it into the other."""
+    op, block = access.op, access.op.parent
+    assert block is not None
+    before = _Before(block, op)
+    shape = shape_of(access.buffer.type) or (1,)
+    indices = [before.add(arith.IndexCastOp(i, i64)) for i in access.indices] or [before.number(0)]
+    *outer, last = indices
+    inside, element = _last_axis(before, access, last, shape[-1])
+    for index, extent in zip(outer, shape, strict=False):
+        inside = before.add(arith.AndIOp(inside, before.add(arith.CmpiOp(index, before.number(extent), "ult"))))
+    done, left_out = Block(), Block()
+    types = [result.type for result in op.results]
+    test = scf.IfOp(inside, types, Region(done), Region(left_out))
+    block.insert_op_before(test, op)
+    for old, new in zip(op.results, test.results, strict=True):
+        old.replace_all_uses_with(new)
+    block.detach_op(op)
+    done.add_ops([op, scf.YieldOp(*op.results)])
+    at = _Before(left_out)
+    for index, stride in zip(outer, row_major(shape), strict=False):
+        element = at.add(arith.AddiOp(element, at.add(arith.MuliOp(index, at.number(stride)))))
+    found = at.plus(at.add(arith.MuliOp(element, at.number(2))), 1)
+    left_out.add_op(memref.StoreOp.get(found, report, [at.number(word, IndexType())]))
+    left_out.add_op(scf.YieldOp(*(at.add(_zeros(ty)) for ty in types)))
+
+
+def _last_axis(before: _Before, access: LoweredAccess, index: SSAValue, extent: int) -> tuple[SSAValue, SSAValue]:
+    """Whether all lanes are inside along the last axis, and the first one that is not; any, where all are."""
+    if access.mask is not None:
+        return _masked(before, access.mask, index, extent)
+    lanes = access.last - access.first + 1
+    first = before.plus(index, access.first)
+    inside = before.add(arith.CmpiOp(first, before.number(max(0, extent - lanes + 1)), "ult"))
+    past = before.add(arith.MaxSIOp(first, before.number(extent)))
+    negative = before.add(arith.CmpiOp(first, before.number(0), "slt"))
+    keeps = before.add(arith.OrIOp(inside, negative))
+    return inside, before.add(arith.SelectOp(keeps, first, past))
+
+
+def _masked(before: _Before, mask: SSAValue, index: SSAValue, extent: int) -> tuple[SSAValue, SSAValue]:
+    """The same of the lanes that ``mask`` keeps."""
+    assert isinstance(mask.type, VectorType)
+    lanes = mask.type.get_shape()[0]
+    counts = VectorType(i64, [lanes])
+
+    def vector_of(values: Sequence[int]) -> SSAValue:
+        return before.add(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(counts, list(values))))
+
+    spread = before.add(vector.BroadcastOp.create(operands=[index], result_types=[counts]))
+    at = before.add(arith.AddiOp(spread, vector_of(range(lanes))))
+    outside = before.add(
+        arith.CmpiOp.create(
+            operands=[at, vector_of([extent])],
+            result_types=[mask.type],
+            properties={"predicate": IntegerAttr(_UNSIGNED_AT_LEAST, i64)},
+        )
+    )
+    wrong = before.add(arith.AndIOp(mask, outside))
+    places = before.add(arith.SelectOp(wrong, at, vector_of([_FAR])))
+    first = before.add(
+        vector.ReductionOp.create(
+            operands=[places],
+            result_types=[i64],
+            properties={"kind": CombiningKindAttr(CombiningKindFlag.MINSI)},
+        )
+    )
+    return before.add(arith.CmpiOp(first, before.number(_FAR), "eq")), first
+
+
+def _zeros(ty: Attribute) -> Operation:
+    """The constant 0 of a scalar or vector type."""
+    value = zero(ty.element_type if isinstance(ty, VectorType) else ty)
+    if isinstance(ty, VectorType):
+        assert isinstance(value, FloatAttr | IntegerAttr)
+        value = DenseIntOrFPElementsAttr.from_list(ty, [value.value.data])
+    return arith.ConstantOp.create(result_types=[ty], properties={"value": value})

@@ -1,0 +1,42 @@
+"""The host builtins of programs compiled with ``sanitize``: kernels cannot fail, so the host reads what they report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+
+def clear_report(args: Sequence[np.ndarray[Any, Any]], attributes: Mapping[str, object]) -> None:
+    """Make the report ``args[0]`` (``landbridge.executable.access_report``) one of nothing found."""
+    args[0][...] = 0
+
+
+def check_accesses(args: Sequence[np.ndarray[Any, Any]], attributes: Mapping[str, Any]) -> None:
+    """Raise SanitizerError where the report ``args[0]`` names an access, once: the report is clear afterwards.
+
+    ``node`` and ``kernel`` name the call, ``names`` its operands; ``items`` are the bytes of an element of each, and
+    ``nbytes`` what each has.
+    """
+    (report,) = args
+    if not report.any():
+        return
+    from landbridge.sanitizer.findings import fail
+
+    word = int(np.flatnonzero(report)[0])
+    element, (operand, writes) = int(report[word]) >> 1, divmod(word, 2)
+    report[...] = 0
+    verb, undone = ("store", "written") if writes else ("load", "read")
+    node = f"node {attributes['node']!r}, " if attributes["node"] else ""
+    where = f"in {node}kernel @{attributes['kernel']}"
+    if operand == len(attributes["names"]):
+        fail("out of bounds", f"a {verb} of element {element} of a temporary {where}; nothing was {undone} there")
+    name, item, nbytes = (attributes[key][operand] for key in ("names", "items", "nbytes"))
+    first = element * item
+    outside = "which has" if not 0 <= first < nbytes else "outside of the row that was asked for, of"
+    fail(
+        "out of bounds",
+        f"a {verb} of bytes {first} to {first + item} of operand {operand}, {name}, {outside} {nbytes} bytes, {where}; "
+        f"nothing was {undone} there",
+    )
