@@ -145,8 +145,9 @@ def test_a_branch_that_is_not_taken_reports_nothing() -> None:
 
 
 def test_weights_that_are_replaced() -> None:
-    text = """<ir_version: 10, opset_import: ["" : 18]> g (float[2,8] x) => (float[2,8] y)
-      <float[8,8] w = {%s}> { y = MatMul(x, w) }""" % ", ".join("1" if i % 9 == 0 else "0" for i in range(64))
+    eye = ", ".join("1" if i % 9 == 0 else "0" for i in range(64))
+    text = f"""<ir_version: 10, opset_import: ["" : 18]> g (float[2,8] x) => (float[2,8] y)
+      <float[8,8] w = {{{eye}}}> {{ y = MatMul(x, w) }}"""
     session = lb.Session(lb.compile(onnx.parser.parse_model(text), mutable=["w"], sanitize=True))
     x = np.arange(16, dtype=np.float32).reshape(2, 8)
     assert np.array_equal(np.asarray(session(x)[0]), x)
