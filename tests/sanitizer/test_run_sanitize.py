@@ -13,6 +13,7 @@ from landbridge.cli.sanitize import EXIT_FOUND, exit_on_findings
 from landbridge.device.registry import device as find_device
 
 
+@pytest.mark.full  # the kernels of a model, each with tests, take seconds to compile
 def test_the_main_job_is_silent():
     model = str(wheel_model(PP_OCR, CLASSIFY))
     command = "from landbridge.cli.app import app; app()"
