@@ -107,6 +107,7 @@ def test_models_in_memory(folder: Path, tmp_path: Path, compiles: list[str], for
         {"on_mismatch": "copy"},
         {"max_nodes": 10},
         {"check_indices": True},
+        {"sanitize": True},
         {"place": {"add": "cpu"}},
         {"place": {"add": "cpu", "y": "cpu"}},
         {"place": {"y": "cpu", "add": "cpu"}},
