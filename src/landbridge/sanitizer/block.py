@@ -33,8 +33,8 @@ class Block:
     """``nbytes`` bytes that begin ``front`` bytes into the ``inner`` space, which ends ``back`` bytes after them.
 
     Handles of the wrapper's Spaces refer to it. ``written``: bytes that hold something; ``accesses``: those that the
-    host has not seen done. ``has_shadow``: the host gets a Shadow, made when it first looks. Changed under
-    the lock of the device.
+    host has not seen done. ``has_shadow``: the host gets a Shadow, made when it first looks. ``is_shared``:
+    others may map it, and have it when it is freed. Changed under the lock of the device.
     """
 
     __slots__ = (
@@ -46,6 +46,7 @@ class Block:
         "front",
         "has_shadow",
         "inner",
+        "is_shared",
         "nbytes",
         "parent",
         "shadow",
@@ -61,6 +62,7 @@ class Block:
         self.parent: Block | None = None
         self.checked = True
         self.has_shadow = False
+        self.is_shared = False
         self.shadow: Shadow | None = None
         self.written = ByteRanges()
         self.accesses: list[Access] = []

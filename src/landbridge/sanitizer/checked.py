@@ -42,6 +42,7 @@ def alloc_shared_space(self: SanitizedDevice, index: int, nbytes: int, alignment
     inner: Any = self.inner
     block = Block(inner.alloc_shared_space(index, nbytes, alignment, scope), nbytes, call_site())
     block.written.add(0, nbytes)
+    block.is_shared = True
     return self.handed_out(block)
 
 

@@ -66,8 +66,10 @@ class SanitizedDevice(DeviceAPI):
         return self.handed_out(block)
 
     def free_data_space(self, space: Space) -> None:
-        """Checked, and kept back for a while, so that a use after the free is found."""
-        self.spaces.free(self.block_of(space, "free_data_space"), self.inner.free_data_space)
+        """Checked, and kept back for a while, so that a use after the free is found; but not what was made to be
+        shared, which others may go on using."""
+        block = self.block_of(space, "free_data_space")
+        self.spaces.free(block, self.inner.free_data_space, keep=not block.is_shared)
 
     def copy_data_from_to(
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object

@@ -97,9 +97,10 @@ class WorkspaceConformance(ConformanceCase):
         for index in range(self.api.count()):
             if index != self.device.index:
                 try:
-                    return find_device(f"{self.device.name}:{index}")
+                    find_device(f"{self.device.name}:{index}")  # which opens it
                 except LandbridgeError:
                     continue
+                return Device(self.api, index)  # of this very API, which another one may be inside of
         return self.skip("has one instance")
 
     def _space_of(self, other: Device) -> Space:
