@@ -274,3 +274,34 @@ func.func @main(%x: !m, %y: !m) {
   "lb.call"(%s, %y) {callee = @twice, operandSegmentSizes = array<i32: 1, 1>} : (!m, !m) -> ()
   func.return
 }
+
+// ---- not onto what a call reads twice
+func.func @add(%x: !m, %w: !m, %y: !m) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]} ins(%x, %w : !m, !m) outs(%y : !m) attrs = {lb.extents = [4 : i64]} {
+  ^bb0(%a: f32, %b: f32, %d: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  }
+  func.return
+}
+func.func @main(%x: !m, %y: !m) {
+  %s = memref.alloc() {lb.vdevice = #lb.vdevice<0, "global">} : !m
+  "memref.copy"(%x, %s) : (!m, !m) -> ()
+  "lb.call"(%s, %s, %y) {callee = @add, operandSegmentSizes = array<i32: 2, 1>} : (!m, !m, !m) -> ()
+  func.return
+}
+// becomes
+func.func @add(%x: !m, %w: !m, %y: !m) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]} ins(%x, %w : !m, !m) outs(%y : !m) attrs = {lb.extents = [4 : i64]} {
+  ^bb0(%a: f32, %b: f32, %d: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  }
+  func.return
+}
+func.func @main(%x: !m, %y: !m) {
+  %s = memref.alloc() {lb.vdevice = #lb.vdevice<0, "global">} : !m
+  "memref.copy"(%x, %s) : (!m, !m) -> ()
+  "lb.call"(%s, %s, %y) {callee = @add, operandSegmentSizes = array<i32: 2, 1>} : (!m, !m, !m) -> ()
+  func.return
+}
