@@ -15,11 +15,11 @@ from landbridge.device.import_source import BusAddress, ImportSource
 from landbridge.device.protocols import AccessMode
 from landbridge.errors import BindError, ZeroCopyError
 from landbridge.memory.extents import Extent, extents
-from landbridge.memory.imports import imported_ranges
 from landbridge.memory_kind import MemoryKind
 from landbridge.tensor import Tensor
 from tests.device.board_array import Dram, PynqArray
 from tests.device.caching_device import CachingDeviceAPI
+from tests.memory.import_count import imported_ranges
 from tests.vm.lazy_kernels import LazyKernels, N
 from tests.vm.test_overlap import two_branches
 
