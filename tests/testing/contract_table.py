@@ -1,4 +1,4 @@
-"""The tables of docs/device-contract.md: sentence, test, mutant. As a program, it writes them anew."""
+"""The tables of docs/device-contract.md: sentence, test, mutant; callers. As a program, it writes them anew."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 from landbridge.testing.conformance.run import sentences
 from tests.testing.all_mutants import RUNTIME, Correct, device_mutants
+from tests.testing.caller_table import caller_table
 from tests.testing.nd_mutants import ROWS_RUNTIME, CorrectRows
 from tests.testing.runtime_sentences import SENTENCES
 
@@ -41,7 +42,8 @@ def _cell(text: str) -> str:
 
 def _write() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
-    for name, table in (("table", contract_table()), ("runtime table", runtime_table())):
+    tables = {"table": contract_table(), "runtime table": runtime_table(), "caller table": caller_table()}
+    for name, table in tables.items():
         begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
         before, rest = text.split(begin)
         text = f"{before}{begin}{table}{end}{rest.split(end)[1]}"
