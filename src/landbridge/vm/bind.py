@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from landbridge.device.api import Device
 from landbridge.errors import BindError
 from landbridge.executable import instructions as ins
 from landbridge.executable.abi import RECORD_BRANCH_IF_ZERO, RECORD_CALL, RECORD_JUMP, RECORD_WORDS
 from landbridge.executable.parts import Function, VDevice
 from landbridge.tensor import Tensor
-from landbridge.tensor.copy import host_sees
 from landbridge.vm.builtins import find_builtin
 from landbridge.vm.code_image import LoadedImage
 from landbridge.vm.device_kernels import ModuleKernels
 from landbridge.vm.kernel_buffers import KernelBuffers
 from landbridge.vm.kernel_step import KernelStep
-from landbridge.vm.lent_memory import LentMemory, granules, with_barriers
-from landbridge.vm.overlap import Item, Overlap, Touch, devices_first
-from landbridge.vm.own_memory import FlatMemory, RowMemory
+from landbridge.vm.lent_memory import LentMemory, with_barriers
+from landbridge.vm.overlap import Item, Overlap, devices_first
+from landbridge.vm.own_memory import RowMemory
 from landbridge.vm.program import (
     BoundTensor,
     BranchStep,
@@ -34,6 +32,7 @@ from landbridge.vm.program import (
     WaitStep,
 )
 from landbridge.vm.registers import Memory, RegisterPlace, Registers
+from landbridge.vm.touches import Touches
 
 #: Operands of a call below which one thread is done before another has woken up: a few microseconds of work.
 _WORTH_SHARING_BYTES = 1 << 15
@@ -72,6 +71,7 @@ class _Binder:
         self._moves = False
         self._tables: dict[tuple[object, ...], int] = {}
         self._needs_threads = False
+        self._touches = Touches(self._registers, memory, self._on_devices, self._outputs)
         self._overlap = Overlap()
 
     def program(self, instructions: Sequence[ins.Instruction]) -> Program:
@@ -148,58 +148,13 @@ class _Binder:
             if isinstance(instruction, ins.AllocStorage | ins.AllocTensor | ins.View | ins.LoadConstant):
                 self._registers.define(instruction)
             else:
-                items.append(Item(instruction, *self._where(instruction)))
+                items.append(Item(instruction, *self._touches.where(instruction)))
         return devices_first(items)
 
     def _before(self, instruction: ins.Instruction) -> tuple[int, ...]:
         """The numbers of steps in flight that ``instruction`` must wait for."""
-        device, touched = self._where(instruction)
+        device, touched = self._touches.where(instruction)
         return self._overlap.all() if touched is None else self._overlap.before(touched, device)
-
-    def _where(self, instruction: ins.Instruction) -> tuple[Device | None, list[Touch] | None]:
-        """The device that does ``instruction``, None for the host, and what it touches, None for anything."""
-        match instruction:
-            case ins.Call(module, _, args):
-                on = module in self._on_devices
-                return self._memory.home(instruction.vdevice).device if on else None, self._touched(args)
-            case ins.ToVDevice(src, dst):
-                return self._engine(self._registers[src], self._registers[dst]), self._touched((src, dst), reads=(src,))
-            case ins.HostCall() | ins.If() | ins.Prepared():
-                return None, None
-            case _:
-                return None, []
-
-    def _touched(self, registers: Sequence[int], reads: Sequence[int] = ()) -> list[Touch]:
-        """What an instruction touches; which operands of a call it writes is not known, but for what nobody writes."""
-        touched = []
-        for register in registers:
-            place = self._registers[register]
-            memory = id(place.own) if place.io is None else ("io", place.io)
-            writes = self._may_write(place) and register not in reads
-            if isinstance(place.own, RowMemory):
-                touched.append(Touch(memory, 0, place.own.nbytes, writes))
-            else:  # whole granules: barriers for some bytes of one reach all of them
-                granule = self._memory.home(place.vdevice).kind.coherence_granule
-                touched.append(Touch(memory, *granules(place, granule), writes))
-        return touched
-
-    def _engine(self, source: RegisterPlace, destination: RegisterPlace) -> Device | None:
-        """The device whose queue does a copy between memory of its own, hidden from the host, and the host's.
-
-        None for other copies: they are done when their step is.
-        """
-        ends = self._end_tensor(source), self._end_tensor(destination)
-        match ends:
-            case (Tensor() as own, None) if destination.address is not None and not host_sees(own, "r"):
-                return own.device
-            case (None, Tensor() as own) if source.address is not None and not host_sees(own, "w"):
-                return own.device
-        return None
-
-    def _end_tensor(self, place: RegisterPlace) -> Tensor | None:
-        """The program's own memory of a device at ``place``; None for the host's and what is bound."""
-        own = place.own
-        return own.tensor if isinstance(own, FlatMemory) and own.address is None else None
 
     def _native(self, instruction: ins.Instruction, start: int) -> None:
         """Bind an instruction of the segment whose records begin at word ``start``."""
@@ -269,7 +224,7 @@ class _Binder:
                 step = KernelStep(kernels.device, self._overlap.number())
                 steps.append(step)
                 self._listing.append(step)
-        self._overlap.start(step.number, kernels.device, self._touched(call.args))
+        self._overlap.start(step.number, kernels.device, self._touches.of(call.args))
         step.add(kernels, sequence.launches, [*operands, *scratch])
         if call.moves_bytes:
             self._list_move(MoveStep(call.name or call.function, call.moves_bytes, str(kernels.device)))
@@ -312,10 +267,10 @@ class _Binder:
                 source, destination = self._registers[src], self._registers[dst]
                 if (source.shape, source.dtype) != (destination.shape, destination.dtype):
                     raise BindError(f"copy of {name or src!r} between tensors of different shape or dtype")
-                engine, number = self._engine(source, destination), None
+                engine, number = self._touches.engine(source, destination), None
                 if engine is not None:
                     number = self._overlap.number()
-                    self._overlap.start(number, engine, self._touched((src, dst), reads=(src,)))
+                    self._overlap.start(number, engine, self._touches.of((src, dst), reads=(src,)))
                 copy = CopyStep(
                     self._end(source),
                     self._end(destination),
@@ -360,15 +315,11 @@ class _Binder:
         if address is None:
             address = self._registers.address(place, user)
             if self._registers.is_lent(place):
-                self._lent.add(self._memory.home(place.vdevice).kind, place, writes=self._may_write(place))
+                self._lent.add(self._memory.home(place.vdevice).kind, place, writes=self._touches.may_write(place))
         self._arguments.append(address)
         if place.io is not None:
             self._places[place.io].append((word, place.offset))
         return word
-
-    def _may_write(self, place: RegisterPlace) -> bool:
-        """Whether code may write it: which operands of a call it does is not known, but for what nobody writes."""
-        return place.io is None or place.io in self._outputs
 
     def _table(self, place: RegisterPlace, user: str) -> int | None:
         """The word where the row table of ``place`` begins; None where its address is its argument."""

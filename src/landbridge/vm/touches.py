@@ -1,0 +1,73 @@
+"""What each instruction touches, and which device does it: what overlapping steps are found from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from landbridge.device.api import Device
+from landbridge.executable import instructions as ins
+from landbridge.tensor import Tensor
+from landbridge.tensor.copy import host_sees
+from landbridge.vm.lent_memory import granules
+from landbridge.vm.overlap import Touch
+from landbridge.vm.own_memory import FlatMemory, RowMemory
+from landbridge.vm.registers import Memory, RegisterPlace, Registers
+
+
+class Touches:
+    """Of instructions on ``registers``; calls of modules ``on_devices`` are done by the device of their vdevice.
+
+    ``outputs``: the numbers of the places that the program writes, of those that are bound.
+    """
+
+    def __init__(self, registers: Registers, memory: Memory, on_devices: frozenset[int], outputs: range) -> None:
+        self._registers, self._memory, self._on_devices, self._outputs = registers, memory, on_devices, outputs
+
+    def where(self, instruction: ins.Instruction) -> tuple[Device | None, list[Touch] | None]:
+        """The device that does ``instruction``, None for the host, and what it touches, None for anything."""
+        match instruction:
+            case ins.Call(module, _, args):
+                on = module in self._on_devices
+                return self._memory.home(instruction.vdevice).device if on else None, self.of(args)
+            case ins.ToVDevice(src, dst):
+                return self.engine(self._registers[src], self._registers[dst]), self.of((src, dst), reads=(src,))
+            case ins.HostCall() | ins.If() | ins.Prepared():
+                return None, None
+            case _:
+                return None, []
+
+    def of(self, registers: Sequence[int], reads: Sequence[int] = ()) -> list[Touch]:
+        """What an instruction touches; which operands of a call it writes is not known, but for what nobody writes."""
+        touched = []
+        for register in registers:
+            place = self._registers[register]
+            memory = id(place.own) if place.io is None else ("io", place.io)
+            writes = self.may_write(place) and register not in reads
+            if isinstance(place.own, RowMemory):
+                touched.append(Touch(memory, 0, place.own.nbytes, writes))
+            else:  # whole granules: barriers for some bytes of one reach all of them
+                granule = self._memory.home(place.vdevice).kind.coherence_granule
+                touched.append(Touch(memory, *granules(place, granule), writes))
+        return touched
+
+    def engine(self, source: RegisterPlace, destination: RegisterPlace) -> Device | None:
+        """The device whose queue does a copy between memory of its own, hidden from the host, and the host's.
+
+        None for other copies: they are done when their step is.
+        """
+        ends = self._end_tensor(source), self._end_tensor(destination)
+        match ends:
+            case (Tensor() as own, None) if destination.address is not None and not host_sees(own, "r"):
+                return own.device
+            case (None, Tensor() as own) if source.address is not None and not host_sees(own, "w"):
+                return own.device
+        return None
+
+    def _end_tensor(self, place: RegisterPlace) -> Tensor | None:
+        """The program's own memory of a device at ``place``; None for the host's and what is bound."""
+        own = place.own
+        return own.tensor if isinstance(own, FlatMemory) and own.address is None else None
+
+    def may_write(self, place: RegisterPlace) -> bool:
+        """Whether code may write it: which operands of a call it does is not known, but for what nobody writes."""
+        return place.io is None or place.io in self._outputs
