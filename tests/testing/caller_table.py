@@ -65,6 +65,7 @@ WHEN = {
     "MemoryImport.import_memory": "memory of others is bound or made a Tensor without a copy, once for each range",
     "MemoryImport.release_import": "the owner of the memory is gone, or nobody uses the import",
     "MemoryExport.export_fd": "`lb.export_fd`",
+    "ImportSources.import_source": "memory is allocated",
     "PeerCopy.can_copy": "the ends of a copy lie on two devices",
     "Addresses.device_address": "addresses are asked for, or checked when memory is bound",
     "Addresses.physical_address": "",
