@@ -9,10 +9,10 @@ import pytest
 from graphs import add, conv3x3, double, graph, relu
 from native import NativeRun
 
-from landbridge import compiler
+from landbridge import compilation, compiler
 from landbridge.ir.types import shape_of
 
-PLAIN = tuple(p for p in compiler.PIPELINE if p not in ("fuse", "fold_scale", "pack", "inplace"))
+PLAIN = tuple(p for p in compilation.PIPELINE if p not in ("fuse", "fold_scale", "pack", "inplace"))
 
 
 def scale(g, x, factors):
@@ -69,8 +69,10 @@ def net(seed: int):
 def test_passes_keep_results(seed, monkeypatch):
     module = net(seed)
     x = np.random.default_rng(seed).standard_normal((1, 8, 9, 9)).astype(np.float32)
-    found = NativeRun(compiler.compile(module))(x)
-    monkeypatch.setattr(compiler, "PIPELINE", PLAIN)
-    expected = NativeRun(compiler.compile(module))(x)
+    fused = compiler.compile(module)
+    monkeypatch.setattr(compilation, "PIPELINE", PLAIN)
+    plain = compiler.compile(module)
+    assert plain.main.instructions != fused.main.instructions  # the other pipeline has been run
+    found, expected = NativeRun(fused)(x), NativeRun(plain)(x)
     for a, b in zip(found, expected, strict=True):
         assert np.abs(a - b).max() <= 1e-5 * np.abs(b).max()
