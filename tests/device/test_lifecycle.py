@@ -136,6 +136,14 @@ def test_a_device_that_does_not_come_up(api: Flashed) -> None:
     assert not lb.device("flashed").is_lost and api.log[-1] == "open 0 b.bit"
 
 
+def test_options_that_are_refused_are_not_kept(api: Flashed) -> None:
+    npu = lb.device("flashed", bitstream="a.bit")
+    with pytest.raises(InputError, match="clock"):
+        npu.reopen(clock=5)
+    assert lb.device("flashed").reopen() == lb.device("flashed")
+    assert api.log == ["open 0 a.bit", "close 0", "open 0 a.bit", "close 0", "open 0 a.bit"]
+
+
 def test_old_tensors_do_not_read_new_bytes(api: Flashed) -> None:
     npu = lb.device("flashed")
     old = lb.empty(4, dtype="int8", device=npu, scope="shared")

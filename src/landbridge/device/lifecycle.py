@@ -65,14 +65,14 @@ def open_once(api: Instances, state: DeviceState, index: int, options: Mapping[s
 def reopen(api: Instances, index: int, options: Mapping[str, object]) -> None:
     """Close instance ``index`` and open it for its next life, with the options of the last one and ``options`` over it.
 
-    All that was made in the last life is lost. When it cannot be opened, the next request for it tries again.
+    All that was made in the last life is lost. When it cannot be opened, the next request for it tries again, with the
+    options of the last life alone.
     """
     state = state_of(api, index)
-    kept = state.options | dict(options)
     if isinstance(api, Lifecycle):
         with suppress(DeviceLostError):
             api.close(index)
-    open_once(api, begin_anew(api, index, "it was reopened", kept), index, {})
+    open_once(api, begin_anew(api, index, "it was reopened", state.options), index, {**state.options, **options})
 
 
 def reset(api: Instances, index: int) -> None:
