@@ -33,8 +33,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(passed.Passed(file))
 
 
-def pytest_collection_finish() -> None:
-    """Modules and tests live to the end: walking them took most of the time of each of the many collections."""
+@pytest.fixture(autouse=True, scope="module")
+def _old_objects_are_not_walked() -> None:
+    """Nearly all that lives when a file of tests begins lives to the end: walking it was most of the time of each of
+    the many collections."""
     gc.collect()
     gc.freeze()
 

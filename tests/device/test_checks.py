@@ -8,7 +8,6 @@ import pytest
 
 from landbridge.device.api import Device, Region, Space, Stream
 from landbridge.device.checks import (
-    EventDelegates,
     check_inside,
     check_request,
     host_address,
@@ -43,14 +42,6 @@ class Point:
     def synchronize(self, timeout: float | None = None) -> bool:
         self.asked.append(timeout)
         return True
-
-
-def test_events_answer_for_themselves() -> None:
-    point, devices = Point(), EventDelegates()
-    assert devices.event_query(point)
-    assert devices.event_synchronize(point, 0.5)
-    assert point.asked == [0.5]
-    assert not devices.event_query(point)
 
 
 def test_a_stream_is_of_one_instance_and_not_freed() -> None:

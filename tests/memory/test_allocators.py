@@ -141,7 +141,8 @@ def test_a_child_process_has_pools_of_its_own() -> None:
     assert ctypes.string_at(start_of(block), 5000) == b"\1" * 5000
 
 
-def test_a_child_process_asks_no_pool_of_its_parent() -> None:
+def test_a_child_process_asks_no_pool_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("landbridge.locks._PATIENCE", 0.1)  # a fork waits so long for who holds a lock
     pool = PooledAllocator(NaiveAllocator(CPU))
     block = pool.allocate(5000, 64)
     held, done = Event(), Event()

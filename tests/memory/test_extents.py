@@ -13,7 +13,7 @@ import landbridge as lb
 from landbridge.device.api import Device, Region, Space
 from landbridge.device.import_source import BusAddress, ImportSource
 from landbridge.device.protocols import AccessMode
-from landbridge.errors import BindError, ZeroCopyError
+from landbridge.errors import BindError, UseAfterFreeError, ZeroCopyError
 from landbridge.memory.extents import Extent, extents
 from landbridge.memory_kind import MemoryKind
 from landbridge.tensor import Tensor
@@ -40,9 +40,6 @@ class Mapped(CachingDeviceAPI):
     def device_address(self, region: Region) -> int:
         address = region.space.handle + region.byte_offset
         return self.place(address // PAGE - self.first) * PAGE + address % PAGE
-
-    def physical_address(self, region: Region) -> int | None:
-        return None
 
 
 def bytes_of(found: tuple[Extent, ...]) -> list[int]:
@@ -80,6 +77,18 @@ def test_memory_comes_with_its_address() -> None:
     coherent = dram.allocate((64,), np.uint8, coherent=True, kind=PynqArray)
     assert extents(lb.asarray(coherent).storage, elsewhere, 4) == (Extent(dram.begin + 64 + 4, 60),)
     assert extents(lb.asarray(np.zeros(4)).storage, elsewhere) == (), "nobody knows"
+
+
+def test_a_tensor_says_where_its_elements_are() -> None:
+    api = Mapped(lambda page: 2 * page)
+    tensor = lb.empty((2, PAGE), dtype="uint8", device=Device(api, 0))
+    assert tensor.extents() == (Extent(0, PAGE), Extent(2 * PAGE, PAGE))
+    row = Tensor(tensor.storage, "uint8", (PAGE,), None, PAGE)
+    assert row.extents(Device(api, 0)) == (Extent(2 * PAGE, PAGE),)
+    assert lb.asarray(np.zeros(4)).extents() == ()
+    tensor.storage.free()
+    with pytest.raises(UseAfterFreeError):
+        tensor.extents()
 
 
 def page_array(pages: int = 4) -> np.ndarray[Any, Any]:
@@ -143,9 +152,6 @@ class LazyAddresses(LazyKernels):
 
     def device_address(self, region: Region) -> int:
         return self.begin + region.byte_offset
-
-    def physical_address(self, region: Region) -> int | None:
-        return None
 
 
 @pytest.mark.parametrize(

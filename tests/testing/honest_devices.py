@@ -69,9 +69,9 @@ class NoClock(Correct):
 
 
 _STREAMS = "create_stream free_stream set_stream get_stream stream_sync sync_stream_from_to"
-_EVENTS = "record_event wait_event event_query event_synchronize elapsed_ms"
+_EVENTS = "record_event wait_event elapsed_ms"
 _MEMORY = "import_memory release_import export_fd alloc_shared_space alloc_workspace free_workspace"
-_WORK = "begin_record end_record replay load_module launch module_formats device_address physical_address"
+_WORK = "begin_record end_record replay load_module launch module_formats device_address"
 _NO_ABILITIES = f"{_STREAMS} {_EVENTS} {_MEMORY} {_WORK} open close reset"
 Least = type("Least", (Correct,), {"__doc__": "Has memory and copies alone.", **dict.fromkeys(_NO_ABILITIES.split())})
 

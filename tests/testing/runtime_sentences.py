@@ -1040,6 +1040,7 @@ SENTENCES = (
         "vm/interpreter.py",
         "_take",
         Put("step.start(...)", "(step.run(bound_to), step.start(bound_to))[1]"),
+        hangs=True,
     ),
     _s(
         "A step waits for the device where it uses the same bytes.",

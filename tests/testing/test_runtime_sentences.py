@@ -31,7 +31,7 @@ def _case(sentence: Sentence) -> object:
 
 
 @pytest.mark.sample(16)
-@pytest.mark.parametrize("sentence", map(_case, SENTENCES))
+@pytest.mark.parametrize("sentence", [_case(sentence) for sentence in SENTENCES])
 def test_a_broken_runtime_is_noticed(sentence: Sentence, mutated: MutatedRuntime, tmp_path: Path) -> None:
     status, output = mutated.run(sentence, tmp_path)
     assert status == _FAILED, f"{' '.join(sentence.tests)} with: {sentence.breaks}\n{output}"

@@ -81,7 +81,7 @@ def test_timeouts_while_work_is_held(api: SimLazyDeviceAPI) -> None:
     timer.start()
     assert event.synchronize(10)
     timer.join()
-    assert api.event_query(event)
+    assert event.query()
 
 
 def test_memory_is_poisoned_before_and_after_its_life(api: SimLazyDeviceAPI) -> None:

@@ -159,22 +159,22 @@ class TheDevicesLastEvent(_Events):
 
 
 class EventTimeoutsLie(Correct):
-    """event_synchronize is False whatever happened, when it is given a timeout."""
+    """An event that was recorded says False whatever happened, when it is waited for with a timeout."""
 
-    caught_by = "test_event_synchronize_keeps_its_timeout"
+    caught_by = "test_recorded_events_keep_their_timeout"
 
-    def event_synchronize(self, event: Event, timeout: float | None) -> bool:
-        return event.synchronize(timeout) and timeout is None
+    def record_event(self, index: int, stream: Stream | None) -> Any:
+        event = super().record_event(index, stream)
+        return _Told(event, waited=lambda e, timeout: e.synchronize(timeout) and timeout is None)
 
 
 class EventQueryIsNone(Correct):
-    """event_query returns nothing."""
+    """An event that was recorded says nothing when it is asked."""
 
-    caught_by = "test_event_synchronize_keeps_its_timeout"
+    caught_by = "test_recorded_events_keep_their_timeout"
 
-    def event_query(self, event: Event) -> bool:
-        event.query()
-        return None  # type: ignore[return-value]
+    def record_event(self, index: int, stream: Stream | None) -> Any:
+        return _Told(super().record_event(index, stream), asked=lambda e: None if e.query() else False)
 
 
 class EventsOfTheOtherQueue(Correct):

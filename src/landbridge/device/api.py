@@ -117,12 +117,37 @@ class Device:
         with self.state.watching():
             streams, events = self.capability(Streams), self.capability(Events)
             if events is not None and (timeout is not None or streams is None):
-                return events.event_synchronize(events.record_event(self.index, stream), timeout)
+                return wait_for_event(events.record_event(self.index, stream), timeout)
             if streams is not None and timeout is None:
                 streams.stream_sync(self.index, stream)
                 return True
             # The one queue does its work in order: what was given to it last is done last.
             return self.state.last_event is None or wait_for_event(self.state.last_event, timeout)
+
+    def _record(self, stream: Stream | None) -> Event:
+        events = self.capability(Events)
+        if events is None:
+            raise UnsupportedError(f"{self} records no events; wait with synchronize()")
+        with self.state.submitting("an event"):
+            return events.record_event(self.index, stream)
+
+    def _order(self, stream: Stream, other: Stream | Event | None) -> None:
+        if isinstance(other, Stream) and other.device != self:
+            raise InputError(f"a stream of {self} cannot wait for one of {other.device}; synchronize() that one first")
+        streams, events = self.capability(Streams), self.capability(Events)
+        with self.state.submitting("a wait of a stream"):
+            if streams is not None and (other is None or isinstance(other, Stream)):
+                streams.sync_stream_from_to(self.index, other, stream)
+            elif events is not None and other is not None and not isinstance(other, Stream):
+                events.wait_event(self.index, stream, other)
+            else:
+                raise UnsupportedError(f"{self} has no events to wait for; give a stream")
+
+    def elapsed_ms(self, start: Event, end: Event) -> float | None:
+        """Milliseconds between two events of this device that completed, by its clock; None where it has none."""
+        events = self.capability(Events)
+        with self.state.watching():
+            return None if events is None else events.elapsed_ms(start, end)
 
     def reopen(self, **options: object) -> Device:
         """A new handle of an instance that is closed and opened again, where it has such methods, lost or not.
@@ -205,6 +230,16 @@ class Stream:
     def synchronize(self, timeout: float | None = None) -> bool:
         """Wait as ``Device.synchronize``, for what is queued here."""
         return self.device._drain(self, timeout)
+
+    def record(self) -> Event:
+        """The point that the queue has now: everything on it so far comes before. Raises UnsupportedError where the
+        device has no events."""
+        return self.device._record(self)
+
+    def wait_for(self, other: Stream | Event | None) -> None:
+        """What is queued here from now on runs after what is on ``other`` now, a stream of the same device (None: its
+        own queue) or an event that one of them recorded; returns at once. Raises InputError for another device's."""
+        self.device._order(self, other)
 
 
 class Event(Protocol):
@@ -325,12 +360,6 @@ class Events(Protocol):
 
     def wait_event(self, index: int, stream: Stream | None, event: Event) -> None:
         """What is queued on ``stream`` from now on runs after ``event``, of any stream; returns at once."""
-
-    def event_query(self, event: Event) -> bool:
-        """Whether everything before ``event`` has completed."""
-
-    def event_synchronize(self, event: Event, timeout: float | None) -> bool:
-        """Wait at most ``timeout`` seconds (None: for ever), interruptibly; whether ``event`` has completed."""
 
     def elapsed_ms(self, start: Event, end: Event) -> float | None:
         """Milliseconds between two events by the device's clock; None when it has none."""

@@ -1,26 +1,14 @@
-"""What devices check alike before they go to their drivers, and what those with events have in common."""
+"""What devices check alike before they go to their drivers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from landbridge.device.api import Device, DeviceAPI, Event, Region, Space, Stream
+from landbridge.device.api import Device, DeviceAPI, Region, Space, Stream
 from landbridge.device.protocols import HostMemory
 from landbridge.errors import HostViewError, InputError, UseAfterFreeError
 from landbridge.memory_kind import MemoryKind, normalize_scope
-
-
-class EventDelegates:
-    """The methods of ``Events`` that ask the event, for devices whose events know."""
-
-    def event_query(self, event: Event) -> bool:
-        """As ``event.query()``."""
-        return event.query()
-
-    def event_synchronize(self, event: Event, timeout: float | None) -> bool:
-        """As ``event.synchronize(timeout)``."""
-        return event.synchronize(timeout)
 
 
 def stream_handle(api: DeviceAPI, index: int, stream: Stream) -> Any:

@@ -109,13 +109,10 @@ class PeerCopy(Protocol):
 
 @runtime_checkable
 class Addresses(Protocol):
-    """Addresses as the device must use them (IOVA under an IOMMU), and the physical ones, for diagnosis only."""
+    """Addresses as the device must use them (IOVA under an IOMMU)."""
 
     def device_address(self, region: Region) -> int:
         """What the device itself must use to reach ``region``."""
-
-    def physical_address(self, region: Region) -> int | None:
-        """Where ``region`` lies on the bus now; None when nobody can say."""
 
 
 @runtime_checkable

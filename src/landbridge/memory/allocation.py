@@ -59,8 +59,7 @@ def allocate(
         storage.nbytes = span_of(check_space(block.region.space, size.physical_shape, size.dtype))
     if (api := device.capability(ImportSources)) is not None:
         enter_provided(storage, api)
-        mark_new(storage)
-    if storage.domain is not None:
+    if storage.domain is not None or api is not None:
         mark_new(storage)
     return storage
 

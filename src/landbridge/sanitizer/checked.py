@@ -160,20 +160,6 @@ def wait_event(self: SanitizedDevice, index: int, stream: Stream | None, event: 
         self.order.after(self.queue(index, stream), event.stamp)
 
 
-def event_query(self: SanitizedDevice, event: Event) -> bool:
-    """As the inner device's."""
-    inner: Any = self.inner
-    over: bool = inner.event_query(self.within(event))
-    return event.noted(over) if isinstance(event, TrackedEvent) else over
-
-
-def event_synchronize(self: SanitizedDevice, event: Event, timeout: float | None) -> bool:
-    """As the inner device's."""
-    inner: Any = self.inner
-    over: bool = inner.event_synchronize(self.within(event), timeout)
-    return event.noted(over) if isinstance(event, TrackedEvent) else over
-
-
 # --- kernels ---------------------------------------------------------------------------------------------------
 
 

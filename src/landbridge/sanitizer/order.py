@@ -33,10 +33,6 @@ class TrackedEvent:
         """As the inner Event's."""
         return self._noted(self.inner.synchronize(timeout))
 
-    def noted(self, over: bool) -> bool:
-        """``over``, which the device said of this event when it was asked itself."""
-        return self._noted(over)
-
     def _noted(self, over: bool) -> bool:
         if over is True and not self._told:
             self._told = True

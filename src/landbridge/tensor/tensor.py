@@ -17,6 +17,7 @@ from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.accesses import open_views
 from landbridge.memory.allocation import allocate
 from landbridge.memory.borrowed import borrow_array, host_device
+from landbridge.memory.extents import Extent, extents
 from landbridge.memory.holders import named_holder
 from landbridge.memory.host_array import address_of_known
 from landbridge.memory.host_use import warn_if_slow
@@ -207,6 +208,15 @@ class Tensor:
         if self._address is None:
             self._address = address_of_known(self._array)
         return self._address
+
+    def extents(self, device: Device | None = None) -> tuple[Extent, ...]:
+        """Where ``device`` (None: the Tensor's) finds the bytes of the elements, for who programs it by hand: pieces
+        ``(address, nbytes)`` in order, by the device's own addresses. They hold as long as the Tensor lives.
+
+        Empty where nobody knows an address, and for memory in rows. Raises DeviceLostError, UseAfterFreeError.
+        """
+        self.storage.check_device()
+        return extents(self.storage, device or self.device, *self.byte_range)
 
     def host_view(self, mode: AccessMode | None = None) -> HostView:
         """The host's view of the bytes, ``with`` barriers or lasting; see HostView.

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 from landbridge.device.api import Device, DeviceAPI, Event, Stream
-from landbridge.device.checks import EventDelegates, stream_handle
+from landbridge.device.checks import stream_handle
 from landbridge.errors import DeviceIndexError, InputError
 from landbridge.testing.lazy_instance import Hold, LazyInstance, StreamHandle
 from landbridge.testing.lazy_queue import Task
@@ -18,7 +18,7 @@ _INSTANCES = 2
 _CLOSE_PATIENCE = 1.0  # seconds
 
 
-class LazyStreams(EventDelegates, DeviceAPI):
+class LazyStreams(DeviceAPI):
     """Two instances, whose queued work runs in an order that ``seed`` chooses; None: ``LANDBRIDGE_SIM_SEED`` or 0."""
 
     def __init__(self, seed: int | None = None) -> None:

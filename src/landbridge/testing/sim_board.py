@@ -24,7 +24,6 @@ from landbridge.testing.sim_lazy import SimLazyDeviceAPI
 _LINE = 64
 #: What the device's addresses are more than the host's, so that one taken for the other is found. All have 48 bits.
 _BUS_OFFSET = 1 << 32
-_PHYSICAL_OFFSET = 1 << 46
 _ATTRIBUTES = {
     DeviceAttr.VENDOR: "Landbridge",
     DeviceAttr.DRIVER_VERSION: "1.0",
@@ -163,10 +162,6 @@ class SimBoardDeviceAPI(SimLazyDeviceAPI):
     def device_address(self, region: Region) -> int:
         """An address of the simulated bus, of 48 bits."""
         return self._block(region.space).address + _BUS_OFFSET + region.byte_offset
-
-    def physical_address(self, region: Region) -> int | None:
-        """Another one."""
-        return self.device_address(region) + _PHYSICAL_OFFSET
 
     def import_memory(self, index: int, source: ImportSource, access: AccessMode) -> Space:
         """A block of this instance again, from its first byte on. Raises ZeroCopyError for any other memory."""

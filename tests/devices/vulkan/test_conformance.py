@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from landbridge.device.api import Device
+from landbridge.testing.conformance.lifecycles import LifecycleConformance
 from landbridge.testing.conformance.run import run_conformance
+from landbridge.testing.conformance.sharing import SharingConformance
 from landbridge.testing.conformance.timing import TimingConformance
+from landbridge.testing.conformance.workspaces import WorkspaceConformance
 from tests.devices.present import first_instance
 from tests.selection.installed import missing
 
@@ -65,6 +68,8 @@ print("DONE")
 """
 
 
+#: Of what it has nothing: a life, memory to share, workspaces, and where lavapipe is alone a second instance.
+_ABSENT = {*vars(LifecycleConformance), *vars(SharingConformance), *vars(WorkspaceConformance)}
 _SEEN_IN_COHERENT_MEMORY = ("test_coherent_means_coherent", *vars(TimingConformance))
 
 
@@ -73,6 +78,7 @@ def test_conformance(device: Device) -> None:
     assert [r for r in results if r.outcome == "fail"] == []
     inapplicable = {r.name for r in results if r.outcome == "skip"}
     assert inapplicable <= {
+        *_ABSENT,
         "test_hidden_scope",
         "test_coherent_memory_as_host_dlpack",
         "test_freed_bytes_can_be_had_again",

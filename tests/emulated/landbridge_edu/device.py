@@ -183,10 +183,6 @@ class EduDeviceAPI(DeviceAPI):
         ((address, _),) = self._transport.extents(self._offset(region), 1)
         return address
 
-    def physical_address(self, region: Region) -> int | None:
-        """The engine's, where it has no IOMMU."""
-        return self.device_address(region) if self._transport.physically_contiguous else None
-
 
 def register(transport: Transport) -> Device:
     """Make the card of ``transport`` known as ``edu``."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from landbridge.device.api import DEVICE_API_VERSION, Device, DeviceAPI, Event, NdSpace, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.checks import EventDelegates, is_copy_to_itself, own_device, stream_handle
+from landbridge.device.checks import is_copy_to_itself, own_device, stream_handle
 from landbridge.device.import_source import ImportSource
 from landbridge.device.protocols import AccessMode
 from landbridge.devices.opencl.allocation import alloc_flat, alloc_image
@@ -26,7 +26,7 @@ from landbridge.locks import new_lock
 from landbridge.memory_kind import MemoryKind, normalize_scope
 
 
-class OpenCLDeviceAPI(EventDelegates, DeviceAPI):
+class OpenCLDeviceAPI(DeviceAPI):
     """Devices in the order of the drivers; those of one driver share a context, and so each other's memory.
 
     Looking for them takes a moment, since a kernel is built on each: it is done when the first is asked for.
@@ -145,7 +145,9 @@ class OpenCLDeviceAPI(EventDelegates, DeviceAPI):
     ) -> Event | None:
         """Queue the copy on ``stream``, or on the queue of the destination's device."""
         own = own_device(self, src.space, dst.space)
-        queue = self._queue(own.index if stream is None else stream.device.index, stream)
+        if stream is not None and stream.device in (src.space.device, dst.space.device):
+            own = stream.device
+        queue = self._queue(own.index, stream)
         check_copy(queue, src, dst, nbytes)
         if nbytes == 0 or is_copy_to_itself(self, src, dst, nbytes):
             return None

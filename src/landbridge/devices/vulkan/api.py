@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from landbridge.device.api import DEVICE_API_VERSION, Device, DeviceAPI, Event, NdSpace, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.checks import EventDelegates, check_inside, host_reaches, is_copy_to_itself, stream_handle
+from landbridge.device.checks import check_inside, host_reaches, is_copy_to_itself, stream_handle
 from landbridge.device.import_source import ImportSource
 from landbridge.device.protocols import AccessMode
 from landbridge.devices.vulkan.allocation import Allocation, alloc_flat, allocation_of
@@ -29,7 +29,7 @@ from landbridge.memory_kind import MemoryKind, normalize_scope
 _PAGE = 4096  # what every driver aligns an allocation to
 
 
-class VulkanDeviceAPI(EventDelegates, DeviceAPI):
+class VulkanDeviceAPI(DeviceAPI):
     """Devices of version 1.2 on; real GPUs are numbered before CPUs. One is opened when it is first used.
 
     ``coherent`` and ``unified`` False use a device as if it had no coherent memory, or none that both sides share:

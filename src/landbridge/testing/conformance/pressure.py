@@ -180,7 +180,7 @@ class PressureConformance(ConformanceCase):
         def once() -> None:
             stream = streams.create_stream(index) if streams is not None else None
             if events is not None:
-                events.event_synchronize(events.record_event(index, stream), None)
+                events.record_event(index, stream).synchronize(None)
             if streams is not None and stream is not None:
                 streams.stream_sync(index, stream)
                 streams.free_stream(stream)

@@ -52,15 +52,13 @@ class StreamConformance(ConformanceCase):
             self._expect_arrived(spaces[2], round_, "the second stream did not wait for the event")
 
     def test_record_event(self) -> None:
-        """event_synchronize(timeout): everything before the event has completed."""
+        """record_event: everything before the event has completed when it has."""
         streams, events = self.ability(Streams), self.ability(Events)
         stream = streams.create_stream(self.device.index)
         last = self._chain([stream] * 3, 1)
         event = events.record_event(self.device.index, stream)
-        expect(
-            events.event_synchronize(event, 30.0) is True, "event_synchronize(30 s) of three small copies is not True"
-        )
-        expect(events.event_query(event) is True, "event_query is not True after event_synchronize")
+        expect(event.synchronize(30.0) is True, "synchronize(30 s) of three small copies is not True")
+        expect(event.query() is True, "query() of an event is not True after synchronize()")
         self._expect_arrived(last, 1, "an event completed before the copies that were queued before it")
 
     def test_elapsed_ms(self) -> None:
@@ -69,7 +67,7 @@ class StreamConformance(ConformanceCase):
         start = events.record_event(self.device.index, None)
         self._chain([None] * 3, 1)
         end = events.record_event(self.device.index, None)
-        events.event_synchronize(end, None)
+        end.synchronize(None)
         elapsed = events.elapsed_ms(start, end)
         expect(elapsed is None or elapsed >= 0, f"elapsed_ms between two events in order is {elapsed}")
 

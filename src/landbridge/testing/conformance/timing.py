@@ -56,19 +56,19 @@ class TimingConformance(ConformanceCase):
         self._expect_landed(source, target, 1)
         self._expect_true_after_waiting(event, source, target)
 
-    def test_event_synchronize_keeps_its_timeout(self) -> None:
-        """event_synchronize(event, timeout) waits at most so many seconds; what it returns is what is so."""
+    def test_recorded_events_keep_their_timeout(self) -> None:
+        """An event that was recorded waits at most so many seconds; what it returns is what is so."""
         events = self.ability(Events)
         source, target, copied = self._pending_copy()
         event = events.record_event(self.device.index, None)
         begun = time.monotonic()
-        done = events.event_synchronize(event, _SHORT)
+        done = event.synchronize(_SHORT)
         waited = time.monotonic() - begun
-        expect(isinstance(done, bool), f"event_synchronize returned {done!r}, not a bool")
-        expect(waited < self.patience / 2, f"event_synchronize({_SHORT}) waited {waited:.2f} seconds")
-        expect(done or waited >= _SHORT / 2, f"event_synchronize({_SHORT}) gave up after {waited:.6f} seconds")
-        expect(events.event_synchronize(event, self.patience) is True, "event_synchronize of a short copy is not True")
-        expect(events.event_query(event) is True, "event_query is not True after event_synchronize")
+        expect(isinstance(done, bool), f"synchronize returned {done!r}, not a bool")
+        expect(waited < self.patience / 2, f"synchronize({_SHORT}) of an event waited {waited:.2f} seconds")
+        expect(done or waited >= _SHORT / 2, f"synchronize({_SHORT}) of an event gave up after {waited:.6f} seconds")
+        expect(event.synchronize(self.patience) is True, "synchronize of an event after a short copy is not True")
+        expect(event.query() is True, "query() of an event is not True after synchronize()")
         self._expect_true_after_waiting(copied, source, target)
 
     def test_events_of_the_in_order_queue(self) -> None:
@@ -78,7 +78,7 @@ class TimingConformance(ConformanceCase):
             source, target, _ = self._pending_copy(seed)
             event = events.record_event(self.device.index, None)
             events.wait_event(self.device.index, None, event)  # waits for itself by order alone
-            expect(events.event_synchronize(event, None) is True, "event_synchronize without a timeout is not True")
+            expect(event.synchronize(None) is True, "synchronize of an event without a timeout is not True")
             self._expect_landed(source, target, seed)
 
     def test_events_are_of_the_stream_they_are_recorded_on(self) -> None:
@@ -88,7 +88,7 @@ class TimingConformance(ConformanceCase):
             stream = streams.create_stream(self.device.index)
             source, target, _ = self._pending_copy(seed, stream)
             event = events.record_event(self.device.index, stream)
-            expect(events.event_synchronize(event, None) is True, "event_synchronize without a timeout is not True")
+            expect(event.synchronize(None) is True, "synchronize of an event without a timeout is not True")
             self._expect_landed(source, target, seed)
             streams.free_stream(stream)
 
@@ -112,7 +112,7 @@ class TimingConformance(ConformanceCase):
             start = events.record_event(index, None)
             self.busy()
             end = events.record_event(index, None)
-            events.event_synchronize(end, None)
+            end.synchronize(None)
             wall = (time.perf_counter() - begun) * 1e3
             elapsed = events.elapsed_ms(start, end)
             if elapsed is None:
