@@ -1,18 +1,29 @@
 """What passed already: a second run of the same tree need not repeat it.
 
-``--note-passed FILE`` writes the names of the tests that passed; ``--but-those-in FILE`` deselects these.
+``--note-passed FILE``, or the variable, writes the names of the tests that passed; ``--but-those-in FILE`` deselects
+these.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+#: Names the file where the command line is fixed. It is for one run, not for those that its tests start.
+VARIABLE = "LANDBRIDGE_NOTE_PASSED"
+
 
 def add_options(parser: pytest.Parser) -> None:
     """``--note-passed`` and ``--but-those-in``."""
-    parser.addoption("--note-passed", type=Path, metavar="FILE", help="write the names of the tests that passed")
+    parser.addoption(
+        "--note-passed",
+        type=Path,
+        default=os.environ.pop(VARIABLE, None),
+        metavar="FILE",
+        help="write the names of the tests that passed",
+    )
     parser.addoption("--but-those-in", type=Path, metavar="FILE", help="leave out the tests that FILE names")
 
 
@@ -31,7 +42,7 @@ class Passed:
     """Collects the tests whose three phases passed, and writes them when the run ends."""
 
     def __init__(self, file: Path) -> None:
-        self._file = file
+        self._file = Path(file)
         self._outcomes: dict[str, set[str]] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.selection.passed import VARIABLE
+
 pytest_plugins = ["pytester"]
 TESTS = """
+import os
 import pytest
 
-def test_right(): pass
+def test_right(): assert "LANDBRIDGE_NOTE_PASSED" not in os.environ
 def test_wrong(): assert 0
 def test_skipped(): pytest.skip("for want of a tool")
 @pytest.fixture
@@ -33,8 +36,12 @@ def tests(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n1"])
-def test_what_passed_is_not_repeated(tests: pytest.Pytester, workers: str) -> None:
-    first = tests.runpytest_subprocess(workers, "--note-passed=passed", "-p", "no:cacheprovider")
+def test_what_passed_is_not_repeated(tests: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, workers: str) -> None:
+    if workers == "-n1":
+        monkeypatch.setenv(VARIABLE, str(tests.path / "passed"))
+    noted = ["--note-passed=passed"] if workers == "-n0" else []
+    first = tests.runpytest_subprocess(workers, *noted, "-p", "no:cacheprovider")
+    monkeypatch.delenv(VARIABLE, raising=False)
     first.assert_outcomes(passed=4, failed=1, skipped=1, errors=1)
     assert Path("passed").read_text().splitlines() == [
         f"test_it.py::{name}" for name in ("test_each[a b]", "test_each[c[d]]", "test_right")
