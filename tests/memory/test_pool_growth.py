@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from landbridge.device.api import Device
 from landbridge.errors import InputError, OutOfMemoryError
@@ -105,6 +108,40 @@ def test_a_chunk_is_no_more_than_the_scope_has() -> None:
         pool.allocate(5000, 64)
     assert api.used_bytes == 8192
     pool.deallocate(block)
+
+
+@pytest.mark.parametrize(("first", "then"), [(64, 700_000), (700_000, 64)])
+def test_where_there_is_no_other_memory_any_hole_serves(first: int, then: int) -> None:
+    """An arena of little more than a chunk: what small blocks left of it is there for a large one, and the reverse."""
+    api = ModelDeviceAPI(1_100_000 if first < then else 704_512)
+    pool = PooledAllocator(NaiveAllocator(Device(api, 0)))
+    blocks = [pool.allocate(first, 64), pool.allocate(then, 64)]
+    reserved = pool.reserved_bytes
+    with pytest.raises(OutOfMemoryError):
+        pool.allocate(2 << 20, 64)
+    for block in blocks:
+        pool.deallocate(block)
+    assert pool.state.used_bytes == 0 and pool.trim() == reserved and api.used_bytes == 0
+
+
+@given(st.data())
+def test_what_fits_a_hole_is_served(data: st.DataObject) -> None:
+    """Small memory, all of it in a few chunks: no request fails that some hole would do, once what waits is merged."""
+    pool = PooledAllocator(NaiveAllocator(Device(ModelDeviceAPI(data.draw(st.integers(1 << 19, 5 << 18))), 0)))
+    sizes = st.integers(1, 1 << 12) | st.integers(1 << 12, 1 << 20)
+    live: list[Block] = []
+    for _ in range(data.draw(st.integers(1, 25))):
+        if live and data.draw(st.booleans()):
+            pool.deallocate(live.pop(data.draw(st.integers(0, len(live) - 1))))
+            continue
+        size = data.draw(sizes)
+        try:
+            live.append(pool.allocate(size, 64))
+        except OutOfMemoryError:
+            assert pool.state.largest_hole < size
+        spans = sorted((block.region.space.handle, block.region.byte_offset, block.nbytes) for block in live)
+        for (space, begin, nbytes), (other, after, _) in pairwise(spans):
+            assert space != other or begin + nbytes <= after
 
 
 def test_at_the_cap_unused_chunks_of_the_other_kind_make_room() -> None:

@@ -6,8 +6,9 @@ comes back with work pending on it is parked until that is done; until then only
 work may have it. When no block fits as it is, the waiting ones go back to the chunks they were cut from, neighbours
 merge, and the smallest hole that fits serves; else the upstream allocator gives a new chunk.
 
-What keeps it from growing without end: small blocks have chunks of their own, so that none holds a large one open;
-chunks that are unused at the same time become one; and a new one is half as large as all there are.
+What keeps it from growing without end: small blocks have chunks of their own, so that none holds a large one open
+(where there is no memory for another chunk, any hole serves); chunks that are unused at the same time become one; and a
+new one is half as large as all there are.
 """
 
 from __future__ import annotations
@@ -45,9 +46,10 @@ class PoolState:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Cut(Block):
-    """A block of ``pool``, where it was cut from its chunk, and the size and alignment it was asked with."""
+    """A block of ``pool``, where it was cut from a chunk of ``chunks``, and the size and alignment that were asked."""
 
     pool: PooledAllocator
+    chunks: Chunks
     chunk: Chunk
     begin: int
     key: tuple[int, int]
@@ -114,11 +116,18 @@ class PooledAllocator(Downstream):
             if cut is None:
                 self._reclaim()
                 self._join(chunks)
-                cut = chunks.cut(*key) or self._grow(chunks, *key)
+                cut = chunks.cut(*key)
+            if cut is None:
+                try:
+                    cut = self._grow(chunks, *key)
+                except OutOfMemoryError:
+                    chunks = self._large if chunks is self._small else self._small
+                    if (cut := chunks.cut(*key)) is None:
+                        raise
             chunk, begin = cut
             base = chunk.block.region
             region = Region(base.space, base.byte_offset + begin)
-            return _Cut(region, key[0], pool=self, chunk=chunk, begin=begin, key=key)
+            return _Cut(region, key[0], pool=self, chunks=chunks, chunk=chunk, begin=begin, key=key)
 
     def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
         """Keep ``block`` for the next request of its size, once ``uses`` are done; takes no lock and never waits."""
@@ -179,13 +188,12 @@ class PooledAllocator(Downstream):
         """Return the waiting blocks to their chunks and forget their sizes."""
         for key in list(self._waiting):
             waiting = self._waiting.pop(key, [])  # a finalizer in this thread may have been here meanwhile
-            chunks = self._small if key[0] <= _SMALL else self._large
             while waiting:
                 try:
                     block = waiting.pop()
                 except IndexError:
                     break
-                chunks.give_back(block.chunk, block.begin, block.begin + block.nbytes)
+                block.chunks.give_back(block.chunk, block.begin, block.begin + block.nbytes)
 
     def _join(self, chunks: Chunks) -> None:
         """Make one chunk of those that are unused."""
