@@ -159,7 +159,15 @@ SENTENCES = (
         "The next life is opened without options.",
         "device/lifecycle.py",
         "reopen",
-        Put("begin_anew(...)", 'begin_anew(api, index, "it was reopened", {})'),
+        Begin("state_of(api, index).options = {}"),
+    ),
+    _s(
+        "Options that a device refuses are not kept.",
+        f"{_LIFE}test_options_that_are_refused_are_not_kept",
+        "The next request tries them again.",
+        "device/lifecycle.py",
+        "reopen",
+        Put("begin_anew(...)", 'begin_anew(api, index, "it was reopened", {**state.options, **options})'),
     ),
     _s(
         "Other options while the device is open: an error that names both.",
