@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType
@@ -26,8 +26,7 @@ _BUFFER: dict[type[Operation], int] = {
 ACCESSES = tuple(_BUFFER)
 
 
-@dataclass(frozen=True, slots=True)
-class LoweredAccess:
+class LoweredAccess(NamedTuple):
     """``op`` reads or writes the elements ``first`` to ``last``, both included, counted from its index.
 
     Along the last axis, that is; along others it is the one at the index. ``first > last`` where a constant mask keeps
