@@ -8,29 +8,29 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from landbridge.codegen.generate import generate
 from landbridge.codegen.registry import check_target, declined
+from landbridge.compile_options import CompileOptions
 from landbridge.emit import emit
 from landbridge.errors import CompileError
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import ModuleImage, VDevice
 from landbridge.frontend.ir_text import import_ir_text, is_ir_text
-from landbridge.input_spec import InputSpec
 from landbridge.ir.attributes import target_number
 from landbridge.ir.module import IRModule
 from landbridge.output_file import write_text
 from landbridge.passes.lower import lower_module
-from landbridge.passes.place import Places, request_places
+from landbridge.passes.place import request_places
 from landbridge.passes.progress import passes_to_do
 from landbridge.passes.registry import run_pipeline
 from landbridge.passes.spill import request_spill
@@ -83,19 +83,8 @@ def compile_model(
     model: Model,
     targets: tuple[Target, ...],
     vdevices: tuple[VDevice, ...],
-    *,
-    shapes: Mapping[str, Sequence[int]] | None,
-    inputs: Mapping[str, InputSpec] | None,
-    extra_outputs: Sequence[str],
-    constants: Mapping[str, Any] | None,
-    mutable: Sequence[str],
-    place: Places | None,
-    spill: Mapping[str, str] | None,
+    options: CompileOptions,
     dump: str | Path | None,
-    on_mismatch: str,
-    max_nodes: int,
-    check_indices: bool,
-    sanitize: bool,
 ) -> Executable:
     """Compile ``model`` for ``targets``, which ``vdevices`` number; the rest is as ``landbridge.compile`` says."""
     seconds: dict[str, float] = {}
@@ -103,13 +92,11 @@ def compile_model(
     for target in targets:
         check_target(target)
     with _timed(seconds, "import"):
-        module = _import(
-            model, targets, vdevices, shapes, inputs, extra_outputs, constants, mutable, max_nodes, check_indices
-        )
+        module = _import(model, targets, vdevices, options)
         module.declined = declined
-        request_places(module, place or {})
-        request_spill(module, spill or {})
-    steps = (*passes_to_do(module, PIPELINE), *(("check_accesses",) if sanitize else ()))
+        request_places(module, options.place or {})
+        request_spill(module, options.spill or {})
+    steps = (*passes_to_do(module, PIPELINE), *(("check_accesses",) if options.sanitize else ()))
     module = run_pipeline(module, steps, directory, seconds, module.sources)
     with _timed(seconds, "lower"):
         lowered = lower_module(module)
@@ -119,32 +106,33 @@ def compile_model(
         executable = emit(module, lowered)
     with _timed(seconds, "codegen"):
         images = _generate(module, lowered)
-    return replace(executable, modules=images, metadata=_metadata(model, on_mismatch, seconds))
+    return replace(executable, modules=images, metadata=_metadata(model, options.on_mismatch, seconds))
 
 
 def _import(
-    model: Model,
-    targets: tuple[Target, ...],
-    vdevices: tuple[VDevice, ...],
-    shapes: Mapping[str, Sequence[int]] | None,
-    inputs: Mapping[str, InputSpec] | None,
-    extra_outputs: Sequence[str],
-    constants: Mapping[str, Any] | None,
-    mutable: Sequence[str],
-    max_nodes: int,
-    check_indices: bool,
+    model: Model, targets: tuple[Target, ...], vdevices: tuple[VDevice, ...], options: CompileOptions
 ) -> IRModule:
+    o = options
     if is_ir_text(model):
         assert isinstance(model, str | Path)
-        _refuse(shapes, inputs, extra_outputs, mutable, check_indices)
-        return import_ir_text(model, targets, vdevices, constants)
+        _refuse(o.shapes, o.inputs, o.extra_outputs, o.mutable, o.check_indices)
+        return import_ir_text(model, targets, vdevices, o.constants)
     if not isinstance(model, IRModule):
         from landbridge.frontend.onnx import import_onnx
 
         return import_onnx(
-            model, shapes, targets, vdevices, extra_outputs, constants, mutable, inputs, max_nodes, check_indices
+            model,
+            o.shapes,
+            targets,
+            vdevices,
+            o.extra_outputs,
+            o.constants,
+            o.mutable,
+            o.inputs,
+            o.max_nodes,
+            o.check_indices,
         )
-    _refuse(shapes, inputs, extra_outputs, mutable, check_indices or constants)
+    _refuse(o.shapes, o.inputs, o.extra_outputs, o.mutable, o.check_indices or o.constants)
     if len(model.vdevices) > len(vdevices):
         raise CompileError(
             f"the IR uses {len(model.vdevices)} vdevices and target= gives {len(vdevices)}; "

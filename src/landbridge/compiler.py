@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from landbridge.compile_cache import look_up
+from landbridge.compile_options import CompileOptions
 from landbridge.errors import CompileError, TargetError
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import VDevice
@@ -81,26 +82,26 @@ def compile(
     if dump is not None:
         check_folder(dump)
     targets, vdevices = _resolve(target)
-    options: dict[str, Any] = {
-        "shapes": shapes,
-        "inputs": inputs,
-        "extra_outputs": extra_outputs,
-        "constants": constants,
-        "mutable": mutable,
-        "place": place,
-        "spill": spill,
-        "on_mismatch": on_mismatch,
-        "max_nodes": max_nodes,
-        "check_indices": check_indices,
-        "sanitize": asked_to_sanitize() if sanitize is None else sanitize,
-    }
+    options = CompileOptions(
+        shapes=shapes,
+        inputs=inputs,
+        extra_outputs=extra_outputs,
+        constants=constants,
+        mutable=mutable,
+        place=place,
+        spill=spill,
+        on_mismatch=on_mismatch,
+        max_nodes=max_nodes,
+        check_indices=check_indices,
+        sanitize=asked_to_sanitize() if sanitize is None else sanitize,
+    )
     entry = None if dump is not None else look_up(model, targets, vdevices, options)
     if entry is not None and entry.found is not None:
         return entry.found
     from landbridge.compilation import compile_model  # which imports the packages of the compiler
 
     with noting() as told:
-        executable = compile_model(model, targets, vdevices, dump=dump, **options)
+        executable = compile_model(model, targets, vdevices, options, dump)
     if entry is not None:
         entry.keep(executable, told)
     return executable

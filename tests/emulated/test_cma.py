@@ -6,26 +6,16 @@ import re
 from pathlib import Path
 
 import pytest
-from wheel_models import cache_folder
 
 from tests.emulated.image import make_disk
-from tests.emulated.kernel import Kernel, fetch
-from tests.emulated.machine import can_emulate, run
-from tests.selection.installed import missing
+from tests.emulated.kernel import Kernel
+from tests.emulated.machine import run
 
 pytestmark = pytest.mark.full
 
 HERE = Path(__file__).parent
 _SCOPES = ("global.system", "global.udmabuf", "global.huge_2m")
 _HOLDS = ("alignment", "barriers", "mapped twice", "used by a process while this one has no rights to its pages")
-
-
-@pytest.fixture(scope="module")
-def kernel() -> Kernel:
-    lacking = can_emulate()
-    if lacking is not None:
-        missing(lacking, "emulation")
-    return fetch(cache_folder() / "emulated")
 
 
 @pytest.fixture(scope="module")

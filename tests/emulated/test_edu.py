@@ -10,13 +10,11 @@ import re
 from pathlib import Path
 
 import pytest
-from wheel_models import cache_folder
 
 from tests.emulated.image import make_disk
-from tests.emulated.kernel import Kernel, fetch
-from tests.emulated.machine import Outcome, can_emulate, run
+from tests.emulated.kernel import Kernel
+from tests.emulated.machine import Outcome, run
 from tests.emulated.module import build
-from tests.selection.installed import missing
 
 pytestmark = pytest.mark.full
 
@@ -26,14 +24,6 @@ _WAYS = {
     "vfio": {"memory_mib": 512, "devices": ("-device", "intel-iommu"), "boot": "intel_iommu=on"},
     "dma_api": {"memory_mib": 256, "boot": "swiotlb=16384,force"},  # all of it within the engine's 28 bits
 }
-
-
-@pytest.fixture(scope="module")
-def kernel() -> Kernel:
-    lacking = can_emulate()
-    if lacking is not None:
-        missing(lacking, "emulation")
-    return fetch(cache_folder() / "emulated")
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from landbridge.compile_cache.folder import Folder, open_folder
 from landbridge.compile_cache.key import NotCacheableError, digest_of_file, name_of_entry
+from landbridge.compile_options import CompileOptions
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import VDevice
 from landbridge.targets import Target
@@ -47,7 +48,7 @@ class Entry:
 
 
 def look_up(
-    model: object, targets: Sequence[Target], vdevices: Sequence[VDevice], options: Mapping[str, object]
+    model: object, targets: Sequence[Target], vdevices: Sequence[VDevice], options: CompileOptions
 ) -> Entry | None:
     """The entry of compiling ``model`` with ``options``; None where results are not kept.
 
@@ -72,24 +73,23 @@ def _restored(kept: Executable, model: Path | None) -> Executable | None:
     try:
         told = [Told(*entry) for entry in json.loads(metadata.pop(_TOLD))]
         digests: dict[str, str] = json.loads(metadata.pop(_FILES))
-        sources = [] if model is None else [str(model)]
-        for name, digest in digests.items():
-            file = Path() / name if model is None else model.parent / name
-            if digest_of_file(file) != digest:
-                return None
-            sources.append(str(file))
+        files = [] if model is None else [model, *(model.parent / name for name in digests)]
+        if any(digest_of_file(file) != digest for file, digest in zip(files[1:], digests.values(), strict=True)):
+            return None
     except (KeyError, TypeError, ValueError, OSError):
         return None
     if model is not None:
         metadata["model"] = model.stem
     for warning in told:
         tell_again(warning)
-    return replace(kept, metadata=metadata, sources=tuple(sources))
+    return replace(kept, metadata=metadata, sources=tuple(map(str, files)))
 
 
 def _other_files(sources: Sequence[str], model: Path | None) -> dict[str, str]:
     """Digests of the files besides ``model`` that it is made of, by path from its folder."""
-    others = [source for source in sources if model is None or not Path(source).samefile(model)]
-    if others and model is None:
-        raise NotCacheableError("a model without a folder names files")
-    return {os.path.relpath(other, model.parent): digest_of_file(Path(other)) for other in others if model}
+    if model is None:
+        if sources:
+            raise NotCacheableError("a model without a folder names files")
+        return {}
+    others = [Path(source) for source in sources if not Path(source).samefile(model)]
+    return {os.path.relpath(other, model.parent): digest_of_file(other) for other in others}

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from landbridge.compile_options import CompileOptions
 from landbridge.dtypes import dtype_name
 from landbridge.errors import LandbridgeError
 from landbridge.executable.parts import VDevice
@@ -30,7 +31,7 @@ class NotCacheableError(LandbridgeError):
 
 
 def name_of_entry(
-    model: object, targets: Sequence[Target], vdevices: Sequence[VDevice], options: Mapping[str, object]
+    model: object, targets: Sequence[Target], vdevices: Sequence[VDevice], options: CompileOptions
 ) -> str:
     """The name of the entry of ``model``: a Path of a file, text, bytes or an ONNX model in memory.
 

@@ -87,8 +87,8 @@ def import_memory(
     origin = begin + before
     if isinstance(source, DmaBuf) and is_dma_buf(source.fd):
         barriers = DmaBufBarriers(source.fd)
-        root, begin = root_of(backing, origin)
-        have_barriers(root, begin - source.offset, barriers.nbytes, barriers)
+        root, there = root_of(backing, origin)
+        have_barriers(root, there - source.offset, barriers.nbytes, barriers)
     elif provider is not None:
         have_barriers(*root_of(backing, begin), whole.nbytes, provider)
     storage = Storage(
