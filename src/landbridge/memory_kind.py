@@ -10,6 +10,8 @@ from landbridge.errors import InputError
 HostAccess = Literal["none", "read", "write", "read_write"]
 HOST_ACCESSES: tuple[HostAccess, ...] = ("none", "read", "write", "read_write")
 GLOBAL_SCOPE = "global"
+#: Of the CPU: memory of the host that stays where it is.
+PINNED_SCOPE = "global.pinned"
 _ALLOCATORS = (("pooled", "naive"), ("naive", "pooled"), ("pooled",), ("naive",))
 
 
@@ -24,24 +26,26 @@ class MemoryKind:
 
     ``host_access``: what the host may do with the bytes themselves. ``coherent``: both sides see each other's
     writes without a barrier; ``coherence_granule`` is the unit of the barriers when not (1 when coherent).
-    ``cached``: host reads go through its caches. ``pinned``: the pages never move. ``physically_contiguous``: None
-    is unknown. ``alignment``: of an allocation; the effective one is the larger of asked and this.
-    ``offset_alignment``: of a Tensor's first byte, by the device's address where one is known, else in its Storage.
-    ``size_multiple``: sizes are rounded up to it. ``max_bytes``: of one allocation, ``max_binding_bytes``: of one
-    kernel argument, ``capacity``: of the scope; None is no known limit. ``dma_address_bits``: width of the
-    addresses the device can reach, None when it does not apply. ``max_segments``: in how many pieces by the
-    device's addresses a tensor may lie, None is any number; none of them crosses a multiple of
-    ``segment_boundary``, where the device has one. ``ndim``: 1 flat, 2 rows of a scratchpad; ``row_alignment`` of
-    those rows. ``importable`` and ``exportable``: memory of others can be used in place, this memory by others.
-    ``import_alignment``: of the address and the size of what is imported. ``allocators``: which of "pooled" and
-    "naive" the scope allows, the preferred first. ``dlpack_device``: (device type, index) under which DLPack knows
-    the memory, None when it cannot be exchanged.
+    ``cached``: host reads go through its caches. ``resident``: the pages never leave memory. ``pinned``: they never
+    move in it either, as the kernel or a driver holds them; what is pinned is resident, and what is only locked may
+    be migrated. ``physically_contiguous``: None is unknown. ``alignment``: of an allocation; the effective one is
+    the larger of asked and this. ``offset_alignment``: of a Tensor's first byte, by the device's address where one
+    is known, else in its Storage. ``size_multiple``: sizes are rounded up to it. ``max_bytes``: of one allocation,
+    ``max_binding_bytes``: of one kernel argument, ``capacity``: of the scope; None is no known limit.
+    ``dma_address_bits``: width of the addresses the device can reach, None when it does not apply.
+    ``max_segments``: in how many pieces by the device's addresses a tensor may lie, None is any number; none of
+    them crosses a multiple of ``segment_boundary``, where the device has one. ``ndim``: 1 flat, 2 rows of a
+    scratchpad; ``row_alignment`` of those rows. ``importable`` and ``exportable``: memory of others can be used in
+    place, this memory by others. ``import_alignment``: of the address and the size of what is imported.
+    ``allocators``: which of "pooled" and "naive" the scope allows, the preferred first. ``dlpack_device``: (device
+    type, index) under which DLPack knows the memory, None when it cannot be exchanged.
     """
 
     scope: str
     host_access: HostAccess
     coherent: bool
     cached: bool = True
+    resident: bool = False
     pinned: bool = False
     physically_contiguous: bool | None = None
     alignment: int = 1
@@ -66,9 +70,10 @@ class MemoryKind:
         object.__setattr__(self, "scope", normalize_scope(self.scope))
         if not isinstance(self.scope, str):
             raise self._illegal("scope", self.scope, "a name")
-        for field in ("coherent", "cached", "pinned", "importable", "exportable"):
+        for field in ("coherent", "cached", "resident", "pinned", "importable", "exportable"):
             if not isinstance(getattr(self, field), bool):
                 raise self._illegal(field, getattr(self, field), "True or False")
+        object.__setattr__(self, "resident", self.resident or self.pinned)
         if not isinstance(self.physically_contiguous, bool | None):
             raise self._illegal("physically_contiguous", self.physically_contiguous, "True, False or None")
         if self.host_access not in HOST_ACCESSES:

@@ -55,9 +55,9 @@ SEEDS = [
 ]
 _FIELDS = [
     "kind", "text", "mode", "count", "on", "words", "keys", "memory", "shares", "host", "mcpu", "mattr", "mtriple",
-    "num-cores", "num_cores", "vector-bits", "scope", "host_access", "coherent", "cached", "pinned", "alignment",
-    "physically_contiguous", "size_multiple", "coherence_granule", "max_bytes", "capacity", "ndim", "allocators",
-    "dlpack_device", "importable",
+    "num-cores", "num_cores", "vector-bits", "scope", "host_access", "coherent", "cached", "resident", "pinned",
+    "alignment", "physically_contiguous", "size_multiple", "coherence_granule", "max_bytes", "capacity", "ndim",
+    "allocators", "dlpack_device", "importable",
 ]  # fmt: skip
 _WORDS = [_KIND, "llvm", "c", "global", "read_write", "cpu", "generic", "a", "b c", "", "1", "pooled", "naive", "\0",
           "x86_64-linux-gnu", "+avx", "native", "\ud800", "-", "="]  # fmt: skip

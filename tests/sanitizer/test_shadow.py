@@ -24,7 +24,7 @@ class Incoherent(CpuDeviceAPI):
     device_type = None
 
     def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
-        (kind,) = super().memory_kinds(index).values()
+        kind = super().memory_kinds(index)["global"]
         return {kind.scope: replace(kind, coherent=False, coherence_granule=64, dlpack_device=None)}
 
     def begin_host_access(self, region: Region, nbytes: int, mode: str) -> None:

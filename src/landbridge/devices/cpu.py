@@ -1,4 +1,4 @@
-"""The host itself as a device: memory from mmap, copies by memmove, every scope ``"global"``."""
+"""The host itself as a device: memory from mmap, pinned where that is asked for, and copies by memmove."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import mmap
 import os
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,9 +18,10 @@ from landbridge.device.checks import kind_of
 from landbridge.device.import_source import BusAddress, DmaBuf, HostPointer, ImportSource
 from landbridge.device.protocols import AccessMode
 from landbridge.devices.mapped_file import MappedFile
+from landbridge.devices.pinned_pages import PinnedPages, kernel_pins
 from landbridge.errors import InputError, OutOfMemoryError, ZeroCopyError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
-from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind, normalize_scope
+from landbridge.memory_kind import GLOBAL_SCOPE, PINNED_SCOPE, MemoryKind, normalize_scope
 
 _HUGE_PAGE_BYTES = 2 << 20
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -30,7 +32,8 @@ class CpuDeviceAPI(DeviceAPI):
 
     Allocations are private mappings aligned to pages, of huge pages from 2 MiB on. Those made to be shared are of
     an in-memory file (``MAP_SHARED``), which other processes and devices map through ``export_fd``; kernels seldom
-    allow huge pages there, so that the first touch of a large one takes ten times longer.
+    allow huge pages there, so that the first touch of a large one takes ten times longer. Those of ``global.pinned``
+    stay where they are for as long as the process that made them has them.
     """
 
     name: ClassVar[str] = "cpu"
@@ -42,18 +45,28 @@ class CpuDeviceAPI(DeviceAPI):
         self._mappings: dict[int, mmap.mmap] = {}
         self._files: dict[int, int] = {}
         self._imported: dict[int, MappedFile] = {}
-        self._kinds = {
-            GLOBAL_SCOPE: MemoryKind(
-                scope=GLOBAL_SCOPE,
-                host_access="read_write",
-                coherent=True,
-                alignment=STORAGE_ALIGNMENT,
-                capacity=_memory_bytes("MemTotal"),
-                importable=True,
-                exportable=hasattr(os, "memfd_create"),
-                dlpack_device=(1, 0),
-            )
-        }
+        self._pins: dict[int, PinnedPages] = {}
+        ordinary = MemoryKind(
+            scope=GLOBAL_SCOPE,
+            host_access="read_write",
+            coherent=True,
+            alignment=STORAGE_ALIGNMENT,
+            capacity=_memory_bytes("MemTotal"),
+            importable=True,
+            exportable=hasattr(os, "memfd_create"),
+            dlpack_device=(1, 0),
+        )
+        pinned = replace(
+            ordinary,
+            scope=PINNED_SCOPE,
+            resident=True,
+            pinned=kernel_pins(),
+            alignment=mmap.PAGESIZE,
+            size_multiple=mmap.PAGESIZE,
+            importable=False,
+            allocators=("naive", "pooled"),  # as little as is needed: systems allow little
+        )
+        self._kinds = {GLOBAL_SCOPE: ordinary, PINNED_SCOPE: pinned}
 
     def count(self) -> int:
         """Always 1."""
@@ -65,7 +78,8 @@ class CpuDeviceAPI(DeviceAPI):
         return read() if read else None
 
     def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
-        """``"global"``: coherent host memory, used in place whoever allocated it."""
+        """``"global"``: coherent host memory, used in place whoever allocated it. ``"global.pinned"``: pages that stay
+        in memory, and in their place where this process may have the kernel pin them."""
         return self._kinds
 
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
@@ -95,6 +109,8 @@ class CpuDeviceAPI(DeviceAPI):
 
     def free_data_space(self, space: Space) -> None:
         """Unmap the pages."""
+        if (pages := self._pins.pop(space.handle, None)) is not None:
+            pages.close()
         self._mappings.pop(space.handle).close()
         if (file := self._files.pop(space.handle, None)) is not None:
             os.close(file)
@@ -126,6 +142,12 @@ class CpuDeviceAPI(DeviceAPI):
         if nbytes >= _HUGE_PAGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
             # Not the last one: a touch of its first byte would take 2 MiB where a page is enough.
             mapping.madvise(mmap.MADV_HUGEPAGE, address - start, nbytes // _HUGE_PAGE_BYTES * _HUGE_PAGE_BYTES)
+        if scope == PINNED_SCOPE:
+            try:
+                self._pins[address] = PinnedPages(address, -(-max(nbytes, 1) // mmap.PAGESIZE) * mmap.PAGESIZE)
+            except OutOfMemoryError as error:
+                mapping.close()
+                raise OutOfMemoryError(f"cpu:{index} {scope}: {error}") from error
         self._mappings[address] = mapping
         return Space(Device(self, index), normalize_scope(scope), address)
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from landbridge.executable.abi import STORAGE_ALIGNMENT
-from landbridge.memory_kind import MemoryKind
+from landbridge.memory_kind import GLOBAL_SCOPE, PINNED_SCOPE, MemoryKind
 from landbridge.targets.kind import Options
 
 _DL_CPU = 1  # kDLCPU of dlpack.h
 
 
 def host_memory(options: Options) -> tuple[MemoryKind, ...]:
-    """Host memory: everything the process can address, used in place whoever allocated it."""
-    return (
-        MemoryKind(
-            scope="global",
-            host_access="read_write",
-            coherent=True,
-            alignment=STORAGE_ALIGNMENT,
-            importable=True,
-            dlpack_device=(_DL_CPU, 0),
-        ),
+    """Host memory: everything the process can address, used in place whoever allocated it; and what stays in memory.
+
+    Whether that is pinned is not promised, as the machine may only lock it.
+    """
+    ordinary = MemoryKind(
+        scope=GLOBAL_SCOPE,
+        host_access="read_write",
+        coherent=True,
+        alignment=STORAGE_ALIGNMENT,
+        importable=True,
+        dlpack_device=(_DL_CPU, 0),
     )
+    return ordinary, replace(ordinary, scope=PINNED_SCOPE, resident=True, importable=False)

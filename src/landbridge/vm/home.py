@@ -134,7 +134,7 @@ def _differences(executable: Executable, vdevice: int, found: MemoryKind) -> Ite
     stated = _stated_kind(executable, vdevice)
     if stated is None:
         return
-    for field in ("coherent", "pinned", "physically_contiguous"):
+    for field in ("coherent", "resident", "pinned", "physically_contiguous"):
         if getattr(stated, field) is True and getattr(found, field) is not True:
             yield f"{field} is {getattr(found, field)}, the target states True"
     if (stated.host_readable and not found.host_readable) or (stated.host_writable and not found.host_writable):
