@@ -55,6 +55,14 @@ class _Import:
         self.first = first
         self._users: weakref.WeakSet[_User] = weakref.WeakSet()
 
+    def serves(self, key: _Key) -> bool:
+        """Whether the range of ``key`` is in this one, at an offset from which the device's kernels take memory."""
+        if self.first is None or (key[0], key[1], key[3]) != (self._key[0], self._key[1], self._key[3]):
+            return False
+        begin, mine = key[2].address - self.first, self._key[2]
+        alignment = self.device.memory_kind(self.space.scope).offset_alignment
+        return 0 <= begin <= mine.nbytes - key[2].nbytes and begin % alignment == 0
+
     def user(self) -> _User:
         """Somebody who needs the import for as long as the result lives."""
         made = _User(f"an import by {self.device}")
@@ -96,6 +104,8 @@ def import_range(
         _check_granules(storage, start, stop, device, kind, root)
     if known.first is None:  # which begins where the range does
         first, last = storage.address + start, storage.address + stop
+    else:
+        first = known.first
     skipped = storage.address + start - first
     if skipped % kind.offset_alignment and device.capability(Addresses) is None:
         raise ZeroCopyError(
@@ -152,13 +162,13 @@ def _sources(storage: Storage, start: int, stop: int) -> list[DmaBuf | BusAddres
 def _import(
     device: Device, root: object, pointer: HostPointer, sources: Sequence[DmaBuf | BusAddress], access: AccessMode
 ) -> _Import:
-    """Of what ``sources`` say where the device takes that, else of ``pointer``; once for each pointer."""
+    """Of what ``sources`` say where the device takes that, else of ``pointer``, or of more; once for each range."""
     api = device.capability(MemoryImport)
     if api is None:
         raise ZeroCopyError(f"{device} cannot use {pointer} in place: it has no import_memory; allow a copy")
     key = (device.state, id(root), pointer, access)
     with _lock:
-        known = _imports.get(key)
+        known = _imports.get(key) or next((known for known in list(_imports.values()) if known.serves(key)), None)
         if known is None:
             source, space = _first_taken(device, api, [*sources, pointer], access)
             first = pointer.address if source is pointer else None
