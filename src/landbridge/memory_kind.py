@@ -107,6 +107,16 @@ class MemoryKind:
         return InputError(f"MemoryKind of scope {self.scope!r}: {field} is {value!r}; legal: {legal}")
 
     @property
+    def block_granule(self) -> int:
+        """The bytes that two blocks of an allocator never share: what the memory aligns to, what a barrier covers."""
+        return max(64, self.alignment, self.offset_alignment, self.coherence_granule)
+
+    def block_bytes(self, nbytes: int) -> int:
+        """What a block of ``nbytes`` takes of the capacity of a flat scope."""
+        blocks = -(-max(nbytes, 1) // self.block_granule) * self.block_granule
+        return -(-blocks // self.size_multiple) * self.size_multiple
+
+    @property
     def host_readable(self) -> bool:
         """Whether the host may read the bytes in place."""
         return self.host_access in ("read", "read_write")

@@ -35,22 +35,35 @@ func.func @main(%x: memref<10xf32, "global">) {
 
 
 def scope(name: str, **facts: Any) -> Scope:
-    """The one scope that the buffers are in."""
+    """The scope that the buffers are in."""
     ordinary = {"scope": "global", "host_access": "read_write", "coherent": True}
-    kinds = {"global": ordinary, name: {**ordinary, "scope": name, **facts}}
+    other = {**ordinary, "scope": "global.other"}
+    kinds = {"global": ordinary, "global.other": other, name: {**ordinary, "scope": name, **facts}}
     target = Target({"kind": "llvm", "memory": list(kinds.values())})
     names = VDevice("cpu", 0), VDevice("cpu", 1)
     in_rows = '#lb.space<"SCOPE", [1]>' if "rows" in name else '"SCOPE"'
     module = IRModule.parse(TEXT.replace("IN_ROWS", in_rows).replace("SCOPE", name), (target, target), names)
-    (found,) = scopes_of(module)
-    return found
+    return scopes_of(module)[0]
 
 
 def test_constants_take_of_a_scratchpad_each_once_and_in_whole_units() -> None:
-    """Of 1000 bytes 40 for @w and 60 for @v, rounded up where sizes are; those of other scopes and vdevices none."""
-    assert scope("global.fast", capacity=1000).free == 900
-    assert scope("global.fast", capacity=1000, size_multiple=64).free == 1000 - 2 * 64
+    """Of 1000 bytes 40 for @w and 60 for @v, each in a block of 64 or what the memory wants; those of other scopes and
+    vdevices none."""
+    assert scope("global.fast", capacity=1000).free == 1000 - 2 * 64
+    assert scope("global.fast", capacity=1000, alignment=128).free == 1000 - 2 * 128
+    assert scope("global.fast", capacity=1000, size_multiple=96).free == 1000 - 2 * 96
     assert scope("global.fast").free is None
+
+
+def test_constants_are_listed_for_scopes_that_have_no_buffers_too() -> None:
+    ordinary = {"scope": "global", "host_access": "read_write", "coherent": True}
+    target = Target({"kind": "llvm", "memory": [ordinary, {**ordinary, "scope": "global.other"}]})
+    text = TEXT.replace("IN_ROWS", '"global"').replace("SCOPE", "global")
+    module = IRModule.parse(text, (target, target), (VDevice("cpu", 0), VDevice("cpu", 1)))
+    assert [(each.kind.scope, [r.name for r in each.residents]) for each in scopes_of(module)] == [
+        ("global", []),
+        ("global.other", ["o"]),
+    ]
 
 
 def test_constants_in_rows_take_whole_rows() -> None:
@@ -75,7 +88,7 @@ def test_a_buffer_is_in_use_from_its_first_step_until_after_its_last() -> None:
 
 def test_buffers_begin_where_a_device_that_shares_their_memory_can_be_given_them() -> None:
     guest = Target({"kind": "opencl", "shares": [["cpu", "global"]]})
-    text = TEXT.replace("IN_ROWS", '"global"').replace("SCOPE", "global")
+    text = TEXT.replace("IN_ROWS", '"global"').replace("SCOPE", "global").replace("global.other", "global")
     module = IRModule.parse(text, (Target("llvm"), guest), (VDevice("cpu", 0), VDevice("opencl", 1)))
-    (found,) = scopes_of(module)
+    found = scopes_of(module)[0]
     assert found.kind.offset_alignment == max(guest.memory[0].offset_alignment, guest.memory[0].coherence_granule) > 1

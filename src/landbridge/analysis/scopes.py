@@ -20,6 +20,9 @@ from landbridge.locks import cached_property
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 from landbridge.physical_shape import nd_bytes, physical_shape
 
+#: How many weights an error names.
+_SHOWN = 4
+
 #: What is assumed of a scope that its Target does not describe.
 _ORDINARY = MemoryKind(scope=GLOBAL_SCOPE, host_access="read_write", coherent=True)
 
@@ -49,15 +52,46 @@ class Alloc:
         return planner.Buffer(name, size, alignment, self.life.first, self.life.last + 1)
 
 
+@dataclass(frozen=True)
+class Resident:
+    """A constant that was placed in a scope, and lies there once as long as the program does; what loads it."""
+
+    nbytes: int
+    ops: list[ConstantOp]
+
+    @property
+    def name(self) -> str:
+        return self.ops[0].symbol_name
+
+
 @dataclass
 class Scope:
-    """The buffers of one scope of one vdevice, and what its memory can do. ``free``: bytes not taken by constants."""
+    """The buffers of one scope of one vdevice, the constants placed there, and what its memory can do."""
 
     index: int
     vdevice: str
     kind: MemoryKind
-    free: int | None
+    residents: list[Resident] = field(default_factory=list)
     allocs: list[Alloc] = field(default_factory=list)
+
+    @property
+    def resident_bytes(self) -> int:
+        """What the constants take of the capacity."""
+        return sum(resident.nbytes for resident in self.residents)
+
+    @property
+    def free(self) -> int | None:
+        """The capacity less what the constants take, negative where they do not fit; None is no known limit."""
+        return None if self.kind.capacity is None else self.kind.capacity - self.resident_bytes
+
+    def taken(self) -> str:
+        """What the constants take, in words for an error; empty where there are none."""
+        if not self.residents:
+            return ""
+        names = ", ".join(f"{each.name!r} {each.nbytes}" for each in self.residents[:_SHOWN])
+        more = ", ..." if len(self.residents) > _SHOWN else ""
+        capacity, taken = self.kind.capacity, self.resident_bytes
+        return f"; of its {capacity} bytes the weights placed there take {taken} ({names}{more})"
 
     @cached_property
     def names(self) -> list[str]:
@@ -70,15 +104,29 @@ class Scope:
 
 
 def scopes_of(module: IRModule) -> list[Scope]:
-    """The scopes that buffers of @main are in."""
+    """The scopes that buffers of @main are in, or constants that were placed there."""
     block = module.main.body.block
     scopes: dict[tuple[int, str], Scope] = {}
-    for alloc in _allocations(block):
-        index, name = alloc.place.index.data, alloc.place.scope.data
+
+    def scope_of(place: VDeviceAttr) -> Scope:
+        index, name = place.index.data, place.scope.data
         if (index, name) not in scopes:
             kind = _memory_kind(module, index, name)
-            scopes[index, name] = Scope(index, module.vdevices[index].name, kind, _free(block, index, name, kind))
-        scopes[index, name].allocs.append(alloc)
+            scopes[index, name] = Scope(index, module.vdevices[index].name, kind)
+        return scopes[index, name]
+
+    for alloc in _allocations(block):
+        scope_of(alloc.place).allocs.append(alloc)
+    known: dict[tuple[VDeviceAttr, Attribute, Attribute], Resident] = {}
+    for op in block.ops:
+        # In ordinary memory they are used where they lie in the program's file.
+        if isinstance(op, ConstantOp) and (place := placed_on(op)).scope.data != GLOBAL_SCOPE:
+            key = place, op.symbol, op.result.type
+            if key not in known:
+                scope = scope_of(place)
+                known[key] = Resident(_constant_bytes(op.result.type, scope.kind), [])
+                scope.residents.append(known[key])
+            known[key].ops.append(op)
     return list(scopes.values())
 
 
@@ -99,21 +147,9 @@ def _memory_kind(module: IRModule, index: int, scope: str) -> MemoryKind:
     return replace(kind, offset_alignment=offset_alignment(module, index, scope, shared=True))
 
 
-def _free(block: Block, index: int, scope: str, kind: MemoryKind) -> int | None:
-    """The capacity of a scope less the constants placed there. Those in ordinary memory are used where they are."""
-    if kind.capacity is None or scope == GLOBAL_SCOPE:
-        return kind.capacity
-    taken = {
-        (op.symbol, op.result.type): _constant_bytes(op.result.type, kind)
-        for op in block.ops
-        if isinstance(op, ConstantOp) and (placed_on(op).index.data, placed_on(op).scope.data) == (index, scope)
-    }
-    return kind.capacity - sum(taken.values())
-
-
 def _constant_bytes(ty: Attribute, kind: MemoryKind) -> int:
     if kind.ndim == 1:
-        return round_up(nbytes_of(ty), kind.size_multiple)
+        return kind.block_bytes(nbytes_of(ty))
     return nd_bytes(kind, physical_shape(shape_of(ty), separators_of(ty)), dtype_of(ty))
 
 

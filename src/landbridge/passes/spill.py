@@ -7,15 +7,15 @@ from collections import Counter
 from collections.abc import Mapping
 
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge import planner
 from landbridge.analysis.lifetimes import root, steps
-from landbridge.analysis.scopes import Alloc, Scope, round_up, scopes_of
+from landbridge.analysis.scopes import Scope, round_up, scopes_of
 from landbridge.errors import PlacementError, PlanError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
-from landbridge.ir.attributes import place_on, set_spill_requests, take_spill_requests
+from landbridge.ir.attributes import place_on, placed_on, set_spill_requests, take_spill_requests
 from landbridge.ir.graph_ops import ToVDeviceOp, ViewOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr
@@ -54,18 +54,17 @@ def _described(module: IRModule, scope: str, *, flat: bool) -> bool:
 
 @register_pass("spill")
 def spill(module: IRModule) -> None:
-    """Move buffers that do not fit their scope to the scope that ``lb.spill`` names for it."""
+    """Move buffers and weights that do not fit their scope to the scope that ``lb.spill`` names for it."""
     places = take_spill_requests(module.main)
     if not places:
         return
     uses = _uses(module)
     for scope in scopes_of(module):
         destination = places.get(scope.kind.scope)
-        if destination is None or scope.free is None:
+        if destination is None or scope.kind.capacity is None:
             continue
-        leaving = _leaving(scope, uses)
-        for alloc in leaving:
-            _move(alloc, destination)
+        for buffer in _leaving(scope, uses):
+            _move(buffer, destination)
     match_spaces(module)
 
 
@@ -74,9 +73,10 @@ def _uses(module: IRModule) -> Counter[SSAValue]:
     return Counter(root(value) for _, touched in steps(module.main.body.block) for value in touched)
 
 
-def _leaving(scope: Scope, uses: Mapping[SSAValue, int]) -> list[Alloc]:
-    """The buffers with the fewest uses a byte that have to go so that the others fit."""
+def _leaving(scope: Scope, uses: Mapping[SSAValue, int]) -> list[SSAValue]:
+    """The buffers and weights with the fewest uses a byte that have to go so that the others fit."""
     here, there = ("", scope.kind.scope), ("", "")
+    values: dict[str, list[SSAValue]] = {}
     buffers = []
     for name, alloc in zip(scope.names, scope.allocs, strict=True):
         nbytes = alloc.nbytes
@@ -84,23 +84,31 @@ def _leaving(scope: Scope, uses: Mapping[SSAValue, int]) -> list[Alloc]:
             rows = max(1, math.prod(alloc.extents[:-1]))
             nbytes = rows * round_up(nbytes // rows, scope.kind.row_alignment)
         buffers.append(alloc.buffer(name, round_up(nbytes, scope.kind.coherence_granule), 1))
+        values[name] = [alloc.op.memref]
+    end = max((alloc.life.last for alloc in scope.allocs), default=0) + 1
+    for resident in scope.residents:
+        name = f"weight {resident.name}#{len(values)}"
+        buffers.append(planner.Buffer(name, resident.nbytes, 1, 0, end))
+        values[name] = [op.result for op in resident.ops]
     alignment = max(STORAGE_ALIGNMENT, scope.kind.offset_alignment) if scope.kind.ndim == 1 else 1
     try:
         found = planner.plan_scopes(
             {here: buffers},
-            {here: planner.ScopeLimits(scope.free, alignment, there)},
-            uses={name: uses[alloc.op.memref] for name, alloc in zip(scope.names, scope.allocs, strict=True)},
+            {here: planner.ScopeLimits(scope.kind.capacity, alignment, there)},
+            uses={name: sum(uses[value] for value in same) for name, same in values.items()},
         )
     except PlanError as error:
         raise PlacementError(f"scope {scope.kind.scope!r} of vdevice {scope.vdevice!r}: {error}") from error
-    return [alloc for name, alloc in zip(scope.names, scope.allocs, strict=True) if name in found.spilled]
+    return [value for name, same in values.items() if name in found.spilled for value in same]
 
 
-def _move(alloc: Alloc, scope: str) -> None:
-    """Give a buffer and its views another scope of the same vdevice, a flat one."""
-    place = VDeviceAttr.of(alloc.place.index.data, scope)
-    place_on(alloc.op, place)
-    pending: list[SSAValue] = [alloc.op.memref]
+def _move(buffer: SSAValue, scope: str) -> None:
+    """Give a buffer or a weight, and its views, another scope of the same vdevice, a flat one."""
+    op = buffer.owner
+    assert isinstance(op, Operation)
+    place = VDeviceAttr.of(placed_on(op).index.data, scope)
+    place_on(op, place)
+    pending = [buffer]
     while pending:
         value = pending.pop()
         ty = value.type

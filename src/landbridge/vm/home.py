@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from math import prod
 from typing import Any
 
 from landbridge.device.api import Device
 from landbridge.device.registry import device as find_device
 from landbridge.device.registry import names as known_devices
 from landbridge.did_you_mean import did_you_mean
+from landbridge.dtypes import dtype as dtype_facts
+from landbridge.dtypes import dtype_name
 from landbridge.errors import BindError, InputError
 from landbridge.executable import instructions as ins
 from landbridge.executable.device_image import DeviceImage
@@ -21,7 +24,7 @@ from landbridge.memory.allocators.default import configured_allocator
 from landbridge.memory.allocators.memory_cfg import MemoryCfg, check_memory_cfg, check_used
 from landbridge.memory.borrowed import host_device
 from landbridge.memory_kind import MemoryKind
-from landbridge.physical_shape import nd_bytes
+from landbridge.physical_shape import nd_bytes, physical_shape, separators_for
 from landbridge.vm.device_kernels import device_of, kernel_api
 
 #: What ``compile(on_mismatch=)`` recorded.
@@ -30,11 +33,15 @@ ON_MISMATCH = "on_mismatch"
 
 @dataclass(frozen=True)
 class Home:
-    """Memory ``kind`` of ``device``, where the tensors of one vdevice live; from ``allocator``, None: the process's."""
+    """Memory ``kind`` of ``device``, where the tensors of one vdevice live; from ``allocator``, None: the process's.
+
+    ``is_further``: it is a scope that tensors were placed in, beside the vdevice's own.
+    """
 
     device: Device
     kind: MemoryKind
     allocator: Allocator | None = None
+    is_further: bool = False
 
     @property
     def is_direct(self) -> bool:
@@ -50,6 +57,13 @@ class Home:
     def is_host(self) -> bool:
         """Whether it is ordinary memory of this process."""
         return self.device == host_device()
+
+    def constant_bytes(self, shape: tuple[int, ...], dtype: str, axis_separators: tuple[int, ...]) -> int:
+        """What a constant takes of the memory's capacity, where it lies in it; raises InputError for illegal rows."""
+        if self.kind.ndim > 1:
+            separators = separators_for(shape, axis_separators or None, self.kind)
+            return nd_bytes(self.kind, physical_shape(shape, separators), dtype)
+        return self.kind.block_bytes(prod(shape) * dtype_facts(dtype).itemsize)
 
     def planned_bytes(self, storage: ins.AllocStorage) -> int:
         """What ``storage`` takes of the memory's capacity; raises InputError for rows that it cannot hold."""
@@ -105,7 +119,7 @@ def bind_devices(
             kind = found.memory_kind(vdevice.scope)
         except InputError as error:
             raise BindError(f"{where}: {error}") from error
-        home = Home(found, kind, configured_allocator(cfg, found, kind.scope))
+        home = Home(found, kind, configured_allocator(cfg, found, kind.scope), vdevice.name in names[:number])
         module = executable.modules[vdevice.target] if 0 <= vdevice.target < len(executable.modules) else None
         if module is not None and isinstance(module.image, DeviceImage):
             kernel_api(module.image, found, module.target)
@@ -158,22 +172,37 @@ def _differences(executable: Executable, vdevice: int, found: MemoryKind) -> Ite
 
 
 def _check_sizes(executable: Executable, vdevice: int, home: Home) -> None:
-    """Raise BindError where planned memory is more than there is; no copy helps against that."""
-    kind, total = home.kind, 0
-    for instruction in ins.storages(executable.main.instructions):
-        if instruction.vdevice == vdevice:
-            try:
-                nbytes = home.planned_bytes(instruction)
-            except InputError as error:
-                raise BindError(f"the program has a storage of {error}; compile the model again") from error
-            total += nbytes
-            for limit, needed in ((kind.max_bytes, nbytes), (kind.capacity, total)):
-                if limit is not None and needed > limit:
-                    where = _name_on(executable.main, vdevice, executable.vdevices[vdevice].name)
-                    raise BindError(
-                        f"{where}: the program needs {needed} bytes of {home}, which has at most {limit}; bind a "
-                        "device with more, or compile for smaller shapes"
-                    )
+    """Raise BindError where planned memory and placed weights are more than there is; no copy helps against that."""
+    kind, planned = home.kind, 0
+    loaded: dict[tuple[str, tuple[int, ...]], int] = {}
+    for instruction in ins.flattened(executable.main.instructions):
+        try:
+            match instruction:
+                case ins.AllocStorage() if instruction.vdevice == vdevice:
+                    nbytes = home.planned_bytes(instruction)
+                    planned += nbytes
+                case ins.LoadConstant(name=name) if instruction.vdevice == vdevice and home.is_further:
+                    array = executable.constants.get(name)
+                    if array is None:
+                        continue  # which is found when it is loaded
+                    try:
+                        nbytes = home.constant_bytes(array.shape, dtype_name(array.dtype), instruction.axis_separators)
+                    except InputError as error:
+                        raise BindError(f"constant {name!r}: {error}; compile the model again") from error
+                    loaded[instruction.name, instruction.axis_separators] = nbytes
+                case _:
+                    continue
+        except InputError as error:
+            raise BindError(f"the program has a storage of {error}; compile the model again") from error
+        weights = sum(loaded.values())
+        for limit, needed in ((kind.max_bytes, nbytes), (kind.capacity, planned + weights)):
+            if limit is not None and needed > limit:
+                where = _name_on(executable.main, vdevice, executable.vdevices[vdevice].name)
+                parts = f" ({planned} planned, {weights} of weights)" if weights and needed > nbytes else ""
+                raise BindError(
+                    f"{where}: the program needs {needed} bytes{parts} of {home}, which has at most {limit}; bind a "
+                    "device with more, or compile for smaller shapes"
+                )
 
 
 def _stated_kind(executable: Executable, vdevice: int) -> MemoryKind | None:

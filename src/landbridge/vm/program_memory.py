@@ -41,6 +41,7 @@ class ProgramMemory:
         self.homes = list(homes)
         self._in_place = [self._is_in_place(vdevice) for vdevice in range(len(homes))]
         self._leases: list[Lease] = []
+        self._copied: dict[tuple[str, int, tuple[int, ...]], OwnMemory] = {}
         #: Bytes of constants that had to be copied, by vdevice.
         self.constant_bytes: dict[int, int] = {}
         #: Bytes of scratch buffers of kernels that devices run, by vdevice.
@@ -54,6 +55,7 @@ class ProgramMemory:
         """Take the memory of ``vdevice`` from the host instead, for code that cannot use it in place."""
         self.homes[vdevice] = host_home()
         self._in_place[vdevice] = self._is_in_place(vdevice)
+        self._copied.clear()
 
     def storage(self, instruction: AllocStorage) -> OwnMemory:
         """A new storage, which lives as long as the program that holds it."""
@@ -86,8 +88,8 @@ class ProgramMemory:
         return self._flat(tensor, vdevice)
 
     def constant(self, instruction: LoadConstant) -> OwnMemory:
-        """A constant: in the mapped file, no copy, which a device imports; unless that cannot use it there, or it must
-        lie in rows that are the device's own: then copied once, here."""
+        """A constant: in the mapped file, no copy, which a device imports; unless that cannot use it there, or it was
+        placed in a scope of its own: then copied once, here."""
         array, separators = self._constant(instruction.name), instruction.axis_separators
         home, in_place = self.homes[instruction.vdevice], self._in_place[instruction.vdevice]
         if in_place and home.kind.ndim == 1 and not separators:
@@ -95,6 +97,9 @@ class ProgramMemory:
         source = tensor = Tensor.from_numpy_view(array)
         if not separators and not in_place and (imported := self._imported(source, home)) is not None:
             return FlatMemory(address_of(array) if home.is_direct else None, imported.nbytes, imported)
+        key = instruction.name, instruction.vdevice, separators
+        if key in self._copied:
+            return self._copied[key]
         if not in_place or home.kind.ndim > 1:
             try:
                 tensor = self.tensor(source.shape, source.dtype, instruction.vdevice, axis_separators=separators)
@@ -103,20 +108,26 @@ class ProgramMemory:
             copy_tensor(tensor, source, cause="constants:bind")
             copied = self.constant_bytes.get(instruction.vdevice, 0)
             self.constant_bytes[instruction.vdevice] = copied + tensor.storage.nbytes
-        if not separators:
-            return self._flat(tensor, instruction.vdevice)
-        physical = physical_shape(source.shape, separators)
-        return RowMemory(tensor, physical[0], row_bytes(physical, source.dtype), home.is_direct)
+        own: OwnMemory
+        if separators:
+            physical = physical_shape(source.shape, separators)
+            own = RowMemory(tensor, physical[0], row_bytes(physical, source.dtype), home.is_direct)
+        else:
+            own = self._flat(tensor, instruction.vdevice)
+        self._copied[key] = own
+        return own
 
     def _is_in_place(self, vdevice: int) -> bool:
-        """Whether code of ``vdevice`` uses memory of the host there; kernels of a device take its own alone."""
+        """Whether constants of ``vdevice`` may stay in the file: no scope was asked for, and its code uses memory of
+        the host there. Kernels of a device take its own alone."""
         number, modules = self._executable.vdevices[vdevice].target, self._executable.modules
         for_kernels = 0 <= number < len(modules) and isinstance(modules[number].image, DeviceImage)
-        return self.homes[vdevice].is_direct and not for_kernels
+        home = self.homes[vdevice]
+        return not home.is_further and home.is_direct and not for_kernels
 
     def _imported(self, constant: Tensor, home: Home) -> Tensor | None:
         """``constant`` where the file is mapped, for a device that can use it there; None where it cannot."""
-        if not home.kind.importable or home.kind.ndim > 1 or not constant.size:
+        if home.is_further or not home.kind.importable or home.kind.ndim > 1 or not constant.size:
             return None
         try:
             tensor = import_tensor(constant, home.device)

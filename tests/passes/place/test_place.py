@@ -152,8 +152,20 @@ def test_what_cannot_be_is_an_error_at_compile_time(places, facts, message):
 def test_constants_take_of_the_capacity():
     nbytes = 4 * 16 * 16 * 9
     small = target(**{"global.fast": {"capacity": nbytes + 4000}})
-    with pytest.raises(PlacementError, match="no plan fits 4000 bytes"):
+    with pytest.raises(PlacementError, match=rf"no plan fits 4000 bytes.*weights placed there take {nbytes} .'w1"):
         lb.compile(network(), {"npu": small}, place={"w1": "npu@global.fast", "relu": "npu@global.fast"})
+    enough = target(**{"global.fast": {"capacity": nbytes + 4096}})
+    lb.compile(network(), {"npu": enough}, place={"w1": "npu@global.fast", "relu": "npu@global.fast"})
+
+
+@pytest.mark.parametrize(("scope", "taken"), [("global.fast", 2 * 9216), ("global.rows[1]", 2 * 16 * 576)])
+def test_constants_alone_take_of_the_capacity(scope, taken):
+    places = dict.fromkeys(("w1", "w2"), f"npu@{scope}")
+    name = scope.partition("[")[0]
+    lb.compile(network(), {"npu": target(**{name: {"capacity": taken}})}, place=places)
+    message = rf"{name}.*of its {taken - 1} bytes the weights placed there take {taken}"
+    with pytest.raises(PlacementError, match=message):
+        lb.compile(network(), {"npu": target(**{name: {"capacity": taken - 1}})}, place=places)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,14 @@ import onnxruntime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import helper
+from tests.frontend.models import model, value
 from tests.passes.place.scopes import SHAPE, network
 
 import landbridge as lb
 from landbridge.errors import BindError
+from landbridge.memory.allocators.naive import NaiveAllocator
+from landbridge.memory.allocators.pooled import PooledAllocator
 
 DEVICE = "sim:scratch"
 X = np.random.default_rng(1).standard_normal(SHAPE, dtype=np.float32)
@@ -48,8 +52,54 @@ def test_what_crosses_is_listed(expected):
 
 
 def test_weights_lie_in_a_scratchpad(expected):
-    moved = run({"w1": "npu@global.vtcm[1]", "w2": "npu@global.scratch"}, expected)
-    assert {cause for cause, _ in moved} <= {"kernel:reorder"}  # layouts change; no weight is carried in a run
+    api = lb.device(DEVICE).api
+    before = {scope: api.used_bytes(scope) for scope in ("global.scratch", "global.vtcm")}
+    target = lb.Target.from_device(lb.device(DEVICE), "llvm")
+    places = {"w1": "npu@global.vtcm[1]", "w2": "npu@global.scratch"}
+    exe = lb.compile(network(), {"npu": target}, place=places)
+    with lb.ledger() as bound:
+        session = lb.Session(exe, device=DEVICE, memory_cfg="naive")
+    nbytes = 16 * 16 * 9 * 4
+    assert [(move.cause, move.nbytes) for move in bound] == [("constants:bind", nbytes)] * 2
+    assert api.used_bytes("global.scratch") - before["global.scratch"] == nbytes
+    assert api.used_bytes("global.vtcm") - before["global.vtcm"] == 16 * 640  # rows of 576 bytes
+    session.set_input("x", X)
+    with lb.ledger() as moves:
+        session.run()
+    assert {move.cause for move in moves} <= {"kernel:reorder"}  # layouts change; no weight is carried in a run
+    assert np.abs(np.asarray(session.get_output(0)) - expected).max() <= TOLERANCE
+
+
+def test_weights_and_planned_tensors_take_exactly_what_was_counted(expected):
+    """A capacity of just these bytes is enough to compile for, and to bind."""
+    described = lb.Target.from_device(lb.device(DEVICE), "llvm").to_dict()
+    for kind in described["memory"]:
+        if kind["scope"] == "global.scratch":
+            kind["capacity"] = 2 * 9216 + 4096
+    places = dict.fromkeys(("w1", "w2", "relu"), "npu@global.scratch")
+    exe = lb.compile(network(), {"npu": lb.Target(described)}, place=places)
+    device = lb.device(DEVICE)
+    granule = device.memory_kind("global.scratch").block_granule
+    pool = PooledAllocator(NaiveAllocator(device, "global.scratch"), granule=granule)
+    session = lb.Session(exe, device=device, memory_cfg={(DEVICE, "global.scratch"): pool})
+    assert pool.state.reserved_bytes == pool.state.used_bytes == 2 * 9216 + 4096
+    (result,) = session(X)
+    assert np.abs(np.asarray(result) - expected).max() <= TOLERANCE
+
+
+def test_a_device_with_room_for_planned_tensors_or_weights_alone_is_refused():
+    described = lb.Target.from_device(lb.device(DEVICE), "llvm").to_dict()
+    for kind in described["memory"]:
+        kind.pop("capacity", None)
+    wide = np.zeros((2048, 16), np.float32)
+    nodes = [
+        helper.make_node("Gemm", ["x", "w", "b"], ["h"], name="gemm"),
+        helper.make_node("Relu", ["h"], ["y"], name="relu"),
+    ]
+    net = model(nodes, [value("x", (4, 2048))], [value("y", (4, 16))], {"w": wide, "b": np.zeros(16, np.float32)})
+    exe = lb.compile(net, {"npu": lb.Target(described)}, place={"w": "npu@global.scratch"})
+    with pytest.raises(BindError, match=r"needs 131072 bytes of memory 'global.scratch' .* at most 65536"):
+        lb.Session(exe, device=DEVICE)
 
 
 # Rows of one element would take 128 bytes each of the scratchpad, more than it has: they are left out.

@@ -10,7 +10,7 @@ from tests.passes.place.test_run import DEVICE, TOLERANCE, X
 
 import landbridge as lb
 from landbridge.errors import PlacementError
-from landbridge.executable.instructions import AllocStorage
+from landbridge.executable.instructions import AllocStorage, LoadConstant
 
 PLACES = dict.fromkeys(("conv", "relu", "conv2"), "npu@global.fast")
 APART = PLACES | {"relu": "npu"}  # not fused: conv and conv2 are two tensors in the scratchpad, each read twice
@@ -42,6 +42,19 @@ def test_rows_spill_to_flat_memory():
     exe = compiled(1024, {"global.rows": "global"}, places, "global.rows")
     assert scopes_in(exe)["conv"] == "global"
     assert not [i for i in exe.main.instructions if isinstance(i, AllocStorage) and i.shape]
+
+
+def test_weights_spill_too():
+    places = dict.fromkeys(("w1", "w2"), "npu@global.fast")
+    exe = compiled(10_000, {"global.fast": "global"}, places)
+    loaded = [exe.vdevices[i.vdevice].scope for i in exe.main.instructions if isinstance(i, LoadConstant)]
+    assert sorted(loaded) == ["global", "global.fast"]  # of 9216 bytes each
+
+
+def test_a_weight_in_rows_spills_to_flat_memory():
+    exe = compiled(1024, {"global.rows": "global"}, {"w1": "npu@global.rows[1]"}, "global.rows")
+    assert {exe.vdevices[i.vdevice].scope for i in exe.main.instructions if isinstance(i, LoadConstant)} == {"global"}
+    assert not any(i.axis_separators for i in exe.main.instructions if isinstance(i, LoadConstant))
 
 
 @pytest.mark.parametrize(

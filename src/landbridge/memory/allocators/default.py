@@ -82,7 +82,7 @@ def named_allocator(device: Device, scope: str, name: str, *, shared: bool = Fal
             )
         made: Allocator = NaiveAllocator(device, scope, shared=shared)
         if name == "pooled" and kind.ndim == 1:
-            made = PooledAllocator(made, granule=block_granule(kind))
+            made = PooledAllocator(made, granule=kind.block_granule)
         elif name == "pooled":
             made = WholeObjectAllocator(made)
         with _lock:
@@ -97,11 +97,6 @@ def preferred_allocator(kind: MemoryKind) -> str:
 
 def _legal_names(kind: MemoryKind) -> tuple[str, ...]:
     return ("naive",) if kind.ndim == 2 else kind.allocators  # rows are the device's own; images are kept whole
-
-
-def block_granule(kind: MemoryKind) -> int:
-    """The bytes that blocks of ``kind`` must not share: what it aligns to and what a barrier covers."""
-    return max(64, kind.alignment, kind.offset_alignment, kind.coherence_granule)
 
 
 def set_default_allocator(allocator: Allocator) -> Allocator:

@@ -26,7 +26,7 @@ from landbridge.memory.allocators.chunks import Chunk, Chunks
 from landbridge.memory.allocators.keepers import register_keeper
 
 _CHUNK = 1 << 20  # less than a huge page: what small blocks never touch costs nothing
-_PAGE = 4096  # alignment and size multiple of chunks
+_PAGE = 4096  # alignment and size multiple of chunks, but of small memories, which have no bytes to spare
 _SMALL = 1 << 16  # largest size of a small block
 _MOST_GROWTH = 64 << 20  # more than is needed, that is
 
@@ -72,7 +72,9 @@ class PooledAllocator(Downstream):
         self._granule = granule
         self._cap = cap
         self._chunk = chunk
-        self._most = upstream.device.memory_kind(upstream.scope).max_bytes
+        kind = upstream.device.memory_kind(upstream.scope)
+        self._most = kind.max_bytes
+        self._page = _PAGE if kind.capacity is None or kind.capacity >= _CHUNK else granule
         self._waiting: dict[tuple[int, int], list[_Cut]] = {}
         self._parked: deque[tuple[_Cut, tuple[Use, ...]]] = deque()
         self._small, self._large = Chunks(), Chunks()
@@ -203,7 +205,7 @@ class PooledAllocator(Downstream):
             return
         self._give_back_unused(chunks)
         try:
-            chunks.add(self.upstream.allocate(nbytes, _PAGE), _PAGE)
+            chunks.add(self.upstream.allocate(nbytes, self._page), self._page)
         except OutOfMemoryError:
             return  # it has not that much in one piece: what is needed now may be less
 
@@ -216,7 +218,7 @@ class PooledAllocator(Downstream):
 
     def _grow(self, chunks: Chunks, size: int, alignment: int) -> tuple[Chunk, int]:
         """A cut from a new chunk; raises OutOfMemoryError at the cap and where upstream does."""
-        wanted, aligned = round_up(size, _PAGE), max(alignment, _PAGE)
+        wanted, aligned = round_up(size, self._page), max(alignment, self._page)
         most = self._most
         if self._cap is not None:
             room = self._cap - self.reserved_bytes
@@ -228,7 +230,7 @@ class PooledAllocator(Downstream):
                     f"{self._cap} bytes taken, largest hole {chunks.largest_hole}; raise the cap or free tensors"
                 )
             most = room if most is None else min(room, most)
-        nbytes = max(self._chunk, min(round_up(chunks.nbytes // 2, _PAGE), _MOST_GROWTH))
+        nbytes = max(self._chunk, min(round_up(chunks.nbytes // 2, self._page), _MOST_GROWTH))
         nbytes = max(wanted, nbytes if most is None else min(nbytes, most))
         try:
             block = self.upstream.allocate(nbytes, aligned)

@@ -32,7 +32,7 @@ def plan(module: IRModule) -> None:
             solved = list(solve(scope))
         except PlanError as error:
             raise PlacementError(
-                f"scope {scope.kind.scope!r} of vdevice {scope.vdevice!r} is too small: {error}"
+                f"scope {scope.kind.scope!r} of vdevice {scope.vdevice!r} is too small: {error}{scope.taken()}"
             ) from error
         for allocs, solution in solved:
             put_in_storage(block, scope.kind, allocs, solution)

@@ -34,6 +34,10 @@ Storage: TypeAlias = tuple[Sequence[Alloc], Solution]
 def solve(scope: Scope) -> Iterator[Storage]:
     """The storages of a scope, each with the buffers that it holds; raises PlanError where they do not fit."""
     _check_each(scope)
+    if scope.free is not None and scope.free < 0:
+        raise PlanError("the weights placed there do not fit; place fewer of them there, or name a scope in spill=")
+    if not scope.allocs:
+        return
     if scope.kind.ndim == 1:
         yield scope.allocs, _in_bytes(scope)
     elif scope.kind.ndim == 2:
