@@ -45,8 +45,7 @@ def allocate(
         raise InputError(
             f"{taken} bytes asked; one allocation of scope {kind.scope!r} of {device} has at most {kind.max_bytes}"
         )
-    if type(alignment) is not int or alignment < 1 or alignment & (alignment - 1):
-        raise InputError(f"alignment {alignment!r} is not legal; give a power of two in bytes")
+    check_alignment(alignment)
     granule = kind.coherence_granule
     source = allocator or default_allocator(device, scope, shared=shared)
     queue = current_stream(device) or device
@@ -62,6 +61,12 @@ def allocate(
     if storage.domain is not None or api is not None:
         mark_new(storage)
     return storage
+
+
+def check_alignment(alignment: int) -> None:
+    """Raise InputError for what is no alignment."""
+    if type(alignment) is not int or alignment < 1 or alignment & (alignment - 1):
+        raise InputError(f"alignment {alignment!r} is not legal; give a power of two in bytes")
 
 
 def _whole_granules(size: Size, kind: MemoryKind) -> Size:

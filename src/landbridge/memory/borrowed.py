@@ -49,9 +49,12 @@ def borrowed_host_kind() -> MemoryKind:
 
 def is_host_memory(storage: Storage) -> bool:
     """Whether it is memory of the host, whoever allocated it, as DLPack knows it."""
-    return storage.device == host_device() or (
-        storage.kind.dlpack_device is not None and storage.kind.dlpack_device == borrowed_host_kind().dlpack_device
-    )
+    return storage.device == host_device() or is_host_kind(storage.kind)
+
+
+def is_host_kind(kind: MemoryKind) -> bool:
+    """Whether DLPack knows memory of ``kind`` as the host's."""
+    return kind.dlpack_device is not None and kind.dlpack_device == borrowed_host_kind().dlpack_device
 
 
 def import_memory(

@@ -12,7 +12,7 @@ from landbridge.device.registry import device as find_device
 from landbridge.dlpack import import_object
 from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.errors import ZeroCopyError
-from landbridge.memory.borrowed import host_device
+from landbridge.memory.borrowed import is_host_memory
 from landbridge.tensor.host_view import HostView
 from landbridge.tensor.imported import import_tensor
 from landbridge.tensor.tensor import Tensor, copy_to
@@ -47,7 +47,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Device | str | None = Non
         return tensor
     target = tensor.device if device is None else find_device(device)
     if copy is False:
-        if wanted == tensor.dtype and tensor.device == host_device() and target.capability(MemoryImport) is not None:
+        if wanted == tensor.dtype and is_host_memory(tensor.storage) and target.capability(MemoryImport) is not None:
             return import_tensor(tensor, target)
         raise ZeroCopyError(
             f"asarray(copy=False): {tensor!r} as {wanted} on {target} needs a copy; allow it with copy=None, or ask "

@@ -17,6 +17,7 @@ from landbridge.memory.allocators.base import Allocator
 from landbridge.memory_kind import GLOBAL_SCOPE, HOST_ACCESSES, HostAccess, MemoryKind
 from landbridge.physical_shape import separators_for
 from landbridge.shape import check_shape
+from landbridge.tensor.common_memory import Wanted, common_tensor
 from landbridge.tensor.layout import dense_size
 from landbridge.tensor.tensor import Tensor
 
@@ -27,7 +28,7 @@ def empty(
     shape: int | Sequence[int],
     *,
     dtype: Any,
-    device: Device | str | None = None,
+    device: Device | str | Sequence[Device | str] | None = None,
     scope: str | None = None,
     alignment: int | None = None,
     host_access: HostAccess | AccessMode | None = None,
@@ -41,11 +42,20 @@ def empty(
     "w" and "rw" are short for "read", "write" and "read_write"); memory asked for so is made to be shared, which on
     the host itself means that others can map it and that huge pages are rare. ``axis_separators``: in a scope of more
     than one dimension, the axes at which each but the first begins; with ``[2]`` the first two axes count rows and the
-    others lie in one. None is an axis for each dimension. ``allocator``: of this scope, None for the process's. Raises
-    InputError for what is not legal and OutOfMemoryError.
+    others lie in one. None is an axis for each dimension. ``allocator``: of this scope, None for the process's.
+
+    Several devices, in a list: memory that each of them uses in place, of the kind that costs least, which is the
+    host's or of one of them; ``scope``, ``axis_separators`` and ``allocator`` are of one device.
+
+    Raises InputError for what is not legal, OutOfMemoryError, and ZeroCopyError where devices have no memory in common.
     """
     name = dtype_facts(dtype).name if type(dtype) is str else dtype_name(dtype)
     extents = check_shape((shape,) if isinstance(shape, int) else shape, name)
+    if isinstance(device, Sequence) and not isinstance(device, str):
+        named = {"scope": scope, "axis_separators": axis_separators, "allocator": allocator}
+        devices = _several(device, [name for name, value in named.items() if value is not None])
+        access = _wanted(host_access) or "none"
+        return common_tensor(devices, Wanted(extents, name, 1 if alignment is None else alignment, access))
     where = current_device() if device is None else find_device(device)
     kind = _kind(where, scope, host_access)
     separators = separators_for(extents, axis_separators, kind)
@@ -62,11 +72,9 @@ def empty(
 
 def _kind(device: Device, scope: str | None, host_access: str | None) -> MemoryKind:
     """The kind of ``scope``, or the first one that gives ``host_access``; raises InputError."""
-    if host_access is None:
+    wanted = _wanted(host_access)
+    if wanted is None:
         return device.memory_kind(scope or GLOBAL_SCOPE)
-    wanted = _SHORT.get(host_access, host_access)
-    if wanted not in HOST_ACCESSES:
-        raise InputError(f"host_access {host_access!r} is unknown; legal: {', '.join((*_SHORT, *HOST_ACCESSES))}")
     known = device.memory_kinds
     kinds = [device.memory_kind(scope)] if scope is not None else [known[GLOBAL_SCOPE], *known.values()]
     for kind in kinds:
@@ -75,3 +83,21 @@ def _kind(device: Device, scope: str | None, host_access: str | None) -> MemoryK
     found = ", ".join(f"{kind.scope} {kind.host_access!r}" for kind in device.memory_kinds.values())
     where = f"{device}" if scope is None else f"scope {scope!r} of {device}"
     raise InputError(f"host_access {host_access!r} asked of {where}; its scopes give: {found}")
+
+
+def _wanted(host_access: str | None) -> HostAccess | None:
+    wanted = None if host_access is None else _SHORT.get(host_access, host_access)
+    for legal in HOST_ACCESSES:
+        if wanted in (None, legal):
+            return None if wanted is None else legal
+    raise InputError(f"host_access {host_access!r} is unknown; legal: {', '.join((*_SHORT, *HOST_ACCESSES))}")
+
+
+def _several(devices: Sequence[Device | str], named: Sequence[str]) -> list[Device]:
+    """Each of ``devices`` once; ``named``: what was asked besides and is of one device."""
+    if named:
+        raise InputError(f"{', '.join(named)} given for {len(devices)} devices; give one device, or leave it out")
+    found = list(dict.fromkeys(find_device(each) for each in devices))
+    if not found:
+        raise InputError("device is an empty list; give the devices that use the memory, or None")
+    return found
