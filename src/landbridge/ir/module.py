@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,7 +51,7 @@ class IRModule:
     sources: tuple[str, ...] = ()
     files: tuple[FileWatch, ...] = ()
     declined: Callable[[func.FuncOp, Target], str | None] = field(default=_none_declined, repr=False, compare=False)
-    _symbols: dict[Hashable, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _symbols: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, repr=False, compare=False)
     _numbers: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -107,6 +107,15 @@ class IRModule:
         self._symbols[key] = symbol
         self.constants[symbol] = table_array
         return symbol
+
+    def symbols_of(self, name: str) -> frozenset[str]:
+        """The symbols of what was put into the table under ``name``: a weight that is read in several layouts has some.
+
+        A module that was parsed, or made of another one, knows the first of them.
+        """
+        stem = symbol_name(name)
+        known = {symbol for (of, *_), symbol in self._symbols.items() if of == stem}
+        return frozenset((known | {stem}) & self.constants.keys())
 
     def drop_unused(self) -> None:
         """Remove PrimFuncs that nothing calls and constants that nothing loads."""

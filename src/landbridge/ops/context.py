@@ -40,7 +40,8 @@ class OpContext:
         #: How many outputs the node uses, up to the last one with a name.
         self.outputs = outputs
         #: Names of the operands that are arrays, by ``id``.
-        self.names = names or {}
+        self.names = dict(names or {})
+        self._renamed: list[Array] = []  # alive, so that no other array gets the ``id`` of one
 
     # What operands are.
 
@@ -59,6 +60,13 @@ class OpContext:
     def value(self, x: Operand) -> SSAValue:
         """The operand as a value of the graph; a constant goes into the constant table, under its own name."""
         return self.g.constant(x, self.names.get(id(x)) or self.g.node) if isinstance(x, np.ndarray) else x
+
+    def _named_as(self, x: Array, made: Array) -> Array:
+        """``made`` of ``x``, under its name: by that a model's weight is placed, whatever layout it is read in."""
+        if id(x) in self.names:
+            self.names[id(made)] = self.names[id(x)]
+            self._renamed.append(made)
+        return made
 
     def constant(self, x: Operand | None, what: str) -> Array:
         """The operand as an ndarray; UnsupportedOperatorError when it is only known when the model runs."""
@@ -179,12 +187,12 @@ class OpContext:
         """The operand with another shape of as many elements; raises ShapeError when it has not as many."""
         if math.prod(shape) != math.prod(self.shape(x)):
             raise ShapeError(f"{self.op_type} node {self.g.node!r}: {self.shape(x)} cannot become {tuple(shape)}")
-        return x.reshape(shape) if isinstance(x, np.ndarray) else self.g.reshape(x, shape)
+        return self._named_as(x, x.reshape(shape)) if isinstance(x, np.ndarray) else self.g.reshape(x, shape)
 
     def transpose(self, x: Operand, order: Sequence[int]) -> Operand:
         """The operand with its axes in ``order``; a view when only axes of extent 1 move."""
         if isinstance(x, np.ndarray):
-            return np.ascontiguousarray(x.transpose(order))
+            return self._named_as(x, np.ascontiguousarray(x.transpose(order)))
         old = self.shape(x)
         shape = [old[a] for a in order]
         moving = [a for a in order if old[a] != 1]
@@ -199,7 +207,7 @@ class OpContext:
         if self.dtype(x) == dtype:
             return x
         if isinstance(x, np.ndarray):
-            return converted(x, dtype)
+            return self._named_as(x, converted(x, dtype))
         return self.elementwise("cast", [x], lambda s, v: s.cast(v, dtype), dtype)
 
 

@@ -22,9 +22,9 @@ from landbridge.ops.rules import rules
 def matrix_product(c: OpContext, a: Operand, b: Operand, trans_a: bool = False, trans_b: bool = False) -> Operand:
     """``a @ b`` of matrices, [M, K] x [K, N], in the accumulator's dtype; a transposed constant is turned over here."""
     if trans_a and isinstance(a, np.ndarray):
-        a, trans_a = np.ascontiguousarray(a.T), False
+        a, trans_a = c.transpose(a, (1, 0)), False
     if trans_b and isinstance(b, np.ndarray):
-        b, trans_b = np.ascontiguousarray(b.T), False
+        b, trans_b = c.transpose(b, (1, 0)), False
     (m, k), (k_b, n) = _turned(c.shape(a), trans_a), _turned(c.shape(b), trans_b)
     if k != k_b:
         raise ShapeError(f"{c.g.node}: {c.op_type} of {(m, k)} and {(k_b, n)}; the inner extents must be equal")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import ModelProto, helper
+from tests.frontend.models import model, value
 from tests.passes.place.scopes import SHAPE, network, target
 from xdsl.dialects.builtin import TensorType
 
@@ -77,6 +80,41 @@ def test_inputs_and_constants_are_carried_where_they_are_wanted():
     assert sorted(loaded) == ["global", "global.fast"]
 
 
+def matrix_products() -> ModelProto:
+    """``x @ w @ u.T + x @ v + x @ v.T``: weights that are read as they are, turned over, and both."""
+    rng = np.random.default_rng(0)
+    weights = {name: rng.standard_normal((16, 16)).astype(np.float32) for name in ("w", "u", "v")}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"], name="matmul"),
+        helper.make_node("Gemm", ["a", "u"], ["b"], name="gemm", transB=1),
+        helper.make_node("Gemm", ["x", "v", "b"], ["c"], name="with_v"),
+        helper.make_node("Gemm", ["x", "v", "c"], ["y"], name="with_v_turned", transB=1, alpha=2.0),
+    ]
+    return model(nodes, [value("x", (4, 16))], [value("y", (4, 16))], weights)
+
+
+@pytest.mark.parametrize(("weight", "times"), [("w", 1), ("u", 1), ("v", 2)])
+def test_weights_of_matrix_products_are_placed_in_every_layout(weight, times):
+    exe = lb.compile(matrix_products(), {"npu": target()}, place={weight: "npu@global.fast"})
+    loaded = [exe.vdevices[i.vdevice].scope for i in exe.main.instructions if isinstance(i, LoadConstant)]
+    assert loaded.count("global.fast") == times
+
+
+def test_an_output_names_the_node_that_makes_it():
+    by_output = lb.compile(network(), {"npu": target()}, place={"y": "npu@global.rows[2]"})
+    by_node = lb.compile(network(), {"npu": target()}, place={"sigmoid": "npu@global.rows[2]"})
+    assert by_output.main == by_node.main
+    assert "global.rows" in {vdevice.scope for vdevice in by_output.vdevices}
+
+
+def test_an_output_that_no_node_makes_has_no_place():
+    nodes = [helper.make_node("Concat", ["x", "x"], ["y"], name="twice", axis=0)]
+    with pytest.raises(PlacementError, match="output 'y' is no result of a node of its own"):
+        lb.compile(
+            model(nodes, [value("x", SHAPE)], [value("y", (2, *SHAPE[1:]))]), {"npu": target()}, place={"y": "npu"}
+        )
+
+
 def test_outputs_arrive_in_ordinary_memory():
     exe = lb.compile(network(), {"npu": target()}, place={"sigmoid": "npu@global.fast"})
     assert [i.dst for i in exe.main.instructions if isinstance(i, ToVDevice)] == [1]
@@ -117,7 +155,7 @@ def test_rows_and_objects_are_used_again():
     [
         ({"relu": "npu@global.fats"}, {}, r"no memory scope 'global.fats' \(did you mean 'global.fast'"),
         ({"relu": "npv@global.fast"}, {}, r"no such vdevice \(did you mean 'npu'\?\); legal: npu"),
-        ({"relv": "npu"}, {}, "matches no node, input or constant; nodes are: "),
+        ({"relv": "npu"}, {}, "matches no node, .*legal: nodes add, .*, inputs x, outputs y, constants w1, w2"),
         ({"relu": "npu@global.rows"}, {}, "0 axis separators for scope .*, which has 2 dimensions; legal: 1"),
         ({"relu": "npu@global.fast[2]"}, {}, "1 axis separators for scope 'global.fast', which has 1 dimension"),
         ({"relu": "npu@global.rows[7]"}, {}, "tensor 'relu' in scope 'global.rows': axis_separators .7,. .* rank 4"),

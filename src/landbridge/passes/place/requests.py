@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TypeAlias
@@ -14,7 +14,7 @@ from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import PlacementError, TargetError
 from landbridge.executable.parts import TensorSpec, VDevice
 from landbridge.ir.attributes import io_names, node_name, set_place_requests
-from landbridge.ir.graph_ops import CallOp, HostCallOp, ViewOp
+from landbridge.ir.graph_ops import CallOp, HostCallOp, ViewOp, viewed
 from landbridge.ir.module import IRModule, symbol_name
 from landbridge.ir.types import VDeviceAttr, dtype_of, shape_of
 
@@ -35,6 +35,9 @@ class PlacedNode:
 
 #: Where something is to be: a VDevice, its text form (``"npu"``, ``"npu@global.vtcm"``), or None for the default.
 Wanted: TypeAlias = VDevice | str | None
+
+#: How many names of each sort an error lists.
+_SHOWN = 8
 
 #: Places by pattern, the first that matches counts, or a function of the node.
 Places: TypeAlias = Mapping[str, VDevice | str] | Callable[[PlacedNode], Wanted]
@@ -63,25 +66,49 @@ class Requests:
 def request_places(module: IRModule, places: Places) -> None:
     """Record ``places`` in ``module``, for the pass ``place``.
 
-    Names are those of nodes, for their results, as patterns of ``fnmatch``; and those of inputs and constants, which
-    match exactly: an input is then carried to its place at the start of a run, a constant is put there at binding.
-    Raises PlacementError for an unknown vdevice, scope or axis separator, and for a name that nothing has.
+    Names are those of nodes, for their results, as patterns of ``fnmatch``; and those of inputs, outputs and constants,
+    which match exactly: an input is then carried to its place at the start of a run, an output is made there, and a
+    constant is put there at binding. Raises PlacementError for an unknown vdevice, scope or axis separator, and for a
+    name that nothing has.
     """
     if not isinstance(places, Mapping):
         places = {glob.escape(node.name): wanted for node in _nodes(module) if (wanted := places(node)) is not None}
     if not places:
         return
-    names = {node_name(op) for op in module.main.walk() if isinstance(op, CallOp | HostCallOp)}
-    inputs = io_names(module.main)[0]
-    for pattern in places:
-        named = pattern in inputs or symbol_name(pattern) in module.constants
-        if not named and not any(fnmatchcase(name, pattern) for name in names):
-            some = ", ".join(sorted(names)[:8])
+    nodes = {node_name(op) for op in module.main.walk() if isinstance(op, CallOp | HostCallOp)}
+    inputs, outputs = io_names(module.main)
+    asked: dict[str, VDeviceAttr] = {}
+    for pattern, wanted in places.items():
+        place = _resolve(module, pattern, wanted)
+        symbols = module.symbols_of(pattern)
+        named = pattern in inputs or bool(symbols) or any(fnmatchcase(node, pattern) for node in nodes)
+        if pattern in outputs and not named:
+            asked[glob.escape(_maker(module, pattern, outputs.index(pattern)))] = place
+            continue
+        if not named:
+            legal = ", ".join(f"{what} {_some(found)}" for what, found in (
+                ("nodes", nodes), ("inputs", inputs), ("outputs", outputs), ("constants", module.constants)
+            ) if found)  # fmt: skip
             raise PlacementError(
-                f"place={{{pattern!r}: {str(places[pattern])!r}}} matches no node, input or constant; "
-                f"nodes are: {some}, ..."
+                f"place={{{pattern!r}: {str(wanted)!r}}} matches no node, input, output or constant; legal: {legal}"
             )
-    set_place_requests(module.main, {pattern: _resolve(module, pattern, wanted) for pattern, wanted in places.items()})
+        asked |= dict.fromkeys((pattern, *sorted(symbols)), place)
+    set_place_requests(module.main, asked)
+
+
+def _some(names: Iterable[str]) -> str:
+    """The first few names, in words."""
+    found = sorted(names)
+    return ", ".join(found[:_SHOWN]) + ", ..." * (len(found) > _SHOWN)
+
+
+def _maker(module: IRModule, output: str, number: int) -> str:
+    """The name of the node that makes output ``number``; raises PlacementError where none does."""
+    last = module.main.body.block.last_op
+    made = viewed(last.operands[number]).owner if last is not None else None
+    if not isinstance(made, CallOp | HostCallOp):
+        raise PlacementError(f"output {output!r} is no result of a node of its own; place the nodes that it comes from")
+    return node_name(made)
 
 
 def _is_inner(op: CallOp) -> bool:
