@@ -16,9 +16,8 @@ MEMORY = [
     {"scope": "global.fast", "host_access": "read_write", "coherent": True, "alignment": 128, "capacity": 1 << 16},
     {
         "scope": "global.rows",
-        "host_access": "none",
-        "coherent": False,
-        "coherence_granule": 64,
+        "host_access": "read_write",
+        "coherent": True,
         "ndim": 2,
         "row_alignment": 32,
         "capacity": 1 << 16,
@@ -26,9 +25,8 @@ MEMORY = [
     },
     {
         "scope": "global.texture",
-        "host_access": "none",
-        "coherent": False,
-        "coherence_granule": 64,
+        "host_access": "read_write",
+        "coherent": True,
         "ndim": 3,
         "capacity": 1 << 16,
         "allocators": ["naive"],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import ModelProto, helper
+from onnx import ModelProto, TensorProto, helper
 from tests.frontend.models import model, value
 from tests.passes.place.scopes import SHAPE, network, target
 from xdsl.dialects.builtin import TensorType
@@ -159,6 +159,22 @@ def test_rows_and_objects_are_used_again():
         ({"relu": "npu@global.rows"}, {}, "0 axis separators for scope .*, which has 2 dimensions; legal: 1"),
         ({"relu": "npu@global.fast[2]"}, {}, "1 axis separators for scope 'global.fast', which has 1 dimension"),
         ({"relu": "npu@global.rows[7]"}, {}, "tensor 'relu' in scope 'global.rows': axis_separators .7,. .* rank 4"),
+        (
+            {"relu": "npu@global.texture[2,3]"},
+            {"global.texture": {"host_access": "none"}},
+            "node 'relu' writes tensor 'relu' in scope 'global.texture', which kernels of target 'llvm' cannot use in "
+            "place: its host_access is 'none' .*; legal: 'global', 'global.fast', 'global.rows'$",
+        ),
+        (
+            {"w1": "npu@global.rows[1]"},
+            {"global.rows": {"host_access": "read"}},
+            "node 'conv' reads weight 'w1' in scope 'global.rows', .*; legal: 'global', 'global.fast', ",
+        ),
+        (
+            {"x": "npu@global.fast"},
+            {"global.fast": {"coherent": False, "coherence_granule": 64}},
+            "node 'conv' reads input 'x' in scope 'global.fast', .* coherent False; legal: 'global', ",
+        ),
         ({"relu": "npu at home@"}, {}, "is no place; legal: 'name', 'name@scope'"),
         (
             {"relu": "npu@global.fast"},
@@ -185,6 +201,15 @@ def test_rows_and_objects_are_used_again():
 def test_what_cannot_be_is_an_error_at_compile_time(places, facts, message):
     with pytest.raises(PlacementError, match=message):
         lb.compile(network(), {"npu": target(**facts)}, place=places)
+
+
+def test_a_node_in_a_branch_has_no_place():
+    then = helper.make_graph([helper.make_node("Relu", ["x"], ["t"], name="inside")], "then", [], [value("t", SHAPE)])
+    other = helper.make_graph([helper.make_node("Neg", ["x"], ["e"], name="other")], "else", [], [value("e", SHAPE)])
+    nodes = [helper.make_node("If", ["c"], ["y"], name="choice", then_branch=then, else_branch=other)]
+    net = model(nodes, [value("c", (), TensorProto.BOOL), value("x", SHAPE)], [value("y", SHAPE)])
+    with pytest.raises(PlacementError, match=r"node 'inside' is in a branch of an If and .*; legal: 'global'"):
+        lb.compile(net, {"npu": target()}, place={"inside": "npu@global.fast"})
 
 
 def test_constants_take_of_the_capacity():

@@ -12,6 +12,7 @@ from landbridge.ir.module import IRModule
 from landbridge.passes.place.mover import move, move_constants, move_inputs
 from landbridge.passes.place.requests import PlacedNode, Places, Requests, request_places
 from landbridge.passes.place.spaces import match_spaces
+from landbridge.passes.place.usable import check_usable
 from landbridge.passes.registry import register_pass
 
 __all__ = ["PlacedNode", "Places", "place", "request_places"]
@@ -25,4 +26,5 @@ def place(module: IRModule) -> None:
         move_constants(module, requests.of_constant)
         move_inputs(module, requests.places)
         move(module, requests.of_node)
+        check_usable(module, requests)
     match_spaces(module)

@@ -1,0 +1,69 @@
+"""What kernels cannot do with the places that were asked for is refused, before anything is compiled for them."""
+
+from __future__ import annotations
+
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from landbridge.errors import PlacementError
+from landbridge.ir.attributes import io_names, node_name
+from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, IfOp, ToVDeviceOp, ViewOp
+from landbridge.ir.module import IRModule
+from landbridge.ir.types import vdevice_of
+from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
+from landbridge.passes.place.requests import Requests
+from landbridge.targets import Target
+
+
+def check_usable(module: IRModule, requests: Requests) -> None:
+    """Raise PlacementError where a kernel of the host is given memory that it cannot address, and where a place would
+    be ignored: in a branch everything is in ordinary memory."""
+    for op in module.main.walk():
+        if isinstance(op, CallOp | HostCallOp):
+            _check_branch(op, requests)
+        if isinstance(op, CallOp):
+            for value in (*op.inputs, *op.res):
+                _check_addressable(module, op, value)
+
+
+def _check_branch(op: CallOp | HostCallOp, requests: Requests) -> None:
+    outer, scope = op.parent_op(), requests.of_node(op).scope.data
+    if isinstance(outer, IfOp) and scope != GLOBAL_SCOPE:
+        raise PlacementError(
+            f"node {node_name(op)!r} is in a branch of an If and cannot write scope {scope!r}; legal: "
+            f"{GLOBAL_SCOPE!r}; place the nodes that read what the If gives instead"
+        )
+
+
+def _check_addressable(module: IRModule, op: CallOp, value: SSAValue) -> None:
+    place = vdevice_of(value.type)
+    target, scope = module.target_of(place.index.data), place.scope.data
+    if scope == GLOBAL_SCOPE or not target.on_host or not target.memory:
+        return
+    kind = target.memory_kind(scope)
+    if not _is_addressable(kind):
+        raise PlacementError(
+            f"node {node_name(op)!r} {'writes' if value in op.res else 'reads'} {_tensor(module, value)} in scope "
+            f"{scope!r}, which kernels of target {target.kind!r} cannot use in place: its host_access is "
+            f"{kind.host_access!r} and coherent {kind.coherent}; legal: {_legal(target)}"
+        )
+
+
+def _is_addressable(kind: MemoryKind) -> bool:
+    """Whether code of the host uses the memory as its own."""
+    return kind.host_access == "read_write" and kind.coherent
+
+
+def _legal(target: Target) -> str:
+    return ", ".join(repr(kind.scope) for kind in target.memory if _is_addressable(kind)) or "none"
+
+
+def _tensor(module: IRModule, value: SSAValue) -> str:
+    """What ``value`` is called in the model."""
+    while isinstance(value.owner, ToVDeviceOp | ViewOp):
+        value = value.owner.source
+    if isinstance(value, BlockArgument):
+        return f"input {io_names(module.main)[0][value.index]!r}"
+    if isinstance(value.owner, ConstantOp):
+        return f"weight {value.owner.symbol_name!r}"
+    assert isinstance(value.owner, Operation)
+    return f"tensor {node_name(value.owner)!r}"
