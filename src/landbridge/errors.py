@@ -25,6 +25,7 @@ and the way out::
     |   +-- DeviceVersionError       a plugin written for another DEVICE_API_VERSION
     |   +-- DeviceLostError          sticky: the device is gone
     |   +-- ForkedDeviceError        used in a child process after fork
+    |   +-- ScopeBusyError           memory that has to be acquired before a run is held by another program
     |   +-- KernelBuildError         a driver refuses a module of kernels; has its log
     |   +-- UnsupportedError         an optional capability the device does not have
     +-- OutOfMemoryError (MemoryError)
@@ -161,6 +162,10 @@ class KernelBuildError(DeviceError):
 
 class UnsupportedError(DeviceError):
     """An optional capability that this device does not have."""
+
+
+class ScopeBusyError(DeviceError):
+    """Memory that has to be acquired before a run is held by another program."""
 
 
 class OutOfMemoryError(LandbridgeError, MemoryError):

@@ -1147,6 +1147,48 @@ SENTENCES = (
         Put("own_workspace(...)", "None"),
     ),
     _s(
+        "A scope that comes and goes is acquired for each run, and given back at its end, also when it fails.",
+        "tests/vm/test_acquisition.py::test_a_scope_is_given_back_when_a_run_fails "
+        "tests/vm/test_acquisition.py::test_a_refused_scope_is_an_error_that_says_who_holds_it",
+        "It stays acquired.",
+        "vm/acquisition.py",
+        "Acquisition._all",
+        Drop("callback"),
+    ),
+    _s(
+        "Weights that were placed there are loaded again in every Session when it was lost.",
+        "tests/vm/test_acquisition.py::test_weights_are_loaded_again_when_their_scope_was_lost "
+        "tests/vm/test_acquisition.py::test_a_session_notices_a_loss_that_another_one_met_first",
+        "They are loaded once.",
+        "vm/acquisition.py",
+        "Acquisition._load",
+        Put("contents == self._loaded", "self._loaded"),
+    ),
+    _s(
+        "They are not while the scope keeps them.",
+        "tests/vm/test_acquisition.py::test_what_is_kept_is_not_loaded_again",
+        "Each run loads them.",
+        "vm/acquisition.py",
+        "Acquisition._load",
+        Drop("_loaded"),
+    ),
+    _s(
+        "What depends on replaceable weights is computed again then.",
+        "tests/vm/test_acquisition.py::test_what_depends_on_parameters_is_prepared_again",
+        "It is computed when they are set.",
+        "vm/acquisition.py",
+        "Acquisition._load",
+        Drop("_preparation"),
+    ),
+    _s(
+        "A scope that is refused is an error of the run, which says who holds it and the way out.",
+        "tests/vm/test_acquisition.py::test_a_refused_scope_is_an_error_that_says_who_holds_it",
+        "The device's own error is passed on.",
+        "vm/acquisition.py",
+        "Acquisition._all",
+        Put("ScopeBusyError(...)", "error"),
+    ),
+    _s(
         "An Event with a file is waited for by that file, within the timeout.",
         "tests/device/test_events.py::test_an_event_with_a_file_is_polled",
         "Files of events are not looked at.",

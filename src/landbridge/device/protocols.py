@@ -116,6 +116,29 @@ class Addresses(Protocol):
 
 
 @runtime_checkable
+class AcquiredScopes(Protocol):
+    """Scopes that come and go, as a scratchpad that programs take turns with. Absent: all are there as long as the
+    device.
+
+    Allocation reserves space and addresses, which stay; the bytes are there from ``acquire_scope`` to
+    ``release_scope``. The runtime acquires a scope for each run that uses it, and several runs may have it at once.
+    """
+
+    def acquired_scopes(self, index: int) -> Sequence[str]:
+        """The scopes of instance ``index`` that have to be acquired; always the same."""
+
+    def acquire_scope(self, index: int, scope: str) -> int:
+        """Take ``scope``, once more where it is acquired already; raises ScopeBusyError naming who holds it.
+
+        The number stays the same while everything written there is kept, released or not, and is another one whenever
+        it was lost.
+        """
+
+    def release_scope(self, index: int, scope: str) -> None:
+        """Give back what was acquired once; at the last time others may take the scope."""
+
+
+@runtime_checkable
 class NdSpaces(Protocol):
     """Scopes of more than one dimension, whose spaces are made of rows. Absent: UnsupportedError.
 

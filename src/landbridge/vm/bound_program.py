@@ -12,6 +12,7 @@ from typing import Any
 
 from landbridge.executable.executable import Executable
 from landbridge.tensor import Tensor
+from landbridge.vm.acquisition import Acquisition
 from landbridge.vm.argument import as_tensor
 from landbridge.vm.bind import bind_function
 from landbridge.vm.call_arguments import CallArguments
@@ -48,6 +49,7 @@ class BoundProgram:
         self.run_native = native_runner(native, self.threads)
         stop_at_exit(self)
 
+        self._acquisition = Acquisition(memory.homes, memory.residents, lambda: self.runs.frame.prepare())
         frame = partial(
             Frame,
             program,
@@ -56,6 +58,7 @@ class BoundProgram:
             entry,
             memory.home(0),
             for_kernels=len(native) < len(images),
+            acquisition=self._acquisition,
         )
         staged = memory.home(0) is not homes[0]  # then arguments may go by way of the host
         buffers = RegisteredBuffers()
@@ -70,7 +73,7 @@ class BoundProgram:
         if program.preparation:
             turn = entry.take()
             try:
-                self.runs.frame.prepare()
+                self._acquisition.prepare()
             finally:
                 entry.give_back(turn)
 
@@ -81,7 +84,7 @@ class BoundProgram:
         for slot, value in values:
             self.runs.copy_in(slot, value, "set_params")
             self.calls.follow(slot)
-        self.runs.frame.prepare()
+        self._acquisition.prepare()
 
 
 def _bind(executable: Executable, images: Sequence[LoadedImage | ModuleKernels], memory: ProgramMemory) -> Program:

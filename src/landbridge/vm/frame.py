@@ -10,6 +10,7 @@ from typing import Any
 
 from landbridge.executable.parts import Function
 from landbridge.tensor import Tensor
+from landbridge.vm.acquisition import Acquisition
 from landbridge.vm.entry import Entry
 from landbridge.vm.home import Home, host_home
 from landbridge.vm.interpreter import run_steps
@@ -28,7 +29,7 @@ class Frame:
 
     A program has two, so that what runs are given stays bound while calls are given something else. ``home`` is where
     arguments are; ``for_kernels``: they are given to kernels of a device, too; ``staging``: their way over the host,
-    where they may take it.
+    where they may take it; ``acquisition``: what executions take first.
 
     ``execute`` is ready to run: for compiled code alone it is the foreign function itself. ``listed`` does the same and
     tells the ledger what kernels move, and is None when that is nothing. ``prepare`` computes all that depends on the
@@ -58,6 +59,7 @@ class Frame:
         *,
         for_kernels: bool,
         staging: Staging | None,
+        acquisition: Acquisition,
     ) -> None:
         self.words = words = program.instantiate()
         self.entry, self.staging = entry, staging
@@ -87,6 +89,8 @@ class Frame:
         listed: Execute | None = None
         if program.listed_steps:
             listed = partial(run_steps, program.listed_steps, words, run_native, bound_to)
+        execute = acquisition.wrap(execute)
+        listed = None if listed is None else acquisition.wrap(listed)
         self.execute = execute if staging is None else staging.wrap(execute)
         self.listed = listed if staging is None or listed is None else staging.wrap(listed)
         self.prepare: Execute = partial(run_steps, program.preparation, words, run_native, bound_to)

@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 from landbridge.device.api import Device
+from landbridge.device.protocols import AcquiredScopes
 from landbridge.device.registry import device as find_device
 from landbridge.device.registry import names as known_devices
 from landbridge.did_you_mean import did_you_mean
@@ -52,6 +53,12 @@ class Home:
     def lends(self) -> bool:
         """Whether code of the host may use the memory in place, between barriers where it is not coherent."""
         return self.kind.host_access == "read_write" and self.kind.ndim == 1
+
+    @property
+    def acquired_by(self) -> AcquiredScopes | None:
+        """What acquires the memory before each run; None where it is always there."""
+        api = self.device.capability(AcquiredScopes)
+        return api if api is not None and self.kind.scope in api.acquired_scopes(self.device.index) else None
 
     @property
     def is_host(self) -> bool:
@@ -136,6 +143,11 @@ def bind_devices(
             raise BindError(
                 f"{where}: inputs and outputs lie in flat memory and {home} has {home.kind.ndim} dimensions; compile "
                 "the model with them in a flat scope"
+            )
+        if number == 0 and home.acquired_by is not None:
+            raise BindError(
+                f"{where}: inputs and outputs stay from run to run, and {home} is there during a run alone; "
+                "compile the model with them in another scope"
             )
         _check_sizes(executable, number, home)
         homes.append(home)

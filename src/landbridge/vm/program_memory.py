@@ -23,6 +23,7 @@ from landbridge.physical_shape import physical_shape, row_bytes
 from landbridge.tensor import Tensor, empty
 from landbridge.tensor.copy import copy_tensor
 from landbridge.tensor.imported import import_tensor
+from landbridge.vm.acquisition import Resident
 from landbridge.vm.home import Home, host_home
 from landbridge.vm.lease import Lease
 from landbridge.vm.own_memory import FlatMemory, OwnMemory, RowMemory
@@ -42,6 +43,8 @@ class ProgramMemory:
         self._in_place = [self._is_in_place(vdevice) for vdevice in range(len(homes))]
         self._leases: list[Lease] = []
         self._copied: dict[tuple[str, int, tuple[int, ...]], OwnMemory] = {}
+        #: Constants in scopes that come and go.
+        self.residents: list[Resident] = []
         #: Bytes of constants that had to be copied, by vdevice.
         self.constant_bytes: dict[int, int] = {}
         #: Bytes of scratch buffers of kernels that devices run, by vdevice.
@@ -56,6 +59,7 @@ class ProgramMemory:
         self.homes[vdevice] = host_home()
         self._in_place[vdevice] = self._is_in_place(vdevice)
         self._copied.clear()
+        self.residents.clear()
 
     def storage(self, instruction: AllocStorage) -> OwnMemory:
         """A new storage, which lives as long as the program that holds it."""
@@ -105,7 +109,10 @@ class ProgramMemory:
                 tensor = self.tensor(source.shape, source.dtype, instruction.vdevice, axis_separators=separators)
             except InputError as error:
                 raise BindError(f"constant {instruction.name!r}: {error}; compile the model again") from error
-            copy_tensor(tensor, source, cause="constants:bind")
+            if home.acquired_by is None:
+                copy_tensor(tensor, source, cause="constants:bind")
+            else:  # whoever acquires the scope loads it
+                self.residents.append(Resident((home.device, home.kind.scope), tensor, source))
             copied = self.constant_bytes.get(instruction.vdevice, 0)
             self.constant_bytes[instruction.vdevice] = copied + tensor.storage.nbytes
         own: OwnMemory

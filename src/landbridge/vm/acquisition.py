@@ -1,0 +1,92 @@
+"""Acquisition: scopes that come and go are taken for each execution, and what they lost is loaded again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+
+from landbridge.device.api import Device
+from landbridge.device.protocols import AcquiredScopes
+from landbridge.errors import DeviceLostError, ScopeBusyError
+from landbridge.tensor import Tensor
+from landbridge.tensor.copy import copy_tensor
+from landbridge.vm.home import Home
+
+#: A device and the name of its scope.
+DeviceScope = tuple[Device, str]
+
+
+@dataclass(frozen=True)
+class Resident:
+    """A weight in memory that loses it: ``tensor``, and ``source``, where the bytes stay."""
+
+    scope: DeviceScope
+    tensor: Tensor
+    source: Tensor
+
+
+class Acquisition:
+    """What a program in ``homes`` takes for each of its executions: every scope that comes and goes, once.
+
+    ``residents`` are its weights there. ``preparation`` computes what depends on parameters, and may write there too.
+    One execution at a time, as a Session has it.
+    """
+
+    def __init__(self, homes: Sequence[Home], residents: Sequence[Resident], preparation: Callable[[], object]) -> None:
+        self._scopes = {(home.device, home.kind.scope): api for home in homes if (api := home.acquired_by) is not None}
+        self._residents = residents
+        self._loaded: dict[DeviceScope, int] = {}
+        self._preparation = preparation
+
+    def wrap(self, execute: Callable[[], object]) -> Callable[[], object]:
+        """``execute`` with the scopes in hand; itself where there are none."""
+        if not self._scopes:
+            return execute
+
+        def acquired() -> None:
+            with self._all() as contents:
+                self._load(contents)
+                execute()
+
+        return acquired
+
+    def prepare(self) -> None:
+        """Do the preparation: now, or with the next execution where that has scopes to take."""
+        if self._scopes:
+            self._loaded = {}
+        else:
+            self._preparation()
+
+    @contextmanager
+    def _all(self) -> Iterator[Mapping[DeviceScope, int]]:
+        """Every scope, given back at the end; what each holds, by number. Raises ScopeBusyError, and holds none."""
+        with ExitStack() as held:
+            contents = {}
+            for (device, scope), api in self._scopes.items():
+                try:
+                    with device.state.submitting(f"an acquisition of scope {scope!r}"):
+                        contents[device, scope] = api.acquire_scope(device.index, scope)
+                except ScopeBusyError as error:
+                    raise ScopeBusyError(
+                        f"the run needs scope {scope!r} of {device}: {error}; run again when it is given back, or "
+                        "compile without tensors placed there"
+                    ) from error
+                held.callback(_release, device, scope, api)
+            yield contents
+
+    def _load(self, contents: Mapping[DeviceScope, int]) -> None:
+        """Bring back what was lost since the last time."""
+        if contents == self._loaded:
+            return
+        for resident in self._residents:
+            if contents[resident.scope] != self._loaded.get(resident.scope):
+                copy_tensor(resident.tensor, resident.source, cause="constants:acquire")
+        self._preparation()
+        self._loaded = dict(contents)
+
+
+def _release(device: Device, scope: str, api: AcquiredScopes) -> None:
+    if not device.is_lost:
+        with suppress(DeviceLostError), device.state.watching():
+            api.release_scope(device.index, scope)
