@@ -10,12 +10,27 @@ from pathlib import Path
 import landbridge
 from landbridge.device import api, protocols
 from landbridge.device.lifecycle import Lifecycle
+from landbridge.device.memory_provider import ProvidedMemory
 
 ROOT = Path(landbridge.__file__).parent
 #: The runtime is the rest: devices and what devices share, tests of devices, the device around a device.
 _NO_RUNTIME = ("devices/", "testing/", "sanitizer/", "cli/device_template/", "device/checks.py")
 #: What the runtime calls a device, or what a device made.
-_DEVICES = {"api", "_api", "_own", "_shared", "event", "streams", "events", "recorder", "peer", "host", "names"}
+_DEVICES = {
+    "api",
+    "providers",
+    "sources",
+    "_api",
+    "_own",
+    "_shared",
+    "event",
+    "streams",
+    "events",
+    "recorder",
+    "peer",
+    "host",
+    "names",
+}
 
 PROTOCOLS: tuple[type, ...] = (
     api.DeviceAPI,
@@ -29,6 +44,7 @@ PROTOCOLS: tuple[type, ...] = (
         for value in vars(protocols).values()
         if getattr(value, "_is_protocol", False) and value.__module__ == protocols.__name__
     ),
+    ProvidedMemory,
 )
 
 #: When the runtime calls a method; empty: never, it is there for applications.
@@ -64,6 +80,7 @@ WHEN = {
     "MemoryImport.release_import": "the owner of the memory is gone, or nobody uses the import",
     "MemoryExport.export_fd": "`lb.export_fd`",
     "ImportSources.import_source": "memory is allocated",
+    "ProvidedMemory.memory_provider": "memory is allocated",
     "PeerCopy.can_copy": "the ends of a copy lie on two devices",
     "Addresses.device_address": "addresses are asked for, or checked when memory is bound",
     "AcquiredScopes.acquired_scopes": "a Session is made",

@@ -40,6 +40,7 @@ def _s(
 
 
 _BUS = "tests/tensor/test_bus_memory.py::"
+_CARVE = "tests/devices/cma/test_carve_outs.py::"
 _BACKING = "tests/memory/test_backing.py::"
 _HOST_USE = "tests/memory/test_host_use.py::"
 _EXTENTS = "tests/memory/test_extents.py::"
@@ -540,6 +541,14 @@ SENTENCES = (
         "memory/borrowed.py",
         "_enter_board",
         Put("bus + low - start", "bus"),
+    ),
+    _s(
+        "Memory that a device allocates in place of its own has the barriers and the bus address of its provider.",
+        f"{_CARVE}test_a_run_makes_the_barriers_of_what_it_touches_alone {_CARVE}test_it_says_its_bus_address",
+        "It is taken for memory that has none.",
+        "memory/provided.py",
+        "_enter_provider",
+        Begin("return"),
     ),
     _s(
         "The barriers of such an array stay with it.",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
-from landbridge.device.api import Device
+from landbridge.device.api import Device, Space
 from landbridge.device.protocols import AccessMode
 
 #: Who uses the memory next.
@@ -60,3 +60,11 @@ class MemoryProvider(Barriers, Protocol):
 
     def device_address(self, device: Device) -> int | None:
         """The address at which ``device`` reaches the memory; None where nobody knows one."""
+
+
+@runtime_checkable
+class ProvidedMemory(Protocol):
+    """Memory with barriers and addresses that are neither the device's nor a dma-buf's. Absent: it has none."""
+
+    def memory_provider(self, space: Space) -> MemoryProvider | None:
+        """What comes with ``space``, the same for as long as it lives; None for memory that has nothing."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 from landbridge.device.api import Device
-from landbridge.device.protocols import ImportSources
 from landbridge.device.stream import current_stream
 from landbridge.errors import InputError, OutOfMemoryError
 from landbridge.memory.allocators.base import Allocator, NdSize, Size, bytes_of, round_up
@@ -56,9 +55,7 @@ def allocate(
     storage = Storage(block.region, kind, nbytes, release=partial(source.deallocate, block), uses=block.uses)
     if isinstance(size, NdSize):
         storage.nbytes = span_of(check_space(block.region.space, size.physical_shape, size.dtype))
-    if (api := device.capability(ImportSources)) is not None:
-        enter_provided(storage, api)
-    if storage.domain is not None or api is not None:
+    if enter_provided(storage) or storage.domain is not None:
         mark_new(storage)
     return storage
 

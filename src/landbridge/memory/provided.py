@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
-from landbridge.device.import_source import DmaBuf
+from landbridge.device.import_source import BusAddress, DmaBuf
+from landbridge.device.memory_provider import MemoryProvider, ProvidedMemory
 from landbridge.device.protocols import ImportSources
 from landbridge.memory.memory_barriers import DmaBufBarriers, have_barriers, is_dma_buf
 from landbridge.memory.storage import LentSource, Storage
-from landbridge.memory.windows import file_windows
+from landbridge.memory.windows import bus_windows, file_windows
 
 
-def enter_provided(storage: Storage, api: ImportSources) -> None:
-    """Let devices find ``storage``, which is new, by the file that it lies in, and have a dma-buf's barriers for it."""
+def enter_provided(storage: Storage) -> bool:
+    """Let devices find ``storage``, which is new, by the file or the bus address that it lies at, and have the barriers
+    that come with it; whether its device has such memory at all."""
+    device = storage.device
+    sources, providers = device.capability(ImportSources), device.capability(ProvidedMemory)
+    if providers is not None and (provider := providers.memory_provider(storage.live_region.space)) is not None:
+        _enter_provider(storage, provider)
+    elif sources is not None:
+        _enter_file(storage, sources)
+    return sources is not None or providers is not None
+
+
+def _enter_provider(storage: Storage, provider: MemoryProvider) -> None:
+    before = storage.live_region.byte_offset
+    host, bus = provider.host_address(), provider.device_address(storage.device)
+    if bus is not None:
+        mapped = None if host is None else host + before
+        storage.source = LentSource(BusAddress(bus + before, mapped, storage.nbytes), storage.live_region.space)
+        storage.be_known(bus_windows, bus + before)
+    backing, origin = storage.part()
+    have_barriers(backing, origin - before, provider.nbytes, provider)
+
+
+def _enter_file(storage: Storage, api: ImportSources) -> None:
     region = storage.live_region
     source = api.import_source(region.space)
     if source is None:

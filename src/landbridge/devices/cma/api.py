@@ -13,10 +13,15 @@ from landbridge.device.api import DEVICE_API_VERSION, Device, DeviceAPI, Event, 
 from landbridge.device.attr import DeviceAttr
 from landbridge.device.checks import check_request, is_copy_to_itself, kind_of
 from landbridge.device.import_source import DmaBuf
+from landbridge.device.memory_provider import Caching, MemoryProvider
+from landbridge.device.protocols import HostMemory
 from landbridge.devices.cma.buffer import Buffer
+from landbridge.devices.cma.dev_mem import dev_mem
 from landbridge.devices.cma.dma_heap import dma_heaps
 from landbridge.devices.cma.huge_pages import huge_pages
+from landbridge.devices.cma.register_copy import register_copy
 from landbridge.devices.cma.source import MemorySource
+from landbridge.devices.cma.u_dma_buf import u_dma_bufs
 from landbridge.devices.cma.udmabuf import Udmabuf
 from landbridge.errors import OutOfMemoryError, ZeroCopyError
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind, normalize_scope
@@ -28,8 +33,9 @@ class CmaDeviceAPI(DeviceAPI):
     """One instance where a source of memory is found: ``global`` is the first one's, ``global.NAME`` each one's.
 
     A handle is a Buffer. All of it is the host's memory, so that nothing is queued and no barrier is needed between
-    this device and the host; those of a dma-buf, for devices that import it, are the memory's own. ``alignment``, 1 GiB
-    at most, is that of the host's address: what a device's is, that device says when it imports the memory.
+    this device and the host; those of a dma-buf and of u-dma-buf, for devices that use it, are the memory's own.
+    ``alignment``, 1 GiB at most, is that of the host's address, and of the bus address where the source knows one:
+    else a device says its own when it imports the memory.
     """
 
     name: ClassVar[str] = "cma"
@@ -42,7 +48,7 @@ class CmaDeviceAPI(DeviceAPI):
         self._missing = {source.name: source.missing() for source in asked}
         self._sources = {f"global.{source.name}": source for source in asked if self._missing[source.name] is None}
         self._kinds = {scope: _kind(scope, source) for scope, source in self._sources.items()}
-        if first := next(iter(self._sources), None):
+        if first := min(self._sources, key=lambda scope: self._sources[scope].by_name, default=None):
             self._sources[GLOBAL_SCOPE] = self._sources[first]
             self._kinds = {GLOBAL_SCOPE: replace(self._kinds[first], scope=GLOBAL_SCOPE), **self._kinds}
 
@@ -68,6 +74,8 @@ class CmaDeviceAPI(DeviceAPI):
         kind = kind_of(self._kinds, scope, where)
         check_request(nbytes, alignment, where)
         source = self._sources[kind.scope]
+        if source.by_name and normalize_scope(scope) == GLOBAL_SCOPE:
+            raise OutOfMemoryError(f"{where} has no memory but global.{source.name}, which is taken by its name alone")
         size = -(-max(nbytes, 1) // source.unit) * source.unit
         if alignment > _MAX_ALIGNMENT:
             raise OutOfMemoryError(f"{where}: alignment {alignment} was asked; {_MAX_ALIGNMENT} is the most there is")
@@ -76,7 +84,7 @@ class CmaDeviceAPI(DeviceAPI):
                 f"{where} {kind.scope}: {size} bytes were asked, in whole units of {source.unit}; one buffer has "
                 f"{source.max_bytes} at most"
             )
-        buffer = Buffer(source.allocate(size), size, max(alignment, source.unit))
+        buffer = Buffer(source.allocate(size, alignment), size, max(alignment, source.unit))
         return Space(Device(self, index), normalize_scope(scope), buffer)
 
     def free_data_space(self, space: Space) -> None:
@@ -86,11 +94,21 @@ class CmaDeviceAPI(DeviceAPI):
     def copy_data_from_to(
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
     ) -> Event | None:
-        """Copy now, without the GIL; raises InputError when the bytes overlap without being the same."""
+        """Copy now, without the GIL; raises InputError when the bytes overlap without being the same.
+
+        What is mapped as registers is copied in aligned words, with the GIL.
+        """
         if not is_copy_to_itself(self, src, dst, nbytes):
-            target, source = (end.space.handle.address + end.byte_offset for end in (dst, src))
-            ctypes.memmove(target, source, nbytes)
+            copy = register_copy if _are_registers(src.space) or _are_registers(dst.space) else ctypes.memmove
+            copy(_address(dst), _address(src), nbytes)
         return None
+
+    def can_copy(self, src: Space, dst: Space) -> bool:
+        """Where one end is mapped as registers, which the host itself does not touch, and the other is the host's."""
+        if not (_are_registers(src) or _are_registers(dst)):
+            return False
+        others = [space for space in (src, dst) if space.device.api is not self]
+        return all(space.device.memory_kind(space.scope).dlpack_device == (1, 0) for space in others)
 
     def host_pointer(self, space: Space) -> int:
         """Where its first byte is mapped."""
@@ -98,18 +116,39 @@ class CmaDeviceAPI(DeviceAPI):
 
     def export_fd(self, space: Space) -> int:
         """A file descriptor of it, its first byte at offset 0; the caller closes it. Raises ZeroCopyError."""
+        if space.handle.provider is not None:
+            raise ZeroCopyError(f"{space.scope} is part of a memory without a file of its own; give its bus address")
         try:
             return os.dup(space.handle.fd)
         except OSError as error:
             raise ZeroCopyError(f"the descriptor of {space} cannot be duplicated: {error}") from error
 
-    def import_source(self, space: Space) -> DmaBuf:
-        """Its file, open for as long as ``space`` lives."""
-        return DmaBuf(space.handle.fd, 0, space.handle.nbytes)
+    def import_source(self, space: Space) -> DmaBuf | None:
+        """Its file, open for as long as ``space`` lives; None where it is a part of one."""
+        return None if space.handle.provider is not None else DmaBuf(space.handle.fd, 0, space.handle.nbytes)
+
+    def memory_provider(self, space: Space) -> MemoryProvider | None:
+        """The barriers and the bus address of a part of a carve-out; None for others."""
+        found: MemoryProvider | None = space.handle.provider
+        return found
+
+
+def _are_registers(space: Space) -> bool:
+    provider = space.handle.provider if isinstance(space.handle, Buffer) else None
+    return provider is not None and provider.caching is Caching.DEVICE
+
+
+def _address(region: Region) -> int:
+    handle = region.space.handle
+    if isinstance(handle, Buffer):
+        return handle.address + region.byte_offset
+    memory = region.space.device.capability(HostMemory)
+    assert memory is not None, "can_copy says that the host can address it"
+    return memory.host_pointer(region.space) + region.byte_offset
 
 
 def _sources_here() -> Sequence[MemorySource]:
-    return [*dma_heaps(), Udmabuf(), *huge_pages()]
+    return [*dma_heaps(), Udmabuf(), *huge_pages(), *u_dma_bufs(), dev_mem()]
 
 
 def _kind(scope: str, source: MemorySource) -> MemoryKind:
@@ -121,8 +160,9 @@ def _kind(scope: str, source: MemorySource) -> MemoryKind:
         physically_contiguous=source.physically_contiguous,
         alignment=source.unit,
         max_bytes=source.max_bytes,
-        exportable=True,
+        capacity=source.capacity,
+        exportable=source.capacity is None,
         # The barriers of a dma-buf have no range: no two tensors share one.
-        allocators=("naive",),
+        allocators=("naive",) if source.capacity is None else ("pooled", "naive"),
         dlpack_device=(1, 0),
     )

@@ -1,4 +1,4 @@
-"""Buffer: memory behind a file descriptor, mapped at an address as aligned as was asked."""
+"""Buffer: a piece of memory, mapped at an address as aligned as was asked."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ctypes
 import mmap
 import os
 
+from landbridge.devices.cma.source import Piece
 from landbridge.errors import OutOfMemoryError
 
 _FIXED = 0x10  # MAP_FIXED on every architecture that Linux has but one, which has no dma-bufs
@@ -13,30 +14,40 @@ _FAILED = ctypes.c_void_p(-1).value
 
 
 class Buffer:
-    """``nbytes`` bytes of the file ``fd``, which it closes, from ``address`` on: a multiple of ``alignment``."""
+    """``nbytes`` bytes of ``piece``, which it gives back, from ``address`` on: a multiple of ``alignment``.
 
-    def __init__(self, fd: int, nbytes: int, alignment: int) -> None:
-        """Raises OutOfMemoryError where the kernel does not map it; ``fd`` is closed then, too."""
-        self.fd, self.nbytes = fd, nbytes
-        self._alive = True
+    ``provider``: what comes with them, where the piece has one.
+    """
+
+    def __init__(self, piece: Piece, nbytes: int, alignment: int) -> None:
+        """Raises OutOfMemoryError where the kernel does not map it; ``piece`` is given back then, too."""
+        self.fd, self.nbytes = piece.fd, nbytes
+        self._piece, self._alive = piece, True
         try:
             self._begin, self._length = _reserve(nbytes + alignment)
         except OutOfMemoryError:
-            os.close(fd)
+            self._give_back()
             raise
         self.address = -(-self._begin // alignment) * alignment
-        found = _libc().mmap(self.address, nbytes, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED | _FIXED, fd, 0)
+        rights, flags = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED | _FIXED
+        found = _libc().mmap(self.address, nbytes, rights, flags, piece.fd, piece.offset)
         if found == _FAILED:
             reason = os.strerror(ctypes.get_errno())
             self.close()
             raise OutOfMemoryError(f"the kernel does not map {nbytes} bytes of the file that was given: {reason}")
+        self.provider = None if piece.provider is None else piece.provider(self.address)
 
     def close(self) -> None:
         """Unmap it and close the file: the memory goes when nobody else has it. Twice is once."""
         if self._alive:
             self._alive = False
             _libc().munmap(self._begin, self._length)
-            os.close(self.fd)
+            self._give_back()
+
+    def _give_back(self) -> None:
+        os.close(self.fd)
+        if self._piece.give_back is not None:
+            self._piece.give_back()
 
 
 def _reserve(length: int) -> tuple[int, int]:

@@ -9,7 +9,7 @@ import re
 import struct
 from pathlib import Path
 
-from landbridge.devices.cma.source import unusable
+from landbridge.devices.cma.source import Piece, unusable
 from landbridge.errors import OutOfMemoryError
 
 HEAPS = Path("/dev/dma_heap")
@@ -27,6 +27,8 @@ class DmaHeap:
 
     unit = mmap.PAGESIZE
     max_bytes = None
+    capacity = None
+    by_name = False
 
     def __init__(self, node: Path) -> None:
         self._node = node
@@ -46,13 +48,13 @@ class DmaHeap:
         """Why the node cannot be opened."""
         return unusable(self._node)
 
-    def allocate(self, nbytes: int) -> int:
+    def allocate(self, nbytes: int, alignment: int) -> Piece:
         """A dma-buf; raises OutOfMemoryError when the heap has none."""
         try:
             heap = os.open(self._node, os.O_RDWR | os.O_CLOEXEC)
             try:
                 data = _DATA.pack(nbytes, 0, os.O_RDWR | os.O_CLOEXEC, 0)
-                return int(_DATA.unpack(fcntl.ioctl(heap, _ALLOC, data))[1])
+                return Piece(_DATA.unpack(fcntl.ioctl(heap, _ALLOC, data))[1])
             finally:
                 os.close(heap)
         except OSError as error:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
+from landbridge.devices.cma.source import Piece
 from landbridge.errors import OutOfMemoryError
 
 
@@ -22,14 +24,16 @@ class CallableSource:
     cached: bool = True
     physically_contiguous: bool | None = None
     max_bytes: int | None = None
+    capacity: ClassVar[int | None] = None
+    by_name: ClassVar[bool] = False
 
     def missing(self) -> str | None:
         """None: it was given."""
         return None
 
-    def allocate(self, nbytes: int) -> int:
+    def allocate(self, nbytes: int, alignment: int) -> Piece:
         """What the call gives; raises OutOfMemoryError for what it raises."""
         try:
-            return self.call(nbytes)
+            return Piece(self.call(nbytes))
         except (OSError, MemoryError) as error:
             raise OutOfMemoryError(f"{self.name} has no {nbytes} bytes: {error}") from error

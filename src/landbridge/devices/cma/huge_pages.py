@@ -6,6 +6,7 @@ import mmap
 import os
 from pathlib import Path
 
+from landbridge.devices.cma.source import Piece
 from landbridge.errors import OutOfMemoryError
 
 POOLS = Path("/sys/kernel/mm/hugepages")
@@ -16,6 +17,8 @@ class HugePages:
 
     cached = True
     physically_contiguous = None  # of a buffer of one page it is True, of the scope nobody can say
+    capacity = None
+    by_name = False
 
     def __init__(self, unit: int, pools: Path = POOLS) -> None:
         self.unit = unit
@@ -35,7 +38,7 @@ class HugePages:
             return f"{self._pool}/nr_hugepages is 0: have the administrator write there how many to reserve"
         return None
 
-    def allocate(self, nbytes: int) -> int:
+    def allocate(self, nbytes: int, alignment: int) -> Piece:
         """A file of whole huge pages, which are reserved by mapping them; raises OutOfMemoryError."""
         flags = os.MFD_CLOEXEC | os.MFD_HUGETLB | (self.unit.bit_length() - 1) << os.MFD_HUGE_SHIFT
         file = -1
@@ -53,7 +56,7 @@ class HugePages:
                 f"{self._pool} has no {nbytes // self.unit} pages of {self.unit} bytes: {error.strerror}; {free} are "
                 f"free, {self._pool}/nr_hugepages says how many there are"
             ) from error
-        return file
+        return Piece(file)
 
 
 def huge_pages(pools: Path = POOLS) -> list[HugePages]:

@@ -4,8 +4,26 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from landbridge.device.memory_provider import MemoryProvider
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Memory from byte ``offset`` of the file ``fd`` on, which is whose it was given to, to close.
+
+    ``provider`` makes its provider, given the address at which this process maps it; None where the file's own barriers
+    serve, which those of a dma-buf are, and nobody knows a bus address. ``give_back`` is called once it is unmapped.
+    """
+
+    fd: int
+    offset: int = 0
+    provider: Callable[[int], MemoryProvider] | None = None
+    give_back: Callable[[], None] | None = None
 
 
 class MemorySource(Protocol):
@@ -13,7 +31,9 @@ class MemorySource(Protocol):
 
     ``name`` is that of its scope, ``global.NAME``. ``physically_contiguous`` is True only where the source promises
     it for every buffer, ``cached`` whether the host reaches it through its caches. ``unit``: sizes are multiples of it,
-    in bytes, and buffers begin at one. ``max_bytes``: of one buffer, None is no known limit.
+    in bytes, and buffers begin at one. ``max_bytes``: of one buffer, None is no known limit. ``capacity``: of all of
+    them where they are parts of one memory, else None: each is a file of its own. ``by_name``: it is never what scope
+    ``global`` means, as who uses it must know how.
     """
 
     @property
@@ -31,13 +51,20 @@ class MemorySource(Protocol):
     @property
     def max_bytes(self) -> int | None: ...
 
+    @property
+    def capacity(self) -> int | None: ...
+
+    @property
+    def by_name(self) -> bool: ...
+
     def missing(self) -> str | None:
         """What was looked for and why it cannot be used; None where it can."""
 
-    def allocate(self, nbytes: int) -> int:
-        """A file descriptor of ``nbytes`` bytes of zeros, the caller's to close, which maps from offset 0 on.
+    def allocate(self, nbytes: int, alignment: int) -> Piece:
+        """A piece of ``nbytes`` bytes, of zeros where it is a file of its own.
 
-        Raises OutOfMemoryError with the kernel's reason and the limit that was met.
+        Where its bus address is known, that is a multiple of ``alignment``. Raises OutOfMemoryError with the kernel's
+        reason and the limit that was met.
         """
 
 

@@ -8,7 +8,7 @@ import os
 import struct
 from pathlib import Path
 
-from landbridge.devices.cma.source import unusable
+from landbridge.devices.cma.source import Piece, unusable
 from landbridge.errors import OutOfMemoryError
 
 NODE = Path("/dev/udmabuf")
@@ -27,6 +27,8 @@ class Udmabuf:
     unit = mmap.PAGESIZE
     cached = True
     physically_contiguous = None
+    capacity = None
+    by_name = False
 
     def __init__(self, node: Path = NODE) -> None:
         self._node = node
@@ -43,7 +45,7 @@ class Udmabuf:
         """Why the node cannot be opened."""
         return unusable(self._node)
 
-    def allocate(self, nbytes: int) -> int:
+    def allocate(self, nbytes: int, alignment: int) -> Piece:
         """A dma-buf; raises OutOfMemoryError, naming the limit of the module."""
         file = os.memfd_create("landbridge", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
@@ -51,7 +53,7 @@ class Udmabuf:
             fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)  # without which the kernel refuses it
             node = os.open(self._node, os.O_RDWR | os.O_CLOEXEC)
             try:
-                return int(fcntl.ioctl(node, _CREATE, bytearray(_DATA.pack(file, _CLOEXEC, 0, nbytes))))
+                return Piece(fcntl.ioctl(node, _CREATE, bytearray(_DATA.pack(file, _CLOEXEC, 0, nbytes))))
             finally:
                 os.close(node)
         except OSError as error:

@@ -1,0 +1,41 @@
+"""A file and a folder in place of a node of u-dma-buf."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from landbridge.devices.cma.u_dma_buf import UDmaBuf
+
+ADDRESS = 0x1F300000
+BYTES = 1 << 20
+
+
+class Node(UDmaBuf):
+    """``udmabuf0`` in ``folder``; ``syncs`` are the barriers that were asked for."""
+
+    def __init__(self, folder: Path, *, uncached: bool = False, nbytes: int = BYTES, **files: object) -> None:
+        stated = {"phys_addr": f"0x{ADDRESS:016x}", "size": nbytes, "sync_mode": 1, "dma_coherent": 0, **files}
+        sysfs = folder / "sys" / "udmabuf0"
+        sysfs.mkdir(parents=True)
+        for name, value in stated.items():
+            (sysfs / name).write_text(f"{value}\n")
+        (folder / "dev").mkdir()
+        with (folder / "dev" / "udmabuf0").open("wb") as memory:
+            memory.truncate(nbytes)
+        super().__init__("udmabuf0", uncached=uncached, folder=folder / "sys", nodes=folder / "dev")
+        self.sysfs, self.node = sysfs, folder / "dev" / "udmabuf0"
+
+    def missing(self) -> None:
+        """What is no device file will do."""
+
+    def last_sync(self) -> tuple[str, int, int, int] | None:
+        """The barrier that was asked for last, as (command, offset, size, direction); forgotten by asking."""
+        for command in ("sync_for_cpu", "sync_for_device"):
+            if (self.sysfs / command).exists():
+                (self.sysfs / command).unlink()
+                offset, size, way = (int((self.sysfs / f"sync_{name}").read_text()) for name in _REGISTERS)
+                return command, offset, size, way
+        return None
+
+
+_REGISTERS = ("offset", "size", "direction")
