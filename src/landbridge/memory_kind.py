@@ -12,12 +12,22 @@ HOST_ACCESSES: tuple[HostAccess, ...] = ("none", "read", "write", "read_write")
 GLOBAL_SCOPE = "global"
 #: Of the CPU: memory of the host that stays where it is.
 PINNED_SCOPE = "global.pinned"
+_SHORT: dict[str, HostAccess] = {"r": "read", "w": "write", "rw": "read_write"}
 _ALLOCATORS = (("pooled", "naive"), ("naive", "pooled"), ("pooled",), ("naive",))
 
 
 def normalize_scope(scope: str) -> str:
     """``scope`` with the empty name replaced by ``"global"``."""
     return scope or GLOBAL_SCOPE
+
+
+def normalize_host_access(asked: str) -> HostAccess:
+    """``asked`` with its short form written out; raises InputError for what is none."""
+    wanted = _SHORT.get(asked, asked)
+    for legal in HOST_ACCESSES:
+        if wanted == legal:
+            return legal
+    raise InputError(f"host_access {asked!r} is unknown; legal: {', '.join((*_SHORT, *HOST_ACCESSES))}")
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from landbridge.device.api import Device
+from landbridge.device.protocols import AccessMode
 from landbridge.device.state import concerns
 from landbridge.device.stream import current_device
 from landbridge.errors import InputError
@@ -22,6 +23,7 @@ from landbridge.memory import ledger
 from landbridge.memory.accesses import open_views
 from landbridge.memory.allocators.memory_cfg import MemoryCfg
 from landbridge.memory.host_array import address_of_known
+from landbridge.memory_kind import HostAccess, normalize_host_access
 from landbridge.tensor import Tensor
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.background_runs import BackgroundRuns
@@ -45,8 +47,11 @@ class Session:
 
     ``num_threads`` None takes every processor this process may use; a program whose every call is small runs on the
     calling thread alone. ``memory_cfg`` chooses the allocator of each (device, scope), as in
-    ``{("cpu:0", "global"): "naive"}``; None leaves that to the process. One thread at a time may use a Session,
-    another gets SessionBusyError; Sessions share the constants of their Executable. Raises BindError or
+    ``{("cpu:0", "global"): "naive"}``; None leaves that to the process. ``host_access``: what the host must be able to
+    do in place with inputs and outputs that the Session allocates ("read", "write", "read_write", or "r", "w", "rw"),
+    which are then in memory that each device of the program uses, at the least cost, as of ``lb.empty`` with several
+    devices. None: in that of the first vdevice, whether the host sees it or not. One thread at a time may use a
+    Session, another gets SessionBusyError; Sessions share the constants of their Executable. Raises BindError or
     ExecutableError when the program does not fit the devices or this machine.
     """
 
@@ -58,6 +63,7 @@ class Session:
         devices: Mapping[str, Device | str] | None = None,
         num_threads: int | None = None,
         memory_cfg: MemoryCfg | None = None,
+        host_access: HostAccess | AccessMode | None = None,
     ) -> None:
         threads = default_threads() if num_threads is None else num_threads
         if type(threads) is not int or threads < 1:
@@ -67,7 +73,8 @@ class Session:
         self._entry = entry = Entry(f"Session({' -> '.join(sides)})")
         self._executable = executable
         homes = bind_devices(executable, current_device() if device is None else device, devices, memory_cfg)
-        self._program = program = BoundProgram(executable, homes, threads, entry)
+        access = None if host_access is None else normalize_host_access(host_access)
+        self._program = program = BoundProgram(executable, homes, threads, entry, access)
         self._run_frame = frame = program.runs.frame
         self._inputs = by_name_and_index(frame.inputs)
         self._outputs = by_name_and_index(frame.outputs)

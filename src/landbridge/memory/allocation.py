@@ -15,7 +15,6 @@ from landbridge.memory.holders import largest_holders
 from landbridge.memory.provided import enter_provided
 from landbridge.memory.row_space import check_space, span_of
 from landbridge.memory.storage import Storage
-from landbridge.memory_kind import MemoryKind
 from landbridge.physical_shape import nd_bytes
 from landbridge.shape import LARGEST_BYTES
 
@@ -26,12 +25,14 @@ def allocate(
     *,
     scope: str = "global",
     alignment: int = 1,
+    granule: int = 1,
     shared: bool = False,
     allocator: Allocator | None = None,
 ) -> Storage:
     """A Storage of ``size``, undefined, of ``scope``, from ``allocator`` (None: the process's).
 
-    ``size``: bytes, or an NdSize for a scope of more dimensions. ``shared``: memory that other processes and devices
+    ``size``: bytes, or an NdSize for a scope of more dimensions. ``granule``: bytes, a power of two, of which it shares
+    none with what else is allocated, as others that import it need. ``shared``: memory that other processes and devices
     can map too. Raises InputError for what no memory has and OutOfMemoryError; then nothing is left allocated.
     """
     device.state.check()
@@ -45,14 +46,16 @@ def allocate(
             f"{taken} bytes asked; one allocation of scope {kind.scope!r} of {device} has at most {kind.max_bytes}"
         )
     check_alignment(alignment)
-    granule = kind.coherence_granule
+    granule = max(granule, kind.coherence_granule)
+    whole = _whole_granules(size, granule)
     source = allocator or default_allocator(device, scope, shared=shared)
     queue = current_stream(device) or device
     try:
-        block = allocate_or_trim(source, _whole_granules(size, kind), max(alignment, kind.alignment, granule), queue)
+        block = allocate_or_trim(source, whole, max(alignment, kind.alignment, granule), queue)
     except OutOfMemoryError as error:
         raise OutOfMemoryError(f"{error}. {largest_holders(device, kind.scope)}") from error
     storage = Storage(block.region, kind, nbytes, release=partial(source.deallocate, block), uses=block.uses)
+    storage.reserved = max(bytes_of(whole), nbytes)
     if isinstance(size, NdSize):
         storage.nbytes = span_of(check_space(block.region.space, size.physical_shape, size.dtype))
     if enter_provided(storage) or storage.domain is not None:
@@ -66,6 +69,6 @@ def check_alignment(alignment: int) -> None:
         raise InputError(f"alignment {alignment!r} is not legal; give a power of two in bytes")
 
 
-def _whole_granules(size: Size, kind: MemoryKind) -> Size:
+def _whole_granules(size: Size, granule: int) -> Size:
     """``size``, so that no other allocation shares a granule with it, whichever allocator it comes from."""
-    return size if isinstance(size, NdSize) else round_up(size, kind.coherence_granule)
+    return size if isinstance(size, NdSize) else round_up(size, granule)

@@ -145,7 +145,7 @@ def _check_granules(storage: Storage, start: int, stop: int, device: Device, kin
     the host writes there meanwhile."""
     granule, first, last = kind.coherence_granule, storage.address + start, storage.address + stop
     if root is storage and storage.owner is None and stop == storage.nbytes:
-        last = round_up(last, _LINE)  # to where the allocator's next block may begin
+        last = storage.address + round_up(storage.reserved, _LINE)  # to where the allocator's next block may begin
     if first % granule or last % granule:
         raise ZeroCopyError(
             f"{device} cannot write {stop - start} bytes at {first:#x} in place: it and the host see each other's "

@@ -85,6 +85,7 @@ class Storage:
         "owner",
         "readonly",
         "region",
+        "reserved",
         "source",
     )
 
@@ -105,6 +106,8 @@ class Storage:
         self.region: Region | None = region
         self.kind = kind
         self.nbytes = nbytes
+        #: How many bytes from its first one on are no other Storage's, ``nbytes`` at least.
+        self.reserved = nbytes
         self.readonly = readonly
         self.owner = owner
         #: Who wrote each granule last; None where host and device see each other's writes.

@@ -9,7 +9,6 @@ from landbridge.device.api import Device
 from landbridge.device.protocols import MemoryImport
 from landbridge.errors import HostViewError, InputError, OutOfMemoryError, ZeroCopyError
 from landbridge.memory.allocation import allocate, check_alignment
-from landbridge.memory.allocators.base import round_up
 from landbridge.memory.borrowed import host_device, is_host_kind
 from landbridge.memory_kind import HostAccess, MemoryKind
 from landbridge.shape import dense_bytes
@@ -43,22 +42,42 @@ def common_tensor(devices: Sequence[Device], wanted: Wanted) -> Tensor:
     ZeroCopyError saying of each kind why it does not serve.
     """
     check_alignment(wanted.alignment)
+    kinds, refused = _ranked(devices, wanted.host_access)
+    for lender, kind in kinds:
+        try:
+            return _allocated(devices, lender, kind, wanted)
+        except (ZeroCopyError, HostViewError, OutOfMemoryError, InputError) as error:
+            refused.append(f"{kind.scope!r} of {lender}: {error}")
+    raise _none_in_common(devices, wanted.host_access, refused)
+
+
+def common_kind(devices: Sequence[Device], host_access: HostAccess) -> tuple[Device, MemoryKind]:
+    """The kind that ``devices`` can use in place at the least cost, by what they state, and whose it is.
+
+    Raises ZeroCopyError as ``common_tensor`` does.
+    """
+    kinds, refused = _ranked(devices, host_access)
+    if not kinds:
+        raise _none_in_common(devices, host_access, refused)
+    return kinds[0]
+
+
+def _ranked(devices: Sequence[Device], access: HostAccess) -> tuple[list[tuple[Device, MemoryKind]], list[str]]:
+    """The kinds that each of ``devices`` can use in place, those that cost least first; and of others, why not."""
     refused: list[str] = []
     costs: list[tuple[_Cost, Device, MemoryKind]] = []
-    for lender, kind in _kinds(devices, wanted.host_access):
+    for lender, kind in _kinds(devices, access):
         cost = _cost(lender, kind, devices)
         if isinstance(cost, str):
             refused.append(f"{kind.scope!r} of {lender}: {cost}")
         else:
             costs.append((cost, lender, kind))
-    for _, lender, kind in sorted(costs, key=lambda each: each[0]):
-        try:
-            return _allocated(devices, lender, kind, wanted)
-        except (ZeroCopyError, HostViewError, OutOfMemoryError, InputError) as error:
-            refused.append(f"{kind.scope!r} of {lender}: {error}")
-    names = ", ".join(map(str, devices))
-    raise ZeroCopyError(
-        f"{names} have no memory in common that they use in place, with host_access {wanted.host_access!r}. "
+    return [(lender, kind) for _, lender, kind in sorted(costs, key=lambda each: each[0])], refused
+
+
+def _none_in_common(devices: Sequence[Device], access: HostAccess, refused: Sequence[str]) -> ZeroCopyError:
+    return ZeroCopyError(
+        f"{', '.join(map(str, devices))} have no memory in common that they use in place, with host_access {access!r}. "
         f"{'; '.join(refused) or 'None of their scopes gives it'}. Make a tensor on each, and copy with to_device"
     )
 
@@ -101,9 +120,10 @@ def _allocated(devices: Sequence[Device], lender: Device, kind: MemoryKind, want
     nbytes = dense_bytes(wanted.shape, wanted.dtype)
     storage = allocate(
         lender,
-        round_up(nbytes, unit),
+        nbytes,
         scope=kind.scope,
-        alignment=max(wanted.alignment, unit),
+        alignment=wanted.alignment,
+        granule=unit,
         shared=wanted.host_access != "none",
     )
     tensor = Tensor(storage, wanted.dtype, wanted.shape)

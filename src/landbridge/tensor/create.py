@@ -14,14 +14,12 @@ from landbridge.dtypes import dtype_name
 from landbridge.errors import InputError
 from landbridge.memory.allocation import allocate
 from landbridge.memory.allocators.base import Allocator
-from landbridge.memory_kind import GLOBAL_SCOPE, HOST_ACCESSES, HostAccess, MemoryKind
+from landbridge.memory_kind import GLOBAL_SCOPE, HostAccess, MemoryKind, normalize_host_access
 from landbridge.physical_shape import separators_for
 from landbridge.shape import check_shape
 from landbridge.tensor.common_memory import Wanted, common_tensor
 from landbridge.tensor.layout import dense_size
 from landbridge.tensor.tensor import Tensor
-
-_SHORT: dict[str, HostAccess] = {"r": "read", "w": "write", "rw": "read_write"}
 
 
 def empty(
@@ -54,7 +52,7 @@ def empty(
     if isinstance(device, Sequence) and not isinstance(device, str):
         named = {"scope": scope, "axis_separators": axis_separators, "allocator": allocator}
         devices = _several(device, [name for name, value in named.items() if value is not None])
-        access = _wanted(host_access) or "none"
+        access = "none" if host_access is None else normalize_host_access(host_access)
         return common_tensor(devices, Wanted(extents, name, 1 if alignment is None else alignment, access))
     where = current_device() if device is None else find_device(device)
     kind = _kind(where, scope, host_access)
@@ -72,9 +70,9 @@ def empty(
 
 def _kind(device: Device, scope: str | None, host_access: str | None) -> MemoryKind:
     """The kind of ``scope``, or the first one that gives ``host_access``; raises InputError."""
-    wanted = _wanted(host_access)
-    if wanted is None:
+    if host_access is None:
         return device.memory_kind(scope or GLOBAL_SCOPE)
+    wanted = normalize_host_access(host_access)
     known = device.memory_kinds
     kinds = [device.memory_kind(scope)] if scope is not None else [known[GLOBAL_SCOPE], *known.values()]
     for kind in kinds:
@@ -83,14 +81,6 @@ def _kind(device: Device, scope: str | None, host_access: str | None) -> MemoryK
     found = ", ".join(f"{kind.scope} {kind.host_access!r}" for kind in device.memory_kinds.values())
     where = f"{device}" if scope is None else f"scope {scope!r} of {device}"
     raise InputError(f"host_access {host_access!r} asked of {where}; its scopes give: {found}")
-
-
-def _wanted(host_access: str | None) -> HostAccess | None:
-    wanted = None if host_access is None else _SHORT.get(host_access, host_access)
-    for legal in HOST_ACCESSES:
-        if wanted in (None, legal):
-            return None if wanted is None else legal
-    raise InputError(f"host_access {host_access!r} is unknown; legal: {', '.join((*_SHORT, *HOST_ACCESSES))}")
 
 
 def _several(devices: Sequence[Device | str], named: Sequence[str]) -> list[Device]:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from landbridge.executable.executable import Executable
+from landbridge.memory_kind import HostAccess
 from landbridge.tensor import Tensor
 from landbridge.vm.acquisition import Acquisition
 from landbridge.vm.argument import as_tensor
@@ -36,14 +37,23 @@ from landbridge.vm.thread_pool import native_runner, stop_at_exit
 class BoundProgram:
     """The main function of ``executable`` in ``homes`` (one for each vdevice) and on ``threads`` threads.
 
-    Whoever executes it has the turn of ``entry``. Raises BindError or ExecutableError when it cannot be bound.
+    Whoever executes it has the turn of ``entry``. ``host_access``: as for IoMemory. Raises BindError or ExecutableError
+    when it cannot be bound.
     """
 
-    def __init__(self, executable: Executable, homes: Sequence[Home], threads: int, entry: Entry) -> None:
+    def __init__(
+        self,
+        executable: Executable,
+        homes: Sequence[Home],
+        threads: int,
+        entry: Entry,
+        host_access: HostAccess | None = None,
+    ) -> None:
         self.entry = entry
-        self.memory = memory = ProgramMemory(executable, homes)
+        self.memory = memory = ProgramMemory(executable, homes, host_access)
         self._images = images = load_modules(executable, homes)
         self.program = program = _bind(executable, images, memory)
+        _ = memory.io.home  # raises where there is none
         native = [image for image in images if isinstance(image, LoadedImage)]
         self.threads = threads if program.needs_threads else 1
         self.run_native = native_runner(native, self.threads)

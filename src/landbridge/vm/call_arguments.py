@@ -69,7 +69,7 @@ class CallArguments:
                 address = address_of_known(array)
                 tensor = over_new(array, slot.spec.dtype, slot.shape, address)
             else:
-                slot.owner = tensor = self._memory.tensor(slot.shape, slot.spec.dtype)
+                slot.owner = tensor = self._memory.io.allocate(slot.spec)
                 address = slot.place(tensor)
             for word, offset in slot.places:
                 words[word] = address + offset
@@ -103,7 +103,7 @@ class CallArguments:
     def _borrow(self, slot: Slot, value: Any) -> tuple[int, object]:
         if self._staging is not None and Staging.needs(value):
             as_tensor(slot, value)
-            memory = self._memory.own(slot.spec)
+            memory = self._memory.io.allocate(slot.spec)
             self._staging.bind(slot, value, memory)
             return memory.data_address, memory
         return self._buffers.borrow(slot, value)

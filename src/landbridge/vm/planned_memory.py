@@ -66,9 +66,9 @@ def planned_memory(
     for vdevice, nbytes in memory.constant_bytes.items():
         add(homes[vdevice], constant_bytes=nbytes)
     add(
-        homes[0],
-        output_bytes=sum(map(memory.own_bytes, executable.main.outputs)),
-        input_bytes=sum(map(memory.own_bytes, by_value)),
+        memory.io.home,
+        output_bytes=sum(map(memory.io.nbytes, executable.main.outputs)),
+        input_bytes=sum(map(memory.io.nbytes, by_value)),
     )
     if executable.scratch_bytes:
         add(host_home(), scratch_bytes=executable.scratch_bytes * threads)

@@ -8,23 +8,23 @@ from typing import Any
 import numpy as np
 
 from landbridge.errors import BindError, InputError, ZeroCopyError
-from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.executable import Executable
 from landbridge.executable.file_watch import begin_checks
 from landbridge.executable.instructions import AllocStorage, LoadConstant
 from landbridge.executable.parts import TensorSpec, parameter_constant
 from landbridge.memory.allocation import allocate
-from landbridge.memory.allocators.base import round_up
 from landbridge.memory.allocators.workspace import own_workspace
 from landbridge.memory.coherence import before_device_access
 from landbridge.memory.host_array import address_of
+from landbridge.memory_kind import HostAccess
 from landbridge.physical_shape import physical_shape, row_bytes
 from landbridge.tensor import Tensor, empty
 from landbridge.tensor.copy import copy_tensor
 from landbridge.tensor.imported import import_tensor
 from landbridge.vm.acquisition import Resident
 from landbridge.vm.home import Home, host_home
+from landbridge.vm.io_memory import IoMemory
 from landbridge.vm.lease import Lease
 from landbridge.vm.own_memory import FlatMemory, OwnMemory, RowMemory
 
@@ -32,14 +32,16 @@ from landbridge.vm.own_memory import FlatMemory, OwnMemory, RowMemory
 class ProgramMemory:
     """Allocates what a program's instructions ask for and keeps it; the constants are used where they are.
 
-    ``homes`` has the memory of each vdevice.
+    ``homes`` has the memory of each vdevice. ``host_access``: as for IoMemory.
     """
 
-    def __init__(self, executable: Executable, homes: Sequence[Home]) -> None:
+    def __init__(self, executable: Executable, homes: Sequence[Home], host_access: HostAccess | None = None) -> None:
         #: To be called before anything runs; raises ExecutableError where the constants are not what they were.
         self.finish_file_checks = begin_checks(executable.files)
         self._executable = executable
         self.homes = list(homes)
+        #: For inputs and outputs.
+        self.io = IoMemory(executable.main, self.homes, host_access)
         self._in_place = [self._is_in_place(vdevice) for vdevice in range(len(homes))]
         self._leases: list[Lease] = []
         self._copied: dict[tuple[str, int, tuple[int, ...]], OwnMemory] = {}
@@ -174,29 +176,6 @@ class ProgramMemory:
             axis_separators=separators,
             allocator=home.allocator,
         )
-
-    def own_bytes(self, spec: TensorSpec) -> int:
-        """Bytes of the program's own memory for an input or output: whole units that every device can use."""
-        return round_up(max(spec.nbytes, 1), self._unit)
-
-    @property
-    def _unit(self) -> int:
-        """What memory of the host must be a multiple of for each device of the program to import it."""
-        here = self.homes[0]
-        importing = [home.kind.import_alignment for home in self.homes if here.is_host and home.device != here.device]
-        return max(STORAGE_ALIGNMENT, *importing, 1)
-
-    def own(self, spec: TensorSpec) -> Tensor:
-        """The program's own memory for an input or output, ``own_bytes`` of it."""
-        home = self.homes[0]
-        storage = allocate(
-            home.device,
-            self.own_bytes(spec),
-            scope=home.kind.scope,
-            alignment=1 if self._unit == STORAGE_ALIGNMENT else self._unit,
-            allocator=home.allocator,
-        )
-        return Tensor(storage, spec.dtype, spec.shape, spec.strides or None)
 
     def _rows(self, instruction: AllocStorage) -> RowMemory:
         """A storage of rows; flat memory can stand in for them."""

@@ -149,7 +149,7 @@ class RunArguments:
         if slot.role == "parameter":  # code reads it, wherever inputs are
             tensor = empty(slot.shape, dtype=slot.spec.dtype, device=host_device())
         else:
-            tensor = self._memory.own(slot.spec)
+            tensor = self._memory.io.allocate(slot.spec)
         self._tenancies.append(slot.tenancy(tensor, own=True))
         return tensor
 

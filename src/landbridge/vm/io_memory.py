@@ -1,0 +1,80 @@
+"""Memory of a program's own for inputs and outputs: where each device that uses them in place takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from landbridge.device.api import Device
+from landbridge.errors import BindError, ZeroCopyError
+from landbridge.executable.abi import STORAGE_ALIGNMENT
+from landbridge.executable.instructions import View
+from landbridge.executable.parts import Function, TensorSpec
+from landbridge.memory.allocation import allocate
+from landbridge.memory.allocators.base import round_up
+from landbridge.memory.borrowed import host_device
+from landbridge.memory_kind import HostAccess
+from landbridge.tensor import Tensor
+from landbridge.tensor.common_memory import common_kind, import_unit
+from landbridge.tensor.imported import import_tensor
+from landbridge.vm.home import Home
+
+
+class IoMemory:
+    """Allocates for the inputs and outputs of ``function`` what nobody bound.
+
+    ``homes`` has the memory of each vdevice; it may change until something is asked. ``host_access``: what the host
+    must be able to do with the bytes in place; None leaves that to the first vdevice's memory, which they are in then.
+    """
+
+    def __init__(self, function: Function, homes: Sequence[Home], host_access: HostAccess | None) -> None:
+        self._function, self._homes, self._host_access = function, homes, host_access
+
+    @cached_property
+    def home(self) -> Home:
+        """Where they are; raises BindError where the devices have no memory in common that the host uses so."""
+        first = self._homes[0]
+        if self._host_access is None:
+            return first
+        try:
+            device, kind = common_kind(self._users, self._host_access)
+        except ZeroCopyError as error:
+            raise BindError(
+                f"memory for inputs and outputs: {error}; or leave out the Session's host_access and bind some"
+            ) from error
+        return first if (device, kind) == (first.device, first.kind) else Home(device, kind)
+
+    def nbytes(self, spec: TensorSpec) -> int:
+        """Bytes for one: whole units that every device can use."""
+        return round_up(max(spec.nbytes, 1), self._unit)
+
+    def allocate(self, spec: TensorSpec) -> Tensor:
+        """New memory for one, on the first vdevice's device or, where that is the host, on one that shares it."""
+        home, first = self.home, self._homes[0]
+        storage = allocate(
+            home.device,
+            spec.nbytes,
+            scope=home.kind.scope,
+            granule=self._unit,
+            allocator=home.allocator,
+        )
+        tensor = Tensor(storage, spec.dtype, spec.shape, spec.strides or None)
+        return tensor if first.is_host or home.device == first.device else import_tensor(tensor, first.device)
+
+    @cached_property
+    def _unit(self) -> int:
+        """What memory must begin at a multiple of, and have one, for each device of the program to use it."""
+        importing = [user for user in self._users if user != self.home.device and user != host_device()]
+        return max(STORAGE_ALIGNMENT, *map(import_unit, importing), 1)
+
+    @cached_property
+    def _users(self) -> list[Device]:
+        """The devices whose code uses an input or output where it is: the first, and those it crosses to as a view."""
+        io = set(range(len(self._function.inputs) + len(self._function.outputs)))
+        users = [self._homes[0].device]
+        for instruction in self._function.instructions:
+            if isinstance(instruction, View) and instruction.src in io:
+                io.add(instruction.dst)
+                if instruction.name:
+                    users.append(self._homes[instruction.vdevice].device)
+        return list(dict.fromkeys(users))
