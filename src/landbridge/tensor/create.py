@@ -26,7 +26,7 @@ def empty(
     shape: int | Sequence[int],
     *,
     dtype: Any,
-    device: Device | str | Sequence[Device | str] | None = None,
+    device: Device | str | list[Device | str] | tuple[Device | str, ...] | None = None,
     scope: str | None = None,
     alignment: int | None = None,
     host_access: HostAccess | AccessMode | None = None,
@@ -42,14 +42,14 @@ def empty(
     than one dimension, the axes at which each but the first begins; with ``[2]`` the first two axes count rows and the
     others lie in one. None is an axis for each dimension. ``allocator``: of this scope, None for the process's.
 
-    Several devices, in a list: memory that each of them uses in place, of the kind that costs least, which is the
-    host's or of one of them; ``scope``, ``axis_separators`` and ``allocator`` are of one device.
+    Several devices, in a list or tuple: memory that each of them uses in place, of the kind that costs least, which is
+    the host's or of one of them; ``scope``, ``axis_separators`` and ``allocator`` are of one device.
 
     Raises InputError for what is not legal, OutOfMemoryError, and ZeroCopyError where devices have no memory in common.
     """
     name = dtype_facts(dtype).name if type(dtype) is str else dtype_name(dtype)
     extents = check_shape((shape,) if isinstance(shape, int) else shape, name)
-    if isinstance(device, Sequence) and not isinstance(device, str):
+    if device is not None and isinstance(device, list | tuple):
         named = {"scope": scope, "axis_separators": axis_separators, "allocator": allocator}
         devices = _several(device, [name for name, value in named.items() if value is not None])
         access = "none" if host_access is None else normalize_host_access(host_access)
