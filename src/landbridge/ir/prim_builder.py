@@ -19,7 +19,8 @@ from xdsl.rewriter import InsertPoint
 
 from landbridge.ir.attributes import mark_prim, set_loop_extents
 from landbridge.ir.prim_ops import GenericOp, PadOp
-from landbridge.ir.scalars import ScalarBuilder, Value, accumulator, arith_type, in_range, is_float, meeting
+from landbridge.ir.scalar_dtypes import accumulator, arith_type, in_range, is_float, meeting
+from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import compute_type, dtype_of, memref_type, shape_of, vdevice_of
 
 #: A memref and how the loops index it: an AffineMap, or a function of the loop dims returning index expressions.

@@ -6,21 +6,18 @@ A Value is an SSA value with its dtype name (arith is signless, so the sign of a
 
 from __future__ import annotations
 
-import math as pymath
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
 from xdsl.builder import Builder
 from xdsl.dialects import arith, linalg, math, memref
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, IntegerType
 from xdsl.dialects.utils.fast_math import FastMathFlag
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from landbridge.dtypes import numpy_dtype
 from landbridge.errors import CompileError
 from landbridge.ir.prim_ops import RemFOp
-from landbridge.ir.types import compute_type, element_type
+from landbridge.ir.scalar_dtypes import arith_type, bits_of, in_range, is_float, saturation
 
 Number: TypeAlias = "Value | int | float | bool"
 
@@ -28,30 +25,6 @@ _CMPF = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": 
 _FMF = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
 # max(x, 0) is one instruction when either zero will do; NaN still propagates.
 _EXTREMA = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT, FastMathFlag.NO_SIGNED_ZEROS])
-
-
-def arith_type(dtype: str) -> Attribute:
-    """The arith type that values of a dtype are computed in."""
-    return IndexType() if dtype == "index" else compute_type(element_type(dtype))
-
-
-def is_float(dtype: str) -> bool:
-    """Whether ``dtype`` is a floating-point dtype."""
-    return dtype.startswith(("float", "bfloat"))
-
-
-def accumulator(dtype: str) -> str:
-    """The dtype that sums and other reductions of ``dtype`` are kept in.
-
-    float32 for float16 and bfloat16, whose own sums stop growing after a few hundred terms; else ``dtype`` itself.
-    """
-    return "float32" if dtype in ("float16", "bfloat16") else dtype
-
-
-def meeting(dtype: str, dtypes: Iterable[str]) -> str:
-    """The dtype that a body sees an operand of ``dtype`` in beside those of ``dtypes``: float16 and bfloat16 that meet
-    float32 are float32."""
-    return accumulator(dtype) if "float32" in dtypes else dtype
 
 
 class Value:
@@ -151,13 +124,6 @@ _MATH: dict[str, Callable[..., Operation]] = {
     "rsqrt": math.RsqrtOp, "sin": math.SinOp, "sinh": math.SinhOp, "sqrt": math.SqrtOp, "tan": math.TanOp,
     "tanh": math.TanhOp, "trunc": math.TruncOp,
 }  # fmt: skip
-
-
-def in_range(value: float, dtype: str) -> float:
-    """``value``, or an infinity where a float dtype has no number as large."""
-    with np.errstate(over="ignore"):
-        near = float(np.asarray(value, np.float64).astype(numpy_dtype(dtype)))
-    return near if np.isinf(near) else float(value)
 
 
 class ScalarBuilder:
@@ -298,45 +264,19 @@ class ScalarBuilder:
         return self._add(op(a.ssa, dst), dtype)
 
 
-def _bits(dtype: str) -> int:
-    if dtype == "index":
-        return 64
-    if dtype == "bool":
-        return 1
-    return int(dtype.lstrip("abcdefghijklmnopqrstuvwxyz"))
-
-
 def _cast_op(src: str, dst: str) -> Callable[..., Operation] | None:
     """The arith operation that casts; None when the bits stay."""
     unsigned = src.startswith("uint") or src == "bool"
     if "index" in (src, dst):
         return arith.IndexCastOp
     if is_float(src) and is_float(dst):
-        return arith.ExtFOp if _bits(dst) > _bits(src) else arith.TruncFOp
+        return arith.ExtFOp if bits_of(dst) > bits_of(src) else arith.TruncFOp
     if is_float(src):
         return arith.FPToUIOp if dst.startswith("uint") else arith.FPToSIOp
     if is_float(dst):
         return arith.UIToFPOp if unsigned else arith.SIToFPOp
-    if _bits(src) == _bits(dst):
+    if bits_of(src) == bits_of(dst):
         return None
-    if _bits(src) > _bits(dst):
+    if bits_of(src) > bits_of(dst):
         return arith.TruncIOp
     return arith.ExtUIOp if unsigned else arith.ExtSIOp
-
-
-def saturation(dtype: str) -> float:
-    """An x from which ``1 + exp(-x)`` is 1 in ``dtype``, while ``exp(2 * x)`` is finite; a 16-bit float is taken to
-    be computed in f32, which ``exp(2 * x)`` needs."""
-    return {"float64": 40.0, "float16": 11.0}.get(dtype, 20.0)
-
-
-def float_limits(dtype: str) -> tuple[float, float]:
-    """Lowest and highest values of a dtype, for identities of max and min."""
-    if is_float(dtype):
-        return -pymath.inf, pymath.inf
-    if dtype == "bool":
-        return 0, 1
-    bits = _bits(dtype)
-    if dtype.startswith("uint"):
-        return 0, (1 << bits) - 1
-    return -(1 << (bits - 1)), (1 << (bits - 1)) - 1

@@ -9,7 +9,8 @@ import numpy as np
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import PrimBuilder
-from landbridge.ir.scalars import Number, ScalarBuilder, Value, float_limits, is_float, saturation
+from landbridge.ir.scalar_dtypes import float_limits, is_float, saturation
+from landbridge.ir.scalars import Number, ScalarBuilder, Value
 from landbridge.ops.accuracy import EXACT, ROUNDED, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import axis_of, holds, one_of

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from landbridge.ir.scalars import ScalarBuilder, Value, float_limits, is_float
+from landbridge.ir.scalar_dtypes import float_limits, is_float
+from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.accuracy import EXACT, ROUNDED, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.registry import operator

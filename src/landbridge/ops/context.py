@@ -13,7 +13,8 @@ from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.errors import ShapeError, UnsupportedOperatorError
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.prim_builder import Body, PrimBuilder
-from landbridge.ir.scalars import ScalarBuilder, Value, meeting
+from landbridge.ir.scalar_dtypes import meeting
+from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import dtype_of, shape_of
 
 Array: TypeAlias = np.ndarray[Any, Any]

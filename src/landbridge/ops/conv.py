@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from landbridge.ir.prim_builder import PrimBuilder
-from landbridge.ir.scalars import accumulator
+from landbridge.ir.scalar_dtypes import accumulator
 from landbridge.ops.accuracy import SUMS, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import at_least

@@ -9,7 +9,8 @@ import numpy as np
 
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
-from landbridge.ir.scalars import ScalarBuilder, Value, accumulator
+from landbridge.ir.scalar_dtypes import accumulator
+from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.accuracy import SUMS, accuracy
 from landbridge.ops.context import Buffer, OpContext, Operand
 from landbridge.ops.conv import CONVOLUTION, add_bias, convolve

@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from landbridge.dtypes import dtype
-from landbridge.ir.scalars import ScalarBuilder, Value, float_limits, is_float
+from landbridge.ir.scalar_dtypes import float_limits, is_float
+from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.accuracy import EXACT, ROUNDED, Accuracy, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import one_of

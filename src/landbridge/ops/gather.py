@@ -9,7 +9,8 @@ import numpy as np
 
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
-from landbridge.ir.scalars import ScalarBuilder, Value, accumulator, float_limits
+from landbridge.ir.scalar_dtypes import accumulator, float_limits
+from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.accuracy import EXACT, Accuracy, accuracy
 from landbridge.ops.context import Buffer, OpContext, Operand
 from landbridge.ops.legal import Condition, axis_of, between, one_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import product
 
-from landbridge.ir.scalars import Number, ScalarBuilder, Value, accumulator
+from landbridge.ir.scalar_dtypes import accumulator
+from landbridge.ir.scalars import Number, ScalarBuilder, Value
 from landbridge.ops.accuracy import accuracy
 from landbridge.ops.context import Buffer, OpContext, Operand
 from landbridge.ops.legal import one_of

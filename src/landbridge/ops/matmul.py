@@ -10,7 +10,7 @@ import numpy as np
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
-from landbridge.ir.scalars import accumulator
+from landbridge.ir.scalar_dtypes import accumulator
 from landbridge.ir.types import element_count
 from landbridge.ops.accuracy import SUMS, accuracy
 from landbridge.ops.context import OpContext, Operand

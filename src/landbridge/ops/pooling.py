@@ -9,7 +9,8 @@ import numpy as np
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import Body, PrimBuilder
-from landbridge.ir.scalars import ScalarBuilder, Value, accumulator, float_limits
+from landbridge.ir.scalar_dtypes import accumulator, float_limits
+from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import LARGEST_CONSTANT, check_size, element_count
 from landbridge.ops.accuracy import EXACT, OF_SUMS, SUMS, accuracy
 from landbridge.ops.context import Array, Buffer, OpContext, Operand

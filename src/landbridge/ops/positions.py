@@ -10,7 +10,8 @@ import numpy as np
 from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
-from landbridge.ir.scalars import Number, ScalarBuilder, Value, is_float
+from landbridge.ir.scalar_dtypes import is_float
+from landbridge.ir.scalars import Number, ScalarBuilder, Value
 from landbridge.ir.types import LARGEST_CONSTANT, check_size
 from landbridge.ops.accuracy import EXACT, ROUNDED, accuracy
 from landbridge.ops.context import Array, Buffer, OpContext, Operand

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from landbridge.ir.scalars import ScalarBuilder, Value, is_float
+from landbridge.ir.scalar_dtypes import is_float
+from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.accuracy import EXACT, Accuracy, accuracy
 from landbridge.ops.comparison import saturate
 from landbridge.ops.context import OpContext, Operand

@@ -14,7 +14,8 @@ from xdsl.ir import SSAValue
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import PrimBuilder
-from landbridge.ir.scalars import ScalarBuilder, Value, accumulator
+from landbridge.ir.scalar_dtypes import accumulator
+from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.activation import softplus_of
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.matmul import matrix_product

@@ -9,7 +9,8 @@ import numpy as np
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import PrimBuilder
-from landbridge.ir.scalars import ScalarBuilder, Value, accumulator, is_float
+from landbridge.ir.scalar_dtypes import accumulator, is_float
+from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops import resize_tables
 from landbridge.ops.accuracy import Accuracy, accuracy
 from landbridge.ops.context import Array, Buffer, OpContext, Operand

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from landbridge.ir.prim_builder import PrimBuilder
-from landbridge.ir.scalars import ScalarBuilder, Value, accumulator, float_limits
+from landbridge.ir.scalar_dtypes import accumulator, float_limits
+from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import element_count
 from landbridge.ops.accuracy import accuracy
 from landbridge.ops.activation import first_maximum

@@ -21,7 +21,8 @@ from landbridge.input_spec import InputSpec, Resize
 from landbridge.ir.attributes import FrameLayout
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.prim_builder import PrimBuilder
-from landbridge.ir.scalars import ScalarBuilder, Value, is_float
+from landbridge.ir.scalar_dtypes import is_float
+from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import tensor_type
 from landbridge.ops.slicing import index_within
 from landbridge.shape import row_major, same_layout, span
