@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -29,6 +28,7 @@ from landbridge.frontend.ir_text import import_ir_text, is_ir_text
 from landbridge.ir.attributes import target_number
 from landbridge.ir.module import IRModule
 from landbridge.output_file import write_text
+from landbridge.package_version import package_version
 from landbridge.passes.lower import lower_module
 from landbridge.passes.place import request_places
 from landbridge.passes.progress import passes_to_do
@@ -164,7 +164,7 @@ def _generate(module: IRModule, lowered: ModuleOp) -> tuple[ModuleImage, ...]:
 
 def _metadata(model: Model, on_mismatch: str, seconds: Mapping[str, float]) -> dict[str, str]:
     name = Path(model).stem if isinstance(model, str | Path) else _graph_name(model)
-    metadata = {"model": name, "landbridge": _version(), "on_mismatch": on_mismatch}
+    metadata = {"model": name, "landbridge": package_version("landbridge"), "on_mismatch": on_mismatch}
     metadata.update((f"seconds.{phase}", f"{spent:.3f}") for phase, spent in seconds.items())
     metadata["seconds"] = f"{sum(seconds.values()):.3f}"
     return metadata
@@ -172,13 +172,6 @@ def _metadata(model: Model, on_mismatch: str, seconds: Mapping[str, float]) -> d
 
 def _graph_name(model: object) -> str:
     return str(getattr(getattr(model, "graph", None), "name", "")) or "model"
-
-
-def _version() -> str:
-    try:
-        return version("landbridge")
-    except PackageNotFoundError:  # run from a source tree
-        return "0"
 
 
 @contextmanager

@@ -285,3 +285,9 @@ def test_instructions_are_checked(tmp_path, saved, program):
     file.write_bytes(resigned(content, manifest, [program]))
     with pytest.raises(ExecutableError):
         read_executable(file)
+
+
+def test_an_executable_equals_itself_alone():
+    one, other = sample(), sample()
+    assert one == one and one != other
+    assert {one: "one", other: "other"}[one] == "one"

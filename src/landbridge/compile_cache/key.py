@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,7 @@ from landbridge.compile_options import CompileOptions
 from landbridge.dtypes import dtype_name
 from landbridge.errors import LandbridgeError
 from landbridge.executable.parts import VDevice
+from landbridge.package_version import package_version
 from landbridge.targets import Target, is_built_in
 
 #: Packages whose code decides what a compile makes.
@@ -112,11 +112,4 @@ def _code() -> str:
     root = Path(__file__).parents[1]
     stats = [(str(file.relative_to(root)), file.stat()) for file in sorted(root.rglob("*.py"))]
     own = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
-    return json.dumps([own, [(name, _version(name)) for name in _PACKAGES]])
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""
+    return json.dumps([own, [(name, package_version(name)) for name in _PACKAGES]])

@@ -17,12 +17,14 @@ from landbridge.executable.parts import Function, ModuleImage, StorageReport, VD
 from landbridge.output_file import check_outputs, open_output
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Executable:
     """A compiled program. ``constants`` are C-contiguous read-only arrays (mapped from the file after ``load``).
 
     ``scratch_bytes``: of its stack, that each thread's kernels take for temporaries. ``sources``: the files that it was
     compiled from, which ``save`` does not replace. ``files``: those that constants are mapped from.
+
+    Two are equal when they are one: values of weights are not compared.
     """
 
     functions: Mapping[str, Function]
@@ -32,8 +34,8 @@ class Executable:
     memory: tuple[StorageReport, ...] = ()
     scratch_bytes: int = 0
     metadata: Mapping[str, str] = field(default_factory=dict)
-    sources: tuple[str, ...] = field(default=(), compare=False, repr=False)
-    files: tuple[FileWatch, ...] = field(default=(), compare=False, repr=False)
+    sources: tuple[str, ...] = field(default=(), repr=False)
+    files: tuple[FileWatch, ...] = field(default=(), repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"files": ()}  # a copy has constants of its own

@@ -31,7 +31,7 @@ def _none_declined(prim: func.FuncOp, target: Target) -> str | None:
 _VDEVICES = "lb.vdevices"
 
 
-@dataclass(repr=False)
+@dataclass(eq=False, repr=False)
 class IRModule:
     """One program. ``op`` holds ``@main`` (the graph) and PrimFuncs, which carry the unit attribute ``lb.prim``.
 

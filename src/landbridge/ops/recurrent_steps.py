@@ -26,7 +26,7 @@ Activation: TypeAlias = Callable[[ScalarBuilder, Value], Value]
 Step: TypeAlias = Callable[[OpContext, "Direction", Operand, list[Operand]], list[Operand]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Layer:
     """The operands of a node, None where they are left out."""
 
@@ -45,7 +45,7 @@ class Layer:
         return Layer(x, w, r, given[0], given[1], given[2 : 2 + states], given[2 + states])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Direction:
     """Operands of one direction, rank lowered to matrices, and what its gates do."""
 

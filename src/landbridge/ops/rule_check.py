@@ -28,7 +28,7 @@ class _Facts:
         return _Facts(dict(self.names), dict(self.origin))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Checked:
     """A node that its rules allow: by name, the operands of indices whose values are not known, and their ranges."""
 

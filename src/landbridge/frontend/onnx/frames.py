@@ -189,7 +189,7 @@ class _Reader:
         return first + (second - first) * weight
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Axis:
     """How the model's elements along ``axis`` read the frame's: at ``low``, and by ``weight`` at ``high``.
 

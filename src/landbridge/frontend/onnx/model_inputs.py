@@ -22,7 +22,7 @@ from landbridge.ir.types import tensor_type
 from landbridge.ops.context import Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ModelInputs:
     """``arguments`` of ``@main`` and ``fixed`` inputs. By name: ``shapes`` that are known and the ``frames`` of some.
 

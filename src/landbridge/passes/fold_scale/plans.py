@@ -22,7 +22,7 @@ from landbridge.passes.fuse.graph import Graph, inputs_of
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScalePlan:
     """Steps to make one, and the input of the call that takes their scale, with its new value, if one does."""
 

@@ -27,7 +27,7 @@ _CANCELS = 2.0**10
 _F32 = np.finfo(np.float32)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Line:
     """``x * scale + shift``; ``shift`` is None where nothing is added, for even a zero changes -0. And what came up on
     the way: the largest and smallest scale, and the largest constant in units of the result."""
@@ -62,7 +62,7 @@ class _Line:
         return bool(inside.all() and (total <= _F32.max).all() and (self.largest <= total * _CANCELS).all())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Steps:
     """Operations of a float32 body, each the only user of the one before: ``root * scale + shift``, and no sum where
     ``shift`` is None."""
