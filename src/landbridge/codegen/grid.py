@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from landbridge.codegen.functions import identified_functions
+from landbridge.codegen.layout import is_image
 from landbridge.errors import CodegenError
 from landbridge.executable.device_image import Launch, LaunchSequence
 from landbridge.ir.attributes import is_in_place
@@ -77,7 +78,8 @@ def grid_function(function: func.FuncOp, identifier: str) -> GridFunction:
         elif not isinstance(op, arith.ConstantOp | func.ReturnOp):
             raise CodegenError(f"{op.name!r} outside of launches; legal: arith.constant, memref.alloc, gpu.launch")
     launches = tuple(Launch(k.name, tuple(numbers[b] for b in k.buffers), k.grid, k.block) for k in kernels)
-    sequence = LaunchSequence(len(entry.args), tuple(scratch), launches)
+    images = tuple(i for i, a in enumerate(entry.args) if isinstance(a.type, MemRefType) and is_image(a.type))
+    sequence = LaunchSequence(len(entry.args), tuple(scratch), launches, images)
     return GridFunction(function.sym_name.data, tuple(kernels), sequence)
 
 

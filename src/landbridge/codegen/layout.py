@@ -41,6 +41,12 @@ def span(memref: MemRefType[Attribute]) -> int:
     return 1 + offset + sum((d - 1) * s for d, s in zip(shape, strides, strict=True))
 
 
+def is_image(memref: MemRefType[Attribute]) -> bool:
+    """Whether an operand of a grid is passed as an image: a memref of rows, pixels and lanes in an n-D scope."""
+    space = memref.memory_space
+    return isinstance(space, SpaceAttr) and len(space.separators) == len(memref.get_shape()) - 1 == 2
+
+
 def is_row_table(memref: MemRefType[Attribute]) -> bool:
     """Whether an operand is passed by its row table (``landbridge.executable.abi``): a memref of rows and columns.
 

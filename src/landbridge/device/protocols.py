@@ -183,7 +183,8 @@ class DeviceModules(Protocol):
     ) -> Event | None:
         """Queue ``function`` of ``module`` on ``stream``; None means that it is done on return.
 
-        An operand in rows is a RowTable; devices without scopes of rows are given none. ``args`` stay valid until the
+        An operand in rows is a RowTable, one that is an image its whole space; devices without such scopes are given
+        none. ``args`` stay valid until the
         Event completes. Raises DeviceError for a function there is not.
         """
 

@@ -5,9 +5,9 @@ it wrote. A launch runs one kernel (an entry point of the image) over ``grid`` w
 Both shapes are fixed when the program is compiled, from the Target's limits.
 
 The buffers of a sequence are numbered: first the operands of its Call (inputs, then destinations), then its scratch
-buffers. A kernel's argument ``i`` is the buffer ``args[i]``: a storage buffer, bound from its first element, or the
-table of its rows where it lies in rows. There are no other arguments. An operand of no elements may be bound to any
-buffer: no kernel touches it.
+buffers. A kernel's argument ``i`` is the buffer ``args[i]``: a storage buffer, bound from its first element, the table
+of its rows where it lies in rows, or the image that it is. There are no other arguments. An operand of no elements may
+be bound to any buffer: no kernel touches it.
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ class LaunchSequence:
     """What a Call does: ``launches`` over ``operands`` operands and scratch buffers of ``scratch`` bytes each.
 
     Scratch buffers hold nothing between Calls and need not be cleared. Launches are empty when nothing is computed.
+    ``images`` are the operands in a scope of whole objects, which kernels are given each as its whole space.
     """
 
     operands: int
     scratch: tuple[int, ...]
     launches: tuple[Launch, ...]
+    images: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         buffers = f"{self.operands} operands, {len(self.scratch)} scratch buffers"
@@ -75,6 +77,10 @@ def check_device_image(image: DeviceImage) -> None:
         raise ExecutableError("a device image without a format; its code generator must name one")
     for name, sequence in image.functions.items():
         buffers = sequence.operands + len(sequence.scratch)
+        if any(not 0 <= number < sequence.operands for number in sequence.images):
+            raise ExecutableError(
+                f"{name!r} takes operands {sequence.images} of {sequence.operands} as images; save it again"
+            )
         for launch in sequence.launches:
             shapes = (launch.grid, launch.block)
             if any(len(shape) != 3 or min(shape) < 1 for shape in shapes):

@@ -21,6 +21,7 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.stages import Operand, is_identity, view_generic
 from landbridge.ir.types import SpaceAttr, VDeviceAttr, dtype_of, nbytes_of
 from landbridge.passes.registry import register_pass
+from landbridge.targets.images import image_limits
 
 
 @register_pass("inplace")
@@ -38,6 +39,9 @@ def inplace(module: IRModule) -> None:
         if callee not in pairs:
             pairs[callee] = overwritable(prims[callee], len(op.destinations))
         for i, o in pairs[callee]:
+            place = _vdevice(root(op.destinations[o]))
+            if image_limits(module.target_of(place.index.data), place.scope.data):
+                continue  # no kernel reads the image that it writes
             if _share(op, op.inputs[i], op.destinations[o], step, lives):
                 if callee not in clones:
                     clones[callee] = f"{callee}_in_place"

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 from landbridge.targets.grid_options import powers_of_two, shared_host_memory, stated, vector_width
+from landbridge.targets.images import TEXTURE_SCOPE
 from landbridge.targets.kind import Option, Options, TargetKind
 
-#: Scopes besides "global", which are plain buffers.
+#: Shared virtual memory; "global" are plain buffers.
 SVM_SCOPE = "global.svm"
-TEXTURE_SCOPE = "global.texture"
 
 _POWERS_OF_TWO = ("import-alignment", "memory-alignment", "coherence-granule")
 

@@ -215,7 +215,10 @@ class _Binder:
                 f"{user} gives kernel {call.function!r} {len(call.args)} operands, and the image that the code "
                 f"generator of target kind {kernels.made_by!r} made {made}; compile the model again"
             )
-        operands = [self._buffers.operand(kernels, self._registers[register], user) for register in call.args]
+        operands = [
+            self._buffers.operand(kernels, self._registers[register], user, is_image=number in sequence.images)
+            for number, register in enumerate(call.args)
+        ]
         scratch = [self._buffers.scratch(kernels, call.vdevice, number) for number in range(len(sequence.scratch))]
         match steps:
             case [*_, KernelStep(device=device) as step] if device == kernels.device:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from landbridge.device.api import Region
+from landbridge.device.api import NdSpace, Region
 from landbridge.device.import_source import HostPointer
 from landbridge.device.protocols import RowTable
 from landbridge.errors import BindError, ZeroCopyError
@@ -30,10 +30,13 @@ class KernelBuffers:
         #: What regions in use stand on.
         self.owned: list[FlatMemory] = []
 
-    def operand(self, kernels: LoadedKernels, place: RegisterPlace, user: str) -> Buffer:
-        """The bytes of ``place``, for a call by ``user``; raises BindError where ``kernels`` cannot be given them."""
+    def operand(self, kernels: LoadedKernels, place: RegisterPlace, user: str, *, is_image: bool = False) -> Buffer:
+        """The bytes of ``place``, for a call by ``user``, or the whole image that it is; raises BindError where
+        ``kernels`` cannot be given them."""
         what = f"{user}: tensor {place.name!r}"
         if isinstance(place.own, RowMemory):
+            if is_image:
+                return _whole(kernels, place.own, what)
             return _in_rows(kernels, place.own, place, what)
         if place.own is not None:
             return self._own(kernels, place.own, place.offset, place.nbytes, what)
@@ -83,6 +86,17 @@ class KernelBuffers:
             self.owned.append(memory)
             found = self._scratch[vdevice, number] = self._own(kernels, memory, 0, memory.nbytes, "scratch memory")
         return found
+
+
+def _whole(kernels: LoadedKernels, memory: RowMemory, what: str) -> OwnBuffer:
+    """The space of ``memory``, which is one object; raises BindError where it is none of the device's own."""
+    region = memory.tensor.storage.live_region
+    if memory.tensor.device != kernels.device or not isinstance(region.space, NdSpace):
+        raise BindError(
+            f"{what} lies in memory of {memory.tensor.device}, which is no image of {kernels.device}; bind the "
+            "vdevice that it is on to the device that computes it"
+        )
+    return OwnBuffer(region, memory.nbytes)
 
 
 def _in_rows(kernels: LoadedKernels, memory: RowMemory, place: RegisterPlace, what: str) -> RowTable:

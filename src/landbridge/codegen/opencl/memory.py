@@ -10,7 +10,8 @@ from landbridge.codegen.c.emitter import CEmitter, Printer
 from landbridge.codegen.c.memory import address
 from landbridge.codegen.c.types import CType, kind_of
 from landbridge.codegen.grid import is_local
-from landbridge.codegen.layout import span
+from landbridge.codegen.layout import is_image, span
+from landbridge.codegen.opencl import images
 from landbridge.codegen.opencl.lanes import truths
 from landbridge.errors import CodegenError
 
@@ -19,6 +20,9 @@ _LANES = "0123456789abcdef"
 
 def _load(e: CEmitter, op: Operation) -> None:
     ref, *indices = op.operands
+    if isinstance(ref.type, MemRefType) and is_image(ref.type):
+        images.load(e, op)
+        return
     kind, pointer = e.kind(op.results[0]), address(e, ref, indices)
     if not kind.lanes:
         e.set(op.results[0], f"*{pointer}{' != 0' if kind.element == 'i1' else ''}")
@@ -29,6 +33,9 @@ def _load(e: CEmitter, op: Operation) -> None:
 
 def _store(e: CEmitter, op: Operation) -> None:
     value, ref, *indices = op.operands
+    if isinstance(ref.type, MemRefType) and is_image(ref.type):
+        images.store(e, op)
+        return
     kind, pointer = e.kind(value), address(e, ref, indices)
     if kind.lanes:
         e.line(f"vstore{kind.lanes}({e.names[value]}, 0, {pointer});")

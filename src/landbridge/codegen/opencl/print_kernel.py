@@ -13,7 +13,8 @@ from landbridge.codegen.c import control, vector
 from landbridge.codegen.c.emitter import CEmitter, Printer
 from landbridge.codegen.c.types import kind_of
 from landbridge.codegen.grid import GridKernel
-from landbridge.codegen.opencl import arith, memory
+from landbridge.codegen.layout import is_image
+from landbridge.codegen.opencl import arith, images, memory
 from landbridge.codegen.opencl.unit import OpenCLUnit
 from landbridge.codegen.printing import axis
 
@@ -58,6 +59,9 @@ def print_kernel(unit: OpenCLUnit, kernel: GridKernel) -> str:
         ty = buffer.type
         assert isinstance(ty, MemRefType)
         name = e.names[buffer] = e.fresh()
+        if is_image(ty):
+            parameters.append(f"{images.parameter(kernel, buffer)} {name}")
+            continue
         const = "" if buffer in kernel.stored else "const "
         restrict = "" if kernel.in_place else "restrict "
         parameters.append(f"global {const}{kind_of(ty.element_type).scalar} *{restrict}{name}")

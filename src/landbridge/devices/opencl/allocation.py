@@ -14,7 +14,8 @@ from landbridge.devices.opencl.instance import OpenCLInstance
 from landbridge.devices.opencl.mapping import mapped_address
 from landbridge.errors import DeviceError, InputError, OutOfMemoryError, UnsupportedError
 from landbridge.memory_kind import MemoryKind
-from landbridge.targets.opencl import SVM_SCOPE, TEXTURE_SCOPE
+from landbridge.targets.images import TEXTURE_SCOPE
+from landbridge.targets.opencl import SVM_SCOPE
 
 _CHANNELS = {1: cl.channel_order.R, 2: cl.channel_order.RG, 4: cl.channel_order.RGBA}
 _CHANNEL_TYPES = {

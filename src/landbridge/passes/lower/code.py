@@ -25,8 +25,8 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstan
 from landbridge.errors import CodegenError
 
 Index: TypeAlias = int | SSAValue
-#: A place in a memref: the element of a flat one, the row and the column of one in rows.
-Where: TypeAlias = Index | tuple[Index, Index]
+#: A place in a memref: the element of a flat one, the row and the column of one in rows, and of an image the lane too.
+Where: TypeAlias = Index | tuple[Index, ...]
 INDEX = IndexType()
 
 
@@ -236,6 +236,14 @@ class Code:
         else:
             operands = [buffer, *self._indices(where), self.mask(lanes, kept), value]
             self.block.add_op(vector.MaskedStoreOp.create(operands=operands))
+
+    def pack(self, values: Sequence[SSAValue]) -> SSAValue:
+        """A vector of ``values``."""
+        element = values[0].type
+        result = self.splat(zero(element), element, len(values))
+        for lane, value in enumerate(values):
+            result = self.add_op(vector.InsertOp(value, result, [lane]))
+        return result
 
     def splat(self, attr: Attribute, element: Attribute, lanes: int) -> SSAValue:
         """A constant in every lane."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
+from landbridge.errors import CodegenError
+from landbridge.ir.types import shape_of
 from landbridge.passes.lower.access import Access, Guard, Linear
 from landbridge.passes.lower.code import Code, Index, Where
+from landbridge.passes.lower.image_memory import copy_pixel, is_image, lane_at, pixel_place
 from landbridge.passes.lower.row_memory import in_rows, split
 from landbridge.passes.lower.schedule import Schedule
 
@@ -42,6 +45,8 @@ class Operands:
         self.code, self.sched, self.buffers, self.env = code, sched, buffers, env
         self.lanes = sched.lanes if sched.lane is not None else 1
         self._loads: dict[tuple[object, ...], SSAValue] = {}
+        #: The elements of a pixel that is being put together, by the access that writes them.
+        self._lanes: dict[int, list[SSAValue]] = {}
 
     def forget(self) -> None:
         """Start a new block: loads of other blocks are not visible in it."""
@@ -121,13 +126,16 @@ class Operands:
     def _load(
         self, a: Access, t: Tile, m: int, n: int, shift: tuple[int, int] | None, settled: Collection[Guard]
     ) -> SSAValue:
+        checks = [g for g in a.guards if g not in settled]
+
         def plain() -> SSAValue:
+            if is_image(self.buffers[a.buffer].type):
+                return self._fetch(a, t, m, n, shift, keep=not checks)
             where = self.where(a, t, m, n, shift)
             if self.sched.lane is not None and a.index.coeff(self.sched.lane):
                 return self.code.load_vector(self.buffers[a.buffer], where, a.element, self.lanes, self._kept(t, m, n))
             return self.code.load(self.buffers[a.buffer], where, a.element)
 
-        checks = [g for g in a.guards if g not in settled]
         if not checks:
             return plain()
         inside: SSAValue | None = None
@@ -143,7 +151,44 @@ class Operands:
             lambda: self.code.splat(fill, a.element, self.lanes) if vectors else self.code.constant(fill, a.element),
         )
 
+    def _fetch(self, a: Access, t: Tile, m: int, n: int, shift: tuple[int, int] | None, keep: bool) -> SSAValue:
+        """One element of an image: of its pixel, which the tile fetches once where it may ``keep`` it."""
+        image, (row, column) = self.buffers[a.buffer], split(a.index)
+        lanes = shape_of(image.type)[2]
+        place = pixel_place(column, lanes, self.sched.columns, n)
+        if place is None:
+            at = self.index(row, t, m, n, shift), self.index(column, t, m, n, shift)
+            return lane_at(self.code, image, *at, a.element)
+        if lanes == 1:
+            at = self.index(row, t, m, n, shift), self.index(place.pixel, t, m, n, shift)
+            return self.code.load(image, (*at, 0), a.element)
+        along = n if self.sched.columns is not None and row.uses(self.sched.columns) else 0
+        key = (id(a), "pixel", place.pixel.const, along, m, shift)
+        pixel = self._loads.get(key)
+        if pixel is None:
+            at = self.index(row, t, m, n, shift), self.index(place.pixel, t, m, n, shift)
+            pixel = self.code.load_vector(image, (*at, 0), a.element, lanes, 0)
+            if keep:
+                self._loads[key] = pixel
+        return self.code.add_op(vector.ExtractOp(pixel, [place.lane], a.element))
+
+    def _put(self, a: Access, value: SSAValue, t: Tile, m: int, n: int) -> None:
+        """One element of an image, which is written with the last one of its pixel."""
+        image, (row, column) = self.buffers[a.buffer], split(a.index)
+        lanes = shape_of(image.type)[2]
+        place = pixel_place(column, lanes, self.sched.columns, n)
+        if place is None or t.columns != lanes:
+            raise CodegenError(f"{image.type}: a kernel would store one element of a pixel of {lanes}")
+        held = self._lanes.setdefault(id(a), [])
+        held.append(value)
+        if len(held) == lanes:
+            at = self.index(row, t, m, n), self.index(place.pixel, t, m, n)
+            copy_pixel(self.code, image, *at, self._lanes.pop(id(a)).__getitem__)
+
     def write(self, a: Access, value: SSAValue, t: Tile, m: int, n: int) -> None:
+        if is_image(self.buffers[a.buffer].type):
+            self._put(a, value, t, m, n)
+            return
         where = self.where(a, t, m, n)
         if self.sched.lane is not None and not self.sched.horizontal and a.index.coeff(self.sched.lane):
             if not isinstance(value.type, VectorType):

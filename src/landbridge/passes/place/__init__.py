@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from landbridge.ir.attributes import take_place_requests
 from landbridge.ir.module import IRModule
+from landbridge.passes.place.images import check_images
 from landbridge.passes.place.mover import move, move_constants, move_inputs
 from landbridge.passes.place.requests import PlacedNode, Places, Requests, request_places
 from landbridge.passes.place.spaces import match_spaces
@@ -27,4 +28,5 @@ def place(module: IRModule) -> None:
         move_inputs(module, requests.places)
         move(module, requests.of_node)
         check_usable(module, requests)
+        check_images(module)
     match_spaces(module)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import gpu, memref
@@ -76,9 +76,9 @@ class Launcher:
         self._code.block.add_op(gpu.LaunchOp(Region(block), (width, height, one), (threads, one, one)))
         self.launches += 1
 
-    def scratch(self, element: Attribute, count: int) -> SSAValue:
-        """Memory of ``count`` elements that lives while the function's launches run."""
-        return _alloc(self._code, element, count, "global")
+    def scratch(self, element: Attribute, *extents: int) -> SSAValue:
+        """Memory of elements in these extents that lives while the function's launches run."""
+        return _alloc(self._code, element, extents, "global")
 
 
 def _body() -> tuple[Block, Code]:
@@ -89,11 +89,11 @@ def _body() -> tuple[Block, Code]:
 
 def local_memory(code: Code, element: Attribute, count: int) -> SSAValue:
     """``count`` elements that the work-items of a workgroup share."""
-    return _alloc(code, element, count, LOCAL)
+    return _alloc(code, element, [count], LOCAL)
 
 
-def _alloc(code: Code, element: Attribute, count: int, scope: str) -> SSAValue:
-    ty = MemRefType(element, [max(count, 1)], memory_space=StringAttr(scope))
+def _alloc(code: Code, element: Attribute, extents: Sequence[int], scope: str) -> SSAValue:
+    ty = MemRefType(element, [max(extent, 1) for extent in extents], memory_space=StringAttr(scope))
     return code.hoist(memref.AllocOp([], [], ty))
 
 

@@ -16,12 +16,13 @@ from landbridge.passes.lower.code import Code
 from landbridge.passes.lower.grid.contraction import contraction_launch
 from landbridge.passes.lower.grid.cpu_tasks import task_launch
 from landbridge.passes.lower.grid.launch import Launcher
+from landbridge.passes.lower.grid.pixels import make_image, pixel_launch, rows_for_images, written_images
 from landbridge.passes.lower.grid.points import point_launch
 from landbridge.passes.lower.grid.row_groups import RowNest, local_temporaries, prefix_rows, row_launch
 from landbridge.passes.lower.grid.tiles import choose_tiles, element_width, find_contraction
+from landbridge.passes.lower.image_memory import grid_type, is_image
 from landbridge.passes.lower.nest import Nest, build_nests, used_buffers
 from landbridge.passes.lower.prefix import shared_prefix
-from landbridge.passes.lower.row_memory import flat_type
 from landbridge.passes.lower.serial import serial
 from landbridge.passes.lower.simplify import simplify
 from landbridge.passes.lower.tasks import fits_stack
@@ -41,12 +42,15 @@ def lower_grid(function: func.FuncOp, limits: GridLimits) -> func.FuncOp:
     """One PrimFunc as launches. Its attribute ``lb.tasks`` is 1, or 0 when nothing is computed."""
     prim = view_prim(function)
     arguments = list(function.body.block.args)
-    block = Block(arg_types=[flat_type(a) for a in arguments])
+    block = Block(arg_types=[grid_type(a) for a in arguments])
     code = Code(block)
     launcher = Launcher(code, limits)
     buffers: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=True))
     nests = [nest for nest in build_nests(prim) if not nest.is_empty]
+    images = rows_for_images(launcher, nests, buffers)
     _launches(launcher, prim, nests, buffers)
+    for rows, image in images:
+        make_image(launcher, rows, image)
     block.add_op(func.ReturnOp())
     code.finish()
     lowered = func.FuncOp(function.sym_name.data, FunctionType.from_lists(list(block.arg_types), []), Region(block))
@@ -58,17 +62,22 @@ def lower_grid(function: func.FuncOp, limits: GridLimits) -> func.FuncOp:
 
 def _launches(launcher: Launcher, prim: PrimView, nests: list[Nest], buffers: dict[SSAValue, SSAValue]) -> None:
     length = shared_prefix(nests) if len(nests) > 1 else 0
-    if launcher.limits.core_vectors:
+    # Images have pixels, not vectors of a core.
+    on_vectors = launcher.limits.core_vectors and not any(is_image(b.type) for b in used_buffers(nests))
+    written = any(written_images(nest, buffers) for nest in nests)
+    if on_vectors:
         if len(nests) == 1 or (length and fits_stack(prim, nests)):
             task_launch(launcher, prim, nests, buffers)
             return
-    elif length and _row_by_row(launcher, prim, nests, length, buffers):
+    elif length and not written and _row_by_row(launcher, prim, nests, length, buffers):
         return
     # One launch after the other: what they leave each other is scratch.
     _scratch(launcher, prim.temporaries, nests, buffers)
     for nest in nests:
-        if launcher.limits.core_vectors:
+        if on_vectors:
             task_launch(launcher, prim, [nest], buffers)
+        elif written_images(nest, buffers):
+            pixel_launch(launcher, nest, buffers)
         else:
             _nest_launch(launcher, simplify(nest), buffers)
 

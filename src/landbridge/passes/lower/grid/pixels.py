@@ -1,0 +1,141 @@
+"""A work-item for each pixel of an image that a nest writes: it computes the pixel's elements side by side.
+
+A nest that does not walk the lanes of its image with one loop writes memory in rows first, which a launch of its own
+makes an image of. So do nests where one reads what it writes: no kernel does both with an image.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import SSAValue
+
+from landbridge.ir.types import shape_of
+from landbridge.passes.lower.access import Access
+from landbridge.passes.lower.code import Code
+from landbridge.passes.lower.grid.launch import Item, Launcher
+from landbridge.passes.lower.grid.points import USUAL_SIZE, point_launch
+from landbridge.passes.lower.image_memory import copy_pixel, is_image
+from landbridge.passes.lower.nest import Nest
+from landbridge.passes.lower.nest_emitter import NestEmitter
+from landbridge.passes.lower.operands import Tile
+from landbridge.passes.lower.row_memory import split
+from landbridge.passes.lower.schedule import Run, Schedule
+from landbridge.passes.lower.serial import serial
+from landbridge.passes.lower.simplify import drop_held_guards, drop_unit_loops
+
+
+def written_images(nest: Nest, buffers: Mapping[SSAValue, SSAValue]) -> list[Access]:
+    """The writes of ``nest`` to images."""
+    return [w for w in _writes(nest) if is_image(buffers.get(w.buffer, w.buffer).type)]
+
+
+def rows_for_images(
+    launcher: Launcher, nests: Sequence[Nest], buffers: dict[SSAValue, SSAValue]
+) -> list[tuple[SSAValue, SSAValue]]:
+    """Put memory in rows in place of the images that one of ``nests`` reads and writes; each with its image."""
+    both: dict[SSAValue, None] = {}
+    for nest in nests:
+        reads = {r.buffer for s in nest.stages for r in s.reads if isinstance(r, Access)} | nest.loaded()
+        both.update((w.buffer, None) for w in written_images(nest, buffers) if w.buffer in reads)
+    found = []
+    for buffer in both:
+        image = buffers[buffer]
+        buffers[buffer] = _rows(launcher, image)
+        found.append((buffers[buffer], image))
+    return found
+
+
+def _writes(nest: Nest) -> list[Access]:
+    pairs = [pair for s in nest.stages for pair in zip(s.writes, s.stored, strict=True)]
+    return [w for w, stored in pairs if stored]
+
+
+def _rows(launcher: Launcher, image: SSAValue) -> SSAValue:
+    rows, pixels, lanes = shape_of(image.type)
+    assert isinstance(image.type, MemRefType)
+    return launcher.scratch(image.type.element_type, rows, pixels * lanes)
+
+
+def pixel_launch(launcher: Launcher, nest: Nest, buffers: dict[SSAValue, SSAValue]) -> None:
+    """All points of ``nest``, which is not empty and writes images."""
+    nest = drop_held_guards(drop_unit_loops(nest))
+    writes = written_images(nest, buffers)
+    lanes = {shape_of(buffers[w.buffer].type)[2] for w in writes}
+    if lanes == {1}:
+        dim = None
+    else:
+        dim = _lane_loop(nest, writes, max(lanes)) if len(lanes) == 1 else None
+        if dim is None:
+            _by_way_of_rows(launcher, nest, writes, buffers)
+            return
+    points = serial(nest)
+    outer = tuple(d for d in points.outer if d != dim)
+    run = (Run(0, 1, max(lanes)),)
+    sched: Schedule = points if dim is None else replace(points, columns=dim, column_runs=run, outer=outer)
+    extents = [nest.dims[d].extent for d in outer]
+
+    def point(code: Code, number: SSAValue) -> None:
+        env = dict(zip(outer, code.unflatten(number, extents), strict=True))
+        NestEmitter(code, nest, sched, buffers, env).tile(Tile(0, 1, 0, max(lanes)))
+
+    _each(launcher, math.prod(extents), point)
+
+
+def _lane_loop(nest: Nest, writes: Sequence[Access], lanes: int) -> int | None:
+    """The loop that walks the lanes of all ``writes``, from the first to the last of each pixel."""
+    for d, dim in enumerate(nest.dims):
+        if dim.reduction or dim.extent != lanes or any(d in (b.outer, b.inner) for b in nest.bounds):
+            continue
+        if all(_walks_lanes(w, d, lanes) for w in writes):
+            return d
+    return None
+
+
+def _walks_lanes(write: Access, d: int, lanes: int) -> bool:
+    row, column = split(write.index)
+    others = [c for dim, c in column.coeffs.items() if dim != d] + [stride for stride, _ in column.rest]
+    aligned = not any(c % lanes for c in (*others, column.const))
+    return column.coeff(d) == 1 and aligned and not row.uses(d) and not column.nonlinear_in(d)
+
+
+def _by_way_of_rows(
+    launcher: Launcher, nest: Nest, writes: Sequence[Access], buffers: dict[SSAValue, SSAValue]
+) -> None:
+    instead = dict(buffers)
+    for w in writes:
+        instead[w.buffer] = _rows(launcher, buffers[w.buffer])
+    point_launch(launcher, nest, instead)
+    for buffer in {w.buffer: None for w in writes}:
+        make_image(launcher, instead[buffer], buffers[buffer])
+
+
+def make_image(launcher: Launcher, source: SSAValue, image: SSAValue) -> None:
+    """Copy rows to an image of as many elements."""
+    rows, pixels, lanes = shape_of(image.type)
+    assert isinstance(image.type, MemRefType)
+    element = image.type.element_type
+
+    def pixel(code: Code, number: SSAValue) -> None:
+        row, at = code.unflatten(number, [rows, pixels])
+        first = code.mul(at, lanes)
+        copy_pixel(code, image, row, at, lambda n: code.load(source, (row, code.add(first, n)), element))
+
+    _each(launcher, rows * pixels, pixel)
+
+
+def _each(launcher: Launcher, count: int, one: Callable[[Code, SSAValue], None]) -> None:
+    """``one(code, number)`` for each number under ``count``, a work-item each."""
+    size = min(count, USUAL_SIZE, launcher.limits.workgroup_size)
+
+    def body(code: Code, item: Item) -> None:
+        number = code.value(code.add(code.mul(item.group, size), item.thread))
+        if count % size:
+            code.when(code.inside(number, count), lambda: one(code, number))
+        else:
+            one(code, number)
+
+    launcher.launch(-(-count // size), size, body)

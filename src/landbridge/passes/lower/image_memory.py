@@ -1,0 +1,75 @@
+"""Operands in images: rows of pixels, which are read and written whole.
+
+An image is a memref of rows, pixels and lanes. ``vector.load`` and ``vector.store`` at lane 0 are of one pixel,
+``memref.load`` reads one lane of it; nothing stores one lane, unless it is all of the pixel. While a nest is scheduled,
+an image is memory in rows like any other (``row_memory``), and its column counts lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, MemRefType
+from xdsl.ir import Attribute, SSAValue
+
+from landbridge.ir.types import SpaceAttr, separators_of, shape_of
+from landbridge.passes.lower.access import Linear
+from landbridge.passes.lower.code import Code, Index
+from landbridge.passes.lower.row_memory import flat_type
+from landbridge.physical_shape import physical_shape
+
+_SEPARATORS = 2
+
+
+def is_image(ty: Attribute) -> bool:
+    """Whether a memref, of a PrimFunc or lowered, is an image to kernels of a grid."""
+    return len(separators_of(ty)) == _SEPARATORS
+
+
+def grid_type(buffer: SSAValue) -> MemRefType[Any]:
+    """The type of ``buffer`` as an operand of a lowered function of a grid: an image, or flat; raises CodegenError."""
+    ty = buffer.type
+    if not is_image(ty):
+        return flat_type(buffer)
+    assert isinstance(ty, MemRefType) and isinstance(ty.memory_space, SpaceAttr)
+    space = SpaceAttr(ty.memory_space.scope, ArrayAttr([IntAttr(1), IntAttr(2)]))
+    return MemRefType(ty.element_type, physical_shape(shape_of(ty), separators_of(ty)), memory_space=space)
+
+
+@dataclass(frozen=True)
+class PixelPlace:
+    """A column of an image as its pixel, an index over the loops, and the lane in it."""
+
+    pixel: Linear
+    lane: int
+
+
+def pixel_place(column: Linear, lanes: int, dim: int | None, at: int) -> PixelPlace | None:
+    """The pixel and the lane of ``column`` where loop ``dim``, if any, is at ``at``; None where only a run knows the
+    lane."""
+    fixed = column.coeff(dim) * at if dim is not None else 0
+    coeffs = {d: c for d, c in column.coeffs.items() if d != dim}
+    hidden = dim is not None and column.nonlinear_in(dim)
+    if hidden or any(c % lanes for c in coeffs.values()) or any(stride % lanes for stride, _ in column.rest):
+        return None
+    pixel, lane = divmod(column.const + fixed, lanes)
+    rest = tuple((stride // lanes, e) for stride, e in column.rest)
+    return PixelPlace(Linear(pixel, {d: c // lanes for d, c in coeffs.items()}, rest), lane)
+
+
+def lane_at(code: Code, image: SSAValue, row: Index, column: Index, element: Attribute) -> SSAValue:
+    """One element of ``image``, whose lane is found when the code runs."""
+    lanes = shape_of(image.type)[2]
+    return code.load(image, (row, code.quotient(column, lanes), code.remainder(column, lanes)), element)
+
+
+def copy_pixel(code: Code, image: SSAValue, row: Index, pixel: Index, lane: Callable[[int], SSAValue]) -> None:
+    """Write one pixel, whose elements ``lane`` gives."""
+    lanes = shape_of(image.type)[2]
+    values = [lane(n) for n in range(lanes)]
+    if lanes == 1:
+        code.store(values[0], image, (row, pixel, 0))
+    else:
+        code.store_vector(code.pack(values), image, (row, pixel, 0), lanes, 0)

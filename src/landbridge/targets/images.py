@@ -1,0 +1,47 @@
+"""What a Target says about images that kernels read and write: the scope they lie in, and the shapes they can have.
+
+An image is rows of pixels, and a pixel is 1, 2 or 4 elements, its *lanes*. Kernels read and write whole pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from landbridge.targets.target import Target
+
+#: The scope of images. Its three dimensions are rows, pixels, and the lanes of a pixel.
+TEXTURE_SCOPE = "global.texture"
+LANES = (1, 2, 4)
+#: What kernels find in images. Kernels that move integers forget their sign, which an image keeps: none are unsigned.
+DTYPES = ("float32", "float16", "int32", "int8")
+
+
+@dataclass(frozen=True)
+class ImageLimits:
+    """The largest image: ``height`` rows of ``width`` pixels (options ``image-height`` and ``image-width``)."""
+
+    height: int
+    width: int
+
+    def refusal(self, extents: Sequence[int], dtype: str) -> str | None:
+        """Why there is no image of ``extents`` (rows, pixels, lanes) of ``dtype``, and what is legal; None if there
+        is."""
+        rows, pixels, lanes = extents
+        if dtype not in DTYPES:
+            return f"elements of {dtype}; legal: {', '.join(DTYPES)}"
+        if lanes not in LANES:
+            return f"{lanes} elements in a pixel (the axes after the last separator); legal: 1, 2 or 4"
+        if not (1 <= rows <= self.height and 1 <= pixels <= self.width):
+            return f"{rows} rows of {pixels} pixels; legal: 1 to {self.height} rows of 1 to {self.width}"
+        return None
+
+
+def image_limits(target: Target, scope: str) -> ImageLimits | None:
+    """The limits of images in ``scope``; None where kernels of ``target`` use no images there."""
+    height, width = (target.options.get(f"image-{side}") for side in ("height", "width"))
+    if scope != TEXTURE_SCOPE or target.options.get("images") is not True:
+        return None
+    return ImageLimits(height, width) if isinstance(height, int) and isinstance(width, int) else None
