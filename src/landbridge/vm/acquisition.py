@@ -29,15 +29,15 @@ class Resident:
 class Acquisition:
     """What a program in ``homes`` takes for each of its executions: every scope that comes and goes, once.
 
-    ``residents`` are its weights there. ``preparation`` computes what depends on parameters, and may write there too.
-    One execution at a time, as a Session has it.
+    ``residents`` are its weights there. ``preparation``, set once there is one, computes what depends on parameters,
+    and may write there too. One execution at a time, as a Session has it.
     """
 
-    def __init__(self, homes: Sequence[Home], residents: Sequence[Resident], preparation: Callable[[], object]) -> None:
+    def __init__(self, homes: Sequence[Home], residents: Sequence[Resident]) -> None:
         self._scopes = {(home.device, home.kind.scope): api for home in homes if (api := home.acquired_by) is not None}
         self._residents = residents
         self._loaded: dict[DeviceScope, int] = {}
-        self._preparation = preparation
+        self.preparation: Callable[[], object] = _nothing
 
     def wrap(self, execute: Callable[[], object]) -> Callable[[], object]:
         """``execute`` with the scopes in hand; itself where there are none."""
@@ -56,7 +56,7 @@ class Acquisition:
         if self._scopes:
             self._loaded = {}
         else:
-            self._preparation()
+            self.preparation()
 
     @contextmanager
     def _all(self) -> Iterator[Mapping[DeviceScope, int]]:
@@ -82,8 +82,12 @@ class Acquisition:
         for resident in self._residents:
             if contents[resident.scope] != self._loaded.get(resident.scope):
                 copy_tensor(resident.tensor, resident.source, cause="constants:acquire")
-        self._preparation()
+        self.preparation()
         self._loaded = dict(contents)
+
+
+def _nothing() -> None:
+    pass
 
 
 def _release(device: Device, scope: str, api: AcquiredScopes) -> None:

@@ -59,7 +59,7 @@ class BoundProgram:
         self.run_native = native_runner(native, self.threads)
         stop_at_exit(self)
 
-        self._acquisition = Acquisition(memory.homes, memory.residents, lambda: self.runs.frame.prepare())
+        self._acquisition = Acquisition(memory.homes, memory.residents)
         frame = partial(
             Frame,
             program,
@@ -73,6 +73,7 @@ class BoundProgram:
         staged = memory.home(0) is not homes[0]  # then arguments may go by way of the host
         buffers = RegisteredBuffers()
         self.runs = RunArguments(frame(staging=Staging() if staged else None), memory, buffers)
+        self._acquisition.preparation = self.runs.frame.prepare  # not of this, which then ends with its last user
         self.calls = CallArguments(frame(staging=Staging(once=True) if staged else None), memory, buffers)
         self.states = RecurrentStates(self.runs, self.calls)
         for slot in self.runs.frame.parameters:
