@@ -62,6 +62,26 @@ def test_shared_memory_is_mapped_by_its_file_descriptor() -> None:
         api.alloc_shared_space(0, 1 << 62, 64, "global")
 
 
+@pytest.mark.parametrize("scope", ["global", "global.pinned"])
+@pytest.mark.parametrize("nbytes", [5000, 100_000])
+def test_shared_memory_begins_where_its_file_does_whatever_its_alignment(scope: str, nbytes: int) -> None:
+    api = CpuDeviceAPI()
+    spaces = [api.alloc_shared_space(0, nbytes, 1 << 16, scope) for _ in range(3)]
+    assert [space.handle % (1 << 16) for space in spaces] == [0, 0, 0]
+    for number, space in enumerate(spaces):
+        ctypes.memset(space.handle, number + 1, nbytes)
+    for number, space in enumerate(spaces):
+        fd = api.export_fd(space)
+        assert os.fstat(fd).st_size == nbytes
+        with mmap.mmap(fd, nbytes) as other:
+            assert other[:] == bytes([number + 1]) * nbytes
+            other[:] = b"\x7e" * nbytes
+        os.close(fd)
+        assert ctypes.string_at(space.handle, nbytes) == b"\x7e" * nbytes
+        api.free_data_space(space)
+    assert (api._mappings, api._files) == ({}, {})
+
+
 def test_large_private_memory_has_huge_pages() -> None:
     if "[never]" in Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text():
         pytest.skip("this kernel has no transparent huge pages")

@@ -24,6 +24,7 @@ from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.memory_kind import GLOBAL_SCOPE, PINNED_SCOPE, MemoryKind, normalize_scope
 
 _HUGE_PAGE_BYTES = 2 << 20
+_MAP_FIXED = 0x10  # of Linux, on all architectures that Python runs on but one
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
@@ -97,7 +98,7 @@ class CpuDeviceAPI(DeviceAPI):
             return self._map(index, -1, nbytes, align, scope, mmap.MAP_SHARED | mmap.MAP_ANONYMOUS)
         file = os.memfd_create("landbridge", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
-            os.ftruncate(file, max(nbytes, 1) + align - mmap.PAGESIZE)
+            os.ftruncate(file, max(nbytes, 1))
             # Whoever gets it exported cannot cut it under us.
             fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
             space = self._map(index, file, nbytes, align, scope, mmap.MAP_SHARED)
@@ -123,22 +124,23 @@ class CpuDeviceAPI(DeviceAPI):
                 f"the memory at {space.handle:#x} was not made to be shared; allocate it with "
                 "lb.empty(..., host_access='read_write')"
             )
-        mapping = self._mappings[space.handle]
-        if space.handle != ctypes.addressof(ctypes.c_char.from_buffer(mapping)):
-            raise ZeroCopyError(
-                f"the memory at {space.handle:#x} does not start where its file does, because more than the page "
-                f"size of {mmap.PAGESIZE} was asked as alignment; ask for that much at most"
-            )
         return os.dup(file)
 
     def _map(self, index: int, file: int, nbytes: int, align: int, scope: str, flags: int) -> Space:
         """A mapping of ``nbytes`` bytes at a multiple of ``align``, which may be more than a page."""
+        is_later = file >= 0 and align > mmap.PAGESIZE  # so that the file begins at the address, which others rely on
         try:
-            mapping = mmap.mmap(file, max(nbytes, 1) + align - mmap.PAGESIZE, flags=flags)
+            mapping = mmap.mmap(
+                -1 if is_later else file,
+                max(nbytes, 1) + align - mmap.PAGESIZE,
+                flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS if is_later else flags,
+            )
         except (OSError, OverflowError, ValueError) as error:
             raise OutOfMemoryError(f"the kernel refused to map {nbytes} bytes: {error}") from error
         start = ctypes.addressof(ctypes.c_char.from_buffer(mapping))
         address = -(-start // align) * align
+        if is_later:
+            _map_over(address, max(nbytes, 1), file)
         if nbytes >= _HUGE_PAGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
             # Not the last one: a touch of its first byte would take 2 MiB where a page is enough.
             mapping.madvise(mmap.MADV_HUGEPAGE, address - start, nbytes // _HUGE_PAGE_BYTES * _HUGE_PAGE_BYTES)
@@ -195,6 +197,16 @@ class CpuDeviceAPI(DeviceAPI):
             mapped.let_go()
             if not mapped.users:
                 del self._imported[space.handle]
+
+
+def _map_over(address: int, nbytes: int, file: int) -> None:
+    """Put ``nbytes`` bytes of ``file`` in place of the pages from ``address`` on, which a mapping of ours has."""
+    map_at = ctypes.CDLL(None, use_errno=True).mmap
+    map_at.restype = ctypes.c_void_p
+    map_at.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
+    if map_at(address, nbytes, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED | _MAP_FIXED, file, 0) != address:
+        reason = os.strerror(ctypes.get_errno())
+        raise OutOfMemoryError(f"the kernel refused to map {nbytes} bytes of a file at {address:#x}: {reason}")
 
 
 def _memory_bytes(key: str) -> int | None:
