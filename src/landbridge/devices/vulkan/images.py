@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from landbridge.device.api import Device, NdSpace
 from landbridge.device.pixels import PixelRows
-from landbridge.devices.vulkan import flags, structs_work
+from landbridge.devices.vulkan import flags, structs_image, structs_work
 from landbridge.devices.vulkan.allocation import Allocation
 from landbridge.devices.vulkan.driver_objects import DriverObjects
 from landbridge.devices.vulkan.logical_device import LogicalDevice
@@ -52,10 +52,10 @@ class Image(PixelRows, UsedMemory):
         self.width = width
         self.pixel_bytes = pixel_bytes
 
-    def extent(self, offset: int, nbytes: int) -> tuple[structs_work.VkOffset3D, VkExtent3D]:
+    def extent(self, offset: int, nbytes: int) -> tuple[structs_image.VkOffset3D, VkExtent3D]:
         """The first pixel and the size of bytes that ``check_pixels`` found right."""
         first, size = self.block(offset, nbytes)
-        return structs_work.VkOffset3D(*first, 0), VkExtent3D(*size, 1)
+        return structs_image.VkOffset3D(*first, 0), VkExtent3D(*size, 1)
 
 
 def alloc_image(device: LogicalDevice, owner: Device, shape: Sequence[int], dtype: str, scope: str) -> NdSpace:
@@ -94,7 +94,7 @@ def _allocate(device: LogicalDevice, shape: Sequence[int], dtype: str) -> Image:
     usage = flags.IMAGE_TRANSFER
     usage |= flags.IMAGE_SAMPLED if features & flags.FORMAT_SAMPLED else 0
     usage |= flags.IMAGE_STORAGE if features & flags.FORMAT_STORAGE else 0
-    request = structs_work.VkImageCreateInfo(
+    request = structs_image.VkImageCreateInfo(
         imageType=flags.IMAGE_2D,
         format=format,
         extent=VkExtent3D(width, height, 1),
@@ -121,18 +121,18 @@ def copy_pixels(device: DriverObjects, commands: int, src: MemoryPlace, dst: Mem
     """Append a copy of which one end is an image at least; both ends were checked."""
     source, target = src.memory, dst.memory
     layout = flags.IMAGE_LAYOUT_GENERAL
-    layers = structs_work.VkImageSubresourceLayers(flags.IMAGE_ASPECT_COLOR, 0, 0, 1)
+    layers = structs_image.VkImageSubresourceLayers(flags.IMAGE_ASPECT_COLOR, 0, 0, 1)
     if isinstance(source, Image) and isinstance(target, Image):
         (start, extent), (to, _) = source.extent(src.offset, nbytes), target.extent(dst.offset, nbytes)
-        pixels = structs_work.VkImageCopy(layers, start, layers, to, extent)
+        pixels = structs_image.VkImageCopy(layers, start, layers, to, extent)
         device.calls.vkCmdCopyImage(commands, source.image, layout, target.image, layout, 1, ctypes.byref(pixels))
     elif isinstance(source, Image) and isinstance(target, Allocation):
         start, extent = source.extent(src.offset, nbytes)
-        part = structs_work.VkBufferImageCopy(dst.offset, 0, 0, layers, start, extent)
+        part = structs_image.VkBufferImageCopy(dst.offset, 0, 0, layers, start, extent)
         device.calls.vkCmdCopyImageToBuffer(commands, source.image, layout, target.buffer, 1, ctypes.byref(part))
     elif isinstance(source, Allocation) and isinstance(target, Image):
         start, extent = target.extent(dst.offset, nbytes)
-        part = structs_work.VkBufferImageCopy(src.offset, 0, 0, layers, start, extent)
+        part = structs_image.VkBufferImageCopy(src.offset, 0, 0, layers, start, extent)
         device.calls.vkCmdCopyBufferToImage(commands, source.buffer, target.image, layout, 1, ctypes.byref(part))
 
 
@@ -173,13 +173,13 @@ class _Prepare:
 
     def encode(self, device: DriverObjects, commands: int) -> Callable[[], None] | None:
         """One barrier."""
-        barrier = structs_work.VkImageMemoryBarrier(
+        barrier = structs_image.VkImageMemoryBarrier(
             dstAccessMask=flags.ACCESS_READ | flags.ACCESS_WRITE,
             newLayout=flags.IMAGE_LAYOUT_GENERAL,
             srcQueueFamilyIndex=flags.QUEUE_FAMILY_IGNORED,
             dstQueueFamilyIndex=flags.QUEUE_FAMILY_IGNORED,
             image=self._image.image,
-            subresourceRange=structs_work.VkImageSubresourceRange(flags.IMAGE_ASPECT_COLOR, 0, 1, 0, 1),
+            subresourceRange=structs_image.VkImageSubresourceRange(flags.IMAGE_ASPECT_COLOR, 0, 1, 0, 1),
         )
         stages = (flags.STAGE_TRANSFER, flags.STAGE_TRANSFER | flags.STAGE_COMPUTE)
         device.calls.vkCmdPipelineBarrier(commands, *stages, 0, 0, None, 0, None, 1, ctypes.byref(barrier))

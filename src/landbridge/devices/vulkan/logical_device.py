@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 
-from landbridge.devices.vulkan import calls, flags, structs_device, structs_work
+from landbridge.devices.vulkan import calls, flags, structs_device, structs_image, structs_work
 from landbridge.devices.vulkan.driver_objects import DriverObjects
 from landbridge.devices.vulkan.instance import VulkanInstance
 from landbridge.devices.vulkan.memory_types import (
@@ -90,7 +90,7 @@ class LogicalDevice(DriverObjects):
 
     def format_features(self, format: int) -> int:
         """What images of ``format`` can be used for (VkFormatFeatureFlags)."""
-        found = structs_work.VkFormatProperties()
+        found = structs_image.VkFormatProperties()
         self._instance.calls.vkGetPhysicalDeviceFormatProperties(self.physical.handle, format, ctypes.byref(found))
         return int(found.optimalTilingFeatures)
 
