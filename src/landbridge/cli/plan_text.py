@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import typer
 
 from landbridge.cli.output import table
-from landbridge.plan_chart import Arena, Block
+from landbridge.plan_chart import Arena, ArenaBlock
 from landbridge.plan_chart.names import shortened
 from landbridge.plan_chart.units import bytes_text
 
@@ -67,7 +67,7 @@ def _step(arena: Arena, step: int) -> str:
 _LIFETIME = {True: ("last used by", "what"), False: ("from", "until")}
 
 
-def _lifetime(arena: Arena, block: Block) -> tuple[str, str]:
+def _lifetime(arena: Arena, block: ArenaBlock) -> tuple[str, str]:
     if _is_program(arena):
         return _short(arena.steps[block.end - 1].name), block.what
     end = arena.steps[block.end].time if block.end < len(arena.steps) else arena.end_time

@@ -5,13 +5,13 @@ Pure data in, text out: an Executable or a list of buffers becomes Arenas, an Ar
 
 from __future__ import annotations
 
-from landbridge.plan_chart.arena import Arena, Block, Kind, Step, Use
+from landbridge.plan_chart.arena import Arena, ArenaBlock, Kind, Step, Use
 from landbridge.plan_chart.of_buffers import arena_of_buffers, buffers_of, replanned
 from landbridge.plan_chart.of_executable import arenas_of_executable
 
 __all__ = [
     "Arena",
-    "Block",
+    "ArenaBlock",
     "Kind",
     "Step",
     "Use",

@@ -40,7 +40,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class ArenaBlock:
     """``nbytes`` at byte ``offset`` of the arena, in use during the half-open steps ``start <= step < end``.
 
     ``kind`` is that of the step which first writes it; ``what`` says dtype and shape where there are any.
@@ -88,7 +88,7 @@ class Arena:
     capacity: int | None
     steps: tuple[Step, ...]
     end_time: int
-    blocks: tuple[Block, ...]
+    blocks: tuple[ArenaBlock, ...]
     granule: int = 1
 
     @cached_property
@@ -109,7 +109,7 @@ class Arena:
         """This arena in a scope of ``capacity`` bytes."""
         return replace(self, capacity=capacity)
 
-    def holders(self, step: int) -> list[Block]:
+    def holders(self, step: int) -> list[ArenaBlock]:
         """The blocks alive at ``step``, largest first."""
         alive = [block for block in self.blocks if block.start <= step < block.end]
         return sorted(alive, key=lambda block: -block.nbytes)

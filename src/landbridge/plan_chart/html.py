@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.resources import files
 
-from landbridge.plan_chart.arena import Arena, Block
+from landbridge.plan_chart.arena import Arena, ArenaBlock
 from landbridge.plan_chart.markup import markup
 from landbridge.plan_chart.names import common_prefix
 from landbridge.plan_chart.palette import KINDS, SIZES, SURFACES
@@ -71,7 +71,7 @@ def _arena(arena: Arena) -> dict[str, object]:
     }
 
 
-def _block(block: Block) -> dict[str, object]:
+def _block(block: ArenaBlock) -> dict[str, object]:
     return {
         "id": block.id,
         "offset": block.offset,

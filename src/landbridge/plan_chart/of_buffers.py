@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from landbridge import planner
-from landbridge.plan_chart.arena import Arena, Block, Step
+from landbridge.plan_chart.arena import Arena, ArenaBlock, Step
 from landbridge.planner import Buffer, Plan
 
 
@@ -18,7 +18,8 @@ def arena_of_buffers(buffers: Sequence[Buffer], plan: Plan, capacity: int | None
     times = sorted({time for b in buffers for time in (b.start, b.end)})
     step_at = {time: step for step, time in enumerate(times)}
     blocks = [
-        Block(str(b.id), plan.offsets[b.id], b.size, b.alignment, step_at[b.start], step_at[b.end]) for b in buffers
+        ArenaBlock(str(b.id), plan.offsets[b.id], b.size, b.alignment, step_at[b.start], step_at[b.end])
+        for b in buffers
     ]
     return Arena(
         device="",

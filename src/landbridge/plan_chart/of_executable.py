@@ -28,7 +28,7 @@ from landbridge.executable.instructions import (
 )
 from landbridge.executable.parts import VDevice
 from landbridge.memory_kind import MemoryKind
-from landbridge.plan_chart.arena import Arena, Block, Kind, Step, Use
+from landbridge.plan_chart.arena import Arena, ArenaBlock, Kind, Step, Use
 from landbridge.plan_chart.kinds import kind_of
 from landbridge.targets import Target
 
@@ -86,7 +86,7 @@ class _Tensor:
     uses: list[Use] = field(default_factory=list)
     kept: bool = False  # its value is for every run
 
-    def block(self, steps: Sequence[Step], storage: AllocStorage, kind: MemoryKind | None) -> Block:
+    def block(self, steps: Sequence[Step], storage: AllocStorage, kind: MemoryKind | None) -> ArenaBlock:
         touched = [use.step for use in self.uses]
         writer = next((use.step for use in self.uses if use.writes), None)
         granule = kind.coherence_granule if kind else 1  # what is not coherent shares no granule
@@ -95,7 +95,7 @@ class _Tensor:
             separators = self.alloc.axis_separators
             taken = _row_bytes(storage) * (prod(self.alloc.shape[: separators[0]]) if separators else 1)
         shape = "x".join(map(str, self.alloc.shape)) or "scalar"
-        return Block(
+        return ArenaBlock(
             id=self.id,
             offset=self.alloc.offset,
             nbytes=taken,

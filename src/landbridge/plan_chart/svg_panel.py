@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from landbridge.plan_chart.arena import Arena, Block, Kind
+from landbridge.plan_chart.arena import Arena, ArenaBlock, Kind
 from landbridge.plan_chart.markup import markup
 from landbridge.plan_chart.names import common_prefix, shortened, without_prefix
 from landbridge.plan_chart.palette import size_class
@@ -103,7 +103,7 @@ class Panel:
             if block.nbytes:
                 yield from self._block(block)
 
-    def _block(self, block: Block) -> Iterator[str]:
+    def _block(self, block: ArenaBlock) -> Iterator[str]:
         css = f"k{list(Kind).index(block.kind)}" if self._named else f"s{size_class(block.nbytes, self._largest)}"
         x, y = self._x(block.start), self._y(block.offset + block.nbytes)
         width, height = self._x(block.end) - x, self._y(block.offset) - y
@@ -119,7 +119,7 @@ class Panel:
             yield f'<path class="part {css}" d="M{self._x(step):.1f} {y:.1f}v{height:.1f}"/>'
         yield from self._label(block, css, (x, y, width, height))
 
-    def _label(self, block: Block, css: str, box: tuple[float, float, float, float]) -> Iterator[str]:
+    def _label(self, block: ArenaBlock, css: str, box: tuple[float, float, float, float]) -> Iterator[str]:
         """The name along the longer side that has room for it, with the size below when that fits too."""
         x, y, width, height = box
         name = without_prefix(block.id, self._prefix)
@@ -132,7 +132,7 @@ class Panel:
         elif width >= _LINE and along >= min(len(name), 4):
             yield text(x + width / 2 + 4, y + height - 4, shortened(name, along), f"on-{css}", -90)
 
-    def _tooltip(self, block: Block) -> str:
+    def _tooltip(self, block: ArenaBlock) -> str:
         steps = self.arena.steps
         lines = [
             f"{block.id}: {block.nbytes:,} bytes at {block.offset:,}",

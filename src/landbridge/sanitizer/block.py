@@ -1,4 +1,4 @@
-"""Block: what is known of one allocation that was handed out through the sanitizer."""
+"""TrackedBlock: what is known of one allocation that was handed out through the sanitizer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from landbridge.sanitizer.shadow import Shadow
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A use of the bytes ``start <= b < stop`` of a Block by the work of ``stamp``; ``what`` names call and work.
+    """A use of the bytes ``start <= b < stop`` of a block by the work of ``stamp``; ``what`` names call and work.
 
     ``writes`` is None where a kernel may write, and nobody here knows.
     """
@@ -29,7 +29,7 @@ class Access:
         return bool(self.writes or other.writes) and self.start < other.stop and other.start < self.stop
 
 
-class Block:
+class TrackedBlock:
     """``nbytes`` bytes that begin ``front`` bytes into the ``inner`` space, which ends ``back`` bytes after them.
 
     Handles of the wrapper's Spaces refer to it. ``written``: bytes that hold something; ``accesses``: those that the
@@ -59,7 +59,7 @@ class Block:
         self.front, self.back = front, back
         self.born = born
         self.died: str | None = None
-        self.parent: Block | None = None
+        self.parent: TrackedBlock | None = None
         self.checked = True
         self.has_shadow = False
         self.is_shared = False
@@ -93,9 +93,9 @@ class Block:
 
 
 class Handle:
-    """What the Spaces of the wrapper have for a handle: one a Block, so that its end is the end of all its Spaces."""
+    """What the Spaces of the wrapper have for a handle: one a block, so that its end is the end of all its Spaces."""
 
     __slots__ = ("__weakref__", "block")
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: TrackedBlock) -> None:
         self.block = block

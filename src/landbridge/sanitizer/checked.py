@@ -9,7 +9,7 @@ from landbridge.device.api import Event, NdSpace, Region, Space, Stream
 from landbridge.device.import_source import ImportSource
 from landbridge.device.lifecycle import open_once
 from landbridge.device.protocols import AccessMode, RowTable
-from landbridge.sanitizer.block import Block
+from landbridge.sanitizer.block import TrackedBlock
 from landbridge.sanitizer.findings import call_site, fail
 from landbridge.sanitizer.order import TrackedEvent
 from landbridge.sanitizer.recorded import RecordedWork
@@ -40,7 +40,7 @@ def free_workspace(self: SanitizedDevice, space: Space) -> None:
 def alloc_shared_space(self: SanitizedDevice, index: int, nbytes: int, alignment: int, scope: str) -> Space:
     """As the inner device's: others map it from its first byte on, so that it has no redzones."""
     inner: Any = self.inner
-    block = Block(inner.alloc_shared_space(index, nbytes, alignment, scope), nbytes, call_site())
+    block = TrackedBlock(inner.alloc_shared_space(index, nbytes, alignment, scope), nbytes, call_site())
     block.written.add(0, nbytes)
     block.is_shared = True
     return self.handed_out(block)
@@ -53,7 +53,7 @@ def alloc_data_space_nd(
     inner: Any = self.inner
     space: NdSpace = inner.alloc_data_space_nd(index, physical_shape, dtype, scope, alignment)
     extent = space.row_pitch or space.row_bytes
-    block = Block(space, extent * (physical_shape[0] if physical_shape else 1), call_site())
+    block = TrackedBlock(space, extent * (physical_shape[0] if physical_shape else 1), call_site())
     block.written.add(0, block.nbytes)
     return self.handed_out(block)
 
@@ -61,7 +61,7 @@ def alloc_data_space_nd(
 def import_memory(self: SanitizedDevice, index: int, source: ImportSource, access: AccessMode) -> Space:
     """In place; the bytes are their owner's."""
     inner: Any = self.inner
-    block = Block(inner.import_memory(index, source, access), source.nbytes, call_site())
+    block = TrackedBlock(inner.import_memory(index, source, access), source.nbytes, call_site())
     block.written.add(0, block.nbytes)
     return self.handed_out(block)
 
@@ -119,7 +119,7 @@ def end_host_access(self: SanitizedDevice, region: Region, nbytes: int, mode: Ac
     inner.end_host_access(self.within(region), nbytes, mode)
 
 
-def _shadow(self: SanitizedDevice, block: Block) -> Shadow | None:
+def _shadow(self: SanitizedDevice, block: TrackedBlock) -> Shadow | None:
     """What the host sees in place of ``block``; None where it sees the memory itself."""
     if block.has_shadow and block.shadow is None:
         inner: Any = self.inner

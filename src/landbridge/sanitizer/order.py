@@ -7,13 +7,13 @@ from typing import Any
 
 from landbridge.device.api import DeviceAPI, Event, Region
 from landbridge.locks import new_lock
-from landbridge.sanitizer.block import Access, Block
+from landbridge.sanitizer.block import Access, TrackedBlock
 from landbridge.sanitizer.clocks import Clocks, Stamp
 from landbridge.sanitizer.findings import fail
 
 #: A use of a block: from where to where, and whether it is written (None: it may be).
-Use = tuple[Block, int, int, bool | None]
-Work = tuple[Stamp, list[tuple[Block, Access]]]
+Use = tuple[TrackedBlock, int, int, bool | None]
+Work = tuple[Stamp, list[tuple[TrackedBlock, Access]]]
 
 
 class TrackedEvent:
@@ -49,7 +49,7 @@ class Order:
     def __init__(self) -> None:
         self.lock = new_lock()
         self.clocks = Clocks()
-        self._pending: list[tuple[Stamp, list[tuple[Block, Access]], Any]] = []
+        self._pending: list[tuple[Stamp, list[tuple[TrackedBlock, Access]], Any]] = []
         self._recording: dict[Hashable, list[Region]] = {}
 
     def begin(self, queue: Hashable, what: str, uses: Sequence[Use]) -> Work:
@@ -71,7 +71,7 @@ class Order:
                         )
             return stamp, accesses
 
-    def submit(self, stamp: Stamp, accesses: list[tuple[Block, Access]], lent: Any) -> None:
+    def submit(self, stamp: Stamp, accesses: list[tuple[TrackedBlock, Access]], lent: Any) -> None:
         """The device has taken the work; ``lent`` (LentBytes and who keeps them alive) is kept until it is done."""
         with self.lock:
             for block, access in accesses:
@@ -86,13 +86,13 @@ class Order:
                 for stamp, uses, lent in self._pending
             ]
 
-    def observe(self, stamp: Stamp) -> list[tuple[Block, str]]:
+    def observe(self, stamp: Stamp) -> list[tuple[TrackedBlock, str]]:
         """The host has seen ``stamp`` done: the blocks that it and all before it used, and by what work."""
         with self.lock:
             self.clocks.observe(stamp)
             over = [work for work in self._pending if self.clocks.is_over(work[0])]
             self._pending = [work for work in self._pending if not self.clocks.is_over(work[0])]
-        touched: dict[Block, str] = {}
+        touched: dict[TrackedBlock, str] = {}
         for _, accesses, lent in over:
             if lent is not None:
                 lent[0].check()
@@ -104,7 +104,7 @@ class Order:
                     touched[block] = f"{touched[block]} or {access.what}" if block in touched else access.what
         return list(touched.items())
 
-    def unfinished(self, block: Block, start: int, stop: int, writes: bool) -> list[Access]:
+    def unfinished(self, block: TrackedBlock, start: int, stop: int, writes: bool) -> list[Access]:
         """The accesses of ``block`` that conflict with one by the host, and that the host has not seen done."""
         with self.lock:
             return [
@@ -116,9 +116,9 @@ class Order:
                 and not self.clocks.is_over(known.stamp)
             ]
 
-    def host_waited(self, block: Block, start: int, stop: int, writes: bool) -> list[tuple[Block, str]]:
+    def host_waited(self, block: TrackedBlock, start: int, stop: int, writes: bool) -> list[tuple[TrackedBlock, str]]:
         """As ``observe``, for a call that returned after the work on these bytes."""
-        touched: list[tuple[Block, str]] = []
+        touched: list[tuple[TrackedBlock, str]] = []
         for access in self.unfinished(block, start, stop, writes):
             touched += self.observe(access.stamp)
         return touched

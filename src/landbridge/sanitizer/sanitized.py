@@ -11,7 +11,7 @@ from landbridge.device.attr import DeviceAttr
 from landbridge.device.protocols import RowTable
 from landbridge.device.state import state_of
 from landbridge.memory_kind import MemoryKind
-from landbridge.sanitizer.block import Block, Handle
+from landbridge.sanitizer.block import Handle, TrackedBlock
 from landbridge.sanitizer.clocks import Stamp
 from landbridge.sanitizer.findings import call_site, fail
 from landbridge.sanitizer.lent import LentBytes
@@ -121,7 +121,7 @@ class SanitizedDevice(DeviceAPI):
         for block, what in self.order.observe(stamp):
             self.spaces.check_redzones(block, what)
 
-    def handed_out(self, block: Block, *, owned: bool = True) -> Space:
+    def handed_out(self, block: TrackedBlock, *, owned: bool = True) -> Space:
         """A Space over ``block``; one that is ``owned`` and let go without being freed is a leak."""
         handle, inner = Handle(block), block.inner
         if owned:
@@ -132,25 +132,25 @@ class SanitizedDevice(DeviceAPI):
             return NdSpace(device, inner.scope, handle, inner.physical_shape, inner.row_bytes, inner.row_pitch, rows)
         return Space(device, inner.scope, handle)
 
-    def _row(self, parent: Block, handle: object) -> Handle:
+    def _row(self, parent: TrackedBlock, handle: object) -> Handle:
         inner = parent.inner
         assert isinstance(inner, NdSpace)
-        row = Block(Space(inner.device, inner.scope, handle), inner.row_bytes, parent.born)
+        row = TrackedBlock(Space(inner.device, inner.scope, handle), inner.row_bytes, parent.born)
         row.parent = parent
         row.written.add(0, row.nbytes)
         return Handle(row)
 
-    def block_of(self, space: Space, call: str) -> Block:
-        """The Block of one of this device's own spaces; a finding when it was freed."""
+    def block_of(self, space: Space, call: str) -> TrackedBlock:
+        """The TrackedBlock of one of this device's own spaces; a finding when it was freed."""
         handle = space.handle
         if not isinstance(handle, Handle):  # memory of others, named by its address
-            return Block(self.within(space), 1 << 62, "others")
+            return TrackedBlock(self.within(space), 1 << 62, "others")
         if handle.block.death is not None:
             fail("use after free", f"{self.said(call)} uses {handle.block}, freed at {handle.block.death}")
         return handle.block
 
-    def used(self, region: Region, nbytes: int, what: str) -> Block | None:
-        """The Block that ``region`` of any sanitized device is in, checked; None for memory of others."""
+    def used(self, region: Region, nbytes: int, what: str) -> TrackedBlock | None:
+        """The TrackedBlock that ``region`` of any sanitized device is in, checked; None for memory of others."""
         handle = region.space.handle
         if not isinstance(handle, Handle):
             return None
@@ -189,7 +189,7 @@ class SanitizedDevice(DeviceAPI):
         """What the inner device returned, as callers of this one know it."""
         match value:
             case Space():
-                block = Block(value, 1 << 62, call_site())
+                block = TrackedBlock(value, 1 << 62, call_site())
                 block.written.add(0, block.nbytes)
                 return self.handed_out(block, owned=False)
             case Stream():

@@ -14,14 +14,14 @@ from landbridge.device.state import DeviceState
 from landbridge.errors import DeviceError, InputError, OutOfMemoryError, SanitizerError
 from landbridge.locks import new_lock
 from landbridge.memory_kind import MemoryKind
-from landbridge.sanitizer.block import Block, Handle
+from landbridge.sanitizer.block import Handle, TrackedBlock
 from landbridge.sanitizer.fills import FREED, POISON, REDZONE
 from landbridge.sanitizer.findings import call_site, fail, tell
 from landbridge.sanitizer.inner_bytes import InnerBytes
 from landbridge.sanitizer.order import Order
 
-#: A Block that was freed, how to give it back, and whether it was filled for writes to be seen.
-_Held = tuple[Block, Callable[[Space], None], bool]
+#: A TrackedBlock that was freed, how to give it back, and whether it was filled for writes to be seen.
+_Held = tuple[TrackedBlock, Callable[[Space], None], bool]
 _BACK = 256
 #: Scopes that have less get no redzones, and nothing of them is held back.
 _SMALL = 1 << 20
@@ -36,14 +36,14 @@ class Spaces:
         self._order = order
         self._host = host
         self._lock = new_lock()
-        self._watched: dict[Block, weakref.finalize[[Block, DeviceState], Handle]] = {}
-        self._let_go: deque[tuple[Block, DeviceState]] = deque()
+        self._watched: dict[TrackedBlock, weakref.finalize[[TrackedBlock, DeviceState], Handle]] = {}
+        self._let_go: deque[tuple[TrackedBlock, DeviceState]] = deque()
         self._quarantine: deque[_Held] = deque()
 
     def allocate(
         self, inner: Device, nbytes: int, alignment: int, scope: str, alloc: Callable[[int, int], Space]
-    ) -> Block:
-        """A Block that ``alloc(bytes, alignment)`` makes, poisoned, its redzones filled.
+    ) -> TrackedBlock:
+        """A TrackedBlock that ``alloc(bytes, alignment)`` makes, poisoned, its redzones filled.
 
         Where there is no room for redzones, after what was held back is given up, it has none.
         """
@@ -53,13 +53,13 @@ class Spaces:
         block = None
         if back:
             with suppress(OutOfMemoryError, InputError):
-                block = Block(alloc(front + nbytes + back, alignment), nbytes, call_site(), front, back)
+                block = TrackedBlock(alloc(front + nbytes + back, alignment), nbytes, call_site(), front, back)
         if block is None:
             try:
-                block = Block(alloc(nbytes, alignment), nbytes, call_site())
+                block = TrackedBlock(alloc(nbytes, alignment), nbytes, call_site())
             except OutOfMemoryError:
                 self.let_go(inner.index)
-                block = Block(alloc(nbytes, alignment), nbytes, call_site())
+                block = TrackedBlock(alloc(nbytes, alignment), nbytes, call_site())
         block.has_shadow = (
             kind is not None and kind.host_access == "read_write" and not kind.coherent and kind.ndim == 1
         )
@@ -70,13 +70,13 @@ class Spaces:
                 block.checked = False
         return block
 
-    def watch(self, handle: Handle, block: Block, life: DeviceState) -> None:
+    def watch(self, handle: Handle, block: TrackedBlock, life: DeviceState) -> None:
         """Have ``check_all`` tell a leak when ``handle`` is let go, ``block`` is not freed and ``life`` did not end."""
         finalizer = weakref.finalize(handle, self._let_go_of, block, life)
         finalizer.atexit = False
         self._watched[block] = finalizer
 
-    def unwatch(self, block: Block) -> None:
+    def unwatch(self, block: TrackedBlock) -> None:
         """``block`` was given back."""
         finalizer = self._watched.pop(block, None)
         if finalizer is not None:
@@ -89,7 +89,7 @@ class Spaces:
                 self.unwatch(block)
         self._held_of(index)
 
-    def free(self, block: Block, free: Callable[[Space], None], *, keep: bool = True) -> None:
+    def free(self, block: TrackedBlock, free: Callable[[Space], None], *, keep: bool = True) -> None:
         """Check ``block``, and give it back by ``free``, now or when it has been held back long enough."""
         pending = self._order.unfinished(block, 0, block.nbytes, True)
         self.check_redzones(block, "work that nobody saw end" if pending else "somebody")
@@ -125,12 +125,12 @@ class Spaces:
         for entry in self._held_of(index):
             self._release(*entry)
 
-    def check_inside(self, block: Block, region: Region, nbytes: int, what: str) -> None:
+    def check_inside(self, block: TrackedBlock, region: Region, nbytes: int, what: str) -> None:
         """Raise InputError, as devices do, for bytes outside of ``block``."""
         check_inside(region.byte_offset, nbytes, block.nbytes, f"{block.inner.device}: {what}")
 
     def note_copy(
-        self, source: Block | None, start: int, target: Block | None, to: int, nbytes: int, what: str
+        self, source: TrackedBlock | None, start: int, target: TrackedBlock | None, to: int, nbytes: int, what: str
     ) -> None:
         """``what`` copies bytes that nobody wrote as such; a finding where they leave the memory that is watched."""
         holes = [] if source is None else source.written.outside(start, start + nbytes)
@@ -144,7 +144,7 @@ class Spaces:
                 f"{what} reads bytes {holes[0][0]} to {holes[0][1]} of {source}, which nothing has written since",
             )
 
-    def check_redzones(self, block: Block, what: str) -> None:
+    def check_redzones(self, block: TrackedBlock, what: str) -> None:
         """A finding where a redzone of ``block`` was written, by ``what`` as far as can be said."""
         if not block.checked or block.death is not None:
             return
@@ -179,11 +179,11 @@ class Spaces:
     def _held(self) -> int:
         return sum(block.total for block, _, _ in self._quarantine)
 
-    def _release(self, block: Block, free: Callable[[Space], None], filled: bool) -> None:
+    def _release(self, block: TrackedBlock, free: Callable[[Space], None], filled: bool) -> None:
         self._check_freed(block, filled)
         free(block.inner)
 
-    def _check_freed(self, block: Block, filled: bool) -> None:
+    def _check_freed(self, block: TrackedBlock, filled: bool) -> None:
         if not filled:
             return
         found = InnerBytes(block.inner.device, self._host).read(block.region(), block.nbytes)
@@ -191,7 +191,7 @@ class Spaces:
         if wrong is not None:
             tell("use after free", f"byte {wrong} of {block} was written after it was freed at {block.died}")
 
-    def _let_go_of(self, block: Block, life: DeviceState) -> None:
+    def _let_go_of(self, block: TrackedBlock, life: DeviceState) -> None:
         # The collector comes here before it calls the __del__ of who will free it: check_all looks again.
         self._watched.pop(block, None)
         self._let_go.append((block, life))
