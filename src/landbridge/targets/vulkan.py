@@ -15,8 +15,6 @@ from landbridge.targets.kind import Option, Options, TargetKind
 #: coherent where the driver has such a type too.
 HOST_SCOPE = "host"
 HOST_CACHED_SCOPE = "host.cached"
-#: Images. Devices have them; kernels are not given any, so no target states it by itself.
-TEXTURE_SCOPE = "global.texture"
 
 _POWERS_OF_TWO = ("memory-alignment", "coherence-granule", "import-alignment")
 

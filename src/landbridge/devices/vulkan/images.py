@@ -20,7 +20,7 @@ from landbridge.devices.vulkan.steps import MemoryPlace
 from landbridge.devices.vulkan.structs_device import VkExtent3D
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import InputError, OutOfMemoryError
-from landbridge.targets.vulkan import TEXTURE_SCOPE
+from landbridge.targets.images import TEXTURE_SCOPE
 
 #: VkFormat of pixels of 1, 2 and 4 lanes.
 _FORMATS = {

@@ -29,7 +29,7 @@ from landbridge.devices.vulkan.steps import Step
 from landbridge.devices.vulkan.structure import array, handles, texts
 from landbridge.devices.vulkan.timeline import Clock, Point, Timeline
 from landbridge.memory_kind import GLOBAL_SCOPE
-from landbridge.targets.vulkan import TEXTURE_SCOPE
+from landbridge.targets.images import TEXTURE_SCOPE
 
 #: What is switched on where the device has it; nothing else is, so that SPIR-V that needs more is refused.
 _FEATURES = frozenset(

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 from landbridge.devices.vulkan import flags
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
-from landbridge.targets.vulkan import HOST_CACHED_SCOPE, HOST_SCOPE, TEXTURE_SCOPE
+from landbridge.targets.images import TEXTURE_SCOPE
+from landbridge.targets.vulkan import HOST_CACHED_SCOPE, HOST_SCOPE
 
 _VISIBLE, _COHERENT, _CACHED = flags.MEMORY_HOST_VISIBLE, flags.MEMORY_HOST_COHERENT, flags.MEMORY_HOST_CACHED
 _SPECIAL = ~(flags.MEMORY_DEVICE_LOCAL | _VISIBLE | _COHERENT | _CACHED)
