@@ -32,3 +32,11 @@ def test_sources_of_the_kernel(kernel: Kernel, disk: Path) -> None:
         (scope, what) for scope in _SCOPES for what in _HOLDS
     ]
     assert "huge_1024m: /sys/kernel/mm/hugepages/hugepages-1048576kB" in outcome.text
+
+
+def test_memory_that_the_kernel_leaves_alone(kernel: Kernel, disk: Path) -> None:
+    boot = "memmap=16M$0x1c000000"
+    outcome = run(kernel, disk, "check_cma", "dev_mem=0x1c000000+0x1000000", boot=boot, memory_mib=512)
+    assert outcome.code == 0, outcome.text[-4000:]
+    assert "dev_mem: found" in outcome.text
+    assert "holds global.dev_mem bus address" in outcome.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from textwrap import TextWrapper
 from typing import Annotated, Any
 
 import typer
@@ -10,12 +11,22 @@ import typer
 from landbridge.cli import arguments as args
 from landbridge.cli.output import emit, message, table
 
+#: The exit code where something of a memory that is checked is not as it should be.
+EXIT_FAILED = 3
+_LINES = TextWrapper(79, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False, break_long_words=False)
+
 
 def devices(
     json: args.Json = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print also what discovery tried.")] = False,
+    check: Annotated[
+        str | None, typer.Option(metavar="DEVICE", help="Take some of each memory of DEVICE, and say what holds of it.")
+    ] = None,
 ) -> None:
     """List the devices of this machine: a self-test of each, what is known of it, and each scope of its memory."""
+    if check is not None:
+        _check(check, json=json)
+        return
     found, broken, tried = _devices()
     if json:
         emit({"devices": found, "broken": broken, **({"tried": tried} if verbose else {})})
@@ -28,30 +39,51 @@ def devices(
         columns = ("scope", "host_access", "coherent", "alignment", "capacity", "importable", "exportable")
         table("", columns, [[kind[c] for c in columns] for kind in entry["memory"]])
     if verbose:
-        table("tried", ("name", "plugin", "found"), [(t["name"], t["plugin"], t["found"]) for t in tried])
+        for entry in tried:
+            typer.echo(f"{entry['name']} of {entry['plugin']}: {entry['found']}")
+            for line in entry["looked_for"]:
+                typer.echo(_LINES.fill(line))
     for name, reason in broken.items():
         message(f"{name}: {reason}")
 
 
-def _devices() -> tuple[list[dict[str, Any]], dict[str, str], list[dict[str, str]]]:
+def _check(name: str, *, json: bool) -> None:
+    from landbridge.device import registry
+    from landbridge.testing.memory_check import check_memory
+
+    device = registry.device(name)
+    found = list(check_memory(device))
+    if json:
+        emit({"device": str(device), "findings": [asdict(finding) for finding in found]})
+    else:
+        for scope in dict.fromkeys(finding.scope for finding in found):
+            typer.echo(f"{device} {scope}")
+            for finding in found:
+                if finding.scope == scope:
+                    typer.echo(_LINES.fill(f"{'FAIL ' if finding.failed else ''}{finding.what}: {finding.outcome}"))
+    if any(finding.failed for finding in found):
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _devices() -> tuple[list[dict[str, Any]], dict[str, str], list[dict[str, Any]]]:
     """Every instance of every device that loads, described; why each other does not; and every name tried."""
     from landbridge.device import registry
     from landbridge.errors import LandbridgeError
 
     found: list[dict[str, Any]] = []
     broken: dict[str, str] = {}
-    tried: list[dict[str, str]] = []
+    tried: list[dict[str, Any]] = []
     for name in registry.names():
         try:
             instances = [_describe(device) for device in registry.devices(name)]
-            outcome = "; ".join([f"{len(instances)} instances", *registry.discovery(name)])
+            outcome, looked_for = f"{len(instances)} instances", list(registry.discovery(name))
             found += instances
         except Exception as error:  # whatever a plugin raises, the others are listed
             reason = str(error) if isinstance(error, LandbridgeError) else f"{type(error).__name__}: {error}"
             origin = registry.origin(name)
             broken[name] = reason if origin in reason else f"{reason} (from {origin})"
-            outcome = f"broken: {type(error).__name__}"
-        tried.append({"name": name, "plugin": registry.origin(name), "found": outcome})
+            outcome, looked_for = f"broken: {type(error).__name__}", []
+        tried.append({"name": name, "plugin": registry.origin(name), "found": outcome, "looked_for": looked_for})
     for name, origin in registry.passed_over().items():
         broken[f"{name}, again"] = f"{origin} claims the name of a device of Landbridge's own, and is passed over"
     return found, broken, tried

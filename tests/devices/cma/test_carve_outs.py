@@ -20,7 +20,7 @@ from landbridge.devices.cma.source import MemorySource
 from landbridge.devices.cma.u_dma_buf import UDmaBuf, u_dma_bufs
 from landbridge.memory.extents import Extent, extents
 from landbridge.testing.conformance.run import run_conformance
-from tests.devices.cma.u_dma_buf import ADDRESS, BYTES, Node
+from tests.devices.cma.u_dma_buf import BYTES, Node, fresh_addresses
 
 DOUBLE = """<ir_version: 10, opset_import: ["" : 18]> g (float[4,16] x) => (float[4,16] y) { y = Add(x, x) }"""
 _PAGE = mmap.PAGESIZE
@@ -50,10 +50,10 @@ def plugged() -> Iterator[Any]:
 
 
 def carve_out(folder: Path, caching: Caching = Caching.DEVICE) -> Reserved:
-    file = folder / "mem"
+    file, address = folder / "mem", next(fresh_addresses)
     with file.open("wb") as memory:
-        memory.truncate(ADDRESS + BYTES)  # nothing but holes
-    return Reserved(ADDRESS, BYTES, caching, file)
+        memory.truncate(address + BYTES)  # nothing but holes
+    return Reserved(address, BYTES, caching, file)
 
 
 def test_u_dma_buf_keeps_the_contract(plugged: Any, tmp_path: Path) -> None:
@@ -62,12 +62,13 @@ def test_u_dma_buf_keeps_the_contract(plugged: Any, tmp_path: Path) -> None:
 
 
 def test_it_says_its_bus_address(plugged: Any, tmp_path: Path) -> None:
-    device = plugged(Node(tmp_path))
+    node = Node(tmp_path)
+    device = plugged(node)
     with lb.no_copies():
         x = lb.empty((3, 5), dtype="float32", device=device, alignment=1 << 16)
     (found,) = extents(x.storage, lb.device("cpu"))
     assert found.nbytes == 60
-    assert ADDRESS <= found.address < ADDRESS + BYTES
+    assert node.address <= found.address < node.address + BYTES
     assert found.address % (1 << 16) == 0
     assert x.data_address % (1 << 16) == 0
     assert x.storage.kind.physically_contiguous
@@ -79,7 +80,7 @@ def test_what_the_host_writes_is_at_that_address(plugged: Any, tmp_path: Path) -
     with x.host_view("w") as view:
         view[...] = np.arange(16, dtype=np.uint8)
     (found,) = extents(x.storage, lb.device("cpu"))
-    begin = found.address - ADDRESS
+    begin = found.address - node.address
     assert node.node.read_bytes()[begin : begin + 16] == bytes(range(16))
 
 
@@ -100,7 +101,7 @@ def test_a_run_makes_the_barriers_of_what_it_touches_alone(plugged: Any, tmp_pat
     assert node.last_sync() is not None
     assert (node.sysfs / "sync_direction").read_text() == "1"
     offset, size = (int((node.sysfs / f"sync_{name}").read_text()) for name in ("offset", "size"))
-    assert offset == at_y.address - ADDRESS
+    assert offset == at_y.address - node.address
     assert size == 256
     with y.host_view("r") as view:
         assert (view == 6).all()
@@ -139,14 +140,15 @@ def _address(tensor: lb.Tensor) -> int:
 
 
 def test_the_buffer_is_used_up_and_given_back(plugged: Any, tmp_path: Path) -> None:
-    device = plugged(Node(tmp_path))
+    node = Node(tmp_path)
+    device = plugged(node)
     whole = lb.empty((BYTES,), dtype="uint8", device=device)
-    with pytest.raises(lb.OutOfMemoryError, match=f"{BYTES} of its {BYTES} bytes from {ADDRESS:#x} on are taken"):
+    with pytest.raises(lb.OutOfMemoryError, match=f"{BYTES} of its {BYTES} bytes from {node.address:#x} on are taken"):
         lb.empty((1,), dtype="uint8", device=device)
     whole.storage.free()
     parts = [lb.empty((_PAGE,), dtype="uint8", device=device) for _ in range(BYTES // _PAGE)]
     addresses = sorted(_address(part) for part in parts)
-    assert addresses == list(range(ADDRESS, ADDRESS + BYTES, _PAGE))
+    assert addresses == list(range(node.address, node.address + BYTES, _PAGE))
 
 
 def test_it_has_no_descriptor_to_give(plugged: Any, tmp_path: Path) -> None:

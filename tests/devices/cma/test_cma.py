@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,7 +15,7 @@ import pytest
 
 import landbridge as lb
 from landbridge.device import registry
-from landbridge.devices.cma import CmaDeviceAPI
+from landbridge.devices.cma import CmaDeviceAPI, api
 from landbridge.devices.cma.dma_heap import dma_heaps
 from landbridge.devices.cma.from_callable import CallableSource
 from landbridge.devices.cma.huge_pages import huge_pages
@@ -38,7 +39,7 @@ class Board(CmaDeviceAPI):
     name: ClassVar[str] = "board"
 
     def __init__(self) -> None:
-        super().__init__([CallableSource(file_of, unit=65536, physically_contiguous=True, max_bytes=256 << 20)])
+        super().__init__([CallableSource(file_of, unit=65536, max_bytes=256 << 20)])
 
 
 @pytest.fixture
@@ -159,3 +160,21 @@ def test_an_allocator_that_refuses() -> None:
             lb.empty(4, dtype="uint8", device="full")
     finally:
         registry.unregister("full")
+
+
+@pytest.mark.parametrize(("proof", "is_refused"), [(True, False), (None, False), (False, True)])
+def test_scattered_memory_that_is_stated_contiguous(
+    monkeypatch: pytest.MonkeyPatch, proof: bool | None, is_refused: bool
+) -> None:
+    class Claims(CmaDeviceAPI):
+        name: ClassVar[str] = "claims"
+
+    monkeypatch.setattr(api, "is_contiguous", lambda address, nbytes: proof)
+    registry.register(Claims([CallableSource(file_of, physically_contiguous=True)]))
+    before = open_files()
+    try:
+        with pytest.raises(lb.DeviceError, match="states contiguous memory") if is_refused else nullcontext():
+            lb.empty(1 << 16, dtype="uint8", device="claims")
+        assert open_files() == before
+    finally:
+        registry.unregister("claims")

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 
 from landbridge.devices.cma.u_dma_buf import UDmaBuf
 
-ADDRESS = 0x1F300000
 BYTES = 1 << 20
+#: Bus addresses at which nothing was before: memory at the same address is the same memory.
+fresh_addresses = count(0x1F300000, 1 << 28)
 
 
 class Node(UDmaBuf):
-    """``udmabuf0`` in ``folder``; ``syncs`` are the barriers that were asked for."""
+    """``udmabuf0`` in ``folder``; ``address`` is its bus address."""
 
     def __init__(self, folder: Path, *, uncached: bool = False, nbytes: int = BYTES, **files: object) -> None:
-        stated = {"phys_addr": f"0x{ADDRESS:016x}", "size": nbytes, "sync_mode": 1, "dma_coherent": 0, **files}
+        self.address = next(fresh_addresses)
+        stated = {"phys_addr": f"0x{self.address:016x}", "size": nbytes, "sync_mode": 1, "dma_coherent": 0, **files}
         sysfs = folder / "sys" / "udmabuf0"
         sysfs.mkdir(parents=True)
         for name, value in stated.items():

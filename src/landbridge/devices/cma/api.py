@@ -19,11 +19,12 @@ from landbridge.devices.cma.buffer import Buffer
 from landbridge.devices.cma.dev_mem import dev_mem
 from landbridge.devices.cma.dma_heap import dma_heaps
 from landbridge.devices.cma.huge_pages import huge_pages
+from landbridge.devices.cma.pagemap import is_contiguous
 from landbridge.devices.cma.register_copy import register_copy
 from landbridge.devices.cma.source import MemorySource
 from landbridge.devices.cma.u_dma_buf import u_dma_bufs
 from landbridge.devices.cma.udmabuf import Udmabuf
-from landbridge.errors import OutOfMemoryError, ZeroCopyError
+from landbridge.errors import DeviceError, OutOfMemoryError, ZeroCopyError
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind, normalize_scope
 
 _MAX_ALIGNMENT = 1 << 30
@@ -69,7 +70,10 @@ class CmaDeviceAPI(DeviceAPI):
         return self._kinds
 
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
-        """A buffer of zeros, in a file of its own."""
+        """A buffer of zeros in a file of its own, or a part of a carve-out, as it is.
+
+        Raises OutOfMemoryError, and DeviceError for scattered memory whose source states that it is contiguous.
+        """
         where = f"{self.name}:{index}"
         kind = kind_of(self._kinds, scope, where)
         check_request(nbytes, alignment, where)
@@ -85,6 +89,12 @@ class CmaDeviceAPI(DeviceAPI):
                 f"{source.max_bytes} at most"
             )
         buffer = Buffer(source.allocate(size, alignment), size, max(alignment, source.unit))
+        if source.physically_contiguous and buffer.provider is None and is_contiguous(buffer.address, size) is False:
+            buffer.close()
+            raise DeviceError(
+                f"{where} {kind.scope}: its source states contiguous memory and gave {size} bytes that are scattered, "
+                "as /proc/self/pagemap shows; have the source state physically_contiguous=None"
+            )
         return Space(Device(self, index), normalize_scope(scope), buffer)
 
     def free_data_space(self, space: Space) -> None:
