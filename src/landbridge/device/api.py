@@ -7,7 +7,6 @@ device can do is one of the Protocols in ``protocols``.
 
 from __future__ import annotations
 
-import select
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -17,6 +16,9 @@ from typing import Any, ClassVar, Protocol, TypeVar, cast, runtime_checkable
 from weakref import finalize
 
 from landbridge.device.attr import DeviceAttr
+from landbridge.device.event import Event as Event
+from landbridge.device.event import EventFile as EventFile
+from landbridge.device.event import wait_for_event as wait_for_event
 from landbridge.device.lifecycle import Lifecycle as Lifecycle
 from landbridge.device.lifecycle import reopen, reset
 from landbridge.device.state import DeviceState, state_of
@@ -240,39 +242,6 @@ class Stream:
         """What is queued here from now on runs after what is on ``other`` now, a stream of the same device (None: its
         own queue) or an event that one of them recorded; returns at once. Raises InputError for another device's."""
         self.device._order(self, other)
-
-
-class Event(Protocol):
-    """A point in a stream's queue, as the asynchronous methods of a device return it."""
-
-    def query(self) -> bool:
-        """Whether everything before this point has completed."""
-
-    def synchronize(self, timeout: float | None = None) -> bool:
-        """Wait at most ``timeout`` seconds (None: for ever), interruptibly; whether it has completed."""
-
-
-@runtime_checkable
-class EventFile(Protocol):
-    """An Event with a file (eventfd, UIO, sync file). Absent: it is waited for by its ``synchronize`` alone."""
-
-    def fileno(self) -> int:
-        """A file descriptor that polls as readable from when the event has completed or failed; the event's own."""
-
-
-def wait_for_event(event: Event, timeout: float | None = None) -> bool:
-    """Wait at most ``timeout`` seconds (None: for ever), interruptibly; whether ``event`` has completed.
-
-    One that has a file is waited for by a poll of it. Raises what ``event.synchronize`` does.
-    """
-    fileno = getattr(event, "fileno", None)  # asking isinstance of a Protocol would take longer than many a wait
-    if fileno is not None and not event.query():
-        files = select.poll()
-        files.register(fileno(), select.POLLIN)
-        if not files.poll(None if timeout is None else max(0.0, timeout) * 1e3):
-            return False
-        timeout = None
-    return event.synchronize(timeout)
 
 
 def _free_stream(streams: Streams, state: DeviceState, stream: Stream) -> None:

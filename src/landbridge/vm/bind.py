@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 from landbridge.errors import BindError
 from landbridge.executable import instructions as ins
 from landbridge.executable.abi import RECORD_BRANCH_IF_ZERO, RECORD_CALL, RECORD_JUMP, RECORD_WORDS
 from landbridge.executable.parts import Function, VDevice
-from landbridge.tensor import Tensor
 from landbridge.vm.builtins import find_builtin
 from landbridge.vm.code_image import LoadedImage
 from landbridge.vm.device_kernels import ModuleKernels
 from landbridge.vm.kernel_buffers import KernelBuffers
 from landbridge.vm.kernel_step import KernelStep
 from landbridge.vm.lent_memory import LentMemory, with_barriers
+from landbridge.vm.operand_words import OperandWords
 from landbridge.vm.overlap import Item, Overlap, devices_first
-from landbridge.vm.own_memory import RowMemory
 from landbridge.vm.program import (
-    BoundTensor,
     BranchStep,
-    CopyEnd,
     CopyStep,
     HostStep,
-    HostTensor,
     MoveStep,
     NativeStep,
     Program,
@@ -60,19 +55,23 @@ class _Binder:
         self._registers = Registers(function, vdevices, memory, may_lend=bool(self._on_devices))
         self._lent = LentMemory()
         self._records: list[int] = []
-        self._arguments: list[int] = []
         kinds = [type(each) for each in ins.flattened(function.instructions)]
-        self._first_argument = RECORD_WORDS * (kinds.count(ins.Call) + 2 * kinds.count(ins.If))  # or fewer records
+        self._first_operand = RECORD_WORDS * (kinds.count(ins.Call) + 2 * kinds.count(ins.If))  # or fewer records
         self._pointers: list[tuple[int, int]] = []
-        specs = (*function.inputs, *function.outputs, *function.parameters)
-        self._places: list[list[tuple[int, int]]] = [[] for _ in specs]
         self._listing: list[Step] = []
         self._listed = 0  # the word of records up to which they are in the listing
         self._moves = False
-        self._tables: dict[tuple[object, ...], int] = {}
         self._needs_threads = False
         self._touches = Touches(self._registers, memory, self._on_devices, self._outputs)
         self._overlap = Overlap()
+        self._operands = OperandWords(
+            self._first_operand,
+            len(function.inputs) + len(function.outputs) + len(function.parameters),
+            self._registers,
+            memory,
+            self._lent,
+            self._touches.may_write,
+        )
 
     def program(self, instructions: Sequence[ins.Instruction]) -> Program:
         kinds = [type(instruction) for instruction in instructions]
@@ -80,11 +79,11 @@ class _Binder:
         self._steps(instructions[:end])
         preparation, self._listing, self._moves = tuple(self._listing), [], False
         steps = self._steps(instructions[end:])
-        unused = (0,) * (self._first_argument - len(self._records))
+        unused = (0,) * (self._first_operand - len(self._records))
         return Program(
-            words=(*self._records, *unused, *self._arguments),
+            words=(*self._records, *unused, *self._operands.words),
             pointers=tuple(self._pointers),
-            places=tuple(map(tuple, self._places)),
+            places=tuple(map(tuple, self._operands.places)),
             steps=tuple(steps),
             listed_steps=tuple(self._listing) if self._moves else (),
             preparation=preparation,
@@ -180,17 +179,21 @@ class _Binder:
         address = image.address(call.function)
         user = f"call {call.name or call.function!r}"
         places = [self._registers[register] for register in call.args]
-        tables = [self._table(place, user) for place in places] if self._registers.has_rows else [None] * len(places)
-        first = self._first_argument + len(self._arguments)  # after the tables: a call's arguments are together
+        tables = (
+            [self._operands.table(place, user) for place in places]
+            if self._registers.has_rows
+            else [None] * len(places)
+        )
+        first = self._operands.next  # after the tables: a call's arguments are together
         self._pointers.append((len(self._records) + 2, first))
         nbytes = 0
         for place, table in zip(places, tables, strict=True):
             nbytes += place.nbytes
             if table is None:
-                self._argument(place, user)
+                self._operands.address(place, user)
             else:
-                self._pointers.append((self._first_argument + len(self._arguments), table))
-                self._arguments.append(0)
+                self._pointers.append((self._operands.next, table))
+                self._operands.words.append(0)
         self._needs_threads |= call.tasks > 1 and nbytes >= _WORTH_SHARING_BYTES
         if call.moves_bytes:
             device = str(self._memory.home(places[-1].vdevice).device)
@@ -242,7 +245,7 @@ class _Binder:
         self._records += [RECORD_BRANCH_IF_ZERO, address, 0, 0]
         self._listed = len(self._records)
         if condition.io is not None:
-            self._places[condition.io].append((branch + 1, condition.offset))
+            self._operands.places[condition.io].append((branch + 1, condition.offset))
         for instruction in then:
             self._native(instruction, start)
         self._list_records()
@@ -263,7 +266,7 @@ class _Binder:
         match instruction:
             case ins.HostCall(builtin, args, attributes):
                 function, user = find_builtin(builtin), f"host builtin {builtin!r}"
-                tensors = tuple(self._host_tensor(self._registers[register], user) for register in args)
+                tensors = tuple(self._operands.host_tensor(self._registers[register], user) for register in args)
                 (host,) = with_barriers(self._lent.take(), [HostStep(function, tensors, attributes)])
                 return host, host
             case ins.ToVDevice(src, dst, name):
@@ -275,8 +278,8 @@ class _Binder:
                     number = self._overlap.number()
                     self._overlap.start(number, engine, self._touches.of((src, dst), reads=(src,)))
                 copy = CopyStep(
-                    self._end(source),
-                    self._end(destination),
+                    self._operands.end(source),
+                    self._operands.end(destination),
                     name,
                     self._registers.vdevice(source.vdevice),
                     self._registers.vdevice(destination.vdevice),
@@ -284,7 +287,7 @@ class _Binder:
                 )
                 return copy, copy
             case ins.If(condition, then, orelse):
-                word = self._argument(self._registers[condition], "the condition of an If")
+                word = self._operands.address(self._registers[condition], "the condition of an If")
                 outer, branches = self._listing, []
                 for instructions in (then, orelse):
                     self._listing = []
@@ -294,48 +297,6 @@ class _Binder:
                 return BranchStep(word, taken, other), BranchStep(word, listed, other_listed)
             case _:
                 raise BindError(f"{instruction} is no host instruction")
-
-    def _host_tensor(self, place: RegisterPlace, user: str) -> HostTensor:
-        return HostTensor(self._argument(place, user), place.shape, place.dtype)
-
-    def _end(self, place: RegisterPlace) -> CopyEnd:
-        """One end of a copy: by address in memory of the host, else the device's Tensor."""
-        own = place.own
-        if isinstance(own, RowMemory):
-            return own.part(place.offset, place.shape, place.dtype, place.axis_separators)
-        if own is None and place.address is not None:
-            return self._host_tensor(place, "a copy")
-        if own is None:
-            return BoundTensor(cast(int, place.io), place.offset, place.shape, place.dtype)
-        if own.tensor is None or (own.address is not None and self._memory.home(place.vdevice).is_host):
-            return self._host_tensor(place, "a copy")
-        return Tensor(own.tensor.storage, place.dtype, place.shape, None, own.tensor.byte_offset + place.offset)
-
-    def _argument(self, place: RegisterPlace, user: str) -> int:
-        """Append an argument that holds the address of ``place``; its word."""
-        word = self._first_argument + len(self._arguments)
-        address = place.address
-        if address is None:
-            address = self._registers.address(place, user)
-            if self._registers.is_lent(place):
-                self._lent.add(self._memory.home(place.vdevice).kind, place, writes=self._touches.may_write(place))
-        self._arguments.append(address)
-        if place.io is not None:
-            self._places[place.io].append((word, place.offset))
-        return word
-
-    def _table(self, place: RegisterPlace, user: str) -> int | None:
-        """The word where the row table of ``place`` begins; None where its address is its argument."""
-        own = place.own
-        if not isinstance(own, RowMemory):
-            return None
-        if not own.is_direct:
-            self._registers.address(place, user)
-        key = (id(own), place.offset, place.shape, place.axis_separators)
-        if key not in self._tables:
-            self._tables[key] = self._first_argument + len(self._arguments)
-            self._arguments += own.table(place.offset, place.shape, place.dtype, place.axis_separators)
-        return self._tables[key]
 
 
 def _is_native(instruction: ins.Instruction, on_devices: frozenset[int]) -> bool:
