@@ -551,6 +551,31 @@ SENTENCES = (
         Begin("return"),
     ),
     _s(
+        "A part of what a device has imported is not imported again.",
+        "tests/devices/vulkan/test_ordinary_arrays.py::test_a_part_of_what_is_imported_is_not_imported_again",
+        "Each part is.",
+        "memory/imports.py",
+        "_Import.serves",
+        Begin("return False"),
+    ),
+    _s(
+        "A Session's own memory of the host is whole granules of each device that imports it.",
+        "tests/vm/test_io_memory.py::test_it_is_whole_granules_of_every_device_that_imports_it",
+        "It is whole cache lines.",
+        "vm/io_memory.py",
+        "IoMemory._unit",
+        Return("64"),
+    ),
+    _s(
+        "Several devices get the memory that all of them use in place at the least cost.",
+        "tests/tensor/test_common_memory.py::test_coherent_before_cached_past_its_caches_last "
+        "tests/tensor/test_common_memory.py::test_the_least_cost_is_taken",
+        "Each costs the same.",
+        "tensor/common_memory.py",
+        "_cost",
+        Begin("return _Cost(False, 0, 0)"),
+    ),
+    _s(
         "The barriers of such an array stay with it.",
         f"{_BUS}test_its_barriers_stand_around_host_views",
         "Nobody calls them.",
