@@ -1212,7 +1212,7 @@ SENTENCES = (
         "It is computed when they are set.",
         "vm/acquisition.py",
         "Acquisition._load",
-        Drop("_preparation"),
+        Drop("preparation"),
     ),
     _s(
         "A scope that is refused is an error of the run, which says who holds it and the way out.",
