@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from xdsl.dialects import memref
-from xdsl.ir import Attribute, Block
+from xdsl.dialects.builtin import MemRefType, StringAttr
+from xdsl.ir import Attribute, Block, SSAValue
 
 from landbridge import planner
 from landbridge.analysis.lifetimes import Lifetime, lifetimes
 from landbridge.analysis.offsets import offset_alignment
-from landbridge.ir.attributes import node_name, placed_on
+from landbridge.ir.attributes import io_names, node_name, placed_on
 from landbridge.ir.graph_ops import ConstantOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, dtype_of, nbytes_of, separators_of, shape_of
@@ -54,19 +56,18 @@ class Alloc:
 
 @dataclass(frozen=True)
 class Resident:
-    """A constant that was placed in a scope, and lies there once as long as the program does; what loads it."""
+    """What lies in a scope as long as the program is bound: a constant, once, with the ``ops`` that load it; or an
+    input or output, which has none."""
 
     nbytes: int
     ops: list[ConstantOp]
-
-    @property
-    def name(self) -> str:
-        return self.ops[0].symbol_name
+    name: str
 
 
 @dataclass
 class Scope:
-    """The buffers of one scope of one vdevice, the constants placed there, and what its memory can do."""
+    """The buffers of one scope of one vdevice, the constants, inputs and outputs placed there, and what its memory can
+    do."""
 
     index: int
     vdevice: str
@@ -76,22 +77,22 @@ class Scope:
 
     @property
     def resident_bytes(self) -> int:
-        """What the constants take of the capacity."""
+        """What the residents take of the capacity."""
         return sum(resident.nbytes for resident in self.residents)
 
     @property
     def free(self) -> int | None:
-        """The capacity less what the constants take, negative where they do not fit; None is no known limit."""
+        """The capacity less what the residents take, negative where they do not fit; None is no known limit."""
         return None if self.kind.capacity is None else self.kind.capacity - self.resident_bytes
 
     def taken(self) -> str:
-        """What the constants take, in words for an error; empty where there are none."""
+        """What else lies there, in words for an error; empty where nothing does."""
         if not self.residents:
             return ""
         names = ", ".join(f"{each.name!r} {each.nbytes}" for each in self.residents[:_SHOWN])
         more = ", ..." if len(self.residents) > _SHOWN else ""
         capacity, taken = self.kind.capacity, self.resident_bytes
-        return f"; of its {capacity} bytes the weights placed there take {taken} ({names}{more})"
+        return f"; of its {capacity} bytes the weights, inputs and outputs placed there take {taken} ({names}{more})"
 
     @cached_property
     def names(self) -> list[str]:
@@ -104,7 +105,7 @@ class Scope:
 
 
 def scopes_of(module: IRModule) -> list[Scope]:
-    """The scopes that buffers of @main are in, or constants that were placed there."""
+    """The scopes that buffers of @main are in, or constants, inputs or outputs that were placed there."""
     block = module.main.body.block
     scopes: dict[tuple[int, str], Scope] = {}
 
@@ -117,6 +118,10 @@ def scopes_of(module: IRModule) -> list[Scope]:
 
     for alloc in _allocations(block):
         scope_of(alloc.place).allocs.append(alloc)
+    for argument, name in zip(block.args, chain(*io_names(module.main)), strict=False):
+        if (named := _scope_of_argument(argument)) is not None:
+            scope = scope_of(VDeviceAttr.of(0, named))
+            scope.residents.append(Resident(_constant_bytes(argument.type, scope.kind), [], name))
     known: dict[tuple[VDeviceAttr, Attribute, Attribute], Resident] = {}
     for op in block.ops:
         # In ordinary memory they are used where they lie in the program's file.
@@ -124,7 +129,7 @@ def scopes_of(module: IRModule) -> list[Scope]:
             key = place, op.symbol, op.result.type
             if key not in known:
                 scope = scope_of(place)
-                known[key] = Resident(_constant_bytes(op.result.type, scope.kind), [])
+                known[key] = Resident(_constant_bytes(op.result.type, scope.kind), [], op.symbol_name)
                 scope.residents.append(known[key])
             known[key].ops.append(op)
     return list(scopes.values())
@@ -145,6 +150,12 @@ def _memory_kind(module: IRModule, index: int, scope: str) -> MemoryKind:
     target = module.target_of(index)
     kind = target.memory_kind(scope) if target.memory else replace(_ORDINARY, scope=scope)
     return replace(kind, offset_alignment=offset_alignment(module, index, scope, shared=True))
+
+
+def _scope_of_argument(argument: SSAValue) -> str | None:
+    """The scope that was asked for an argument of @main; None where none was."""
+    space = argument.type.memory_space if isinstance(argument.type, MemRefType) else None
+    return space.data if isinstance(space, StringAttr) and space.data != GLOBAL_SCOPE else None
 
 
 def _constant_bytes(ty: Attribute, kind: MemoryKind) -> int:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import MemRefType, ModuleOp, StringAttr
 
 from landbridge.emit.instructions import InstructionBuilder
 from landbridge.errors import CodegenError
@@ -14,7 +15,7 @@ from landbridge.executable.parts import Function, StorageReport, TensorSpec, VDe
 from landbridge.ir.attributes import frame_layouts, io_names, plan_quality, task_count
 from landbridge.ir.memory_ops import AllocStorageOp
 from landbridge.ir.module import IRModule
-from landbridge.ir.types import dtype_of, nbytes_of, shape_of
+from landbridge.ir.types import VDeviceAttr, dtype_of, nbytes_of, shape_of
 
 
 def emit(module: IRModule, lowered: ModuleOp) -> Executable:
@@ -53,6 +54,10 @@ def _main(module: IRModule, tasks: Mapping[str, int]) -> tuple[Function, tuple[V
             specs[i] = _frame_spec(specs[i], *frames[name])
     first, end = len(names[0]) - len(module.parameters), len(names[0])  # parameters are the last inputs of @main
     builder = InstructionBuilder(module, tasks)
+    for i, argument in enumerate(arguments):
+        space = argument.type.memory_space if isinstance(argument.type, MemRefType) else None
+        if isinstance(space, StringAttr) and not first <= i < end:
+            specs[i] = replace(specs[i], vdevice=builder.number_of(VDeviceAttr.of(0, space.data)))
     for argument in (*arguments[:first], *arguments[end:], *arguments[first:end]):
         builder.define(argument)
     instructions = builder.block(main.body.block)

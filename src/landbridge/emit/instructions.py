@@ -89,7 +89,7 @@ class InstructionBuilder:
         return AllocStorage(
             dst=self.define(op.result),
             nbytes=op.nbytes.value.data,
-            vdevice=self._vdevice(op.vdevice),
+            vdevice=self.number_of(op.vdevice),
             alignment=op.alignment.value.data,
             shape=() if op.shape is None else ints(op.shape),
             dtype="uint8" if op.dtype is None else op.dtype.data,
@@ -109,7 +109,7 @@ class InstructionBuilder:
 
     def _constant(self, op: ConstantOp) -> Instruction:
         place = placed_on(op)
-        symbol, number = op.symbol_name, self._vdevice(place)
+        symbol, number = op.symbol_name, self.number_of(place)
         return LoadConstant(self.define(op.result), symbol, number, place.axis_separators)
 
     def _view(self, op: ViewOp) -> Instruction | None:
@@ -122,7 +122,7 @@ class InstructionBuilder:
 
     def _crossing(self, op: ToVDeviceOp) -> Instruction:
         """A crossing that is a view: bufferize has made a copy of any other."""
-        ty, there, source = op.result.type, self._vdevice(placed_on(op)), self._registers[op.source]
+        ty, there, source = op.result.type, self.number_of(placed_on(op)), self._registers[op.source]
         return View(self.define(op.result), source, 0, shape_of(ty), dtype_of(ty), node_name(op), there)
 
     def _call(self, op: CallOp) -> Instruction:
@@ -137,7 +137,7 @@ class InstructionBuilder:
             tasks=self._tasks[name],
             name=node_name(op),
             moves_bytes=moved_bytes(function),
-            vdevice=self._vdevice(VDeviceAttr.of(0 if place is None else place.index.data)),
+            vdevice=self.number_of(VDeviceAttr.of(0 if place is None else place.index.data)),
         )
 
     def _host_call(self, op: HostCallOp) -> Instruction:
@@ -156,7 +156,7 @@ class InstructionBuilder:
     def _numbers(self, values: Sequence[SSAValue]) -> tuple[int, ...]:
         return tuple(self._registers[v] for v in values)
 
-    def _vdevice(self, place: VDeviceAttr) -> int:
+    def number_of(self, place: VDeviceAttr) -> int:
         """The program's number for ``place``: a vdevice in a scope of its own is one more vdevice of the same name."""
         at = replace(self.vdevices[place.index.data], scope=place.scope.data)
         if at not in self.vdevices:

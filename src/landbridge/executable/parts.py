@@ -16,12 +16,16 @@ from landbridge.shape import check_shape, check_strides, dense_bytes, span
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """Name, static shape and dtype name of an input or output; ``strides`` count elements, empty ones are dense."""
+    """Name, static shape and dtype name of an input or output; ``strides`` count elements, empty ones are dense.
+
+    ``vdevice``: the number of the program's vdevice that it is on, the first unless it was placed in another scope.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     strides: tuple[int, ...] = ()
+    vdevice: int = 0
 
     @property
     def nbytes(self) -> int:

@@ -86,7 +86,12 @@ def _leaving(scope: Scope, uses: Mapping[SSAValue, int]) -> list[SSAValue]:
         buffers.append(alloc.buffer(name, round_up(nbytes, scope.kind.coherence_granule), 1))
         values[name] = [alloc.op.memref]
     end = max((alloc.life.last for alloc in scope.allocs), default=0) + 1
+    assert scope.kind.capacity is not None
+    capacity = scope.kind.capacity
     for resident in scope.residents:
+        if not resident.ops:  # an input or output, which callers bind there
+            capacity -= resident.nbytes
+            continue
         name = f"weight {resident.name}#{len(values)}"
         buffers.append(planner.Buffer(name, resident.nbytes, 1, 0, end))
         values[name] = [op.result for op in resident.ops]
@@ -94,7 +99,7 @@ def _leaving(scope: Scope, uses: Mapping[SSAValue, int]) -> list[SSAValue]:
     try:
         found = planner.plan_scopes(
             {here: buffers},
-            {here: planner.ScopeLimits(scope.kind.capacity, alignment, there)},
+            {here: planner.ScopeLimits(max(0, capacity), alignment, there)},
             uses={name: sum(uses[value] for value in same) for name, same in values.items()},
         )
     except PlanError as error:

@@ -86,7 +86,8 @@ def as_tensor(slot: Slot, value: Any) -> Tensor:
 
 def _on_device(slot: Slot, home: Home, value: Any) -> tuple[int, object]:
     """``borrow`` where code is kept away from and only the device itself looks."""
-    way_out = f"pass tensor.to_device({str(home.device)!r})"
+    scope = f", scope={home.kind.scope!r}" if home.is_further else ""
+    way_out = f"pass tensor.to_device({str(home.device)!r}{scope})"
     if slot.is_input:
         way_out += ", or let set_input copy it"
     value = _imported(slot, home, value) if slot.for_kernels else value
@@ -97,6 +98,8 @@ def _on_device(slot: Slot, home: Home, value: Any) -> tuple[int, object]:
         raise ZeroCopyError(f"{slot}: {value!r} is not in {home}; {way_out}")
     if slot.for_kernels:
         _check_for_kernels(slot, home, value, way_out)
+    elif home.is_further:
+        _check_layout(slot, value)
     if value.readonly and not slot.is_input:
         raise ZeroCopyError(f"{slot}: {value!r} is read-only, the run would write it; pass a new tensor")
     try:

@@ -66,7 +66,7 @@ class BoundProgram:
             executable.main,
             self.run_native,
             entry,
-            memory.home(0),
+            memory.homes,
             for_kernels=len(native) < len(images),
             acquisition=self._acquisition,
         )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
-from landbridge.executable.parts import Function
+from landbridge.executable.parts import Function, TensorSpec
 from landbridge.tensor import Tensor
 from landbridge.vm.acquisition import Acquisition
 from landbridge.vm.entry import Entry
@@ -16,7 +16,7 @@ from landbridge.vm.home import Home, host_home
 from landbridge.vm.interpreter import run_steps
 from landbridge.vm.kernel_step import KernelStep
 from landbridge.vm.program import NativeStep, Program
-from landbridge.vm.slot import Slot
+from landbridge.vm.slot import Role, Slot
 from landbridge.vm.staging import Staging
 from landbridge.vm.thread_pool import RunNative
 
@@ -27,9 +27,9 @@ Execute = Callable[[], object]
 class Frame:
     """Words of ``program`` of its own, the slots of ``function`` in them, and what executes on them.
 
-    A program has two, so that what runs are given stays bound while calls are given something else. ``home`` is where
-    arguments are; ``for_kernels``: they are given to kernels of a device, too; ``staging``: their way over the host,
-    where they may take it; ``acquisition``: what executions take first.
+    A program has two, so that what runs are given stays bound while calls are given something else. ``homes`` has the
+    memory of each vdevice; ``for_kernels``: arguments are given to kernels of a device, too; ``staging``: their way
+    over the host, where they may take it; ``acquisition``: what executions take first.
 
     ``execute`` is ready to run: for compiled code alone it is the foreign function itself. ``listed`` does the same and
     tells the ledger what kernels move, and is None when that is nothing. ``prepare`` computes all that depends on the
@@ -55,7 +55,7 @@ class Frame:
         function: Function,
         run_native: RunNative,
         entry: Entry,
-        home: Home,
+        homes: Sequence[Home],
         *,
         for_kernels: bool,
         staging: Staging | None,
@@ -65,11 +65,16 @@ class Frame:
         self.entry, self.staging = entry, staging
         slot = partial(Slot, words=words, program=entry)
         io = len(function.inputs) + len(function.outputs)
-        lent = not home.is_direct and any(program.places[:io])
-        argument = partial(slot, home=home, for_kernels=for_kernels, staged=staging is not None, lent=lent)
+        used = any(program.places[:io])
+        argument = partial(slot, for_kernels=for_kernels, staged=staging is not None)
         places = enumerate(program.places)
-        self.inputs = tuple(argument("input", spec, *next(places)) for spec in function.inputs)
-        self.outputs = tuple(argument("output", spec, *next(places)) for spec in function.outputs)
+
+        def bindable(role: Role, spec: TensorSpec) -> Slot:
+            home = homes[spec.vdevice]
+            return argument(role, spec, *next(places), home=home, lent=used and not home.is_direct)
+
+        self.inputs = tuple(bindable("input", spec) for spec in function.inputs)
+        self.outputs = tuple(bindable("output", spec) for spec in function.outputs)
         self.parameters = tuple(
             slot("parameter", spec, *next(places), home=host_home()) for spec in function.parameters
         )

@@ -119,6 +119,7 @@ def bind_devices(
                 f"the program has no vdevice {name!r}{did_you_mean(name, names)}; legal: {', '.join(names)}"
             )
     homes = []
+    bound = {0, *(spec.vdevice for spec in (*executable.main.inputs, *executable.main.outputs))}
     for number, vdevice in enumerate(executable.vdevices):
         found = find_device(asked.get(vdevice.name, default_device(executable, vdevice.name, device)))
         where = _name_on(executable.main, number, f"vdevice {vdevice.name!r}")
@@ -139,12 +140,12 @@ def bind_devices(
                     f"{where}: {home} is not what vdevice {vdevice.name!r} was compiled for: {wrong}; bind another "
                     f'device{which}, state its memory in the Target, or compile with on_mismatch="copy"'
                 )
-        if number == 0 and home.kind.ndim > 1:
+        if number in bound and home.kind.ndim > 1:
             raise BindError(
                 f"{where}: inputs and outputs lie in flat memory and {home} has {home.kind.ndim} dimensions; compile "
                 "the model with them in a flat scope"
             )
-        if number == 0 and home.acquired_by is not None:
+        if number in bound and home.acquired_by is not None:
             raise BindError(
                 f"{where}: inputs and outputs stay from run to run, and {home} is there during a run alone; "
                 "compile the model with them in another scope"

@@ -44,22 +44,32 @@ class IoMemory:
             ) from error
         return first if (device, kind) == (first.device, first.kind) else Home(device, kind)
 
+    def home_of(self, spec: TensorSpec) -> Home:
+        """Where one is: with the others, unless it was placed in a scope of its own."""
+        return self._homes[spec.vdevice] if spec.vdevice else self.home
+
     def nbytes(self, spec: TensorSpec) -> int:
         """Bytes for one: whole units that every device can use."""
-        return round_up(max(spec.nbytes, 1), self._unit)
+        return round_up(max(spec.nbytes, 1), self._unit_of(spec))
 
     def allocate(self, spec: TensorSpec) -> Tensor:
-        """New memory for one, on the first vdevice's device or, where that is the host, on one that shares it."""
-        home, first = self.home, self._homes[0]
+        """New memory for one, where it was placed; else on the first vdevice's device or, where that is the host, on
+        one that shares it."""
+        home, first = self.home_of(spec), self._homes[0]
         storage = allocate(
             home.device,
             spec.nbytes,
             scope=home.kind.scope,
-            granule=self._unit,
+            granule=self._unit_of(spec),
             allocator=home.allocator,
         )
         tensor = Tensor(storage, spec.dtype, spec.shape, spec.strides or None)
-        return tensor if first.is_host or home.device == first.device else import_tensor(tensor, first.device)
+        if spec.vdevice or first.is_host or home.device == first.device:
+            return tensor
+        return import_tensor(tensor, first.device)
+
+    def _unit_of(self, spec: TensorSpec) -> int:
+        return STORAGE_ALIGNMENT if spec.vdevice else self._unit
 
     @cached_property
     def _unit(self) -> int:

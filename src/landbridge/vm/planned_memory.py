@@ -65,11 +65,10 @@ def planned_memory(
         add(homes[vdevice], kernel_bytes=nbytes)
     for vdevice, nbytes in memory.constant_bytes.items():
         add(homes[vdevice], constant_bytes=nbytes)
-    add(
-        memory.io.home,
-        output_bytes=sum(map(memory.io.nbytes, executable.main.outputs)),
-        input_bytes=sum(map(memory.io.nbytes, by_value)),
-    )
+    for spec in executable.main.outputs:
+        add(memory.io.home_of(spec), output_bytes=memory.io.nbytes(spec))
+    for spec in by_value:
+        add(memory.io.home_of(spec), input_bytes=memory.io.nbytes(spec))
     if executable.scratch_bytes:
         add(host_home(), scratch_bytes=executable.scratch_bytes * threads)
     return tuple(found.values())

@@ -76,7 +76,6 @@ class Registers:
         self._vdevices, self._memory, self._may_lend = vdevices, memory, may_lend
         self._io = len(specs)
         first_parameter = self._io - len(function.parameters)  # parameters are in memory of the host
-        bound = 0 if memory.home(0).is_direct else None
         self._places = {
             i: RegisterPlace(
                 i,
@@ -84,11 +83,16 @@ class Registers:
                 _span_bytes(spec),
                 spec.memory.shape,
                 spec.dtype,
+                self._number(spec),
                 name=spec.name,
-                address=bound if i < first_parameter else 0,
+                address=0 if i >= first_parameter or memory.home(spec.vdevice).is_direct else None,
             )
             for i, spec in enumerate(specs)
         }
+
+    def _number(self, spec: TensorSpec) -> int:
+        self.vdevice(spec.vdevice)
+        return spec.vdevice
 
     def define(self, instruction: ins.AllocStorage | ins.AllocTensor | ins.View | ins.LoadConstant) -> None:
         """Give the instruction's ``dst`` its place."""

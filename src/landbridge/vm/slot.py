@@ -83,7 +83,7 @@ class Slot:
         #: Elements between neighbours of each axis where there are gaps; None where memory is dense.
         self.strides = spec.strides or None
         self.for_kernels, self.lent = for_kernels, lent
-        in_place = home.is_direct and (home.is_host or not for_kernels)
+        in_place = home.is_direct and not home.is_further and (home.is_host or not for_kernels)
         #: Where bound memory must be, when code of the host does not use it in place.
         self.home = None if in_place else home
         #: Arrays of exactly this type need only fit: their memory is used in place. Kernels look for owners instead.

@@ -61,7 +61,7 @@ func.func @main(%x: !cpu) -> !cpu {
   func.return %z : !cpu
 }
 
-// ---- inputs and constants go where their names ask, each once
+// ---- inputs and constants lie where their names ask
 // target cpu: {"kind": "llvm", "memory": [{"scope": "global", "host_access": "read_write", "coherent": true}, {"scope": "global.fast", "host_access": "read_write", "coherent": true}]}
 func.func @k(%x: !m, %w: !m, %y: !m) attributes {lb.prim} {
   func.return
@@ -76,10 +76,9 @@ func.func @main(%x: !cpu) -> !cpu attributes {lb.input_names = ["x"], lb.place =
 func.func @k(%x: !mfast, %w: !mfast, %y: !m) attributes {lb.prim} {
   func.return
 }
-func.func @main(%x: !cpu) -> !cpu attributes {lb.input_names = ["x"]} {
-  %x_1 = "lb.to_vdevice"(%x) {node = "input x"} : (!cpu) -> !fast
+func.func @main(%x: !fast) -> !cpu attributes {lb.input_names = ["x"]} {
   %w = "lb.constant"() {symbol = @w} : () -> !fast
   %d = bufferization.alloc_tensor() : !cpu
-  %y = "lb.call"(%x_1, %w, %d) {callee = @k, operandSegmentSizes = array<i32: 2, 1>} : (!fast, !fast, !cpu) -> !cpu
+  %y = "lb.call"(%x, %w, %d) {callee = @k, operandSegmentSizes = array<i32: 2, 1>} : (!fast, !fast, !cpu) -> !cpu
   func.return %y : !cpu
 }

@@ -72,12 +72,30 @@ def test_a_placement_function_is_asked_about_each_node():
     assert [(s.shape, s.dtype) for s in (*relu.inputs, *relu.outputs)] == [(SHAPE, "float32")] * 2
 
 
-def test_inputs_and_constants_are_carried_where_they_are_wanted():
-    exe = lb.compile(network(), {"npu": target()}, place={"x": "npu@global.fast", "w1": "npu@global.fast"})
-    crossings = [i for i in exe.main.instructions if isinstance(i, ToVDevice)]
-    assert [i.name for i in crossings] == ["input x"]
+def test_constants_are_loaded_where_they_are_wanted():
+    exe = lb.compile(network(), {"npu": target()}, place={"w1": "npu@global.fast"})
     loaded = [exe.vdevices[i.vdevice].scope for i in exe.main.instructions if isinstance(i, LoadConstant)]
     assert sorted(loaded) == ["global", "global.fast"]
+
+
+def test_inputs_and_outputs_lie_in_a_flat_scope_that_was_named_for_them():
+    exe = lb.compile(network(), {"npu": target()}, place={"x": "npu@global.fast", "y": "npu@global.fast"})
+    assert not [i for i in exe.main.instructions if isinstance(i, ToVDevice)]
+    assert {exe.vdevices[spec.vdevice].scope for spec in (*exe.main.inputs, *exe.main.outputs)} == {"global.fast"}
+    module = placed({"x": "npu@global.fast", "y": "npu@global.fast"})
+    assert [vdevice_of(ty).scope.data for ty in module.main.function_type.inputs] == ["global.fast"]
+
+
+def test_inputs_are_carried_to_rows():
+    exe = lb.compile(network(), {"npu": target()}, place={"x": "npu@global.rows[2]"})
+    assert [i.name for i in exe.main.instructions if isinstance(i, ToVDevice)] == ["input x"]
+    assert exe.main.inputs[0].vdevice == 0
+
+
+def test_inputs_and_outputs_take_of_the_capacity():
+    small = target(**{"global.fast": {"capacity": 2 * 4096 + 4000}})
+    with pytest.raises(PlacementError, match=r"inputs and outputs placed there take 8192 .'x' 4096, 'y' 4096"):
+        lb.compile(network(), {"npu": small}, place=dict.fromkeys(("x", "y", "relu"), "npu@global.fast"))
 
 
 def matrix_products() -> ModelProto:
@@ -215,7 +233,7 @@ def test_a_node_in_a_branch_has_no_place():
 def test_constants_take_of_the_capacity():
     nbytes = 4 * 16 * 16 * 9
     small = target(**{"global.fast": {"capacity": nbytes + 4000}})
-    with pytest.raises(PlacementError, match=rf"no plan fits 4000 bytes.*weights placed there take {nbytes} .'w1"):
+    with pytest.raises(PlacementError, match=rf"no plan fits 4000 bytes.*placed there take {nbytes} .'w1"):
         lb.compile(network(), {"npu": small}, place={"w1": "npu@global.fast", "relu": "npu@global.fast"})
     enough = target(**{"global.fast": {"capacity": nbytes + 4096}})
     lb.compile(network(), {"npu": enough}, place={"w1": "npu@global.fast", "relu": "npu@global.fast"})
@@ -226,7 +244,7 @@ def test_constants_alone_take_of_the_capacity(scope, taken):
     places = dict.fromkeys(("w1", "w2"), f"npu@{scope}")
     name = scope.partition("[")[0]
     lb.compile(network(), {"npu": target(**{name: {"capacity": taken}})}, place=places)
-    message = rf"{name}.*of its {taken - 1} bytes the weights placed there take {taken}"
+    message = rf"{name}.*of its {taken - 1} bytes the weights, inputs and outputs placed there take {taken}"
     with pytest.raises(PlacementError, match=message):
         lb.compile(network(), {"npu": target(**{name: {"capacity": taken - 1}})}, place=places)
 

@@ -12,9 +12,11 @@ from tests.frontend.models import model, value
 from tests.passes.place.scopes import SHAPE, network
 
 import landbridge as lb
+from landbridge.device.api import Device
 from landbridge.errors import BindError
 from landbridge.memory.allocators.naive import NaiveAllocator
 from landbridge.memory.allocators.pooled import PooledAllocator
+from landbridge.testing.sim_scratch import SimScratchDeviceAPI
 
 DEVICE = "sim:scratch"
 X = np.random.default_rng(1).standard_normal(SHAPE, dtype=np.float32)
@@ -51,18 +53,76 @@ def test_what_crosses_is_listed(expected):
     assert [cause for cause, _ in moved] == ["to_vdevice", "to_vdevice"]
 
 
-def test_weights_lie_in_a_scratchpad(expected):
-    api = lb.device(DEVICE).api
-    before = {scope: api.used_bytes(scope) for scope in ("global.scratch", "global.vtcm")}
+@pytest.fixture(scope="module")
+def bound_in_the_scratchpad() -> lb.Executable:
     target = lb.Target.from_device(lb.device(DEVICE), "llvm")
+    return lb.compile(network(), {"npu": target}, place=dict.fromkeys("xy", "npu@global.scratch"))
+
+
+def test_what_lies_in_the_scratchpad_is_bound_without_a_copy(bound_in_the_scratchpad, expected):
+    session = lb.Session(bound_in_the_scratchpad, device=DEVICE)
+    x = lb.asarray(X).to_device(DEVICE, scope="global.scratch")
+    y = lb.empty(SHAPE, dtype="float32", device=DEVICE, scope="global.scratch")
+    with lb.no_copies():
+        session.set_input_zero_copy("x", x)
+        session.set_output_zero_copy("y", y)
+        session.run()
+    assert np.abs(np.asarray(y) - expected).max() <= TOLERANCE
+    with lb.no_copies():
+        (again,) = session(x)
+    assert again.scope == "global.scratch"
+    assert np.abs(np.asarray(again) - expected).max() <= TOLERANCE
+
+
+def test_the_sessions_own_inputs_and_outputs_lie_there_too(bound_in_the_scratchpad, expected):
+    session = lb.Session(bound_in_the_scratchpad, device=DEVICE)
+    with lb.ledger() as moves:
+        session.set_input("x", X)
+        session.run()
+    assert [move.cause for move in moves if move.cause != "kernel:reorder"] == ["set_input"]
+    assert session.get_input("x").scope == session.get_output("y").scope == "global.scratch"
+    planned = {found.scope: (found.input_bytes, found.output_bytes) for found in session.planned_memory}
+    assert planned == {"global": (0, 0), "global.scratch": (4096, 4096)}
+    copied = np.empty(SHAPE, np.float32)
+    session.get_output("y", copied)
+    assert np.abs(copied - expected).max() <= TOLERANCE
+
+
+@pytest.mark.parametrize("elsewhere", [X, lb.asarray(X), lb.asarray(X).to_device(DEVICE)])
+def test_what_lies_elsewhere_is_refused_by_reference(bound_in_the_scratchpad, elsewhere):
+    session = lb.Session(bound_in_the_scratchpad, device=DEVICE)
+    way_out = r"pass tensor.to_device\('sim:scratch:0', scope='global.scratch'\), or let set_input copy it"
+    with pytest.raises(lb.ZeroCopyError, match=rf"is not in memory 'global.scratch' of sim:scratch:0; {way_out}"):
+        session.set_input_zero_copy("x", elsewhere)
+    with pytest.raises(lb.ZeroCopyError, match=way_out):
+        session(elsewhere)
+
+
+def test_a_tensor_with_gaps_is_refused(bound_in_the_scratchpad):
+    session = lb.Session(bound_in_the_scratchpad, device=DEVICE)
+    wide = lb.empty((1, 16, 8, 16), dtype="float32", device=DEVICE, scope="global.scratch")
+    gaps = lb.Tensor(wide.storage, "float32", SHAPE, (2048, 128, 16, 2))
+    with pytest.raises(lb.ZeroCopyError, match="not C-contiguous"):
+        session.set_input_zero_copy("x", gaps)
+
+
+def test_a_saved_program_knows_where_they_lie(bound_in_the_scratchpad, tmp_path):
+    bound_in_the_scratchpad.save(tmp_path / "placed.lbx")
+    assert lb.load(tmp_path / "placed.lbx").main == bound_in_the_scratchpad.main
+
+
+def test_weights_lie_in_a_scratchpad(expected):
+    api = SimScratchDeviceAPI()
+    device = Device(api, 0)
+    target = lb.Target.from_device(device, "llvm")
     places = {"w1": "npu@global.vtcm[1]", "w2": "npu@global.scratch"}
     exe = lb.compile(network(), {"npu": target}, place=places)
     with lb.ledger() as bound:
-        session = lb.Session(exe, device=DEVICE, memory_cfg="naive")
+        session = lb.Session(exe, device=device, memory_cfg="naive")
     nbytes = 16 * 16 * 9 * 4
     assert [(move.cause, move.nbytes) for move in bound] == [("constants:bind", nbytes)] * 2
-    assert api.used_bytes("global.scratch") - before["global.scratch"] == nbytes
-    assert api.used_bytes("global.vtcm") - before["global.vtcm"] == 16 * 640  # rows of 576 bytes
+    assert api.used_bytes("global.scratch") == nbytes
+    assert api.used_bytes("global.vtcm") == 16 * 640  # rows of 576 bytes
     session.set_input("x", X)
     with lb.ledger() as moves:
         session.run()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from landbridge.ir.attributes import take_place_requests
 from landbridge.ir.module import IRModule
 from landbridge.passes.place.images import check_images
-from landbridge.passes.place.mover import move, move_constants, move_inputs
+from landbridge.passes.place.mover import move, move_arguments, move_constants
 from landbridge.passes.place.requests import PlacedNode, Places, Requests, request_places
 from landbridge.passes.place.spaces import match_spaces
 from landbridge.passes.place.usable import check_usable
@@ -25,7 +25,7 @@ def place(module: IRModule) -> None:
     requests = Requests(take_place_requests(module.main))
     if requests.places:
         move_constants(module, requests.of_constant)
-        move_inputs(module, requests.places)
+        move_arguments(module, requests.places)
         move(module, requests.of_node)
         check_usable(module, requests)
         check_images(module)

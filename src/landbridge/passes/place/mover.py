@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from xdsl.dialects import bufferization, func
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import FunctionType, TensorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge.errors import InputError, PlacementError
-from landbridge.ir.attributes import io_names, node_name, set_node_name
+from landbridge.ir.attributes import frame_layouts, io_names, node_name, set_node_name
 from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, HostCallOp, IfOp, ToVDeviceOp, ViewOp, viewed
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, shape_of, vdevice_of
@@ -33,17 +33,34 @@ def move(module: IRModule, place_of_node: PlaceOf) -> None:
     _Mover(module, place_of_node).run()
 
 
-def move_inputs(module: IRModule, places: Mapping[str, VDeviceAttr]) -> None:
-    """Carry inputs, which arrive in ordinary memory, to ``places`` by name, each once for all its users."""
-    block = module.main.body.block
+def move_arguments(module: IRModule, places: Mapping[str, VDeviceAttr]) -> None:
+    """Let inputs and outputs lie at ``places`` by name, where code of the host uses flat memory of the first vdevice;
+    carry other inputs there, each once for all its users."""
+    main, block = module.main, module.main.body.block
+    inputs, outputs = io_names(main)
     first = block.first_op
-    for argument, name in zip(block.args, io_names(module.main)[0], strict=True):
+    framed = frame_layouts(main).keys() | module.parameters.keys()
+    for argument, name in zip(list(block.args), inputs, strict=True):
         place = places.get(name)
         if place is None or first is None or place == vdevice_of(argument.type):
+            continue
+        if name not in framed and _may_be_bound_in(module, place):
+            _retype(argument, place, f"input {name}")
             continue
         op = _crossing(argument, place, f"input {name}")
         argument.replace_uses_with_if(op.results[0], lambda use, op=op: use.operation is not op)  # type: ignore[misc]
         block.insert_op_before(op, first)
+    results = list(main.function_type.outputs)
+    for i, name in enumerate(outputs):
+        place = places.get(name)
+        if place is not None and _may_be_bound_in(module, place):
+            results[i] = _type_on(results[i], place, f"output {name}")
+    main.properties["function_type"] = FunctionType.from_lists([argument.type for argument in block.args], results)
+
+
+def _may_be_bound_in(module: IRModule, place: VDeviceAttr) -> bool:
+    """Whether a Session's inputs and outputs can lie in ``place``."""
+    return place.index.data == 0 and not place.axis_separators and module.target_of(0).on_host
 
 
 def move_constants(module: IRModule, place_of: Callable[[str], VDeviceAttr | None]) -> None:
@@ -58,6 +75,7 @@ def move_constants(module: IRModule, place_of: Callable[[str], VDeviceAttr | Non
 class _Mover:
     def __init__(self, module: IRModule, place_of_node: PlaceOf) -> None:
         self.block = module.main.body.block
+        self.returned = [vdevice_of(ty) for ty in module.main.function_type.outputs]
         self.vdevices = [vdevice.name for vdevice in module.vdevices]
         self.place_of_node = place_of_node
         self.crossings: dict[tuple[SSAValue, VDeviceAttr], SSAValue] = {}
@@ -71,6 +89,8 @@ class _Mover:
                 for i, operand in enumerate(inner.operands):
                     if isinstance(operand.owner, bufferization.AllocTensorOp):
                         _retype(operand, place, node_name(op))
+                    elif inner is op and isinstance(op, func.ReturnOp):
+                        op.operands[i] = self.cross(operand, self.returned[i], op)
                     elif _block_of(operand) is self.block:
                         inner.operands[i] = self.cross(operand, self.read_from(operand, op, place), op)
                 for result in inner.results:

@@ -83,7 +83,7 @@ def request_places(module: IRModule, places: Places) -> None:
         symbols = module.symbols_of(pattern)
         named = pattern in inputs or bool(symbols) or any(fnmatchcase(node, pattern) for node in nodes)
         if pattern in outputs and not named:
-            asked[glob.escape(_maker(module, pattern, outputs.index(pattern)))] = place
+            asked[glob.escape(_maker(module, pattern, outputs.index(pattern)))] = asked[pattern] = place
             continue
         if not named:
             legal = ", ".join(f"{what} {_some(found)}" for what, found in (

@@ -35,7 +35,10 @@ def solve(scope: Scope) -> Iterator[Storage]:
     """The storages of a scope, each with the buffers that it holds; raises PlanError where they do not fit."""
     _check_each(scope)
     if scope.free is not None and scope.free < 0:
-        raise PlanError("the weights placed there do not fit; place fewer of them there, or name a scope in spill=")
+        raise PlanError(
+            "the weights, inputs and outputs placed there do not fit; place fewer of them there, or name a scope for "
+            "weights in spill="
+        )
     if not scope.allocs:
         return
     if scope.kind.ndim == 1:
