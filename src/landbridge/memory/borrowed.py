@@ -20,6 +20,7 @@ from landbridge.memory.backing import Backing, root_of
 from landbridge.memory.extents import OTHER_MEMORY, unreachable
 from landbridge.memory.host_array import byte_bounds
 from landbridge.memory.lent_file import LentFile
+from landbridge.memory.lent_source import LentSource
 from landbridge.memory.memory_barriers import (
     ArrayBarriers,
     DmaBufBarriers,
@@ -27,8 +28,8 @@ from landbridge.memory.memory_barriers import (
     have_barriers,
     is_dma_buf,
 )
-from landbridge.memory.storage import LentSource, Storage
-from landbridge.memory.windows import Holder, bus_windows, file_windows, host_windows
+from landbridge.memory.storage import Storage
+from landbridge.memory.windows import WindowKeeper, bus_windows, file_windows, host_windows
 from landbridge.memory_kind import MemoryKind
 
 #: More than any file has.
@@ -85,7 +86,7 @@ def import_memory(
     before, whole = 0, source
     if provider is not None and isinstance(source, BusAddress):
         before, whole = _whole_of(source, provider, device)
-    holder = Holder()
+    holder = WindowKeeper()
     backing, begin = _backing_of(whole, holder)
     origin = begin + before
     if isinstance(source, DmaBuf) and is_dma_buf(source.fd):
@@ -129,7 +130,7 @@ def _whole_of(source: BusAddress, provider: MemoryProvider, device: Device) -> t
     return before, BusAddress(source.address - before, host, provider.nbytes)
 
 
-def _backing_of(source: ImportSource, holder: Holder) -> tuple[Backing, int]:
+def _backing_of(source: ImportSource, holder: WindowKeeper) -> tuple[Backing, int]:
     """A Backing of what is imported, part of that of others who have it, and the byte at which ``source`` begins."""
     made = Backing()
     match source:

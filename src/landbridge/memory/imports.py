@@ -23,7 +23,8 @@ from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import round_up
 from landbridge.memory.extents import OTHER_MEMORY, unreachable
 from landbridge.memory.host_array import byte_bounds
-from landbridge.memory.storage import LentSource, Storage
+from landbridge.memory.lent_source import LentSource
+from landbridge.memory.storage import Storage
 from landbridge.memory_kind import MemoryKind
 
 #: Sizes are rounded up to this where the owner has the bytes: some drivers import whole cache lines only.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from landbridge.device.import_source import BusAddress, DmaBuf
 from landbridge.device.memory_provider import MemoryProvider, ProvidedMemory
 from landbridge.device.protocols import ImportSources
+from landbridge.memory.lent_source import LentSource
 from landbridge.memory.memory_barriers import DmaBufBarriers, have_barriers, is_dma_buf
-from landbridge.memory.storage import LentSource, Storage
+from landbridge.memory.storage import Storage
 from landbridge.memory.windows import bus_windows, file_windows
 
 

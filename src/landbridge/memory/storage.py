@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from sys import is_finalizing
 from typing import Any, Protocol
 from weakref import ref
 
 from landbridge.device.api import Device, Region
-from landbridge.device.import_source import BusAddress, DmaBuf
 from landbridge.device.memory_provider import Caching
 from landbridge.device.protocols import HostMemory
 from landbridge.device.state import concerns
@@ -30,8 +28,9 @@ from landbridge.memory.backing import Backing, root_of
 from landbridge.memory.coherence_domain import CoherenceDomain
 from landbridge.memory.device_barriers import enter_domain, leave_domain
 from landbridge.memory.lent_file import LentFile
+from landbridge.memory.lent_source import LentSource
 from landbridge.memory.row_space import lies_in_a_table
-from landbridge.memory.windows import Holder, Windows, host_windows
+from landbridge.memory.windows import WindowKeeper, Windows, host_windows
 from landbridge.memory_kind import MemoryKind
 
 
@@ -40,26 +39,6 @@ class ExportCache(Protocol):
 
     def let_go(self) -> None:
         """Drop them."""
-
-
-@dataclass(frozen=True, slots=True)
-class LentSource:
-    """By what devices can import the memory, where that is more than an address of this process.
-
-    ``keep`` is what makes it valid. ``caching``: how the host reaches it, where that is known.
-    """
-
-    source: DmaBuf | BusAddress
-    keep: object
-    caching: Caching | None = None
-
-    def part(self, start: int, nbytes: int) -> DmaBuf | BusAddress:
-        """``nbytes`` bytes from ``start`` on."""
-        match self.source:
-            case DmaBuf(fd=fd, offset=offset):
-                return DmaBuf(fd, offset + start, nbytes)
-            case BusAddress(address=address, host_address=host):
-                return BusAddress(address + start, None if host is None else host + start, nbytes)
 
 
 class Storage:
@@ -101,7 +80,7 @@ class Storage:
         release: Callable[[Sequence[Use]], None] | None = None,
         uses: Sequence[Use] = (),
         within: tuple[Backing, int] | None = None,
-        holder: Holder | None = None,
+        holder: WindowKeeper | None = None,
     ) -> None:
         self.region: Region | None = region
         self.kind = kind

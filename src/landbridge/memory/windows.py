@@ -16,7 +16,7 @@ _WHOLE = 1 << 63
 _start = attrgetter("start")
 
 
-class Holder:
+class WindowKeeper:
     """Who knows a Backing by some addresses; they are known for as long as it lives."""
 
     __slots__ = ("__weakref__",)

@@ -1,4 +1,4 @@
-"""LentBytes: host memory that queued work still reads, and that nobody may change until the work is done."""
+"""LentSnapshot: host memory that queued work still reads, and that nobody may change until the work is done."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from landbridge.sanitizer.findings import call_site, tell
 
 
 @dataclass(frozen=True, slots=True)
-class LentBytes:
+class LentSnapshot:
     """``nbytes`` bytes of the host from ``address`` on, which held ``content`` when ``what`` was queued."""
 
     address: int
@@ -18,7 +18,7 @@ class LentBytes:
     what: str
 
     @classmethod
-    def of(cls, source: Region, nbytes: int, host: Device, what: str) -> LentBytes | None:
+    def of(cls, source: Region, nbytes: int, host: Device, what: str) -> LentSnapshot | None:
         """What ``source`` holds now; None unless it is memory of ``host``."""
         if source.space.device != host or not nbytes:
             return None

@@ -72,7 +72,7 @@ class Order:
             return stamp, accesses
 
     def submit(self, stamp: Stamp, accesses: list[tuple[TrackedBlock, Access]], lent: Any) -> None:
-        """The device has taken the work; ``lent`` (LentBytes and who keeps them alive) is kept until it is done."""
+        """The device has taken the work; ``lent`` (LentSnapshot and who keeps them alive) is kept until it is done."""
         with self.lock:
             for block, access in accesses:
                 block.accesses.append(access)

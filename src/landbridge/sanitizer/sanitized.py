@@ -14,7 +14,7 @@ from landbridge.memory_kind import MemoryKind
 from landbridge.sanitizer.block import Handle, TrackedBlock
 from landbridge.sanitizer.clocks import Stamp
 from landbridge.sanitizer.findings import call_site, fail
-from landbridge.sanitizer.lent import LentBytes
+from landbridge.sanitizer.lent import LentSnapshot
 from landbridge.sanitizer.order import Order, TrackedEvent, Work
 from landbridge.sanitizer.spaces import Spaces
 
@@ -84,7 +84,7 @@ class SanitizedDevice(DeviceAPI):
         self.spaces.note_copy(source, src.byte_offset, target, dst.byte_offset, nbytes, what)
         inner_src, inner_dst = self.within(src), self.within(dst)
         work = self.order.begin(self.queue(index, stream), what, uses)
-        lent = LentBytes.of(inner_src, nbytes, self.host, what)
+        lent = LentSnapshot.of(inner_src, nbytes, self.host, what)
         event = self.inner.copy_data_from_to(inner_src, inner_dst, nbytes, self.within(stream), keep_alive)
         return self.queued(event, work, (lent, keep_alive) if event is not None and lent is not None else None)
 
