@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from landbridge.testing.conformance.run import sentences
+from tests.testing.acquisition_mutants import CorrectOnDemand
 from tests.testing.all_mutants import RUNTIME, Correct, device_mutants
 from tests.testing.caller_table import caller_table
 from tests.testing.nd_mutants import ROWS_RUNTIME, CorrectRows
@@ -17,7 +18,7 @@ _HEAD = ["| sentence | test | what the mutant breaks |", "| --- | --- | --- |"]
 def contract_table() -> str:
     """One row for each test of the conformance suite."""
     mutants: dict[str, list[str]] = {}
-    for mutant in (*device_mutants(Correct), *device_mutants(CorrectRows)):
+    for mutant in (*device_mutants(Correct), *device_mutants(CorrectRows), *device_mutants(CorrectOnDemand)):
         mutants.setdefault(mutant.caught_by, []).append((mutant.__doc__ or "").strip())
     for broken in (*RUNTIME, *ROWS_RUNTIME):
         mutants.setdefault(broken.caught_by, []).append(f"{broken.what} (runtime)")

@@ -13,11 +13,14 @@ from landbridge.device.api import DeviceAPI
 from landbridge.targets import registry as targets
 from landbridge.testing.conformance.base import ConformanceCase
 from landbridge.testing.conformance.run import Result, run_conformance, sentences
+from tests.testing.acquisition_mutants import CorrectOnDemand
 from tests.testing.all_mutants import RUNTIME, Correct, RuntimeMutant, device_mutants
 from tests.testing.c_kernels import KIND, generate
 from tests.testing.contract_table import DOCUMENT, contract_table, runtime_table
 from tests.testing.honest_devices import HONEST
 from tests.testing.nd_mutants import ROWS_RUNTIME, CorrectRows
+
+MUTANTS = [*device_mutants(Correct), *device_mutants(CorrectRows), *device_mutants(CorrectOnDemand)]
 
 
 @pytest.fixture
@@ -49,16 +52,16 @@ def test_honest_devices_conform(device: type[DeviceAPI], admit) -> None:
     assert [r for r in run_conformance("mutant", own_process=True) if r.outcome == "fail"] == []
 
 
-@pytest.mark.parametrize("device", [Correct, CorrectRows])
+@pytest.mark.parametrize("device", [Correct, CorrectRows, CorrectOnDemand])
 def test_the_devices_that_are_mutated_conform(device: type[DeviceAPI], admit) -> None:
     admit(device())
     assert [r for r in run_conformance("mutant", own_process=True) if r.outcome == "fail"] == []
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("mutant", [*device_mutants(Correct), *device_mutants(CorrectRows)], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.__name__)
 def test_a_broken_device_is_noticed(
-    mutant: type[Correct | CorrectRows], admit, monkeypatch: pytest.MonkeyPatch
+    mutant: type[Correct | CorrectRows | CorrectOnDemand], admit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ConformanceCase, "patience", 1.0)  # the simulator is done in milliseconds
     admit(mutant())
@@ -77,7 +80,7 @@ def test_a_broken_runtime_is_noticed(mutant: RuntimeMutant, admit) -> None:
 
 
 def test_every_sentence_has_a_mutant() -> None:
-    mutants = (*device_mutants(Correct), *device_mutants(CorrectRows), *RUNTIME, *ROWS_RUNTIME)
+    mutants = (*MUTANTS, *RUNTIME, *ROWS_RUNTIME)
     caught = {mutant.caught_by for mutant in mutants}
     assert sorted(sentences()) == sorted(caught)
 

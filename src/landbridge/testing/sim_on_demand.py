@@ -10,6 +10,7 @@ import numpy as np
 from landbridge.device.api import Event, Region, Stream
 from landbridge.device.checks import kind_of
 from landbridge.errors import DeviceError, InputError, ScopeBusyError
+from landbridge.locks import new_lock
 from landbridge.testing.sim_scratch import SimScratchDeviceAPI
 from landbridge.testing.sim_scratch_memory import POISON
 
@@ -27,6 +28,7 @@ class SimOnDemandDeviceAPI(SimScratchDeviceAPI):
         self._contents = dict.fromkeys(scopes, 0)
         self._holders: dict[str, str] = {}
         self._hidden: dict[str, list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]] = {}
+        self._turn = new_lock()
         #: How often each scope is acquired now.
         self.acquired = dict.fromkeys(scopes, 0)
 
@@ -37,33 +39,33 @@ class SimOnDemandDeviceAPI(SimScratchDeviceAPI):
     def acquire_scope(self, index: int, scope: str) -> int:
         """What was hidden is there again, unless somebody else had the scope."""
         self._check_scope(index, scope)
-        if scope in self._holders:
-            raise ScopeBusyError(f"sim:scratch: {scope!r} is held by {self._holders[scope]}")
-        self.acquired[scope] += 1
-        for data, bytes_of in self._hidden.pop(scope, ()):
-            data[:] = bytes_of
-        return self._contents[scope]
+        with self._turn:
+            if scope in self._holders:
+                raise ScopeBusyError(f"sim:scratch: {scope!r} is held by {self._holders[scope]}")
+            self.acquired[scope] += 1
+            for data, bytes_of in self._hidden.pop(scope, ()):
+                data[:] = bytes_of
+            return self._contents[scope]
 
     def release_scope(self, index: int, scope: str) -> None:
         """Hide the bytes, at the last release."""
         self._check_scope(index, scope)
-        if not self.acquired[scope]:
-            self._violation(DeviceError, f"scope {scope!r} is released and was not acquired")
-        self.acquired[scope] -= 1
-        if not self.acquired[scope]:
-            live = [block.data for handle in tuple(self._live) if handle.scope == scope for block in handle.blocks()]
-            self._hidden[scope] = [(data, data.copy()) for data in live]
-            for data in live:
-                data[:] = POISON
+        with self._turn:
+            if not self.acquired[scope]:
+                self._violation(DeviceError, f"scope {scope!r} is released and was not acquired")
+            self.acquired[scope] -= 1
+            if not self.acquired[scope]:
+                self._hide(scope)
 
     def take(self, scope: str, holder: str) -> None:
         """Another program, ``holder``, has the scope from now on."""
         self._check_scope(0, scope)
-        if self.acquired[scope]:
-            raise ScopeBusyError(f"sim:scratch: {scope!r} is acquired by this process")
-        self._hidden.pop(scope, None)
-        self._contents[scope] += 1
-        self._holders[scope] = holder
+        with self._turn:
+            if self.acquired[scope]:
+                raise ScopeBusyError(f"sim:scratch: {scope!r} is acquired by this process")
+            self._hidden.pop(scope, None)
+            self._contents[scope] += 1
+            self._holders[scope] = holder
 
     def leave(self, scope: str) -> None:
         """The other program gives the scope back."""
@@ -78,6 +80,12 @@ class SimOnDemandDeviceAPI(SimScratchDeviceAPI):
             if space.device.api is self and self.acquired.get(space.scope) == 0:
                 self._violation(DeviceError, f"a copy reaches scope {space.scope!r}, which is not acquired")
         return super().copy_data_from_to(src, dst, nbytes, stream, keep_alive)
+
+    def _hide(self, scope: str) -> None:
+        live = [block.data for handle in tuple(self._live) if handle.scope == scope for block in handle.blocks()]
+        self._hidden[scope] = [(data, data.copy()) for data in live]
+        for data in live:
+            data[:] = POISON
 
     def _check_scope(self, index: int, scope: str) -> None:
         kind_of(self.memory_kinds(index), scope, f"sim:scratch:{index}")

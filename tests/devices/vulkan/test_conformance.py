@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from landbridge.device.api import Device
+from landbridge.testing.conformance.acquisitions import AcquisitionConformance
 from landbridge.testing.conformance.lifecycles import LifecycleConformance
 from landbridge.testing.conformance.run import run_conformance
 from landbridge.testing.conformance.sharing import SharingConformance
@@ -68,8 +69,14 @@ print("DONE")
 """
 
 
-#: Of what it has nothing: a life, memory to share, workspaces, and where lavapipe is alone a second instance.
-_ABSENT = {*vars(LifecycleConformance), *vars(SharingConformance), *vars(WorkspaceConformance)}
+#: Of what it has nothing: a life, memory to share, workspaces, scopes that come and go, and where lavapipe is alone a
+#: second instance.
+_ABSENT = {
+    *vars(LifecycleConformance),
+    *vars(SharingConformance),
+    *vars(WorkspaceConformance),
+    *vars(AcquisitionConformance),
+}
 _SEEN_IN_COHERENT_MEMORY = ("test_coherent_means_coherent", *vars(TimingConformance))
 
 

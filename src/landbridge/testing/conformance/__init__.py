@@ -13,6 +13,7 @@ that the device does not have is skipped and says which. ``landbridge conformanc
 
 from __future__ import annotations
 
+from landbridge.testing.conformance.acquisitions import AcquisitionConformance
 from landbridge.testing.conformance.barriers import BarrierConformance
 from landbridge.testing.conformance.copies import CopyConformance
 from landbridge.testing.conformance.facts import FactConformance
@@ -49,6 +50,7 @@ class DeviceConformance(
     LaunchConformance,
     LifecycleConformance,
     WorkspaceConformance,
+    AcquisitionConformance,
     SharingConformance,
     RecordingConformance,
     TensorConformance,

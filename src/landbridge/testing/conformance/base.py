@@ -9,9 +9,9 @@ from unittest import SkipTest
 
 from landbridge.device.api import Device, DeviceAPI, Event, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.protocols import HostBarriers, HostMemory, PeerCopy
+from landbridge.device.protocols import AcquiredScopes, HostBarriers, HostMemory, PeerCopy
 from landbridge.device.registry import device as find_device
-from landbridge.errors import OutOfMemoryError
+from landbridge.errors import OutOfMemoryError, ScopeBusyError
 from landbridge.memory.borrowed import host_device
 from landbridge.memory_kind import MemoryKind
 
@@ -41,7 +41,10 @@ def pattern(nbytes: int, seed: int) -> bytes:
 
 
 class ConformanceCase:
-    """One test run on ``device_name``: spaces taken with ``alloc`` are given back at its end."""
+    """One test run on ``device_name``: spaces taken with ``alloc`` are given back at its end.
+
+    Scopes that come and go are acquired for the test, as for a run.
+    """
 
     device_name: ClassVar[str]
     #: Seconds within which short work is done; a wait of milliseconds that takes half of them ignores its timeout. Only
@@ -60,13 +63,36 @@ class ConformanceCase:
         self._of_host: dict[int, Space] = {}
         self._sizes: dict[int, int] = {}
         self.fills_memory = False
+        self._acquired: list[str] = []
+        self.acquire_scopes()
 
     def teardown_method(self, method: object = None) -> None:
-        """Give the spaces back that the test did not free itself."""
+        """Give the spaces back that the test did not free itself, and the scopes."""
         for taken in (self._taken, self._of_host):
             while taken:
                 _, space = taken.popitem()
                 space.device.api.free_data_space(space)
+        self.release_scopes()
+
+    def on_demand(self) -> AcquiredScopes:
+        """The API of scopes that come and go; skips the test where all are always there."""
+        return self.ability(AcquiredScopes)
+
+    def acquire_scopes(self) -> None:
+        """Acquire the scopes that come and go; skips the test where another program holds one."""
+        api, index = self.device.capability(AcquiredScopes), self.device.index
+        for scope in api.acquired_scopes(index) if api is not None else ():
+            try:
+                self.on_demand().acquire_scope(index, scope)
+            except ScopeBusyError as error:
+                self.release_scopes()
+                self.skip(f"has a scope that is taken: {error}")
+            self._acquired.append(scope)
+
+    def release_scopes(self) -> None:
+        """Give back what ``acquire_scopes`` acquired."""
+        while self._acquired:
+            self.on_demand().release_scope(self.device.index, self._acquired.pop())
 
     def ability(self, protocol: Callable[..., _Ability]) -> _Ability:
         """The API as ``protocol``; skips the test where the device does not have it."""

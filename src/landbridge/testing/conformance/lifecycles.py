@@ -105,6 +105,7 @@ class LifecycleConformance(ConformanceCase):
             self.skip("is the host, which the whole process lives on")
         if not self.own_process:
             self.skip("is used by the whole process: landbridge conformance tests it in one that it can end")
+        self.release_scopes()  # no life ends while a scope is acquired
         return lifecycle
 
     def _let_go(self) -> None:
