@@ -91,7 +91,11 @@ def test_the_pipeline_is_made_of_passes():
     ("arguments", "error", "message"),
     [
         ({"place": {"add": "gpu"}}, PlacementError, "no such vdevice .*legal: cpu"),
-        ({"place": {"conv*": "cpu"}}, PlacementError, "matches no node, input or constant; nodes are: add, double"),
+        (
+            {"place": {"conv*": "cpu"}},
+            PlacementError,
+            "matches no node, input, output or constant; legal: nodes add, double",
+        ),
         ({"on_mismatch": "ignore"}, CompileError, "legal: 'error', 'copy'"),
         ({"shapes": {"x": (1,)}}, CompileError, "is IR already"),
         ({"target": {}}, TargetError, "names no vdevice"),

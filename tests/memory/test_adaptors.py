@@ -72,6 +72,16 @@ def test_limiting_counts_what_upstream_gives(naive: NaiveAllocator) -> None:
     limited.allocate(256, 1)
 
 
+def test_nothing_is_asked_for_at_the_limit(naive: NaiveAllocator) -> None:
+    limited = LimitingAllocator(naive, 1024)
+    first = limited.allocate(1024, 64)
+    reserved = held_bytes(naive)
+    with pytest.raises(OutOfMemoryError, match="1 bytes asked"):
+        limited.allocate(0, 64)  # of which a block takes some, too
+    assert held_bytes(naive) == reserved
+    limited.deallocate(first)
+
+
 def test_statistics(naive: NaiveAllocator) -> None:
     counted = StatisticsAllocator(naive)
     kept = counted.allocate(128, 1)

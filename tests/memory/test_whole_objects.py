@@ -165,3 +165,11 @@ def test_a_block_comes_back_once() -> None:
     with pytest.raises(InputError, match="is not out of this allocator"):
         allocator.deallocate(block)
     assert allocator.trim() == block.nbytes
+
+
+def test_objects_go_back_with_the_allocator(api: SimScratchDeviceAPI) -> None:
+    made = WholeObjectAllocator(NaiveAllocator(Device(api, 0), TEXTURE))
+    made.deallocate(made.allocate(NdSize((8, 8, 4), "float32"), 64))
+    assert api.used_bytes(TEXTURE) > 0
+    del made
+    assert api.used_bytes(TEXTURE) == 0

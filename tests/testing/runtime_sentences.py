@@ -1226,7 +1226,7 @@ SENTENCES = (
         "An Event with a file is waited for by that file, within the timeout.",
         "tests/device/test_events.py::test_an_event_with_a_file_is_polled",
         "Files of events are not looked at.",
-        "device/api.py",
+        "device/event.py",
         "wait_for_event",
         Put("getattr(...)", "None"),
     ),

@@ -76,7 +76,10 @@ def _devices() -> tuple[list[dict[str, Any]], dict[str, str], list[dict[str, Any
     for name in registry.names():
         try:
             instances = [_describe(device) for device in registry.devices(name)]
-            outcome, looked_for = f"{len(instances)} instances", list(registry.discovery(name))
+            outcome, looked_for = (
+                f"{len(instances)} instance{'s' * (len(instances) != 1)}",
+                list(registry.discovery(name)),
+            )
             found += instances
         except Exception as error:  # whatever a plugin raises, the others are listed
             reason = str(error) if isinstance(error, LandbridgeError) else f"{type(error).__name__}: {error}"

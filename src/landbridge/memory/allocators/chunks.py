@@ -38,7 +38,7 @@ class Chunks:
     @property
     def nbytes(self) -> int:
         """Of all chunks."""
-        return sum(chunk.block.nbytes for chunk in list(self._chunks.values()))
+        return sum(chunk.block.nbytes for chunk in self.all())
 
     @property
     def free_bytes(self) -> int:
@@ -50,9 +50,13 @@ class Chunks:
         """Bytes of the largest hole, 0 when there is none."""
         return self._holes[-1][0] if self._holes else 0
 
+    def all(self) -> list[Chunk]:
+        """The chunks, in use or not."""
+        return list(self._chunks.values())
+
     def unused(self) -> list[Chunk]:
         """The chunks that are one hole."""
-        return [chunk for chunk in self._chunks.values() if chunk.is_unused]
+        return [chunk for chunk in self.all() if chunk.is_unused]
 
     def add(self, block: Block, alignment: int) -> None:
         """One more chunk, unused."""

@@ -28,7 +28,7 @@ class LimitingAllocator(Adaptor):
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
         """A block, or OutOfMemoryError at the limit."""
-        nbytes = bytes_of(size)
+        nbytes = max(bytes_of(size), 1)  # a block takes some, and one that cannot be had is not to be asked for
         if self._used + nbytes > self.limit:
             raise self._refusal(nbytes)
         block = self.upstream.allocate(size, alignment, queue)

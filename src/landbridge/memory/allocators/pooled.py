@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from sys import is_finalizing
 
 from landbridge.device.api import Region
 from landbridge.errors import InputError, OutOfMemoryError
@@ -60,7 +61,7 @@ class PooledAllocator(Downstream):
 
     Blocks are aligned to at least ``granule`` bytes and never share one: pass the kind's alignment, offset
     alignment and coherence granule, whichever is largest. From upstream it takes at least ``chunk`` bytes, or
-    what a block needs where upstream has not that much.
+    what a block needs where upstream has not that much. They go back with the pool.
     """
 
     def __init__(self, upstream: Allocator, *, granule: int = 64, cap: int | None = None, chunk: int = _CHUNK) -> None:
@@ -242,3 +243,14 @@ class PooledAllocator(Downstream):
         cut = chunks.cut(size, alignment)
         assert cut is not None  # the chunk was made for it
         return cut
+
+    def __del__(self) -> None:
+        # Blocks hold the pool, so all are back; while the interpreter exits the device may be gone already.
+        if is_finalizing():
+            return
+        uses: dict[int, list[Use]] = {}
+        for block, pending in getattr(self, "_parked", ()):
+            uses.setdefault(id(block.chunk), []).extend(pending)
+        for chunks in (getattr(self, "_small", None), getattr(self, "_large", None)):
+            for chunk in () if chunks is None else chunks.all():
+                self.upstream.deallocate(chunk.block, uses.get(id(chunk), ()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from sys import is_finalizing
 
 from landbridge.errors import InputError
 from landbridge.locks import new_lock
@@ -16,7 +17,7 @@ _Key = tuple[NdSize, int]
 
 class WholeObjectAllocator(Downstream):
     """Keeps the blocks that come back, and hands each out again only for the extents, dtype and alignment it was made
-    for: a driver makes an image slowly, and none can be cut out of another."""
+    for: a driver makes an image slowly, and none can be cut out of another. They go back to upstream with it."""
 
     def __init__(self, upstream: Allocator) -> None:
         super().__init__(upstream)
@@ -72,3 +73,8 @@ class WholeObjectAllocator(Downstream):
         while self._returned:
             key, block, uses = self._returned.popleft()
             self._kept.setdefault(key, []).append((block, uses))
+
+    def __del__(self) -> None:
+        # Whoever has an object to give back holds its allocator; while the interpreter exits the device may be gone.
+        if not is_finalizing() and hasattr(self, "_returned"):
+            self.trim()
