@@ -5,7 +5,8 @@ An index is a Python int where it is known and an SSA value where it is not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -42,7 +43,10 @@ def _index_attr(x: int) -> IntegerAttr[IndexType]:
 
 
 class Code:
-    """Appends to the current block of a function; constants go to the head of its entry block."""
+    """Appends to the current block of a function; constants go to the head of its entry block.
+
+    Index arithmetic that a block or one around it has is not written again.
+    """
 
     def __init__(self, entry: Block) -> None:
         self.entry = entry
@@ -50,6 +54,8 @@ class Code:
         self._constants: dict[tuple[Attribute, Attribute], SSAValue] = {}
         self._splats: dict[tuple[Attribute, Attribute, int], SSAValue] = {}
         self._constant_ops: list[Operation] = []
+        #: Indices that are known where the current block ends, by kind and operands; those of inner blocks come last.
+        self._computed: dict[tuple[type[Operation], int, int], SSAValue] = {}
 
     def add_op(self, op: Operation) -> SSAValue:
         """Append ``op``; its first result."""
@@ -61,6 +67,23 @@ class Code:
     ) -> SSAValue:
         """Append an operation with one result."""
         return self.add_op(cls.create(operands=operands, result_types=[result], properties=properties))
+
+    def _index(self, cls: type[Operation], a: Index, b: Index) -> SSAValue:
+        operands = self.value(a), self.value(b)
+        key = cls, id(operands[0]), id(operands[1])  # the result keeps both
+        if (found := self._computed.get(key)) is None:
+            found = self._computed[key] = self.emit(cls, operands, INDEX)
+        return found
+
+    @contextmanager
+    def _appending_to(self, block: Block) -> Iterator[None]:
+        """Code goes to ``block``, which will lie in the current one."""
+        outside, known = self.block, len(self._computed)
+        self.block = block
+        yield
+        self.block = outside
+        while len(self._computed) > known:
+            self._computed.popitem()
 
     def constant(self, attr: Attribute, ty: Attribute) -> SSAValue:
         """A constant, shared by the whole function."""
@@ -104,7 +127,7 @@ class Code:
             return a
         if isinstance(a, int) and a == 0:
             return b
-        return self.emit(arith.AddiOp, [self.value(a), self.value(b)], INDEX)
+        return self._index(arith.AddiOp, a, b)
 
     def mul(self, a: Index, b: Index) -> Index:
         """``a * b``."""
@@ -113,37 +136,37 @@ class Code:
         for x, y in ((a, b), (b, a)):
             if isinstance(x, int) and x in (0, 1):
                 return y if x else 0
-        return self.emit(arith.MuliOp, [self.value(a), self.value(b)], INDEX)
+        return self._index(arith.MuliOp, a, b)
 
     def floordiv(self, a: Index, b: int) -> Index:
         """Floor of ``a / b``, ``b > 0``."""
         if isinstance(a, int) or b == 1:
             return a if b == 1 else a // b  # type: ignore[operator]
-        return self.emit(arith.FloorDivSIOp, [a, self.value(b)], INDEX)
+        return self._index(arith.FloorDivSIOp, a, b)
 
     def quotient(self, a: Index, b: int) -> Index:
         """``a / b`` of an ``a`` that is not negative."""
         if isinstance(a, int) or b == 1:
             return a if b == 1 else a // b  # type: ignore[operator]
-        return self.emit(arith.DivUIOp, [a, self.value(b)], INDEX)
+        return self._index(arith.DivUIOp, a, b)
 
     def remainder(self, a: Index, b: int) -> Index:
         """``a mod b`` of an ``a`` that is not negative."""
         if isinstance(a, int) or b == 1:
             return 0 if b == 1 else a % b  # type: ignore[operator]
-        return self.emit(arith.RemUIOp, [a, self.value(b)], INDEX)
+        return self._index(arith.RemUIOp, a, b)
 
     def minimum(self, a: Index, b: Index) -> Index:
         """The smaller, signed."""
         if isinstance(a, int) and isinstance(b, int):
             return min(a, b)
-        return self.emit(arith.MinSIOp, [self.value(a), self.value(b)], INDEX)
+        return self._index(arith.MinSIOp, a, b)
 
     def maximum(self, a: Index, b: Index) -> Index:
         """The larger, signed."""
         if isinstance(a, int) and isinstance(b, int):
             return max(a, b)
-        return self.emit(arith.MaxSIOp, [self.value(a), self.value(b)], INDEX)
+        return self._index(arith.MaxSIOp, a, b)
 
     def affine(self, e: AffineExpr, dims: Callable[[int], Index]) -> Index:
         """The value of an affine expression; ``dims`` gives the loop indices, none negative under mod."""
@@ -178,32 +201,31 @@ class Code:
         """``for i in range(low, high, step)``; ``body(i, carried)`` returns the carried values of the next turn."""
         low_v, high_v, step_v = self.value(low), self.value(high), self.value(step)
         block = Block(arg_types=[INDEX, *(v.type for v in carried)])
-        outside, self.block = self.block, block
-        results = body(block.args[0], list(block.args[1:]))
+        with self._appending_to(block):
+            results = body(block.args[0], list(block.args[1:]))
         block.add_op(scf.YieldOp(*results))
-        self.block = outside
         op = scf.ForOp(low_v, high_v, step_v, list(carried), Region(block))
         self.block.add_op(op)
         return list(op.results)
 
     def choose(self, condition: SSAValue, then: Callable[[], SSAValue], orelse: Callable[[], SSAValue]) -> SSAValue:
         """The value of one of two pieces of code, only one of which runs."""
-        outside, regions = self.block, []
+        regions = []
         for build in (then, orelse):
-            self.block = Block()
-            value = build()
-            self.block.add_op(scf.YieldOp(value))
-            regions.append(Region(self.block))
-        self.block = outside
+            block = Block()
+            with self._appending_to(block):
+                value = build()
+            block.add_op(scf.YieldOp(value))
+            regions.append(Region(block))
         return self.add_op(scf.IfOp(condition, [value.type], regions[0], regions[1]))
 
     def when(self, condition: SSAValue, then: Callable[[], None]) -> None:
         """Code that runs only where ``condition`` holds."""
-        outside, self.block = self.block, Block()
-        then()
-        self.block.add_op(scf.YieldOp())
-        region, self.block = Region(self.block), outside
-        self.block.add_op(scf.IfOp(condition, [], region, Region()))
+        block = Block()
+        with self._appending_to(block):
+            then()
+        block.add_op(scf.YieldOp())
+        self.block.add_op(scf.IfOp(condition, [], Region(block), Region()))
 
     def load(self, buffer: SSAValue, where: Where, element: Attribute) -> SSAValue:
         """One element."""
