@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import OpResult, SSAValue
 
 from landbridge.analysis.bound_rules import BOUND_RULES
+from landbridge.analysis.conditions import INTEGERS, told_by
 from landbridge.analysis.linear_forms import Bound, Form, Number, Terms, constant
 from landbridge.analysis.scoped_results import ScopedResults
 
@@ -132,9 +133,17 @@ class IndexRanges:
 
     def rough_range(self, form: Form) -> tuple[Number, Number]:
         """A range that holds ``range_of(form)``, and is mostly no wider: what one atom tells of others is not asked."""
-        least: Number = form.const
-        most: Number = form.const
-        for atom, factor in form.terms.items():
+        plus, terms = form.const, form.terms
+        if not terms:
+            return plus, plus
+        # By its terms in their order: those of unrolled accesses are the same.
+        ends = self._results.get(tuple(terms.items()), self._rough_range_of_terms, terms, (-inf, inf))
+        return ends[0] + plus, ends[1] + plus
+
+    def _rough_range_of_terms(self, terms: Terms) -> tuple[Number, Number]:
+        least: Number = 0
+        most: Number = 0
+        for atom, factor in terms.items():
             ends = self._results.get(~atom, self._rough_range_of_atom, atom, (-inf, inf))
             least += factor * ends[factor < 0]
             most += factor * ends[factor > 0]
@@ -167,7 +176,7 @@ class IndexRanges:
     @contextmanager
     def where(self, condition: SSAValue, holds: bool = True) -> Iterator[bool]:
         """Code that runs only where ``condition`` is true, or false; yields whether it may run at all."""
-        known = list(self._conditions(condition, holds))
+        known = list(told_by(condition, holds, self))
         if any(self.smallest(form) > 0 for form in known):
             yield False
             return
@@ -177,61 +186,24 @@ class IndexRanges:
             yield True
         del self._assumed[before:]
 
-    def _conditions(self, condition: SSAValue, holds: bool) -> Iterator[Form]:
-        """Forms that are 0 or less where ``condition`` is as told."""
-        op: Any = condition.owner
-        kind = type(op)
-        if (kind is arith.AndIOp and holds) or (kind is arith.OrIOp and not holds):
-            for operand in op.operands:
-                yield from self._conditions(operand, holds)
-        if kind is not arith.CmpiOp:
-            return
-        left, right = op.operands
-        if type(left.type) not in _INTEGERS:
-            return
-        name = arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
-        a, b = self.form(left), self.form(right)
-        if not holds:
-            name = _NEGATED[name]
-        if name in ("ult", "ule", "ugt", "uge"):
-            if name in ("ugt", "uge"):
-                a, b, name = b, a, {"ugt": "ult", "uge": "ule"}[name]
-            if not self.is_negative(b.scaled(-1).plus(constant(-1))):
-                return
-            yield a.scaled(-1)  # not negative, or it would be the largest of all
-            name = "s" + name[1:]
-        if name in ("sgt", "sge"):
-            a, b, name = b, a, {"sgt": "slt", "sge": "sle"}[name]
-        if name in ("slt", "sle", "eq"):
-            yield a.plus(b, -1).plus(constant(int(name == "slt")))
-        if name == "eq":
-            yield b.plus(a, -1)
-
     def _formed(self, value: SSAValue) -> Form:
         if not isinstance(value, OpResult):
             return self._atom(value)
         op: Any = value.op
-        kind, operands = type(op), op.operands
+        kind = type(op)
         if kind is arith.ConstantOp and isinstance(op.value, IntegerAttr):
             return constant(op.value.value.data)
+        operands = [self.form(v) for v in op.operands if type(v.type) in INTEGERS]  # what it is made of is older
         if kind in _LINEAR and type(value.type) is IndexType:
-            a = self.form(operands[0])
-            if kind is arith.IndexCastOp:
-                return a
-            b = self.form(operands[1])
+            a, b = operands[0], operands[-1]
             if kind is not arith.MuliOp:
-                return a.plus(b, -1 if kind is arith.SubiOp else 1)
+                return a if kind is arith.IndexCastOp else a.plus(b, -1 if kind is arith.SubiOp else 1)
             if not a.terms or not b.terms:
                 return a.scaled(b.const) if not b.terms else b.scaled(a.const)
-        made: list[Any] = [kind, value.type]
-        for operand in operands:
-            ty = operand.type
-            if type(ty) in _INTEGERS:
-                form = self.form(operand)  # what it is made of is older
-                made += (ty, form.const, *form.terms.items())
-        if kind not in _BY_OPERANDS or type(value.type) not in _INTEGERS:
+        if kind not in _BY_OPERANDS or type(value.type) not in INTEGERS:
             return self._atom(value)
-        if (known := self._made.get(key := tuple(made))) is None:
+        key = kind, value.type, *((form.const, *form.terms.items()) for form in operands)
+        if (known := self._made.get(key)) is None:
             known = self._made[key] = self._atom(value)
         return known
 
@@ -293,7 +265,6 @@ def _limits(width: int) -> tuple[int, int]:
     return (-1, 1) if width == 1 else (-(1 << (width - 1)), (1 << (width - 1)) - 1)
 
 
-_INTEGERS = frozenset((IndexType, IntegerType))
 #: Operations that make indices of indices without an atom, where one factor of a product is a number.
 _LINEAR = frozenset((arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.IndexCastOp))
 #: Operations that give the same of the same operands.
@@ -305,7 +276,3 @@ _BY_OPERANDS = frozenset(
 )
 #: Operations whose result is cut to its type. Indices are taken to be wide enough.
 _WRAPPING = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.TruncIOp, arith.IndexCastOp)
-_NEGATED = {
-    "eq": "ne", "ne": "eq", "slt": "sge", "sge": "slt", "sle": "sgt", "sgt": "sle",
-    "ult": "uge", "uge": "ult", "ule": "ugt", "ugt": "ule",
-}  # fmt: skip

@@ -35,6 +35,7 @@ class LoweredAccess(NamedTuple):
 
     op: Operation
     buffer: SSAValue
+    shape: tuple[int, ...]
     indices: tuple[SSAValue, ...]
     first: int
     last: int
@@ -44,19 +45,22 @@ class LoweredAccess(NamedTuple):
 
 def lowered_access(op: Operation) -> LoweredAccess:
     """What ``op``, one of ACCESSES, reaches."""
-    position = _BUFFER[type(op)]
-    buffer = op.operands[position]
-    indices = tuple(op.operands[position + 1 : position + 1 + len(shape_of(buffer.type))])
-    mask = op.operands[-2] if type(op) in _MASKED else None
+    kind, operands = type(op), tuple(op.operands)
+    position = _BUFFER[kind]
+    buffer = operands[position]
+    shape = shape_of(buffer.type)
+    indices = operands[position + 1 : position + 1 + len(shape)]
+    mask = operands[-2] if kind in _MASKED else None
     kept = _kept(mask)
-    first, last = (0, _lanes(op) - 1) if kept is None else kept
-    return LoweredAccess(op, buffer, indices, first, last, type(op) in _READS, mask if kept is None else None)
+    if kept is None:
+        value = op.results[0] if kind in _READS else operands[0 if kind is vector.StoreOp else -1]
+        kept = 0, (_lanes(value) if kind in _VECTORS else 1) - 1
+    else:
+        mask = None
+    return LoweredAccess(op, buffer, shape, indices, *kept, kind in _READS, mask)
 
 
-def _lanes(op: Operation) -> int:
-    if type(op) not in _VECTORS:
-        return 1
-    value = op.results[0] if op.results else op.operands[0 if isinstance(op, vector.StoreOp) else -1]
+def _lanes(value: SSAValue) -> int:
     assert isinstance(value.type, VectorType)
     return int(value.type.get_shape()[-1])
 

@@ -19,7 +19,6 @@ from landbridge.analysis.linear_forms import Form, constant
 from landbridge.analysis.lowered_accesses import ACCESSES, LoweredAccess, lowered_access
 from landbridge.errors import AccessError
 from landbridge.ir.attributes import task_count
-from landbridge.ir.types import shape_of
 
 
 def verify_accesses(function: func.FuncOp) -> None:
@@ -52,8 +51,8 @@ class _Walk:
         op = block.first_op
         while op is not None:
             kind = type(op)
-            if kind in self._visits:
-                self._visits[kind](op)
+            if (visit := self._visits.get(kind)) is not None:
+                visit(op)
             elif kind not in self._harmless:
                 self._must_be_harmless(op)
             op = op.next_op
@@ -86,7 +85,7 @@ class _Walk:
         access = lowered_access(op)
         if access.first > access.last:
             return  # every lane is masked
-        shape, lanes = shape_of(access.buffer.type), (access.first, access.last)
+        shape, lanes = access.shape, (access.first, access.last)
         for axis, (index, extent) in enumerate(zip(access.indices, shape, strict=True), 1):
             self._inside(access, self._ranges.form(index), extent, lanes if axis == len(shape) else (0, 0))
         if not shape:
@@ -108,8 +107,8 @@ class _Walk:
             )
 
 
-#: Dialects without operations on memory.
-_ON_VALUES_ALONE = ("arith.", "math.")
+#: How names of operations begin that take no memory.
+_ON_VALUES_ALONE = ("arith.", "math.", "vector.broadcast", "vector.insert")
 
 
 def _name(buffer: SSAValue) -> str:

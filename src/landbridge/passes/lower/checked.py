@@ -20,7 +20,6 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from landbridge.analysis.lowered_accesses import ACCESSES, LoweredAccess, lowered_access
 from landbridge.executable.access_report import report_word
-from landbridge.ir.types import shape_of
 from landbridge.passes.lower.code import zero
 from landbridge.shape import row_major
 
@@ -69,7 +68,7 @@ def _guard(access: LoweredAccess, report: SSAValue, word: int) -> None:
     op, block = access.op, access.op.parent
     assert block is not None
     before = _Before(block, op)
-    shape = shape_of(access.buffer.type) or (1,)
+    shape = access.shape or (1,)
     indices = [before.add(arith.IndexCastOp(i, i64)) for i in access.indices] or [before.number(0)]
     *outer, last = indices
     inside, element = _last_axis(before, access, last, shape[-1])

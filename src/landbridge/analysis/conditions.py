@@ -1,0 +1,51 @@
+"""What a condition tells of integers where it holds, and where it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerType
+from xdsl.ir import SSAValue
+
+from landbridge.analysis.bound_rules import KnownRanges
+from landbridge.analysis.linear_forms import Form, constant
+
+#: The types of values that forms are made of.
+INTEGERS = frozenset((IndexType, IntegerType))
+_NEGATED = {
+    "eq": "ne", "ne": "eq", "slt": "sge", "sge": "slt", "sle": "sgt", "sgt": "sle",
+    "ult": "uge", "uge": "ult", "ule": "ugt", "ugt": "ule",
+}  # fmt: skip
+
+
+def told_by(condition: SSAValue, holds: bool, r: KnownRanges) -> Iterator[Form]:
+    """Forms that are 0 or less where ``condition`` is as told."""
+    op: Any = condition.owner
+    kind = type(op)
+    if (kind is arith.AndIOp and holds) or (kind is arith.OrIOp and not holds):
+        for operand in op.operands:
+            yield from told_by(operand, holds, r)
+    if kind is not arith.CmpiOp:
+        return
+    left, right = op.operands
+    if type(left.type) not in INTEGERS:
+        return
+    name = arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
+    a, b = r.form(left), r.form(right)
+    if not holds:
+        name = _NEGATED[name]
+    if name in ("ult", "ule", "ugt", "uge"):
+        if name in ("ugt", "uge"):
+            a, b, name = b, a, {"ugt": "ult", "uge": "ule"}[name]
+        if not r.is_negative(b.scaled(-1).plus(constant(-1))):
+            return
+        yield a.scaled(-1)  # not negative, or it would be the largest of all
+        name = "s" + name[1:]
+    if name in ("sgt", "sge"):
+        a, b, name = b, a, {"sgt": "slt", "sge": "sle"}[name]
+    if name in ("slt", "sle", "eq"):
+        yield a.plus(b, -1).plus(constant(int(name == "slt")))
+    if name == "eq":
+        yield b.plus(a, -1)
