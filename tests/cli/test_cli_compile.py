@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,13 @@ from typer.testing import CliRunner
 
 import landbridge as lb
 from landbridge.cli.app import app
+from landbridge.cli.compile import compile_
+from landbridge.compile_options import CompileOptions
+
+#: The parameters of ``lb.compile`` by other names than the command's: options that repeat are named in the singular.
+NAMES = {"shapes": "shape", "inputs": "input_spec", "extra_outputs": "extra_output", "constants": "constant"}
+#: What the command has besides: the file it writes, how it reports, and a target in the words of a device.
+OF_THE_COMMAND = {"output", "json", "device"}
 
 
 @pytest.fixture
@@ -45,6 +54,29 @@ def compiled(model: Path, *words: str) -> lb.Executable:
     done = command("compile", model, "-o", file, *words)
     assert done.exit_code == 0, done.stderr
     return lb.load(file)
+
+
+def test_each_option_of_compile_has_one_of_the_command() -> None:
+    of_python = set(inspect.signature(lb.compile).parameters)
+    assert {field.name for field in fields(CompileOptions)} <= of_python
+    words = set(inspect.signature(compile_).parameters)
+    assert {NAMES.get(name, name) for name in of_python} == words - OF_THE_COMMAND
+
+
+def test_options_reach_the_compiler(model: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones((1, 3, 4, 5), np.float32))
+    done = compiled(model, "--extra-output", "c", "--on-mismatch", "copy", "--dump", str(tmp_path / "ir"))
+    assert [spec.name for spec in done.main.outputs] == ["y", "c"]
+    assert any((tmp_path / "ir").iterdir())
+    assert compiled(model, "--constant", f"x={tmp_path / 'x.npy'}").main.inputs == ()
+    assert "on_mismatch='perhaps'" in command("compile", model, "--on-mismatch", "perhaps").stderr
+    assert "max_nodes" in command("compile", model, "--max-nodes", "1").stderr
+
+
+def test_a_sanitized_program_is_the_one_that_python_compiles(model: Path) -> None:
+    plain, checked = compiled(model), compiled(model, "--sanitize")
+    asked = lb.compile(model, sanitize=True)
+    assert checked.main.instructions == asked.main.instructions != plain.main.instructions
 
 
 def test_weights_that_may_be_replaced(model: Path) -> None:

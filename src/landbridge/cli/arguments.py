@@ -160,14 +160,14 @@ def _spec_value(field: str, text: str) -> Any:
     return text
 
 
-def parse_inputs(texts: list[str] | None) -> dict[str, Path]:
-    """``["x=a.npy"]`` as ``{"x": Path("a.npy")}``; raises BadParameter also for a file that is not there."""
+def parse_arrays(texts: list[str] | None, option: str = "--input") -> dict[str, Path]:
+    """``["x=a.npy"]`` of ``option`` as ``{"x": Path("a.npy")}``; raises BadParameter also where there is no file."""
     files: dict[str, Path] = {}
     for text in texts or ():
         name, equals, file = text.partition("=")
         if not equals or not name or not file or name in files:
-            raise typer.BadParameter(f"{text!r} is not NAME=FILE.npy, one for each input", param_hint="--input")
+            raise typer.BadParameter(f"{text!r} is not NAME=FILE.npy, one for each input", param_hint=option)
         if not Path(file).is_file():
-            raise typer.BadParameter(f"input {name!r}: there is no file {file!r}", param_hint="--input")
+            raise typer.BadParameter(f"input {name!r}: there is no file {file!r}", param_hint=option)
         files[name] = Path(file)
     return files

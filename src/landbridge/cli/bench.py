@@ -51,7 +51,7 @@ def bench(
     from landbridge.session import Session
     from landbridge.vm.thread_pool import default_threads
 
-    files, shapes = args.parse_inputs(input), args.parse_shapes(shape)
+    files, shapes = args.parse_arrays(input), args.parse_shapes(shape)
     runtime = None if alone or model.suffix == ".lbx" else onnxruntime_for("bench", "--alone times landbridge only")
     devices = DeviceList.parse(device)
     opened = open_model(model, target, shapes, devices=devices, places=args.parse_places(place))

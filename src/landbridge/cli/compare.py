@@ -56,7 +56,7 @@ def compare(
 
     if model.suffix == ".lbx":
         raise typer.BadParameter("a reference run needs the .onnx file", param_hint="MODEL")
-    files, shapes = args.parse_inputs(input), args.parse_shapes(shape)
+    files, shapes = args.parse_arrays(input), args.parse_shapes(shape)
     devices, places = DeviceList.parse(device), args.parse_places(place)
     reference = Reference(model)
 

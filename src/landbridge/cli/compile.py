@@ -32,10 +32,31 @@ def compile_(
     mutable: args.Mutable = None,
     shape: args.Shapes = None,
     input_spec: args.InputSpecs = None,
+    extra_output: Annotated[
+        list[str] | None,
+        typer.Option("--extra-output", metavar="TENSOR", help="An inner tensor to return too; repeat for others."),
+    ] = None,
+    constant: Annotated[
+        list[str] | None,
+        typer.Option("--constant", metavar="N=FILE.npy", help="The value of input N, fixed now; repeat for others."),
+    ] = None,
+    on_mismatch: Annotated[
+        str, typer.Option("--on-mismatch", help="Where memory is not what the target said: error, or copy.")
+    ] = "error",
+    max_nodes: Annotated[
+        int | None, typer.Option("--max-nodes", min=1, help="Nodes a model may have with its loops unfolded.")
+    ] = None,
+    dump: Annotated[
+        Path | None, typer.Option("--dump", metavar="DIR", file_okay=False, help="Write the IR after each pass there.")
+    ] = None,
     check_indices: args.CheckIndices = False,
+    sanitize: Annotated[
+        bool, typer.Option("--sanitize", help="Kernels of a CPU test every index; runs are several times slower.")
+    ] = False,
     json: args.Json = False,
 ) -> None:
     """Compile MODEL for a target and write the .lbx, which loads and runs without the compiler."""
+    from landbridge.cli.inputs import read_array
     from landbridge.cli.models import describe_memory, describe_tensor, open_model
     from landbridge.output_file import check_outputs
     from landbridge.targets import Target
@@ -50,10 +71,16 @@ def compile_(
         args.parse_shapes(shape),
         devices=None if device is None else DeviceList.parse(device),
         places=args.parse_places(place),
+        extra_outputs=extra_output,
+        constants={name: read_array(name, array) for name, array in args.parse_arrays(constant, "--constant").items()},
+        on_mismatch=on_mismatch,
+        max_nodes=max_nodes,
+        dump=dump,
         check_indices=check_indices,
+        sanitize=sanitize or None,
         spill=args.parse_spills(spill),
         mutable=mutable,
-        specs=args.parse_input_specs(input_spec),
+        inputs=args.parse_input_specs(input_spec),
     )
     executable = opened.executable
     executable.save(file)

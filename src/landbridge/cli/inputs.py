@@ -44,7 +44,8 @@ def make_inputs(executable: Executable, files: Mapping[str, Path], device: str, 
     return tensors
 
 
-def _read(name: str, file: Path, spec: TensorSpec) -> np.ndarray[Any, Any]:
+def read_array(name: str, file: Path) -> np.ndarray[Any, Any]:
+    """The value of input ``name`` in ``file``; raises InputError for what is no .npy file of plain values."""
     try:
         array = np.load(file, allow_pickle=False)  # not mapped: a file may be cut while it is read
     except (ValueError, EOFError, MemoryError, BadZipFile) as error:
@@ -54,6 +55,11 @@ def _read(name: str, file: Path, spec: TensorSpec) -> np.ndarray[Any, Any]:
             f"input {name!r}: {file} is an archive of {', '.join(array.files) or 'nothing'}, as numpy.savez writes it; "
             "save the array that is meant with numpy.save"
         )
+    return array
+
+
+def _read(name: str, file: Path, spec: TensorSpec) -> np.ndarray[Any, Any]:
+    array = read_array(name, file)
     found = dtype_name(array.dtype)
     if array.shape != spec.shape or found != spec.dtype:
         raise InputError(

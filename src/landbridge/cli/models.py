@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from landbridge.cli.device_list import DeviceList
     from landbridge.executable.executable import Executable
     from landbridge.executable.parts import TensorSpec
-    from landbridge.input_spec import InputSpec
 
 
 @dataclass(frozen=True)
@@ -31,20 +30,18 @@ def open_model(
     model: Path,
     target: str | None,
     shapes: Mapping[str, tuple[int, ...]],
-    extra_outputs: Sequence[str] = (),
     devices: DeviceList | None = None,
     places: Mapping[str, str] | None = None,
-    check_indices: bool = False,
-    spill: Mapping[str, str] | None = None,
-    mutable: Sequence[str] | None = None,
-    specs: Mapping[str, InputSpec] | None = None,
+    **options: Any,
 ) -> Opened:
     """The Executable of ``model``: for ``target``, else for ``devices`` as they describe themselves, else this host.
 
-    An ``.lbx`` is what it is: anything that would compile it otherwise is wrong usage.
+    ``options`` are others of ``landbridge.compile``; one that is empty or None is left out. An ``.lbx`` is what it is:
+    anything that would compile it otherwise is wrong usage.
     """
+    stated = {option: value for option, value in options.items() if value}
     if model.suffix == ".lbx":
-        if target is not None or shapes or places or check_indices or spill or mutable or specs:
+        if target is not None or shapes or places or stated:
             raise typer.BadParameter(
                 f"{model} is compiled already; --target, --shape, --place, --spill, --mutable, --input-spec and "
                 "--check-indices are for the model it came from"
@@ -56,18 +53,8 @@ def open_model(
     with progress(f"compiling {model.name}"):
         from landbridge.compiler import compile
 
-        stated = target or ("llvm" if devices is None else devices.target())
-        executable = compile(
-            model,
-            stated,
-            shapes=shapes,
-            inputs=specs,
-            extra_outputs=extra_outputs,
-            mutable=mutable or (),
-            place=places,
-            spill=spill,
-            check_indices=check_indices,
-        )
+        wanted = target or ("llvm" if devices is None else devices.target())
+        executable = compile(model, wanted, shapes=shapes, place=places, **stated)
     return Opened(executable, time.perf_counter() - began)
 
 

@@ -59,7 +59,7 @@ def run(
 
     if sanitize:
         sanitize_all()
-    files, shapes = args.parse_inputs(input), args.parse_shapes(shape)
+    files, shapes = args.parse_arrays(input), args.parse_shapes(shape)
     sources = [model, *files.values()]
     check_outputs([trace], sources)
     if output_dir is not None:
@@ -74,7 +74,7 @@ def run(
         check_indices=check_indices,
         spill=args.parse_spills(spill),
         mutable=mutable,
-        specs=args.parse_input_specs(input_spec),
+        inputs=args.parse_input_specs(input_spec),
     )
     at = devices.of_inputs(opened.executable)
     cfg = parse_memory_cfg(memory_cfg or ())

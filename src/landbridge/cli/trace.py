@@ -43,7 +43,7 @@ def trace(
     from landbridge.cli.models import open_model
     from landbridge.output_file import check_outputs
 
-    files, shapes = args.parse_inputs(input), args.parse_shapes(shape)
+    files, shapes = args.parse_arrays(input), args.parse_shapes(shape)
     file, sources = output or model.with_suffix(".trace.json"), [model, *files.values()]
     check_outputs([file], sources)
     executable = open_model(model, target, shapes, devices=DeviceList((device,))).executable
