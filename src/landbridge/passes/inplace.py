@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from xdsl.dialects import func, linalg, memref
-from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import BlockArgument, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -19,7 +18,7 @@ from landbridge.ir.attributes import mark_in_place, placed_on
 from landbridge.ir.graph_ops import CallOp, ViewOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.stages import Operand, is_identity, view_generic
-from landbridge.ir.types import SpaceAttr, VDeviceAttr, dtype_of, nbytes_of
+from landbridge.ir.types import VDeviceAttr, dtype_of, nbytes_of
 from landbridge.passes.registry import register_pass
 from landbridge.targets.images import image_limits
 
@@ -97,15 +96,11 @@ def _share(op: CallOp, source: SSAValue, target: SSAValue, step: int, lives: dic
         return False
     if _vdevice(old) != _vdevice(new):
         return False
-    if isinstance(old.type, MemRefType) and isinstance(old.type.memory_space, SpaceAttr) and old.type != new.type:
-        return False  # rows are not in line: one shape cannot be seen as another
     if isinstance(new.owner, memref.AllocOp):
-        _become_view(new, old)
+        _become_view(new.owner, old)
         lives[old] = replace(lives[old], last=lives[new].last)
-    elif isinstance(new, BlockArgument):
-        _become_view(old, new)
     else:
-        return False
+        _become_view(old.owner, new)
     return True
 
 
@@ -114,17 +109,16 @@ def _vdevice(value: SSAValue) -> VDeviceAttr:
     return placed_on(value.op) if isinstance(value, OpResult) else VDeviceAttr.of()
 
 
-def _become_view(gone: SSAValue, kept: SSAValue) -> None:
-    """Replace the allocation ``gone`` by a view of ``kept``."""
-    alloc = gone.owner
-    block = alloc.parent if isinstance(alloc, memref.AllocOp) else None
-    if not isinstance(alloc, memref.AllocOp) or block is None:
-        return
-    if isinstance(kept, OpResult) and block.first_op not in (None, kept.op):
-        keeper = kept.op
-        block.detach_op(keeper)
-        block.insert_op_before(keeper, block.first_op)
-    view = ViewOp(kept, gone.type)
-    block.insert_op_before(view, alloc)
-    gone.replace_all_uses_with(view.result)
-    Rewriter.erase_op(alloc)
+def _become_view(gone: memref.AllocOp, kept: SSAValue) -> None:
+    """Replace an allocation by a view of ``kept``, of the same block."""
+    block = gone.parent
+    assert block is not None
+    if isinstance(kept, OpResult):  # it may come after what it replaces
+        block.detach_op(kept.op)
+        first = block.first_op
+        assert first is not None
+        block.insert_op_before(kept.op, first)
+    view = ViewOp(kept, gone.memref.type)
+    block.insert_op_before(view, gone)
+    gone.memref.replace_all_uses_with(view.result)
+    Rewriter.erase_op(gone)
