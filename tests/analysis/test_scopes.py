@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from landbridge.analysis.scopes import Scope, scopes_of
+from landbridge.analysis.scopes import Scope, round_up, scopes_of
 from landbridge.executable.parts import VDevice
 from landbridge.ir.module import IRModule
 from landbridge.targets import Target
@@ -64,6 +64,31 @@ def test_constants_are_listed_for_scopes_that_have_no_buffers_too() -> None:
         ("global", []),
         ("global.other", ["o"]),
     ]
+
+
+def test_inputs_that_lie_in_a_scope_take_of_it_as_constants_do() -> None:
+    ordinary = {"scope": "global", "host_access": "read_write", "coherent": True}
+    fast = {**ordinary, "scope": "global.fast", "capacity": 1000, "size_multiple": 96}
+    text = """
+    func.func @main(%x: memref<10xf32, "global.fast">, %y: memref<10xf32, "global">)
+        attributes {lb.input_names = ["x"], lb.output_names = ["y"]} {
+      func.return
+    }
+    """
+    target = Target({"kind": "llvm", "memory": [ordinary, fast]})
+    (found,) = scopes_of(IRModule.parse(text, (target,), (VDevice("cpu", 0),)))
+    assert (found.index, found.kind.scope, found.free) == (0, "global.fast", 1000 - 96)
+    assert [(each.name, each.ops) for each in found.residents] == [("x", [])]
+    assert found.taken() == "; of its 1000 bytes the weights, inputs and outputs placed there take 96 ('x' 96)"
+
+
+def test_all_that_load_a_constant_are_kept_with_it() -> None:
+    found = scope("global.fast").residents
+    assert [(each.name, [op.symbol_name for op in each.ops]) for each in found] == [("w", ["w", "w"]), ("v", ["v"])]
+
+
+def test_rounding_up_gives_multiples() -> None:
+    assert [round_up(value, 8) for value in (0, 1, 8, 9, 17)] == [0, 8, 8, 16, 24]
 
 
 def test_constants_in_rows_take_whole_rows() -> None:

@@ -2,6 +2,7 @@
 
 !a = tensor<4xf32, #lb.vdevice<0, "global">>
 !b = tensor<4xf32, #lb.vdevice<1, "global">>
+!c = tensor<4xf32, #lb.vdevice<2, "global">>
 !m = memref<4xf32, "global">
 
 // ---- a GPU that uses the CPU's memory: no copy, and inputs and outputs are the CPU's
@@ -166,4 +167,78 @@ func.func @main(%x: !a) -> !a {
   %w = "lb.call"(%f, %g) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
   %h = "lb.to_vdevice"(%w) : (!b) -> !a
   func.return %h : !a
+}
+
+// ---- inputs and outputs stay the GPU's where it alone uses them
+// target gpu: {"kind": "opencl", "shares": [["cpu", "global"]]}
+// target cpu: llvm -mcpu=x86-64-v3
+func.func @k(%x: !m, %y: !m) attributes {lb.prim} {
+  func.return
+}
+func.func @main(%x: !a) -> !a {
+  %d = bufferization.alloc_tensor() : !a
+  %y = "lb.call"(%x, %d) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!a, !a) -> !a
+  %c = "lb.to_vdevice"(%y) : (!a) -> !b
+  %e = bufferization.alloc_tensor() : !b
+  %z = "lb.call"(%c, %e) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
+  %back = "lb.to_vdevice"(%z) : (!b) -> !a
+  %f = bufferization.alloc_tensor() : !a
+  %w = "lb.call"(%back, %f) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!a, !a) -> !a
+  func.return %w : !a
+}
+// becomes
+func.func @k(%x: !m, %y: !m) attributes {lb.prim} {
+  func.return
+}
+func.func @main(%x: !a) -> !a {
+  %d = bufferization.alloc_tensor() : !a
+  %y = "lb.call"(%x, %d) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!a, !a) -> !a
+  %c = "lb.to_vdevice"(%y) {view} : (!a) -> !b
+  %e = bufferization.alloc_tensor() : !b
+  %z = "lb.call"(%c, %e) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
+  %back = "lb.to_vdevice"(%z) {view} : (!b) -> !a
+  %f = bufferization.alloc_tensor() : !a
+  %w = "lb.call"(%back, %f) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!a, !a) -> !a
+  func.return %w : !a
+}
+
+// ---- memory shared with what is no host is copied, and inputs and outputs stay
+// target gpu: {"kind": "opencl", "shares": [["opencl", "global"]]}
+// target npu: {"kind": "opencl", "shares": []}
+func.func @k(%x: !m, %y: !m) attributes {lb.prim} {
+  func.return
+}
+func.func @main(%x: !a) -> !a {
+  %c = "lb.to_vdevice"(%x) : (!a) -> !b
+  %e = bufferization.alloc_tensor() : !b
+  %z = "lb.call"(%c, %e) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
+  %back = "lb.to_vdevice"(%z) : (!b) -> !a
+  func.return %back : !a
+}
+// becomes
+func.func @k(%x: !m, %y: !m) attributes {lb.prim} {
+  func.return
+}
+func.func @main(%x: !a) -> !a {
+  %c = "lb.to_vdevice"(%x) : (!a) -> !b
+  %e = bufferization.alloc_tensor() : !b
+  %z = "lb.call"(%c, %e) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
+  %back = "lb.to_vdevice"(%z) : (!b) -> !a
+  func.return %back : !a
+}
+
+// ---- a crossing of a crossing to a third place stays
+// target cpu: llvm -mcpu=x86-64-v3
+// target gpu: {"kind": "opencl", "shares": []}
+// target npu: {"kind": "opencl", "shares": []}
+func.func @main(%x: !a) -> !c {
+  %1 = "lb.to_vdevice"(%x) : (!a) -> !b
+  %2 = "lb.to_vdevice"(%1) : (!b) -> !c
+  func.return %2 : !c
+}
+// becomes
+func.func @main(%x: !a) -> !c {
+  %1 = "lb.to_vdevice"(%x) : (!a) -> !b
+  %2 = "lb.to_vdevice"(%1) : (!b) -> !c
+  func.return %2 : !c
 }
