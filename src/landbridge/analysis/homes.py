@@ -1,14 +1,14 @@
-"""Where values live that several vdevices use in place, and which crossings can be views for that."""
+"""Where values live that several vdevices use in place, and which crossings are views for that."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
+from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation, SSAValue
 
 from landbridge.analysis.claims import is_view, produced
-from landbridge.analysis.shared_memory import host_of, lender_of
+from landbridge.analysis.shared_memory import host_of, lender_of, why_copied
 from landbridge.analysis.union_find import UnionFind
 from landbridge.ir.graph_ops import ConcatOp, ConstantOp, IfOp, ToVDeviceOp, ViewOp
 from landbridge.ir.module import IRModule
@@ -33,34 +33,51 @@ def shared_homes(module: IRModule, block: Block) -> dict[SSAValue, VDeviceAttr]:
     }
 
 
-def possible_views(module: IRModule, block: Block) -> list[ToVDeviceOp]:
-    """The crossings that need no copy: both sides use the same memory, and all that shares bytes can live there.
+@dataclass(frozen=True)
+class Crossing:
+    """Whether a crossing can be a view, and ``why`` so, or why not."""
+
+    is_view: bool
+    why: str
+
+
+def decide_crossings(module: IRModule, block: Block) -> dict[ToVDeviceOp, Crossing]:
+    """All crossings; one needs no copy where both sides use the same memory and all that shares bytes can live there.
 
     Memory of the host comes before that of a device, where either would do. What is bound by the caller, returned to
     it, a constant, or used by a branch stays where it is, so that it crosses to elsewhere as a copy.
     """
     groups: UnionFind[SSAValue] = UnionFind()
-    kept = {value: vdevice_of(value.type) for value in _kept(block)}
+    kept = {value: (vdevice_of(value.type), what) for value, what in _kept(block)}
     crossings = [op for op in block.walk() if isinstance(op, ToVDeviceOp)]
     for op in block.walk():
         _join_parts(groups, op)
-    views = [op for op in crossings if host_of(module, op) is not None]
-    for op in views:
-        groups.join(op.source, op.result)
-        kept[op.source] = cast(VDeviceAttr, host_of(module, op))
-    homes: dict[SSAValue, set[VDeviceAttr]] = {}
-    for value, place in kept.items():
-        homes.setdefault(groups.find(value), set()).add(place)
+    decided: dict[ToVDeviceOp, Crossing] = {}
     for op in crossings:
-        lender = lender_of(module, op)
-        if op in views or lender is None:
-            continue
-        found = {place for end in (op.source, op.result) for place in homes.get(groups.find(end), ())}
-        if found <= {lender}:
+        if (host := host_of(module, op)) is not None:
             groups.join(op.source, op.result)
-            homes[groups.find(op.source)] = {lender}
-            views.append(op)
-    return views
+            kept[op.source] = host, "shared with another device"
+            decided[op] = Crossing(True, "both sides use memory of the host")
+    homes: dict[SSAValue, dict[VDeviceAttr, str]] = {}
+    for value, (place, what) in kept.items():
+        homes.setdefault(groups.find(value), {}).setdefault(place, what)
+    for op in crossings:
+        if op in decided:
+            continue
+        lender = lender_of(module, op)
+        if lender is None:
+            decided[op] = Crossing(False, why_copied(module, op))
+            continue
+        found = [home for end in (op.source, op.result) for home in homes.get(groups.find(end), {}).items()]
+        elsewhere = [what for place, what in found if place != lender]
+        if elsewhere:
+            decided[op] = Crossing(False, f"its place is on the other side: {elsewhere[0]}")
+            continue
+        groups.join(op.source, op.result)
+        name = module.vdevices[lender.index.data].name
+        homes[groups.find(op.source)] = {lender: f"in memory of {name}"}
+        decided[op] = Crossing(True, f"the CPU works in memory of {name}")
+    return decided
 
 
 def _join_parts(groups: UnionFind[SSAValue], op: Operation) -> None:
@@ -77,17 +94,24 @@ def _join_parts(groups: UnionFind[SSAValue], op: Operation) -> None:
                 groups.join(inner, result)
 
 
-def _kept(block: Block) -> Iterator[SSAValue]:
-    """The values that have a place already."""
-    yield from block.args
+def _kept(block: Block) -> Iterator[tuple[SSAValue, str]]:
+    """The values that have a place already, and what they are."""
+    for argument in block.args:
+        yield argument, "an input"
     if block.last_op is not None:
-        yield from block.last_op.operands
+        for returned in block.last_op.operands:
+            yield returned, "an output"
     for op in block.ops:
         if isinstance(op, ConstantOp):
-            yield op.result
+            yield op.result, "a weight"
         elif isinstance(op, IfOp):
-            yield op.condition
-            yield from op.res
-            for inner in op.walk():
-                yield from inner.operands
-                yield from inner.results
+            for value in _of_branches(op):
+                yield value, "used by a branch"
+
+
+def _of_branches(op: IfOp) -> Iterator[SSAValue]:
+    yield op.condition
+    yield from op.res
+    for inner in op.walk():
+        yield from inner.operands
+        yield from inner.results

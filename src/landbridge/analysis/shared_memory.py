@@ -31,16 +31,45 @@ def lender_of(module: IRModule, op: ToVDeviceOp) -> VDeviceAttr | None:
 
 
 def lends(target: Target) -> bool:
-    """Whether code of the host works in the global memory of ``target``'s device at the speed of its own.
+    """Whether code of the host works in the global memory of ``target``'s device at the speed of its own."""
+    return not why_not_lent(target)
+
+
+def why_not_lent(target: Target) -> str:
+    """What keeps code of the host from working in the global memory of ``target``'s device; empty where nothing does.
 
     Memory past its caches is read so slowly that a copy costs less. A barrier for memory that is not pinned may be a
     copy itself, as it moves between a driver's pieces of memory.
     """
-    kinds = [kind for kind in target.memory if kind.scope == GLOBAL_SCOPE]
-    return not target.on_host and any(
-        kind.host_access == "read_write" and kind.cached and kind.ndim == 1 and (kind.coherent or kind.pinned)
-        for kind in kinds
-    )
+    kind = next((kind for kind in target.memory if kind.scope == GLOBAL_SCOPE), None)
+    if kind is None:
+        return "its target states no global memory"
+    if target.on_host:
+        return "its memory is that of another CPU"
+    if kind.host_access != "read_write":
+        return f"the host cannot use it in place: host_access is {kind.host_access}"
+    if kind.ndim != 1:
+        return "it is made of rows"
+    if not kind.cached:
+        return "it is past the host's caches: a copy costs less"
+    if not kind.coherent and not kind.pinned:
+        return "it is neither coherent nor pinned: a barrier may be a copy"
+    return ""
+
+
+def why_copied(module: IRModule, op: ToVDeviceOp) -> str:
+    """What keeps a crossing from being a view, of all that Targets say; empty where nothing does."""
+    ends = vdevice_of(op.source.type), vdevice_of(op.result.type)
+    if ends[0].index == ends[1].index:
+        return "another scope of the same device"
+    for host, device in (ends, ends[::-1]):
+        if is_host(module, host):
+            name = module.vdevices[device.index.data].name
+            if device.scope.data != GLOBAL_SCOPE:
+                return f"{device.scope.data} of {name} is reached by copies alone"
+            why = why_not_lent(module.target_of(device.index.data))
+            return why and f"{name} has memory of its own, and {why}"
+    return "neither side is a CPU that works in the other's memory"
 
 
 def is_host(module: IRModule, place: VDeviceAttr) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -90,18 +90,22 @@ def plan(
     if json:
         emit(shown.to_json())
         return
+    from landbridge.cli.placement_report import print_crossings
     from landbridge.cli.plan_text import print_plan
 
     print_plan(shown.arenas, shown.seconds)
+    if shown.crossings:
+        print_crossings(shown.crossings)
 
 
 @dataclass(frozen=True)
 class _Shown:
-    """The plans of a file, and the seconds that planning took."""
+    """The plans of a file, the seconds that planning took, and what tensors of a model cross."""
 
     file: Path
     arenas: Sequence[Arena]
     seconds: float
+    crossings: list[dict[str, object]] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """The plan as one: sums over the scopes, offsets by block; then each scope."""
@@ -114,6 +118,7 @@ class _Shown:
             "seconds": self.seconds,
             "offsets": {name: offset for scope in scopes for name, offset in scope["offsets"].items()},
             "scopes": scopes,
+            "crossings": self.crossings,
         }
 
 
@@ -161,6 +166,7 @@ def _of_csv(file: Path, limits: Mapping[str, int], budget: float | None) -> _Sho
 
 
 def _of_model(file: Path, executable: Executable, limits: Mapping[str, int], budget: float | None) -> _Shown:
+    from landbridge.cli.placement_report import crossings_report
     from landbridge.plan_chart import arenas_of_executable, replanned
 
     planned = arenas_of_executable(executable)
@@ -175,7 +181,7 @@ def _of_model(file: Path, executable: Executable, limits: Mapping[str, int], bud
                 arena, spent = replanned(arena, capacity, _seconds(budget))
             seconds += spent
         arenas.append(arena.with_capacity(capacity))
-    return _Shown(file, arenas, seconds)
+    return _Shown(file, arenas, seconds, crossings_report(executable))
 
 
 def _check_scopes(limits: Mapping[str, int], arenas: Sequence[Arena]) -> None:

@@ -32,6 +32,7 @@ from landbridge.executable.instructions import (
 )
 from landbridge.ir.attributes import (
     TASKS,
+    crossing_reason,
     ints,
     moved_bytes,
     node_name,
@@ -123,7 +124,9 @@ class InstructionBuilder:
     def _crossing(self, op: ToVDeviceOp) -> Instruction:
         """A crossing that is a view: bufferize has made a copy of any other."""
         ty, there, source = op.result.type, self.number_of(placed_on(op)), self._registers[op.source]
-        return View(self.define(op.result), source, 0, shape_of(ty), dtype_of(ty), node_name(op), there)
+        return View(
+            self.define(op.result), source, 0, shape_of(ty), dtype_of(ty), node_name(op), there, crossing_reason(op)
+        )
 
     def _call(self, op: CallOp) -> Instruction:
         name = op.callee_name
@@ -144,7 +147,9 @@ class InstructionBuilder:
         return HostCall(op.builtin.data, self._numbers(op.operands), _dictionary(op.parameters))
 
     def _copy(self, op: memref.CopyOp) -> Instruction:
-        return ToVDevice(self._registers[op.source], self._registers[op.destination], node_name(op))
+        return ToVDevice(
+            self._registers[op.source], self._registers[op.destination], node_name(op), crossing_reason(op)
+        )
 
     def _if(self, op: IfOp) -> Instruction:
         then, orelse = self.block(op.then_region.block), self.block(op.else_region.block)

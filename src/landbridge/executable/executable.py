@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from landbridge.errors import ExecutableError
+from landbridge.executable.crossing_report import CrossingReport, crossings_of
 from landbridge.executable.file_watch import FileWatch, begin_checks
 from landbridge.executable.file_writer import file_pieces
 from landbridge.executable.listing import Table, cut, freeze
@@ -67,6 +68,11 @@ class Executable:
             raise ExecutableError(
                 f"no function is called 'main'; there are: {names}; compile the model again"
             ) from None
+
+    @property
+    def crossings(self) -> tuple[CrossingReport, ...]:
+        """What the main function's tensors cross between vdevices: each as a view or a copy, and why."""
+        return tuple(crossings_of(self.main, self.vdevices))
 
     def save(self, path: str | Path) -> None:
         """Write the ``.lbx`` file; an existing file is replaced, by a rename, when the new one is complete.

@@ -59,8 +59,8 @@ class LoadConstant:
 class View:
     """``dst`` = the bytes of ``src`` from byte ``offset``, as another shape; no bytes move.
 
-    A view that is a crossing has its ``name``, and the ``vdevice`` that uses the bytes in place from then on; any other
-    has no name.
+    A view that is a crossing has its ``name``, the ``vdevice`` that uses the bytes in place from then on, and ``why``
+    it can; any other has no name.
     """
 
     dst: int
@@ -70,6 +70,7 @@ class View:
     dtype: str
     name: str = ""
     vdevice: int = 0
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,11 +104,12 @@ class HostCall:
 
 @dataclass(frozen=True)
 class ToVDevice:
-    """Copy ``src`` to ``dst``, which is memory of another vdevice."""
+    """Copy ``src`` to ``dst``, which is memory of another vdevice; ``why`` says what keeps it from being a view."""
 
     src: int
     dst: int
     name: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True)

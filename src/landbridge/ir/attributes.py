@@ -14,6 +14,8 @@ from landbridge.ir.types import VDeviceAttr
 
 #: Any operation: the name that the model gave the node which it is part of.
 NODE = "node"
+#: Of a crossing: why it is a view or a copy.
+WHY = "why"
 
 # @main ------------------------------------------------------------------------------------------------------------
 
@@ -83,6 +85,17 @@ def node_name(op: Operation) -> str:
 def set_node_name(op: Operation, name: str) -> None:
     """State the node that ``op`` is part of."""
     op.attributes[NODE] = StringAttr(name)
+
+
+def crossing_reason(op: Operation) -> str:
+    """Why a crossing is a view or a copy, in words; empty for what is no crossing of the model."""
+    why = op.attributes.get(WHY)
+    return why.data if isinstance(why, StringAttr) else ""
+
+
+def set_crossing_reason(op: Operation, why: str) -> None:
+    """State why the crossing ``op`` is a view or a copy."""
+    op.attributes[WHY] = StringAttr(why)
 
 
 def io_names(main: func.FuncOp) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -20,7 +20,17 @@ from landbridge.analysis.claims import Claim, Claims, parts
 from landbridge.analysis.homes import shared_homes
 from landbridge.analysis.offsets import may_begin
 from landbridge.errors import CompileError
-from landbridge.ir.attributes import VDEVICE, ints, io_names, node_name, place_on, set_io_names, set_node_name
+from landbridge.ir.attributes import (
+    VDEVICE,
+    crossing_reason,
+    ints,
+    io_names,
+    node_name,
+    place_on,
+    set_crossing_reason,
+    set_io_names,
+    set_node_name,
+)
 from landbridge.ir.copy_prims import CopyPrims
 from landbridge.ir.graph_ops import (
     CallOp,
@@ -149,6 +159,8 @@ class _Bufferizer:
         target = self.values[op.result] = self.place(op.result)
         copied = memref.CopyOp(self.values[op.source], target)
         set_node_name(copied, _node(op))
+        if why := crossing_reason(op):
+            set_crossing_reason(copied, why)
         self.body.append(copied)
 
     def lower_call(self, op: CallOp | HostCallOp) -> None:

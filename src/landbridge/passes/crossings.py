@@ -12,8 +12,9 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge.analysis.claims import produced
-from landbridge.analysis.homes import possible_views
+from landbridge.analysis.homes import decide_crossings
 from landbridge.analysis.shared_memory import is_host, shares
+from landbridge.ir.attributes import set_crossing_reason
 from landbridge.ir.graph_ops import ToVDeviceOp, viewed
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import vdevice_of
@@ -29,8 +30,10 @@ def crossings(module: IRModule) -> None:
     if host is not None:
         swap_first(module, host)
         _drop_detours(module)
-    for op in possible_views(module, module.main.body.block):
-        op.attributes["view"] = UnitAttr()
+    for op, crossing in decide_crossings(module, module.main.body.block).items():
+        if crossing.is_view:
+            op.attributes["view"] = UnitAttr()
+        set_crossing_reason(op, crossing.why)
 
 
 def _host_for_both(module: IRModule) -> int | None:

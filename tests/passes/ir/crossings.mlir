@@ -25,10 +25,10 @@ func.func @k(%x: !m, %y: !m) attributes {lb.prim} {
   func.return
 }
 func.func @main(%x: !a) -> !a {
-  %x_1 = "lb.to_vdevice"(%x) {node = "host memory", view} : (!a) -> !b
+  %x_1 = "lb.to_vdevice"(%x) {node = "host memory", view, why = "both sides use memory of the host"} : (!a) -> !b
   %d = bufferization.alloc_tensor() : !b
   %y = "lb.call"(%x_1, %d) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
-  %c = "lb.to_vdevice"(%y) {view} : (!b) -> !a
+  %c = "lb.to_vdevice"(%y) {view, why = "both sides use memory of the host"} : (!b) -> !a
   %e = bufferization.alloc_tensor() : !a
   %z = "lb.call"(%c, %e) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!a, !a) -> !a
   func.return %z : !a
@@ -44,7 +44,7 @@ func.func @main(%x: !a) -> (!a, !b) {
 }
 // becomes
 func.func @main(%x: !a) -> (!a, !b) {
-  %c = "lb.to_vdevice"(%x) : (!a) -> !b
+  %c = "lb.to_vdevice"(%x) {why = "gpu has memory of its own, and it is neither coherent nor pinned: a barrier may be a copy"} : (!a) -> !b
   func.return %x, %c : !a, !b
 }
 
@@ -82,16 +82,16 @@ func.func @k(%x: !m, %y: !m) attributes {lb.prim} {
   func.return
 }
 func.func @main(%x: !a) -> !a {
-  %b = "lb.to_vdevice"(%x) {view} : (!a) -> !b
+  %b = "lb.to_vdevice"(%x) {view, why = "the CPU works in memory of npu"} : (!a) -> !b
   %d = bufferization.alloc_tensor() : !b
   %y = "lb.call"(%b, %d) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
-  %c = "lb.to_vdevice"(%y) {view} : (!b) -> !a
+  %c = "lb.to_vdevice"(%y) {view, why = "the CPU works in memory of npu"} : (!b) -> !a
   %e = bufferization.alloc_tensor() : !a
   %z = "lb.call"(%c, %e) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!a, !a) -> !a
-  %f = "lb.to_vdevice"(%z) {view} : (!a) -> !b
+  %f = "lb.to_vdevice"(%z) {view, why = "the CPU works in memory of npu"} : (!a) -> !b
   %g = bufferization.alloc_tensor() : !b
   %w = "lb.call"(%f, %g) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
-  %h = "lb.to_vdevice"(%w) {view} : (!b) -> !a
+  %h = "lb.to_vdevice"(%w) {view, why = "the CPU works in memory of npu"} : (!b) -> !a
   func.return %h : !a
 }
 
@@ -119,16 +119,16 @@ func.func @k(%x: !m, %y: !m) attributes {lb.prim} {
   func.return
 }
 func.func @main(%x: !a) -> !a {
-  %b = "lb.to_vdevice"(%x) : (!a) -> !b
+  %b = "lb.to_vdevice"(%x) {why = "its place is on the other side: an input"} : (!a) -> !b
   %d = bufferization.alloc_tensor() : !b
   %y = "lb.call"(%b, %d) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
-  %c = "lb.to_vdevice"(%y) {view} : (!b) -> !a
+  %c = "lb.to_vdevice"(%y) {view, why = "the CPU works in memory of npu"} : (!b) -> !a
   %e = bufferization.alloc_tensor() : !a
   %z = "lb.call"(%c, %e) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!a, !a) -> !a
-  %f = "lb.to_vdevice"(%z) {view} : (!a) -> !b
+  %f = "lb.to_vdevice"(%z) {view, why = "the CPU works in memory of npu"} : (!a) -> !b
   %g = bufferization.alloc_tensor() : !b
   %w = "lb.call"(%f, %g) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
-  %h = "lb.to_vdevice"(%w) : (!b) -> !a
+  %h = "lb.to_vdevice"(%w) {why = "its place is on the other side: an output"} : (!b) -> !a
   func.return %h : !a
 }
 
@@ -156,16 +156,16 @@ func.func @k(%x: !m, %y: !m) attributes {lb.prim} {
   func.return
 }
 func.func @main(%x: !a) -> !a {
-  %b = "lb.to_vdevice"(%x) : (!a) -> !b
+  %b = "lb.to_vdevice"(%x) {why = "npu has memory of its own, and it is past the host's caches: a copy costs less"} : (!a) -> !b
   %d = bufferization.alloc_tensor() : !b
   %y = "lb.call"(%b, %d) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
-  %c = "lb.to_vdevice"(%y) : (!b) -> !a
+  %c = "lb.to_vdevice"(%y) {why = "npu has memory of its own, and it is past the host's caches: a copy costs less"} : (!b) -> !a
   %e = bufferization.alloc_tensor() : !a
   %z = "lb.call"(%c, %e) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!a, !a) -> !a
-  %f = "lb.to_vdevice"(%z) : (!a) -> !b
+  %f = "lb.to_vdevice"(%z) {why = "npu has memory of its own, and it is past the host's caches: a copy costs less"} : (!a) -> !b
   %g = bufferization.alloc_tensor() : !b
   %w = "lb.call"(%f, %g) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
-  %h = "lb.to_vdevice"(%w) : (!b) -> !a
+  %h = "lb.to_vdevice"(%w) {why = "npu has memory of its own, and it is past the host's caches: a copy costs less"} : (!b) -> !a
   func.return %h : !a
 }
 

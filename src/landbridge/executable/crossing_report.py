@@ -1,0 +1,50 @@
+"""What the tensors of a program cross between its vdevices: which are seen in place, which are copied, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from landbridge.executable import instructions as ins
+from landbridge.executable.parts import Function, VDevice
+from landbridge.shape import dense_bytes
+
+
+@dataclass(frozen=True)
+class CrossingReport:
+    """A tensor of ``nbytes`` that crosses ``to`` a vdevice: whether as a view, and ``why``, in words.
+
+    ``why`` is empty for a copy that the model's crossings do not make, as one to an output of a scope of its own.
+    """
+
+    name: str
+    to: VDevice
+    nbytes: int
+    is_view: bool
+    why: str
+
+
+def crossings_of(function: Function, vdevices: Sequence[VDevice]) -> Iterator[CrossingReport]:
+    """The crossings of ``function``, in the order of its instructions."""
+    specs = (*function.inputs, *function.outputs, *function.parameters)
+    known = {number: (spec.nbytes, spec.vdevice) for number, spec in enumerate(specs)}
+    storages: dict[int, int] = {}
+    for instruction in ins.flattened(function.instructions):
+        match instruction:
+            case ins.AllocStorage():
+                storages[instruction.dst] = instruction.vdevice
+            case ins.AllocTensor():
+                place = storages[instruction.storage]
+                known[instruction.dst] = dense_bytes(instruction.shape, instruction.dtype), place
+            case ins.LoadConstant():
+                known[instruction.dst] = 0, instruction.vdevice
+            case ins.View():
+                nbytes = dense_bytes(instruction.shape, instruction.dtype)
+                is_crossing = bool(instruction.why or instruction.name)
+                place = instruction.vdevice if is_crossing else known.get(instruction.src, (0, 0))[1]
+                known[instruction.dst] = nbytes, place
+                if is_crossing:
+                    yield CrossingReport(instruction.name, vdevices[place], nbytes, True, instruction.why)
+            case ins.ToVDevice():
+                nbytes, place = known.get(instruction.dst, (0, 0))
+                yield CrossingReport(instruction.name, vdevices[place], nbytes, False, instruction.why)
