@@ -193,10 +193,10 @@ func.func @k(%x: !m, %y: !m) attributes {lb.prim} {
 func.func @main(%x: !a) -> !a {
   %d = bufferization.alloc_tensor() : !a
   %y = "lb.call"(%x, %d) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!a, !a) -> !a
-  %c = "lb.to_vdevice"(%y) {view} : (!a) -> !b
+  %c = "lb.to_vdevice"(%y) {view, why = "both sides use memory of the host"} : (!a) -> !b
   %e = bufferization.alloc_tensor() : !b
   %z = "lb.call"(%c, %e) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
-  %back = "lb.to_vdevice"(%z) {view} : (!b) -> !a
+  %back = "lb.to_vdevice"(%z) {view, why = "both sides use memory of the host"} : (!b) -> !a
   %f = bufferization.alloc_tensor() : !a
   %w = "lb.call"(%back, %f) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!a, !a) -> !a
   func.return %w : !a
@@ -220,10 +220,10 @@ func.func @k(%x: !m, %y: !m) attributes {lb.prim} {
   func.return
 }
 func.func @main(%x: !a) -> !a {
-  %c = "lb.to_vdevice"(%x) : (!a) -> !b
+  %c = "lb.to_vdevice"(%x) {why = "neither side is a CPU that works in the other's memory"} : (!a) -> !b
   %e = bufferization.alloc_tensor() : !b
   %z = "lb.call"(%c, %e) {callee = @k, operandSegmentSizes = array<i32: 1, 1>} : (!b, !b) -> !b
-  %back = "lb.to_vdevice"(%z) : (!b) -> !a
+  %back = "lb.to_vdevice"(%z) {why = "neither side is a CPU that works in the other's memory"} : (!b) -> !a
   func.return %back : !a
 }
 
@@ -238,7 +238,7 @@ func.func @main(%x: !a) -> !c {
 }
 // becomes
 func.func @main(%x: !a) -> !c {
-  %1 = "lb.to_vdevice"(%x) : (!a) -> !b
-  %2 = "lb.to_vdevice"(%1) : (!b) -> !c
+  %1 = "lb.to_vdevice"(%x) {why = "gpu has memory of its own, and it is neither coherent nor pinned: a barrier may be a copy"} : (!a) -> !b
+  %2 = "lb.to_vdevice"(%1) {why = "neither side is a CPU that works in the other's memory"} : (!b) -> !c
   func.return %2 : !c
 }
