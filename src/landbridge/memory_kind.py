@@ -49,6 +49,8 @@ class MemoryKind:
     place, this memory by others. ``import_alignment``: of the address and the size of what is imported.
     ``allocators``: which of "pooled" and "naive" the scope allows, the preferred first. ``dlpack_device``: (device
     type, index) under which DLPack knows the memory, None when it cannot be exchanged.
+    ``host_read_bandwidth`` and ``host_write_bandwidth``: bytes a second of the host's loads and stores in place;
+    ``copy_bandwidth``: of a copy between this memory and the host's own; None is unknown.
     """
 
     scope: str
@@ -75,6 +77,9 @@ class MemoryKind:
     import_alignment: int = 1
     allocators: tuple[str, ...] = ("pooled", "naive")
     dlpack_device: tuple[int, int] | None = None
+    host_read_bandwidth: int | None = None
+    host_write_bandwidth: int | None = None
+    copy_bandwidth: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scope", normalize_scope(self.scope))
@@ -100,6 +105,10 @@ class MemoryKind:
             value = getattr(self, field)
             if value is not None and (type(value) is not int or value < 0):
                 raise self._illegal(field, value, "None or at least 0")
+        for field in ("host_read_bandwidth", "host_write_bandwidth", "copy_bandwidth"):
+            value = getattr(self, field)
+            if value is not None and (type(value) is not int or value < 1):
+                raise self._illegal(field, value, "None or at least 1 byte a second")
         if self.max_segments is not None and (type(self.max_segments) is not int or self.max_segments < 1):
             raise self._illegal("max_segments", self.max_segments, "None or at least 1")
         boundary = self.segment_boundary

@@ -23,17 +23,40 @@ MEMORY = {
 }
 
 
-def compiled(**memory: object) -> lb.Executable:
-    """The CPU, the device and the CPU, one kernel each."""
+def compiled(last: str = "Tanh", **memory: object) -> lb.Executable:
+    """The CPU, the device and the CPU, one kernel each; a MatMul at the end is by itself."""
     nodes = [
         helper.make_node("Relu", ["x"], ["a"], name="first"),
         helper.make_node("Exp", ["a"], ["b"], name="middle"),
-        helper.make_node("Tanh", ["b"], ["y"], name="last"),
+        helper.make_node(last, ["b"] * (1 + (last == "MatMul")), ["y"], name="last"),
     ]
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, (64,)) for name in "xy")
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, (8, 8)) for name in "xy")
     proto = helper.make_model(helper.make_graph(nodes, "net", [x], [y]), ir_version=8)
     npu = {"kind": "opencl", "shares": [], "memory": [GLOBAL | memory]}
     return lb.compile(proto, {"cpu": "llvm -mcpu=x86-64-v3", "npu": npu}, place={"middle": "npu"})
+
+
+@pytest.mark.parametrize(
+    ("read", "write", "views"),
+    [(1, 1, (True, True)), (3, 1, (True, False)), (1, 3, (False, True)), (3, 3, (False, False))],
+)
+def test_bandwidths_decide_past_the_hosts_caches(read: int, write: int, views: tuple[bool, bool]) -> None:
+    """A byte takes ``read`` and ``write`` units of time, and 2 to be copied: each crossing has the lesser.
+
+    The crossing to the device is written by the CPU, that to the CPU is read.
+    """
+    rates = {"host_read_bandwidth": 6000 // read, "host_write_bandwidth": 6000 // write, "copy_bandwidth": 3000}
+    there, back = compiled(cached=False, **rates).crossings
+    assert (there.is_view, back.is_view) == views
+    assert all(c.is_view or "by its bandwidths" in c.why for c in (there, back))
+
+
+def test_each_load_of_a_kernel_past_the_hosts_caches_counts() -> None:
+    """A product with itself makes 16 loads of each of 8 x 8 elements: 4000 bytes a second are as 250 of a copy."""
+    rates = {"host_read_bandwidth": 4000, "host_write_bandwidth": 4000}
+    for cheap, copy_bandwidth in ((True, 100), (False, 1000)):
+        _, back = compiled("MatMul", cached=False, copy_bandwidth=copy_bandwidth, **rates).crossings
+        assert back.is_view == cheap
 
 
 @pytest.mark.parametrize("name", MEMORY)

@@ -1125,6 +1125,14 @@ SENTENCES = (
         If("joined"),
     ),
     _s(
+        "Past its caches the CPU uses memory in place where, by stated bandwidths, a copy takes longer.",
+        "tests/executable/test_crossing_report.py::test_bandwidths_decide_past_the_hosts_caches",
+        "It does wherever bandwidths are stated.",
+        "analysis/homes.py",
+        "decide_crossings",
+        Put("is_slow_in_place(...)", "False"),
+    ),
+    _s(
         "Devices get their work before work of the CPU that nothing orders it with.",
         "tests/vm/test_overlap.py::test_devices_get_their_work_early",
         "Work is given in the order of the program.",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xdsl.ir import Block, Operation, SSAValue
 
 from landbridge.analysis.claims import is_view, produced
-from landbridge.analysis.shared_memory import host_of, lender_of, why_copied
+from landbridge.analysis.shared_memory import host_of, is_slow_in_place, lender_of, why_copied
 from landbridge.analysis.union_find import UnionFind
 from landbridge.ir.graph_ops import ConcatOp, ConstantOp, IfOp, ToVDeviceOp, ViewOp
 from landbridge.ir.module import IRModule
@@ -68,13 +68,18 @@ def decide_crossings(module: IRModule, block: Block) -> dict[ToVDeviceOp, Crossi
         if lender is None:
             decided[op] = Crossing(False, why_copied(module, op))
             continue
+        name = module.vdevices[lender.index.data].name
+        if is_slow_in_place(module, op, lender):
+            decided[op] = Crossing(
+                False, f"by its bandwidths, a copy costs less than the CPU's work in memory of {name}"
+            )
+            continue
         found = [home for end in (op.source, op.result) for home in homes.get(groups.find(end), {}).items()]
         elsewhere = [what for place, what in found if place != lender]
         if elsewhere:
             decided[op] = Crossing(False, f"its place is on the other side: {elsewhere[0]}")
             continue
         groups.join(op.source, op.result)
-        name = module.vdevices[lender.index.data].name
         homes[groups.find(op.source)] = {lender: f"in memory of {name}"}
         decided[op] = Crossing(True, f"the CPU works in memory of {name}")
     return decided

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from landbridge.analysis.access_cost import costs_less_in_place
 from landbridge.ir.graph_ops import ToVDeviceOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, vdevice_of
@@ -30,15 +31,23 @@ def lender_of(module: IRModule, op: ToVDeviceOp) -> VDeviceAttr | None:
     return None
 
 
+def is_slow_in_place(module: IRModule, op: ToVDeviceOp, lender: VDeviceAttr) -> bool:
+    """Whether kernels of the host take longer with a crossing's tensor in memory of ``lender`` than with a copy."""
+    kind = module.target_of(lender.index.data).memory_kind(GLOBAL_SCOPE)
+    to_host = vdevice_of(op.source.type) == lender
+    return not kind.cached and not costs_less_in_place(module, op, to_host=to_host, kind=kind)
+
+
 def lends(target: Target) -> bool:
-    """Whether code of the host works in the global memory of ``target``'s device at the speed of its own."""
+    """Whether code of the host works in the global memory of ``target``'s device, for some tensors at least."""
     return not why_not_lent(target)
 
 
 def why_not_lent(target: Target) -> str:
     """What keeps code of the host from working in the global memory of ``target``'s device; empty where nothing does.
 
-    Memory past its caches is read so slowly that a copy costs less. A barrier for memory that is not pinned may be a
+    Memory past its caches is read so slowly that a copy costs less, unless bandwidths are stated: then each crossing
+    is decided by them. A barrier for memory that is not pinned may be a
     copy itself, as it moves between a driver's pieces of memory.
     """
     kind = next((kind for kind in target.memory if kind.scope == GLOBAL_SCOPE), None)
@@ -50,7 +59,7 @@ def why_not_lent(target: Target) -> str:
         return f"the host cannot use it in place: host_access is {kind.host_access}"
     if kind.ndim != 1:
         return "it is made of rows"
-    if not kind.cached:
+    if not kind.cached and None in (kind.host_read_bandwidth, kind.host_write_bandwidth, kind.copy_bandwidth):
         return "it is past the host's caches: a copy costs less"
     if not kind.coherent and not kind.pinned:
         return "it is neither coherent nor pinned: a barrier may be a copy"

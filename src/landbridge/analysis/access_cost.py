@@ -1,0 +1,50 @@
+"""What it costs code of the host to use a device's memory in place, past its caches, beside a copy to its own."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import cast
+
+from xdsl.ir import SSAValue
+
+from landbridge.analysis.accesses import reads_of
+from landbridge.ir.graph_ops import CallOp, ToVDeviceOp
+from landbridge.ir.module import IRModule
+from landbridge.ir.types import AnyTensor, item_bytes, nbytes_of
+from landbridge.memory_kind import MemoryKind
+
+
+def costs_less_in_place(module: IRModule, op: ToVDeviceOp, *, to_host: bool, kind: MemoryKind) -> bool:
+    """Whether kernels of the host take no longer in memory of ``kind`` than the copy that ``op`` would be.
+
+    By the bandwidths that the kind states. What past its caches is read is read from memory each time. A use whose
+    bytes are not known makes it a copy; the accesses to the host's own memory, which follow a copy, are not counted.
+    """
+    rates = kind.host_read_bandwidth, kind.host_write_bandwidth, kind.copy_bandwidth
+    value = op.result if to_host else op.source
+    read, written = _bytes_read(module, value), 0
+    if not to_host:
+        if not isinstance(value.owner, CallOp):
+            return False
+        written = nbytes_of(value.type)
+    if None in rates or read is None:
+        return False
+    reading, writing, copying = cast(tuple[int, int, int], rates)
+    return read / reading + written / writing <= nbytes_of(value.type) / copying
+
+
+def _bytes_read(module: IRModule, value: SSAValue) -> int | None:
+    """What kernels load of ``value``; None where something else uses it, or a kernel in a way that is not known."""
+    total = 0
+    for use in value.uses:
+        call = use.operation
+        if isinstance(call, ToVDeviceOp):
+            continue
+        if not isinstance(call, CallOp) or use.index >= len(call.inputs):
+            return None
+        prim = module.prims()[call.callee_name]
+        reads = reads_of(prim.args[use.index]) if prim.body.blocks else None
+        if not reads:
+            return None
+        total += sum(prod(read.stage.extents) for read in reads) * item_bytes(cast(AnyTensor, value.type))
+    return total
