@@ -89,6 +89,10 @@ class ShapeError(CompileError):
     """Shapes that contradict each other."""
 
 
+class UndecidedSizeError(ShapeError):
+    """A decision that depends on a dimension which is known only when the input comes."""
+
+
 class NodeError(CompileError):
     """An attribute, a dtype or a number of operands that the node's operator does not take."""
 

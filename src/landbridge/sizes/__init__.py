@@ -1,0 +1,1 @@
+"""Sizes: integers that are known when an input comes, as polynomials over the dimensions of a program."""

@@ -1,0 +1,46 @@
+"""Dim: what a user says of a dimension that is known when the input comes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from landbridge.errors import ShapeError
+from landbridge.sizes.parsing import parse_range
+from landbridge.sizes.size import LARGEST_EXTENT, Extent, dimension
+
+
+@dataclass(frozen=True)
+class Dim:
+    """A multiple of ``multiple_of`` from ``low`` to ``high``, both included; None is no bound that is known.
+
+    Memory is planned for ``likely``, a value that will come often; every other one works as well. The narrower the
+    range and the larger the factor, the faster the code: kernels test what they do not know.
+    """
+
+    low: int = 1
+    high: int | None = None
+    multiple_of: int = 1
+    likely: int | None = None
+
+
+def dimension_of(name: str, stated: Dim | str) -> Extent:
+    """The dimension ``name`` as stated, also as text: ``32..2560:8``; raises ShapeError where no number is legal."""
+    if isinstance(stated, str):
+        return parse_range(name, stated)
+    low, high, by = stated.low, stated.high, stated.multiple_of
+    try:
+        return dimension(name, low, LARGEST_EXTENT if high is None else high, by, stated.likely)
+    except (ValueError, TypeError) as error:
+        raise ShapeError(f"dimension {name!r}: {error}; {stated} is not legal") from None
+
+
+def dimensions_stated(dims: Mapping[str, Dim | str]) -> dict[str, Extent]:
+    """Those of ``dims`` by name."""
+    return {name: dimension_of(identifier(name), stated) for name, stated in dims.items()}
+
+
+def identifier(name: str) -> str:
+    """``name`` as sizes write it: every character that is no letter, digit or underscore becomes one."""
+    made = "".join(c if c.isalnum() else "_" for c in name)
+    return made if made.isidentifier() else f"_{made}"

@@ -1,0 +1,54 @@
+"""Sizes as text, which parsing.py reads: ``3*W/4 + (W + 1)//2 - 5``.
+
+``/`` divides exactly: of a W that is a multiple of 8 there is ``W/8``. ``//`` rounds down.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from landbridge.sizes.terms import AboveZero, Atom, Floor, Product, Symbol, Terms, as_constant
+
+
+def text_of(terms: Terms) -> str:
+    """``terms`` as a sum."""
+    if not terms:
+        return "0"
+    parts: list[str] = []
+    for product, coefficient in terms:
+        text = _product(product, abs(coefficient))
+        sign = "-" if coefficient < 0 else "+"
+        parts.append(f" {sign} {text}" if parts else ("-" if sign == "-" else "") + text)
+    return "".join(parts)
+
+
+def _product(product: Product, coefficient: int) -> str:
+    """A term; symbols stand for themselves and not for their numbers of units."""
+    unit = 1
+    factors = []
+    for atom, power in product:
+        factors += [_atom(atom)] * power
+        if isinstance(atom, Symbol):
+            unit *= atom.unit**power
+    number = Fraction(coefficient, unit)
+    if number.numerator != 1 or not factors:
+        factors.insert(0, str(number.numerator))
+    return "*".join(factors) + (f"/{number.denominator}" if number.denominator != 1 else "")
+
+
+def _atom(atom: Atom) -> str:
+    match atom:
+        case Symbol(name):
+            return name
+        case Floor(numerator, divisor):
+            by = as_constant(divisor)
+            return f"(({text_of(numerator)})//{f'({text_of(divisor)})' if by is None else by})"
+        case AboveZero(terms):
+            return f"max(0, {text_of(terms)})"
+
+
+def range_text(symbol: Symbol) -> str:
+    """What the dimension may be: ``32..2560:8@320``, multiples of 8 of which 320 comes often."""
+    ends = f"{symbol.low * symbol.unit}..{'' if symbol.high is None else symbol.high * symbol.unit}"
+    step = "" if symbol.unit == 1 else f":{symbol.unit}"
+    return f"{ends}{step}" + ("" if symbol.likely is None else f"@{symbol.likely * symbol.unit}")

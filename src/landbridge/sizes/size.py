@@ -1,0 +1,309 @@
+"""Size: an integer that is known when the input comes, with the operators of int.
+
+Results that are the same number for all inputs are ints, so code that computes with Sizes is code that computes with
+ints. A comparison that the bounds of the dimensions do not decide raises UndecidedSizeError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import isqrt
+from typing import TypeAlias
+
+from landbridge.errors import UndecidedSizeError
+from landbridge.sizes import bounds, division
+from landbridge.sizes.printing import range_text, text_of
+from landbridge.sizes.terms import (
+    AboveZero,
+    Symbol,
+    Terms,
+    add,
+    as_constant,
+    common_factor,
+    constant,
+    divide_exactly,
+    evaluate,
+    multiply,
+    of_atom,
+    scale,
+    symbols,
+)
+
+
+class Size:
+    """Terms that are no constant; equal where the terms are. Made by ``dimension`` and by arithmetic."""
+
+    __slots__ = ("_hash", "terms")
+
+    terms: Terms
+    _hash: int
+
+    def __init__(self, terms: Terms) -> None:
+        object.__setattr__(self, "terms", terms)
+        object.__setattr__(self, "_hash", hash(terms))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Size does not change: {name}")
+
+    def __reduce__(self) -> tuple[type[Size], tuple[Terms]]:
+        return Size, (self.terms,)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the terms are the same; a Size is never equal to an int, which it would be."""
+        return isinstance(other, Size) and self.terms == other.terms
+
+    def __str__(self) -> str:
+        return text_of(self.terms)
+
+    __repr__ = __str__
+
+    def __format__(self, spec: str) -> str:
+        """``d`` puts it into brackets, as a dimension in the types of the IR is written."""
+        return f"[{self}]" if spec == "d" else format(str(self), spec)
+
+    @property
+    def symbols(self) -> dict[str, Symbol]:
+        """The dimensions that it depends on, by name."""
+        return symbols(self.terms)
+
+    @property
+    def low(self) -> int | None:
+        """A number that it never falls below; None where none is known."""
+        return bounds.lower_bound(self.terms)
+
+    @property
+    def high(self) -> int | None:
+        """A number that it never exceeds; None where none is known."""
+        return bounds.upper_bound(self.terms)
+
+    def at(self, values: Mapping[str, int]) -> int:
+        """The number where the dimensions have ``values``, by name."""
+        return evaluate(self.terms, lambda symbol: values[symbol.name])
+
+    def __add__(self, other: Extent) -> Extent:
+        return _extent(add(self.terms, _terms(other))) if isinstance(other, int | Size) else NotImplemented
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Extent:
+        return Size(scale(self.terms, -1))
+
+    def __pos__(self) -> Extent:
+        return self
+
+    def __sub__(self, other: Extent) -> Extent:
+        return _extent(add(self.terms, scale(_terms(other), -1))) if isinstance(other, int | Size) else NotImplemented
+
+    def __rsub__(self, other: int) -> Extent:
+        return -self + other if isinstance(other, int) else NotImplemented
+
+    def __mul__(self, other: Extent) -> Extent:
+        return _extent(multiply(self.terms, _terms(other))) if isinstance(other, int | Size) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Extent) -> Extent:
+        return _floor(self, other) if isinstance(other, int | Size) else NotImplemented
+
+    def __rfloordiv__(self, other: int) -> Extent:
+        return _floor(other, self) if isinstance(other, int) else NotImplemented
+
+    def __mod__(self, other: Extent) -> Extent:
+        return self - other * (self // other) if isinstance(other, int | Size) else NotImplemented
+
+    def __rmod__(self, other: int) -> Extent:
+        return other - self * (other // self) if isinstance(other, int) else NotImplemented
+
+    def __divmod__(self, other: Extent) -> tuple[Extent, Extent]:
+        return self // other, self % other
+
+    def __bool__(self) -> bool:
+        answer = same(self, 0)
+        if answer is None:
+            raise undecided(f"{self} != 0", self)
+        return not answer
+
+    def __lt__(self, other: Extent) -> bool:
+        return not self >= other
+
+    def __gt__(self, other: Extent) -> bool:
+        return not self <= other
+
+    def __le__(self, other: Extent) -> bool:
+        return _decided(at_least(other, self), f"{self} <= {other}", self, other)
+
+    def __ge__(self, other: Extent) -> bool:
+        return _decided(at_least(self, other), f"{self} >= {other}", self, other)
+
+    def __index__(self) -> int:
+        raise undecided(f"{self} is not one number", self)
+
+    __int__ = __index__
+
+
+#: An extent: a number, or one that is known when the input comes.
+Extent: TypeAlias = int | Size
+
+#: Of a dimension that has no bound: exporters write it where they mean "to the end".
+LARGEST_EXTENT = (1 << 31) - 1
+
+
+def dimension(
+    name: str, low: int = 1, high: int | None = LARGEST_EXTENT, multiple_of: int = 1, often: int | None = None
+) -> Extent:
+    """The dimension ``name``: a multiple of ``multiple_of`` from ``low`` to ``high``, both rounded to one.
+
+    ``often`` is a value that comes often. Raises ValueError where there is no such number.
+    """
+    if low < 0 or multiple_of < 1:
+        raise ValueError(
+            f"{low} to {high} in steps of {multiple_of}: numbers of at least 0 in steps of at least 1 are legal"
+        )
+    least = -(-low // multiple_of)
+    most = None if high is None else high // multiple_of
+    if most is not None and most < least:
+        raise ValueError(f"no multiple of {multiple_of} is in {low} to {high}")
+    if most == least:
+        return least * multiple_of
+    if often is not None and (often % multiple_of or not low <= often <= (often if high is None else high)):
+        raise ValueError(f"{often}, which comes often, is no multiple of {multiple_of} in {low} to {high}")
+    units = None if often is None else often // multiple_of
+    return Size(of_atom(Symbol(name, least, most, multiple_of, units), multiple_of))
+
+
+def dimensions_of(extents: Iterable[Extent]) -> dict[str, Symbol]:
+    """The dimensions that ``extents`` depend on, by name."""
+    return {name: symbol for e in extents if isinstance(e, Size) for name, symbol in e.symbols.items()}
+
+
+def of_symbol(symbol: Symbol) -> Size:
+    """The dimension that ``symbol`` is."""
+    return Size(of_atom(symbol, symbol.unit))
+
+
+def at_least(left: Extent, right: Extent) -> bool | None:
+    """Whether ``left >= right`` for all values of the dimensions, or for none; None where it is not known."""
+    difference = add(_terms(left), scale(_terms(right), -1))
+    low = bounds.lower_bound(difference)
+    if low is not None and low >= 0:
+        return True
+    high = bounds.upper_bound(difference)
+    return False if high is not None and high < 0 else None
+
+
+def same(left: Extent, right: Extent) -> bool | None:
+    """Whether two extents are equal for all values of the dimensions, or for none; None where it is not known."""
+    if left == right:
+        return True
+    difference = add(_terms(left), scale(_terms(right), -1))
+    if (number := as_constant(difference)) is not None:
+        return number == 0
+    low, high = bounds.lower_bound(difference), bounds.upper_bound(difference)
+    if (low is not None and low > 0) or (high is not None and high < 0):
+        return False
+    return True if low == high == 0 else None
+
+
+def agree(left: Extent, right: Extent) -> bool:
+    """``same``; raises UndecidedSizeError where that depends on the input."""
+    return _decided(same(left, right), f"{left} == {right}", left, right)
+
+
+def largest(*extents: Extent) -> Extent:
+    """The largest of them, as ``max``; an atom of its own where it is not known which."""
+    result, *others = extents
+    for other in others:
+        result = result + _above_zero(other - result)
+    return result
+
+
+def smallest(*extents: Extent) -> Extent:
+    """The smallest of them, as ``min``; an atom of its own where it is not known which."""
+    result, *others = extents
+    for other in others:
+        result = result - _above_zero(result - other)
+    return result
+
+
+def least(extent: Extent) -> int:
+    """What ``extent`` never falls below, at least 0."""
+    return extent if isinstance(extent, int) else max(extent.low or 0, 0)
+
+
+def likely(extent: Extent) -> int:
+    """``extent`` for likely values of its dimensions: those between the ends of their ranges, by ratio."""
+    if isinstance(extent, int):
+        return extent
+    return extent.at({name: _likely(symbol) for name, symbol in extent.symbols.items()})
+
+
+def _likely(symbol: Symbol) -> int:
+    if symbol.likely is not None:
+        return symbol.likely * symbol.unit
+    high = 64 * max(symbol.low, 1)
+    high = high if symbol.high is None else min(high, symbol.high)
+    return symbol.unit * min(max(isqrt(max(symbol.low, 1) * high), symbol.low), high)
+
+
+def ceildiv(left: Extent, right: Extent) -> Extent:
+    """``left / right`` rounded up."""
+    return (left + right - 1) // right
+
+
+def product(extents: Iterable[Extent]) -> Extent:
+    """Their product, as ``math.prod``."""
+    result: Extent = 1
+    for extent in extents:
+        result = result * extent
+    return result
+
+
+def undecided(what: str, *extents: Extent) -> UndecidedSizeError:
+    """The error that ``what`` depends on the dimensions of ``extents``."""
+    ranges = ", ".join(f"{name} in {range_text(symbol)}" for name, symbol in dimensions_of(extents).items())
+    return UndecidedSizeError(f"{what}: for {ranges} it depends on the input; give these a narrower range, or a value")
+
+
+def _terms(extent: Extent) -> Terms:
+    return extent.terms if isinstance(extent, Size) else constant(extent)
+
+
+def _extent(terms: Terms) -> Extent:
+    number = as_constant(terms)
+    return Size(terms) if number is None else number
+
+
+def _decided(answer: bool | None, what: str, *extents: Extent) -> bool:
+    if answer is None:
+        raise undecided(what, *extents)
+    return answer
+
+
+def _above_zero(value: Extent) -> Extent:
+    """``max(0, value)``; of ``max(0, x)`` and ``max(0, -x)`` the one whose first coefficient is positive is an atom."""
+    if isinstance(value, int):
+        return max(0, value)
+    positive = at_least(value, 0)
+    if positive is not None:
+        return value if positive else 0
+    if at_least(0, value):
+        return 0
+    factor = common_factor(value.terms)
+    terms = divide_exactly(value.terms, factor)
+    assert terms is not None
+    if terms[0][1] < 0:
+        return value + Size(of_atom(AboveZero(scale(terms, -1)), factor))
+    return Size(of_atom(AboveZero(terms), factor))
+
+
+def _floor(left: Extent, right: Extent) -> Extent:
+    if isinstance(right, Size):
+        if not at_least(right, 1):
+            raise undecided(f"{left} // {right}: the divisor may be 0", right)
+        return _extent(division.floor_by_terms(_terms(left), right.terms))
+    if isinstance(left, int) or right == 0:
+        return (left if isinstance(left, int) else 1) // right
+    return _extent(division.floor(left.terms, right) if right > 0 else division.floor(scale(left.terms, -1), -right))

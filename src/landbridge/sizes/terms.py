@@ -1,0 +1,217 @@
+"""Terms: a sum of products of atoms, the data of a Size, with the arithmetic that needs no bounds.
+
+An atom is a Symbol, a Floor or an AboveZero. A sum is sorted and has no zero coefficients, so that equal data
+are equal sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import gcd, prod
+from typing import TypeAlias
+
+from landbridge.errors import ShapeError
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A dimension of a program, ``unit`` times a number from ``low`` to ``high`` (None: no bound).
+
+    That number is the atom, so what the dimension is a multiple of needs no proof: of a W that is a multiple of 8,
+    ``W // 4`` is 2 times the atom.
+    """
+
+    name: str
+    low: int = 1
+    high: int | None = None
+    unit: int = 1
+    #: Of these numbers one that comes often, where that is known.
+    likely: int | None = None
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.name, self.low, self.high, self.unit))
+
+
+@dataclass(frozen=True)
+class Floor:
+    """``numerator // divisor``, rounded down; a divisor that is a sum is at least 1."""
+
+    numerator: Terms
+    divisor: Terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.numerator, self.divisor))
+
+
+@dataclass(frozen=True)
+class AboveZero:
+    """``max(0, terms)``: all minima and maxima are sums of it."""
+
+    terms: Terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((AboveZero, self.terms))
+
+
+Atom: TypeAlias = "Symbol | Floor | AboveZero"
+#: Atoms with their powers, sorted.
+Product: TypeAlias = tuple[tuple[Atom, int], ...]
+#: Products with coefficients, sorted, the constant last.
+Terms: TypeAlias = tuple[tuple[Product, int], ...]
+
+ZERO: Terms = ()
+#: Of a product, before equal ones are added.
+_MOST_TERMS = 1 << 14
+_ONE: Product = ()
+
+
+def constant(value: int) -> Terms:
+    """``value`` as terms."""
+    return ((_ONE, value),) if value else ZERO
+
+
+def of_atom(atom: Atom, coefficient: int = 1) -> Terms:
+    """``coefficient * atom``."""
+    return ((((atom, 1),), coefficient),)
+
+
+def as_constant(terms: Terms) -> int | None:
+    """The number that ``terms`` are; None where they hold an atom."""
+    if not terms:
+        return 0
+    return terms[0][1] if terms[0][0] == _ONE else None
+
+
+def constant_part(terms: Terms) -> int:
+    """The term without atoms."""
+    return terms[-1][1] if terms and terms[-1][0] == _ONE else 0
+
+
+def split_constant(terms: Terms) -> tuple[Terms, int]:
+    """The terms with atoms, and the one without."""
+    number = constant_part(terms)
+    return (terms[:-1] if number else terms), number
+
+
+def add(*sums: Terms) -> Terms:
+    """Their sum."""
+    found: dict[Product, int] = {}
+    for terms in sums:
+        for product, coefficient in terms:
+            found[product] = found.get(product, 0) + coefficient
+    return _sorted(found)
+
+
+def scale(terms: Terms, factor: int) -> Terms:
+    """``factor * terms``."""
+    return tuple((product, coefficient * factor) for product, coefficient in terms) if factor else ZERO
+
+
+def multiply(left: Terms, right: Terms) -> Terms:
+    """Their product; raises ShapeError where it has too many terms to compute with."""
+    if len(left) * len(right) > _MOST_TERMS:
+        raise ShapeError(f"a product of sums of {len(left)} and {len(right)} terms is not computed with")
+    found: dict[Product, int] = {}
+    for a, x in left:
+        for b, y in right:
+            product = _product((*a, *b))
+            found[product] = found.get(product, 0) + x * y
+    return _sorted(found)
+
+
+def divide_exactly(terms: Terms, divisor: int) -> Terms | None:
+    """``terms / divisor`` where every coefficient is a multiple; None where one is not."""
+    if any(coefficient % divisor for _, coefficient in terms):
+        return None
+    return tuple((product, coefficient // divisor) for product, coefficient in terms)
+
+
+def common_factor(terms: Terms) -> int:
+    """The greatest number that every coefficient is a multiple of; 0 for no terms."""
+    return gcd(*(coefficient for _, coefficient in terms))
+
+
+def atoms(terms: Terms) -> Iterable[Atom]:
+    """The atoms of the products; not those inside atoms."""
+    return dict.fromkeys(atom for product, _ in terms for atom, _ in product)
+
+
+def symbols(terms: Terms) -> dict[str, Symbol]:
+    """The symbols, those inside atoms too, by name."""
+    found: dict[str, Symbol] = {}
+    for atom in atoms(terms):
+        match atom:
+            case Symbol(name):
+                found[name] = atom
+            case Floor(numerator, divisor):
+                found |= symbols(numerator) | symbols(divisor)
+            case AboveZero(inner):
+                found |= symbols(inner)
+    return found
+
+
+def evaluate(terms: Terms, value_of: Callable[[Symbol], int]) -> int:
+    """What ``terms`` are where ``value_of`` gives each dimension (a multiple of its unit)."""
+    return sum(
+        coefficient * prod(_value(atom, value_of) ** power for atom, power in product) for product, coefficient in terms
+    )
+
+
+def _value(atom: Atom, value_of: Callable[[Symbol], int]) -> int:
+    match atom:
+        case Symbol():
+            return value_of(atom) // atom.unit
+        case Floor(numerator, divisor):
+            return evaluate(numerator, value_of) // evaluate(divisor, value_of)
+        case AboveZero(inner):
+            return max(0, evaluate(inner, value_of))
+
+
+def _product(factors: Iterable[tuple[Atom, int]]) -> Product:
+    powers: dict[Atom, int] = {}
+    for atom, power in factors:
+        powers[atom] = powers.get(atom, 0) + power
+    return tuple(sorted(powers.items(), key=_factor_key))
+
+
+def _sorted(found: dict[Product, int]) -> Terms:
+    return tuple(sorted(((p, c) for p, c in found.items() if c), key=lambda term: _product_key(term[0])))
+
+
+def _factor_key(factor: tuple[Atom, int]) -> tuple[object, ...]:
+    return (*_atom_key(factor[0]), factor[1])
+
+
+@lru_cache(maxsize=1 << 16)
+def _product_key(product: Product) -> tuple[object, ...]:
+    degree = sum(power for _, power in product)
+    return (-degree, tuple(map(_factor_key, product)))
+
+
+@lru_cache(maxsize=1 << 16)
+def _atom_key(atom: Atom) -> tuple[object, ...]:
+    match atom:
+        case Symbol():
+            return (0, atom.name, atom.unit, atom.low, -1 if atom.high is None else atom.high, atom.likely or 0)
+        case Floor():
+            return (1, _terms_key(atom.numerator), _terms_key(atom.divisor))
+        case AboveZero():
+            return (2, _terms_key(atom.terms))
+
+
+def _terms_key(terms: Terms) -> tuple[object, ...]:
+    return tuple((_product_key(product), coefficient) for product, coefficient in terms)
