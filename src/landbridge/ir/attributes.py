@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 from xdsl.dialects import func, linalg
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Operation
 
 from landbridge.errors import CompileError
-from landbridge.ir.types import VDeviceAttr
+from landbridge.ir.types import SizeAttr, VDeviceAttr
+from landbridge.sizes.size import Extent, Size
 
 #: Any operation: the name that the model gave the node which it is part of.
 NODE = "node"
@@ -46,6 +47,9 @@ CHECKED = "lb.checked"
 #: The function is lowered: how many tasks a call has.
 TASKS = "lb.tasks"
 
+#: The function is lowered: the Sizes that it takes, in the words of its operand before the tasks.
+SIZES = "lb.sizes"
+
 # linalg.generic ---------------------------------------------------------------------------------------------------
 
 #: The bounds of its loops.
@@ -66,14 +70,28 @@ PROVED_OPTIMAL = "lb.proved_optimal"
 FrameLayout: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-def int_array(values: Sequence[int]) -> ArrayAttr[IntegerAttr]:
-    """``[1, 2, 3]`` as an attribute."""
-    return ArrayAttr([IntegerAttr(v, i64) for v in values])
+def int_attr(value: Extent) -> Attribute:
+    """``5`` as an attribute; a Size stands as ``lb.size``."""
+    return SizeAttr(value) if isinstance(value, Size) else IntegerAttr(value, i64)
 
 
-def ints(attr: ArrayAttr[IntegerAttr]) -> tuple[int, ...]:
+def int_of(attr: Attribute) -> int:
+    """The integer of such an attribute."""
+    if isinstance(attr, SizeAttr):
+        return cast(int, attr.data)
+    if isinstance(attr, IntegerAttr):
+        return attr.value.data
+    raise CompileError(f"{attr} is no integer")
+
+
+def int_array(values: Sequence[Extent]) -> ArrayAttr[Any]:
+    """``[1, 2, 3]`` as an attribute; a Size stands as ``lb.size``."""
+    return ArrayAttr(map(int_attr, values))
+
+
+def ints(attr: ArrayAttr[Any]) -> tuple[int, ...]:
     """The integers of such an attribute."""
-    return tuple(a.value.data for a in attr)
+    return tuple(map(int_of, attr))
 
 
 def node_name(op: Operation) -> str:
@@ -200,7 +218,7 @@ def moved_bytes(function: func.FuncOp) -> int:
 def set_moved_bytes(function: func.FuncOp, nbytes: int) -> None:
     """State the bytes that a call of a PrimFunc moves; 0 for one that computes."""
     if nbytes:
-        function.attributes[MOVES] = IntegerAttr(nbytes, i64)
+        function.attributes[MOVES] = int_attr(nbytes)
     else:
         function.attributes.pop(MOVES, None)
 
@@ -230,9 +248,9 @@ def task_count(function: func.FuncOp) -> int | None:
     return _integer(function, TASKS)
 
 
-def set_task_count(function: func.FuncOp, tasks: int) -> None:
+def set_task_count(function: func.FuncOp, tasks: Extent) -> None:
     """State how many tasks a call of a lowered function has."""
-    function.attributes[TASKS] = IntegerAttr(tasks, i64)
+    function.attributes[TASKS] = int_attr(tasks)
 
 
 def loop_extents(generic: linalg.ops.GenericOp) -> tuple[int, ...]:
@@ -242,9 +260,20 @@ def loop_extents(generic: linalg.ops.GenericOp) -> tuple[int, ...]:
     return ints(extents)
 
 
-def set_loop_extents(generic: linalg.ops.GenericOp, extents: Sequence[int]) -> None:
+def set_loop_extents(generic: linalg.ops.GenericOp, extents: Sequence[Extent]) -> None:
     """State the bounds of the loops of a ``linalg.generic``."""
     generic.attributes[EXTENTS] = int_array(extents)
+
+
+def sizes_of(function: func.FuncOp) -> tuple[int, ...]:
+    """The Sizes that a lowered function takes in its operand before the tasks."""
+    sizes = function.attributes.get(SIZES)
+    return ints(sizes) if isinstance(sizes, ArrayAttr) else ()
+
+
+def set_sizes(function: func.FuncOp, sizes: Sequence[Extent]) -> None:
+    """State the Sizes that a lowered function takes."""
+    function.attributes[SIZES] = int_array(sizes)
 
 
 def tile_bounds(generic: linalg.ops.GenericOp) -> list[tuple[int, ...]]:
@@ -283,13 +312,13 @@ def plan_quality(storage: Operation) -> tuple[int, bool]:
 
 def set_plan_quality(storage: Operation, lower_bound: int, proved_optimal: bool) -> None:
     """State the bytes that a storage has at least, and whether its plan is proved to be the smallest."""
-    storage.attributes[LOWER_BOUND] = IntegerAttr(lower_bound, i64)
+    storage.attributes[LOWER_BOUND] = int_attr(lower_bound)
     storage.attributes[PROVED_OPTIMAL] = IntegerAttr.from_bool(proved_optimal)
 
 
 def _integer(op: Operation, key: str) -> int | None:
     number = op.attributes.get(key)
-    return number.value.data if isinstance(number, IntegerAttr) else None
+    return int_of(number) if isinstance(number, IntegerAttr | SizeAttr) else None
 
 
 def _strings(op: Operation, key: str) -> tuple[str, ...] | None:

@@ -12,7 +12,9 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.packing import packed_shape
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.types import VDeviceAttr, tensor_type, vdevice_of
+from landbridge.sizes.size import Extent
 
 
 class CopyPrims:
@@ -22,7 +24,7 @@ class CopyPrims:
         self._module = module
         self._known: dict[Hashable, str] = {}
 
-    def flat(self, count: int, dtype: str, place: VDeviceAttr) -> str:
+    def flat(self, count: Extent, dtype: str, place: VDeviceAttr) -> str:
         """``count`` elements, in order: both sides are ``[count]``."""
 
         def build(p: PrimBuilder) -> None:
@@ -32,17 +34,17 @@ class CopyPrims:
         ty = tensor_type([count], dtype, place)
         return self._make("copy", ("flat", count, dtype, place), ty, ty, build)
 
-    def part(self, total: int, first: int, count: int, dtype: str, place: VDeviceAttr) -> str:
+    def part(self, total: Extent, first: Extent, count: Extent, dtype: str, place: VDeviceAttr) -> str:
         """``count`` elements from element ``first`` of ``total`` on; both sides are flat."""
 
         def build(p: PrimBuilder) -> None:
             out = (p.outputs[0], AffineMap.identity(1))
-            p.generic("p", [count], [(p.inputs[0], lambda i: (i + first,))], [out], _value)
+            p.generic("p", [count], [(p.inputs[0], lambda i: (i + extent_expr(first),))], [out], _value)
 
         source, target = tensor_type([total], dtype, place), tensor_type([count], dtype, place)
         return self._make("copy_part", ("part", source, target, first), source, target, build)
 
-    def columns(self, rows: int, width: int, total: int, first: int, dtype: str, place: VDeviceAttr) -> str:
+    def columns(self, rows: Extent, width: Extent, total: Extent, first: Extent, dtype: str, place: VDeviceAttr) -> str:
         """``[rows, width]`` into columns ``first ..`` of rows of ``total`` elements; the destination is flat."""
 
         def build(p: PrimBuilder) -> None:
@@ -50,7 +52,7 @@ class CopyPrims:
                 "pp",
                 [rows, width],
                 [(p.inputs[0], AffineMap.identity(2))],
-                [(p.outputs[0], lambda r, c: (r * total + c + first,))],
+                [(p.outputs[0], lambda r, c: (r * extent_expr(total) + c + extent_expr(first),))],
                 _value,
             )
 

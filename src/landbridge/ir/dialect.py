@@ -7,7 +7,7 @@ from xdsl.dialects import arith, bufferization, builtin, func, gpu, linalg, math
 from xdsl.ir import Dialect
 
 from landbridge.ir import graph_ops, memory_ops, prim_ops
-from landbridge.ir.types import SpaceAttr, VDeviceAttr
+from landbridge.ir.types import SizeAttr, SpaceAttr, VDeviceAttr
 
 Landbridge = Dialect(
     "lb",
@@ -24,11 +24,12 @@ Landbridge = Dialect(
         graph_ops.YieldOp,
         prim_ops.PadOp,
         prim_ops.RemFOp,
+        prim_ops.SizeOp,
         memory_ops.AllocStorageOp,
         memory_ops.AllocTensorOp,
         memory_ops.PreparedOp,
     ],
-    [VDeviceAttr, SpaceAttr, memory_ops.StorageType],
+    [VDeviceAttr, SpaceAttr, SizeAttr, memory_ops.StorageType],
 )
 
 Linalg = Dialect(

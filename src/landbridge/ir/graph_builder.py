@@ -21,16 +21,18 @@ from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, HostCallOp, If
 from landbridge.ir.module import IRModule
 from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.types import HOST, VDeviceAttr, dtype_of, element_count, shape_of, tensor_type
+from landbridge.sizes.broadcast import broadcast_shapes
+from landbridge.sizes.size import Extent
 
 
-def broadcast_map(shape: Sequence[int], result: Sequence[int]) -> AffineMap:
+def broadcast_map(shape: Sequence[Extent], result: Sequence[Extent]) -> AffineMap:
     """How loops over ``result`` read an operand of ``shape`` under numpy broadcasting."""
     lead = len(result) - len(shape)
     return AffineMap(
         len(result),
         0,
         tuple(
-            AffineExpr.dimension(lead + i) if extent == result[lead + i] else AffineExpr.constant(0)
+            AffineExpr.constant(0) if extent == 1 != result[lead + i] else AffineExpr.dimension(lead + i)
             for i, extent in enumerate(shape)
         ),
     )
@@ -71,7 +73,7 @@ class GraphBuilder:
         self,
         name: str,
         inputs: Sequence[SSAValue],
-        outputs: Sequence[tuple[Sequence[int], str]],
+        outputs: Sequence[tuple[Sequence[Extent], str]],
         build: Callable[[PrimBuilder], None],
     ) -> list[SSAValue]:
         """Run a new PrimFunc written by ``build``; ``outputs`` are (shape, dtype) of the results."""
@@ -103,7 +105,7 @@ class GraphBuilder:
         """``body(s, *values)`` on every element, numpy broadcasting; ``dtype`` of the result (else the first's)."""
         shapes = [shape_of(v.type) for v in inputs]
         try:
-            shape = np.broadcast_shapes(*shapes)
+            shape = broadcast_shapes(*shapes)
         except ValueError as error:
             raise ShapeError(f"{self.node or name}: shapes {shapes} do not broadcast") from error
         rank = len(shape)
@@ -114,7 +116,7 @@ class GraphBuilder:
 
         return self.call(name, inputs, [(shape, dtype or dtype_of(inputs[0].type))], build)[0]
 
-    def reshape(self, source: SSAValue, shape: Sequence[int], offset: int = 0) -> SSAValue:
+    def reshape(self, source: SSAValue, shape: Sequence[Extent], offset: Extent = 0) -> SSAValue:
         """The elements from ``offset`` on as ``shape``; no bytes move."""
         old = shape_of(source.type)
         if tuple(shape) == old and not offset:
@@ -122,7 +124,7 @@ class GraphBuilder:
         if offset + element_count(shape) > element_count(old):
             raise ShapeError(f"{self.node}: no view of {old} as {tuple(shape)} at element {offset}")
         if isinstance(source.owner, ViewOp):  # a view of a view is one: models hold chains of thousands
-            return self.reshape(source.owner.source, shape, offset + source.owner.offset.value.data)
+            return self.reshape(source.owner.source, shape, offset + source.owner.first)
         ty = tensor_type(shape, dtype_of(source.type), self.vdevice)
         return self._builder.insert(ViewOp(source, ty, offset)).result
 

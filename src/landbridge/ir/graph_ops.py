@@ -33,9 +33,10 @@ from xdsl.irdl import (
 )
 from xdsl.traits import IsTerminator, Pure
 
-from landbridge.ir.attributes import NODE, int_array
+from landbridge.ir.attributes import NODE, int_array, int_attr, int_of
 from landbridge.ir.packing import packed_shape
 from landbridge.ir.types import AnyTensor, dtype_of, shape_of, tensor_type, vdevice_of
+from landbridge.sizes.size import Extent
 
 
 @irdl_op_definition
@@ -97,13 +98,18 @@ class ViewOp(IRDLOperation):
     """The elements of ``source`` from element ``offset``, row-major, as another shape; no bytes move."""
 
     name = "lb.view"
-    offset = attr_def(IntegerAttr)
+    offset = attr_def(Attribute)
     source = operand_def()
     result = result_def()
     traits = traits_def(Pure())
 
-    def __init__(self, source: SSAValue, ty: Attribute, offset: int = 0) -> None:
-        super().__init__(operands=[source], result_types=[ty], attributes={"offset": IntegerAttr(offset, i64)})
+    def __init__(self, source: SSAValue, ty: Attribute, offset: Extent = 0) -> None:
+        super().__init__(operands=[source], result_types=[ty], attributes={"offset": int_attr(offset)})
+
+    @property
+    def first(self) -> int:
+        """The element of the source that it begins with."""
+        return int_of(self.offset)
 
 
 def viewed(value: SSAValue) -> SSAValue:

@@ -17,8 +17,9 @@ from xdsl.irdl import (
     var_operand_def,
 )
 
-from landbridge.ir.attributes import NODE, int_array
+from landbridge.ir.attributes import NODE, int_array, int_attr, int_of
 from landbridge.ir.types import VDeviceAttr
+from landbridge.sizes.size import Extent
 
 
 @irdl_attr_definition
@@ -36,7 +37,7 @@ class AllocStorageOp(IRDLOperation):
     """
 
     name = "lb.alloc_storage"
-    nbytes = attr_def(IntegerAttr)
+    nbytes = attr_def(Attribute)
     alignment = attr_def(IntegerAttr)
     vdevice = attr_def(VDeviceAttr)
     shape = opt_attr_def(ArrayAttr[IntegerAttr])
@@ -44,10 +45,10 @@ class AllocStorageOp(IRDLOperation):
     result = result_def(StorageType)
 
     def __init__(
-        self, nbytes: int, alignment: int, vdevice: VDeviceAttr, shape: Sequence[int] = (), dtype: str = "uint8"
+        self, nbytes: Extent, alignment: int, vdevice: VDeviceAttr, shape: Sequence[int] = (), dtype: str = "uint8"
     ) -> None:
         attributes: dict[str, Attribute] = {
-            "nbytes": IntegerAttr(nbytes, i64),
+            "nbytes": int_attr(nbytes),
             "alignment": IntegerAttr(alignment, i64),
             "vdevice": vdevice,
         }
@@ -55,23 +56,33 @@ class AllocStorageOp(IRDLOperation):
             attributes |= {"shape": int_array(shape), "dtype": StringAttr(dtype)}
         super().__init__(result_types=[StorageType()], attributes=attributes)
 
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return int_of(self.nbytes)
+
 
 @irdl_op_definition
 class AllocTensorOp(IRDLOperation):
     """The tensor at byte ``offset`` of a storage; where that has a shape, the offset is a number of whole rows."""
 
     name = "lb.alloc_tensor"
-    offset = attr_def(IntegerAttr)
+    offset = attr_def(Attribute)
     node = attr_def(StringAttr)
     storage = operand_def(StorageType)
     result = result_def()
 
-    def __init__(self, storage: SSAValue, offset: int, ty: Attribute, node: str = "") -> None:
+    def __init__(self, storage: SSAValue, offset: Extent, ty: Attribute, node: str = "") -> None:
         super().__init__(
             operands=[storage],
             result_types=[ty],
-            attributes={"offset": IntegerAttr(offset, i64), NODE: StringAttr(node)},
+            attributes={"offset": int_attr(offset), NODE: StringAttr(node)},
         )
+
+    @property
+    def first(self) -> int:
+        """The byte of the storage that it begins with."""
+        return int_of(self.offset)
 
 
 @irdl_op_definition

@@ -9,7 +9,17 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    IntAttr,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    i64,
+)
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -20,6 +30,10 @@ from landbridge.ir.attributes import io_names, is_prim, parameter_names
 from landbridge.ir.dialect import context
 from landbridge.ir.graph_ops import CallOp, ConstantOp
 from landbridge.ir.parser import IrParser
+from landbridge.sizes.parsing import parse_range
+from landbridge.sizes.printing import range_text
+from landbridge.sizes.size import Extent, dimensions_of
+from landbridge.sizes.terms import Symbol
 from landbridge.targets import Target
 
 
@@ -29,6 +43,10 @@ def _none_declined(prim: func.FuncOp, target: Target) -> str | None:
 
 #: On a printed module: ``[name, number of its target]`` of each vdevice.
 _VDEVICES = "lb.vdevices"
+#: On a printed module: what each open dimension may be.
+_DIMENSIONS = "lb.dimensions"
+_STATED = re.compile(r"lb\.dimensions = \{([^{}]*)\}")
+_ENTRY = re.compile(r'(\w+) = "([^"]*)"')
 
 
 @dataclass(eq=False, repr=False)
@@ -82,6 +100,13 @@ class IRModule:
         self.op.body.block.insert_op_after(copy, function)
         return copy
 
+    def dimensions(self) -> dict[str, Symbol]:
+        """The open dimensions of the inputs of @main, by name; none where there is no such function."""
+        mains = [f for f in self.functions() if f.sym_name.data == "main" and len(f.body.blocks) == 1]
+        types = [argument.type for main in mains for argument in main.body.block.args]
+        extents: list[Extent] = [e for ty in types if isinstance(ty, TensorType | MemRefType) for e in ty.get_shape()]
+        return dimensions_of(extents)
+
     def target_of(self, vdevice: int) -> Target:
         """The target that compiles for vdevice number ``vdevice``."""
         return self.targets[self.vdevices[vdevice].target]
@@ -134,10 +159,14 @@ class IRModule:
             self.op.attributes[_VDEVICES] = ArrayAttr(
                 [ArrayAttr([StringAttr(v.name), IntegerAttr(v.target, i64)]) for v in self.vdevices]
             )
+        if dimensions := self.dimensions():
+            ranges = {name: StringAttr(range_text(symbol)) for name, symbol in dimensions.items()}
+            self.op.attributes[_DIMENSIONS] = DictionaryAttr(ranges)
         try:
             return _ESCAPED.sub(_as_text, str(self.op)) + "\n"
         finally:
             self.op.attributes.pop(_VDEVICES, None)
+            self.op.attributes.pop(_DIMENSIONS, None)
 
     @staticmethod
     def parse(
@@ -149,13 +178,14 @@ class IRModule:
         """IR from text, for ``vdevices`` unless it names its own; raises ParseError with the place of the fault."""
         _check_strings(text)
         try:
-            op = IrParser(context(), text).parse_module()
+            op = IrParser(context(), text, _stated_dimensions(text)).parse_module()
             op.verify()
         except RecursionError as error:
             raise ParseError("the IR text is nested too deep to parse; give it fewer regions inside regions") from error
         except Exception as error:  # xdsl has its own ParseError, and others where it did not expect the text
             raise ParseError(f"the IR text does not parse: {error}") from error
         stated = _take_vdevices(op)
+        op.attributes.pop(_DIMENSIONS, None)
         return IRModule(op, targets, stated or vdevices, dict(constants or {}))
 
 
@@ -164,6 +194,14 @@ def parameters(module: IRModule) -> frozenset[SSAValue]:
     main = module.main
     end = len(io_names(main)[0])
     return frozenset(main.body.block.args[end - len(parameter_names(main)) : end])
+
+
+def _stated_dimensions(text: str) -> dict[str, Symbol]:
+    """The open dimensions that printed IR states, by name; types name them before the attribute could be read."""
+    found = _STATED.search(text)
+    if found is None:
+        return {}
+    return dimensions_of([parse_range(name, text) for name, text in _ENTRY.findall(found[1])])
 
 
 def _take_vdevices(op: ModuleOp) -> tuple[VDevice, ...]:

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
-from xdsl.dialects.builtin import AnyFloat
-from xdsl.parser import AttrParser, Parser
+from xdsl.context import Context
+from xdsl.dialects.builtin import AnyFloat, IntAttr
+from xdsl.ir import Attribute
+from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.parser import AttrParser, BaseParser, Parser
+from xdsl.parser.affine_parser import AffineParser
+from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+from landbridge.ir.size_exprs import extent_expr
+from landbridge.sizes.parsing import parse_size
+from landbridge.sizes.size import Extent
+from landbridge.sizes.terms import Symbol
+
+_DIMENSION = (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.QUESTION, MLIRTokenKind.L_SQUARE)
 
 
 class IrParser(Parser):
@@ -15,9 +28,63 @@ class IrParser(Parser):
     xdsl 0.74 reads such an element as an integer, ``dense<0xff800000>`` as 4286578688 and not as minus infinity.
     """
 
+    def __init__(self, context: Context, text: str, dimensions: Mapping[str, Symbol] | None = None) -> None:
+        super().__init__(context, text)
+        self._dimensions = dimensions or {}
+
+    def parse_shape_dimension(self, allow_dynamic: bool = True) -> int:
+        """A dimension of a type; in brackets one that is known when the input comes: ``[W/4]``."""
+        if self._current_token.kind is not MLIRTokenKind.L_SQUARE:
+            return super().parse_shape_dimension(allow_dynamic)
+        return cast(int, _size_in_brackets(self, self._dimensions))
+
+    def parse_dimension_list(self) -> list[int]:
+        """The dimensions of a type, as those of xdsl are, or in brackets."""
+        dims: list[int] = []
+        while self._current_token.kind in _DIMENSION:
+            dims.append(self.parse_shape_dimension())
+            if self._parse_optional_shape_delimiter() is None:
+                return dims
+        if dims:
+            self._resume_from(self._current_token.span.start - 1)  # the "x" is read by who reads the element type
+        return dims
+
+    def parse_ranked_shape(self) -> tuple[list[Any], Attribute]:
+        """The dimensions and the element type."""
+        dims, element = super().parse_ranked_shape()
+        return [IntAttr(dim) for dim in dims], element
+
+    def parse_affine_map(self) -> AffineMap:
+        """A map whose constants may be Sizes in brackets."""
+        parser = _AffineParser(self._parser_state)
+        parser.dimensions = self._dimensions
+        return parser.parse_affine_map()
+
     def _parse_tensor_literal(self) -> tuple[list[AttrParser._TensorLiteralElement], list[int]]:
         elements, shape = super()._parse_tensor_literal()
         return [_Bits(e.is_negative, e.value, e.span) if _is_hexadecimal(e) else e for e in elements], shape
+
+
+class _AffineParser(AffineParser):
+    """Reads ``[W/4]`` where a constant may stand."""
+
+    dimensions: Mapping[str, Symbol]
+
+    def _parse_primary(self, parse_optional_bare_id: Callable[[], AffineExpr | None]) -> AffineExpr:
+        if self._current_token.kind is MLIRTokenKind.L_SQUARE:
+            return extent_expr(_size_in_brackets(self, self.dimensions))
+        return super()._parse_primary(parse_optional_bare_id)
+
+
+def _size_in_brackets(parser: BaseParser, dimensions: Mapping[str, Symbol]) -> Extent:
+    """The text up to the next bracket as a size; the parser goes on behind that."""
+    text, begin = parser.lexer.input.content, parser._current_token.span.end
+    end = text.find("]", begin)
+    if end < 0:
+        parser.raise_error("this bracket is not closed")
+    size = parse_size(text[begin:end], dimensions)
+    parser._resume_from(end + 1)
+    return size
 
 
 @dataclass

@@ -21,7 +21,9 @@ from landbridge.ir.attributes import mark_prim, set_loop_extents
 from landbridge.ir.prim_ops import GenericOp, PadOp
 from landbridge.ir.scalar_dtypes import accumulator, arith_type, in_range, is_float, meeting
 from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.types import compute_type, dtype_of, memref_type, shape_of, vdevice_of
+from landbridge.sizes.size import Extent, Size
 
 #: A memref and how the loops index it: an AffineMap, or a function of the loop dims returning index expressions.
 Access: TypeAlias = tuple[SSAValue, AffineMap | Callable[..., Sequence[Any]]]
@@ -33,7 +35,7 @@ def affine_map(dims: int, spec: AffineMap | Callable[..., Sequence[Any]]) -> Aff
     if isinstance(spec, AffineMap):
         return spec
     results = spec(*(AffineExpr.dimension(i) for i in range(dims)))
-    return AffineMap(dims, 0, tuple(AffineExpr.constant(r) if isinstance(r, int) else r for r in results))
+    return AffineMap(dims, 0, tuple(extent_expr(r) if isinstance(r, int | Size) else r for r in results))
 
 
 def _hidden_loops(dims: int, maps: Sequence[AffineMap]) -> list[int]:
@@ -61,7 +63,7 @@ class PrimBuilder:
         """The dtype name of an argument or temporary, sign included."""
         return self._dtypes[buffer]
 
-    def temp(self, shape: Sequence[int], dtype: str) -> SSAValue:
+    def temp(self, shape: Sequence[Extent], dtype: str) -> SSAValue:
         """A temporary of this PrimFunc, in the global scope."""
         ty = _signless(memref_type(shape, dtype))
         result = self._builder.insert(memref.AllocOp([], [], ty)).memref
@@ -71,7 +73,7 @@ class PrimBuilder:
     def generic(
         self,
         iterators: str,
-        extents: Sequence[int],
+        extents: Sequence[Extent],
         ins: Sequence[Access],
         outs: Sequence[Access],
         body: Body,
@@ -145,7 +147,7 @@ class PrimBuilder:
         whole = AffineMap.identity(len(shape))
         self.generic("p" * len(shape), shape, [(source, whole)], [(target, whole)], lambda s, v: v)
 
-    def pad(self, source: SSAValue, low: Sequence[int], high: Sequence[int], value: float | int) -> SSAValue:
+    def pad(self, source: SSAValue, low: Sequence[Extent], high: Sequence[Extent], value: float | int) -> SSAValue:
         """A temporary: ``source`` with ``low`` and ``high`` elements of ``value`` around each axis."""
         shape = [e + a + b for e, a, b in zip(shape_of(source.type), low, high, strict=True)]
         dtype = self._dtypes[source]

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 from xdsl.dialects import linalg
 from xdsl.dialects.arith import FloatingPointLikeBinaryOperation
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
+from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineMap
-from xdsl.irdl import IRDLOperation, attr_def, irdl_op_definition, operand_def
+from xdsl.irdl import IRDLOperation, attr_def, irdl_op_definition, operand_def, result_def, traits_def
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from landbridge.ir.attributes import EXTENTS, int_array, loop_extents, tile_bounds
-from landbridge.ir.types import shape_of
+from landbridge.ir.types import SizeAttr, shape_of
+from landbridge.sizes.size import Extent, Size, at_least
 
 
 class GenericOp(linalg.ops.GenericOp):
@@ -36,7 +38,7 @@ class GenericOp(linalg.ops.GenericOp):
         if EXTENTS not in self.attributes:
             raise VerifyException(f"a linalg.generic must state {EXTENTS}, the bounds of its loops")
         extents = loop_extents(self)
-        if len(extents) != len(self.iterator_types) or min(extents, default=0) < 0:
+        if len(extents) != len(self.iterator_types) or any(at_least(extent, 0) is not True for extent in extents):
             raise VerifyException(f"{EXTENTS} {extents} are no bounds of {len(self.iterator_types)} loops")
         cut = self._cut_loops(extents)
         if 0 in extents:
@@ -47,10 +49,10 @@ class GenericOp(linalg.ops.GenericOp):
                 if not cut.isdisjoint(expr.used_dims()):
                     continue
                 ends = expr.eval([0] * len(last), []), expr.eval(last, [])
-                if min(ends) < 0 or max(ends) >= size:
+                if not all(at_least(end, 0) and at_least(size, end + 1) for end in ends):
                     raise VerifyException(
                         f"operand {number} of a linalg.generic has {size} elements along an axis where its loops "
-                        f"reach {min(ends)} to {max(ends)}"
+                        f"reach {ends[0]} to {ends[1]}"
                     )
 
     def _cut_loops(self, extents: Sequence[int]) -> set[int]:
@@ -70,13 +72,26 @@ class PadOp(IRDLOperation):
     it as the destination's shape leaves. Lowering folds it into the reads of its one consumer where it can."""
 
     name = "lb.pad"
-    low = attr_def(ArrayAttr[IntegerAttr])
+    low = attr_def(ArrayAttr)
     value = attr_def(Attribute)
     source = operand_def()
     destination = operand_def()
 
-    def __init__(self, source: SSAValue, destination: SSAValue, low: Sequence[int], value: Attribute) -> None:
+    def __init__(self, source: SSAValue, destination: SSAValue, low: Sequence[Extent], value: Attribute) -> None:
         super().__init__(operands=[source, destination], attributes={"low": int_array(low), "value": value})
+
+
+@irdl_op_definition
+class SizeOp(IRDLOperation):
+    """An integer that is known when the input comes: ``lb.size {size = #lb.size<[W/4]>} : () -> i64``."""
+
+    name = "lb.size"
+    size = attr_def(Attribute)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, size: Size, ty: Attribute) -> None:
+        super().__init__(attributes={"size": SizeAttr(size)}, result_types=[ty])
 
 
 @irdl_op_definition

@@ -16,10 +16,11 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Operation, SSAValue
 
 from landbridge.errors import CompileError
-from landbridge.ir.prim_ops import RemFOp
+from landbridge.ir.prim_ops import RemFOp, SizeOp
 from landbridge.ir.scalar_dtypes import arith_type, bits_of, in_range, is_float, saturation
+from landbridge.sizes.size import Size
 
-Number: TypeAlias = "Value | int | float | bool"
+Number: TypeAlias = "Value | int | float | bool | Size"
 
 _CMPF = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 _FMF = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
@@ -139,9 +140,11 @@ class ScalarBuilder:
         """An existing SSA value as a Value."""
         return Value(self, ssa, dtype)
 
-    def const(self, value: int | float | bool, dtype: str) -> Value:
-        """A constant of ``dtype``."""
+    def const(self, value: int | float | bool | Size, dtype: str) -> Value:
+        """A constant of ``dtype``; of a Size the number that it is when the input comes."""
         ty = arith_type(dtype)
+        if isinstance(value, Size):
+            return self.cast(self._add(SizeOp(value, arith_type("int64")), "int64"), dtype)
         if is_float(dtype):
             assert isinstance(ty, AnyFloat)
             attr: FloatAttr[Any] | IntegerAttr[Any] = FloatAttr(in_range(value, dtype), ty)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
 )
-from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.ir import Attribute, Data, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -28,6 +28,7 @@ from xdsl.printer import Printer
 from landbridge.dtypes import dtype
 from landbridge.errors import CompileError, ShapeError
 from landbridge.memory_kind import GLOBAL_SCOPE, normalize_scope
+from landbridge.sizes.size import Extent, Size
 
 AnyTensor: TypeAlias = TensorType[Any]
 AnyMemRef: TypeAlias = MemRefType[Any]
@@ -99,6 +100,25 @@ class SpaceAttr(ParametrizedAttribute):
             printer.print_string(f", {[axis.data for axis in self.separators]}")
 
 
+@irdl_attr_definition
+class SizeAttr(Data[Size]):
+    """An integer that is known when the input comes, where an attribute would be a number: ``#lb.size<[W/4]>``."""
+
+    name = "lb.size"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Size:
+        with parser.in_angle_brackets():
+            size = parser.parse_shape_dimension()
+        if not isinstance(size, Size):
+            parser.raise_error(f"{size} is one number; a size depends on a dimension")
+        return size
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(f"{self.data:d}")
+
+
 def _int_attrs(values: Sequence[int]) -> ArrayAttr[IntAttr]:
     return ArrayAttr([IntAttr(value) for value in values])
 
@@ -162,27 +182,36 @@ def compute_type(element: Attribute) -> Attribute:
     return element
 
 
-def check_size(shape: Sequence[int], dtype_name: str, limit: int = LARGEST) -> None:
-    """Raise ShapeError for a tensor of more than ``limit`` bytes, or of a negative extent."""
-    if any(extent < 0 for extent in shape):
+def check_size(shape: Sequence[Extent], dtype_name: str, limit: int = LARGEST) -> None:
+    """Raise ShapeError for a tensor of more than ``limit`` bytes, or of a negative extent.
+
+    Open extents count with the least that they can be.
+    """
+    least = [extent if isinstance(extent, int) else extent.low for extent in shape]
+    if any(extent is None or extent < 0 for extent in least):
         raise ShapeError(f"a tensor of shape {tuple(shape)} has a negative extent; 0 and more are legal")
-    size = element_count([max(extent, 1) for extent in shape]) * dtype(dtype_name).itemsize
+    size = math.prod(max(extent or 0, 1) for extent in least) * dtype(dtype_name).itemsize
     if size > limit:
         raise ShapeError(
             f"a tensor of shape {tuple(shape)} and dtype {dtype_name} takes {size} bytes; at most {limit} are legal"
         )
 
 
-def tensor_type(shape: Sequence[int], dtype: str, vdevice: VDeviceAttr = HOST) -> AnyTensor:
+def extents_attr(shape: Sequence[Extent]) -> ArrayAttr[IntAttr]:
+    """``shape`` as types hold it; a Size stands where a number would."""
+    return ArrayAttr([IntAttr(cast(int, extent)) for extent in shape])
+
+
+def tensor_type(shape: Sequence[Extent], dtype: str, vdevice: VDeviceAttr = HOST) -> AnyTensor:
     """``tensor<shape x dtype, vdevice>``."""
     check_size(shape, dtype)
-    return TensorType(element_type(dtype), shape, vdevice)
+    return TensorType.new([extents_attr(shape), element_type(dtype), vdevice])
 
 
-def memref_type(shape: Sequence[int], dtype: str, space: Attribute = GLOBAL) -> AnyMemRef:
+def memref_type(shape: Sequence[Extent], dtype: str, space: Attribute = GLOBAL) -> AnyMemRef:
     """A dense row-major ``memref<shape x dtype, space>``."""
     check_size(shape, dtype)
-    return memref_of(element_type(dtype), ArrayAttr(map(IntAttr, shape)), space)
+    return memref_of(element_type(dtype), extents_attr(shape), space)
 
 
 def memref_of(element: Attribute, shape: ArrayAttr[IntAttr], space: Attribute) -> AnyMemRef:
@@ -209,15 +238,16 @@ def buffer_type(ty: AnyTensor) -> AnyMemRef:
 
 
 def shape_of(ty: Attribute) -> tuple[int, ...]:
-    """The static shape of a tensor or memref type."""
+    """The shape of a tensor or memref type. An extent that is known when the input comes is a Size, which computes as
+    an int does and raises UndecidedSizeError where it would have to be one."""
     if not isinstance(ty, TensorType | MemRefType):
         raise CompileError(f"{ty} is no tensor and no memref")
     return tuple(ty.get_shape())
 
 
-def element_count(shape: Sequence[int]) -> int:
+def element_count(shape: Sequence[Extent]) -> int:
     """The number of elements of a shape."""
-    return math.prod(shape)
+    return math.prod(cast(Sequence[int], shape))
 
 
 def item_bytes(ty: Attribute) -> int:

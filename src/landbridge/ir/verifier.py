@@ -199,7 +199,7 @@ class _Verifier:
             self.fail(
                 op, f"{op.source.type} becomes {op.result.type}", "the same: rows of an n-D scope are not in line"
             )
-        first, have = op.offset.value.data, element_count(shape_of(op.source.type))
+        first, have = op.first, element_count(shape_of(op.source.type))
         last = first + element_count(shape_of(op.result.type))
         if first < 0 or last > have:
             self.fail(op, f"a view of elements {first} to {last}", f"0 to {have}, the elements of its source")

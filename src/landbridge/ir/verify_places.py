@@ -24,6 +24,7 @@ from landbridge.ir.types import (
     vdevice_of,
 )
 from landbridge.physical_shape import check_axis_separators, physical_shape
+from landbridge.sizes.size import at_least
 
 #: Raises VerifyError: an operation, what was found, what would be legal.
 Fail: TypeAlias = Callable[[Operation, str, str], NoReturn]
@@ -83,9 +84,10 @@ def check_alloc_tensor(op: AllocTensorOp, fail: Fail) -> None:
     if storage.shape is not None:
         _check_rows(op, storage, fail)
         return
-    end = op.offset.value.data + nbytes_of(op.result.type)
-    if op.offset.value.data < 0 or end > storage.nbytes.value.data:
-        fail(op, f"it ends at byte {end}", f"at most {storage.nbytes.value.data}, the storage's size")
+    end = op.first + nbytes_of(op.result.type)
+    # Of an open program what is not decided here is looked at when an instance is bound.
+    if at_least(op.first, 0) is False or at_least(storage.size, end) is False:
+        fail(op, f"it ends at byte {end}", f"at most {storage.size}, the storage's size")
 
 
 def _check_rows(op: AllocTensorOp, storage: AllocStorageOp, fail: Fail) -> None:
@@ -94,7 +96,7 @@ def _check_rows(op: AllocTensorOp, storage: AllocStorageOp, fail: Fail) -> None:
     extents = physical_shape(shape_of(op.result.type), separators_of(op.result.type))
     have = ints(storage.shape)
     row = have[-1] * dtype(storage.dtype.data).itemsize
-    first, beside = divmod(op.offset.value.data, max(1, row))
+    first, beside = divmod(op.first, max(1, row))
     end = first + element_count(extents[:-1])
     width = extents[-1] * item_bytes(op.result.type)
     if beside or first < 0 or end > element_count(have[:-1]) or width > row:

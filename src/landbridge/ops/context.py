@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.ir import SSAValue
 
-from landbridge.dtypes import dtype_name, numpy_dtype
+from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError, UnsupportedOperatorError
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalar_dtypes import meeting
 from landbridge.ir.scalars import ScalarBuilder, Value
-from landbridge.ir.types import dtype_of, shape_of
+from landbridge.ir.types import dtype_of, element_count, shape_of
+from landbridge.ops.extent_arrays import array_dtype
+from landbridge.sizes.broadcast import broadcast_shapes
+from landbridge.sizes.size import Extent, agree
 
 Array: TypeAlias = np.ndarray[Any, Any]
 #: A value of the model: known now (an ndarray) or computed by the graph.
@@ -56,11 +58,15 @@ class OpContext:
 
     def dtype(self, x: Operand) -> str:
         """The dtype name of an operand."""
-        return dtype_name(x.dtype) if isinstance(x, np.ndarray) else dtype_of(x.type)
+        return array_dtype(x) if isinstance(x, np.ndarray) else dtype_of(x.type)
 
     def value(self, x: Operand) -> SSAValue:
         """The operand as a value of the graph; a constant goes into the constant table, under its own name."""
-        return self.g.constant(x, self.names.get(id(x)) or self.g.node) if isinstance(x, np.ndarray) else x
+        if not isinstance(x, np.ndarray):
+            return x
+        if x.dtype == object:
+            raise self.unsupported(f"it computes with {x.tolist()}, extents that are known when the input comes")
+        return self.g.constant(x, self.names.get(id(x)) or self.g.node)
 
     def _named_as(self, x: Array, made: Array) -> Array:
         """``made`` of ``x``, under its name: by that a model's weight is placed, whatever layout it is read in."""
@@ -92,7 +98,7 @@ class OpContext:
     def ints(self, name: str, operand: Operand | None = None) -> list[int] | None:
         """Integers given by an input in newer opsets and by an attribute in older ones."""
         if operand is not None:
-            return [int(v) for v in self.constant(operand, name).reshape(-1)]
+            return self.constant(operand, name).reshape(-1).tolist()
         value = self.attributes.get(name)
         return None if value is None else [int(v) for v in value] if not isinstance(value, int) else [value]
 
@@ -109,7 +115,7 @@ class OpContext:
         """
         shapes = [self.shape(x) for x in operands]
         try:
-            shape = np.broadcast_shapes(*shapes)
+            shape = broadcast_shapes(*shapes)
         except ValueError as error:
             raise ShapeError(
                 f"{self.g.node}: {self.op_type} of shapes {', '.join(map(str, shapes))} does not broadcast"
@@ -152,7 +158,7 @@ class OpContext:
         self,
         name: str,
         x: Operand,
-        shape: Sequence[int],
+        shape: Sequence[Extent],
         access: Callable[..., Sequence[Any]],
     ) -> SSAValue:
         """A tensor of ``shape`` whose element at (d0, d1, ...) is ``x`` at the affine ``access(d0, d1, ...)``."""
@@ -184,11 +190,15 @@ class OpContext:
 
         return self.g.call(name, [self.value(x) for x in operands], [(shape, dtype)], build)[0]
 
-    def reshape(self, x: Operand, shape: Sequence[int]) -> Operand:
+    def reshape(self, x: Operand, shape: Sequence[Extent]) -> Operand:
         """The operand with another shape of as many elements; raises ShapeError when it has not as many."""
-        if math.prod(shape) != math.prod(self.shape(x)):
+        if not agree(element_count(shape), element_count(self.shape(x))):
             raise ShapeError(f"{self.op_type} node {self.g.node!r}: {self.shape(x)} cannot become {tuple(shape)}")
-        return self._named_as(x, x.reshape(shape)) if isinstance(x, np.ndarray) else self.g.reshape(x, shape)
+        return (
+            self._named_as(x, x.reshape(cast(Sequence[int], shape)))
+            if isinstance(x, np.ndarray)
+            else self.g.reshape(x, shape)
+        )
 
     def transpose(self, x: Operand, order: Sequence[int]) -> Operand:
         """The operand with its axes in ``order``; a view when only axes of extent 1 move."""

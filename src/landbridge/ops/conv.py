@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator
@@ -13,6 +13,7 @@ from landbridge.ops.legal import at_least
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.windows import WINDOWS, Windows, windows
+from landbridge.sizes.size import Extent
 
 #: Rules of convolutions of ``N C *D`` with weights ``M K *k``.
 CONVOLUTION = {"group": at_least(1, default=1), **WINDOWS}
@@ -54,7 +55,8 @@ def convolve(c: OpContext, x: Operand, w: Operand, shape: Windows, group: int) -
     """The convolution alone, in the accumulator of the dtype of ``x``; 1-D runs as 2-D of height 1."""
     if len(shape.kernel) == 1:
         (n, channels, length), (outputs, inner, taps) = c.shape(x), c.shape(w)
-        flat = Windows(*((f, *v) for f, v in zip((1, 1, 1, 0, 0, 0, 1), _fields(shape), strict=True)))
+        fields = zip((1, 1, 1, 0, 0, 0, 1), _fields(shape), strict=True)
+        flat = Windows(*(cast(tuple[int, ...], (first, *rest)) for first, rest in fields))
         y = convolve(
             c,
             c.reshape(x, (n, channels, 1, length)),
@@ -110,7 +112,7 @@ def convolve(c: OpContext, x: Operand, w: Operand, shape: Windows, group: int) -
     ]
 
 
-def _fields(shape: Windows) -> tuple[tuple[int, ...], ...]:
+def _fields(shape: Windows) -> tuple[tuple[Extent, ...], ...]:
     return (
         shape.kernel, shape.stride, shape.dilation, shape.low, shape.high, shape.declared_high, shape.output
     )  # fmt: skip

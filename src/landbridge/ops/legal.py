@@ -10,6 +10,8 @@ from functools import cache
 from types import CodeType
 from typing import Any, TypeAlias
 
+from landbridge.sizes.size import Extent, Size
+
 #: What an expression of a rule may speak of: dims, operands' shapes, attributes.
 Names: TypeAlias = Mapping[str, Any]
 
@@ -19,7 +21,7 @@ def _many(value: Any) -> list[int]:
     return [value] if isinstance(value, int) else list(value)
 
 
-def broadcasts(shape: Sequence[int], wanted: Sequence[int]) -> bool:
+def broadcasts(shape: Sequence[Extent], wanted: Sequence[Extent]) -> bool:
     """Whether ``shape`` broadcasts to ``wanted``."""
     pairs = zip(reversed(shape), reversed(wanted), strict=False)
     return len(shape) <= len(wanted) and all(e in (1, w) for e, w in pairs)
@@ -101,10 +103,10 @@ class Legal:
         return None if self.test(value, names) else self.text
 
 
-def _ints(value: Any) -> list[int] | None:
+def _ints(value: Any) -> list[Extent] | None:
     """One integer or a list of them as a list, else None."""
     values = value if isinstance(value, list) else [value]
-    return values if all(isinstance(v, int) for v in values) else None
+    return values if all(isinstance(v, int | Size) for v in values) else None
 
 
 #: No tensor has an axis as long.
@@ -116,7 +118,7 @@ def at_least(low: int, default: Any = None, count: str = "", below: int = _ANY) 
 
     def test(value: Any, names: Names) -> bool:
         values = _ints(value)
-        return values is not None and all(low <= v < below for v in values)
+        return values is not None and all(low <= v and (below == _ANY or v < below) for v in values)
 
     text = f"{low} or more" if below == _ANY else f"{low}..{below - 1}"
     return Legal(f"{'each ' * bool(count)}{text}", test, default, count)

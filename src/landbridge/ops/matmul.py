@@ -17,6 +17,8 @@ from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import Condition, holds
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
+from landbridge.sizes.broadcast import broadcast_shapes
+from landbridge.sizes.size import Extent
 
 
 def matrix_product(c: OpContext, a: Operand, b: Operand, trans_a: bool = False, trans_b: bool = False) -> Operand:
@@ -49,7 +51,7 @@ def _turned(shape: tuple[int, ...], turn: bool) -> tuple[int, ...]:
     return shape[::-1] if turn else shape
 
 
-def _batched(c: OpContext, a: Operand, b: Operand, batch: Sequence[int]) -> Operand:
+def _batched(c: OpContext, a: Operand, b: Operand, batch: Sequence[Extent]) -> Operand:
     """``a @ b`` over broadcast leading dimensions, in the accumulator's dtype."""
     (*lead_a, m, k), (*lead_b, _, n) = c.shape(a), c.shape(b)
     rank = len(batch)
@@ -85,7 +87,7 @@ def matmul(c: OpContext, a: Operand, b: Operand) -> Operand:
     left = shape_a if len(shape_a) > 1 else (1, *shape_a)
     right = shape_b if len(shape_b) > 1 else (*shape_b, 1)
     try:
-        batch = np.broadcast_shapes(left[:-2], right[:-2])
+        batch = broadcast_shapes(left[:-2], right[:-2])
     except ValueError as error:
         raise ShapeError(f"{c.g.node}: MatMul of {shape_a} and {shape_b} does not broadcast") from error
     if left[-1] != right[-2]:

@@ -19,6 +19,8 @@ from landbridge.ops.reduce import reduce, reduced
 from landbridge.ops.registry import Handler, operator
 from landbridge.ops.rules import rules
 from landbridge.ops.windows import WINDOWS, Windows, windows
+from landbridge.sizes.size import Extent, Size
+from landbridge.sizes.size import at_least as at_least_size
 
 
 def _pool_rules(**attributes: Legal) -> Callable[[Handler], Handler]:
@@ -111,18 +113,47 @@ def _positions(c: OpContext, x: Operand, w: Windows, largest: Operand) -> Operan
     return c.g.call("max_positions", [c.value(x), c.value(largest)], [result], build)[0]
 
 
-def _counts(c: OpContext, x: Operand, w: Windows, include_pad: bool) -> Array:
+def _ranges(c: OpContext, x: Operand, w: Windows, include_pad: bool) -> list[tuple[Extent, Extent]]:
+    """Along each axis the positions that count: those of the input, or of the padding that the model states, too."""
+    inside = c.shape(x)[2:]
+    if include_pad:
+        return [(-low, e + high) for low, e, high in zip(w.low, inside, w.declared_high, strict=True)]
+    return [(0, e) for e in inside]
+
+
+def _whole(w: Windows, counted: Sequence[tuple[Extent, Extent]]) -> bool:
+    """Whether every tap of every window counts."""
+    return all(
+        at_least_size(-w.low[i], first) and at_least_size(last + w.low[i], w.reach(i))
+        for i, (first, last) in enumerate(counted)
+    )
+
+
+def _counts(w: Windows, counted: Sequence[tuple[Extent, Extent]]) -> Array:
     """By what the sum of each window is divided, as an array over output positions: its elements, at least 1."""
     for output, taps in zip(w.output, w.kernel, strict=True):
         check_size((output, taps), "int64", LARGEST_CONSTANT)
     check_size(w.output, "int64", LARGEST_CONSTANT)
     total = np.ones((), np.int64)
-    for i, extent in enumerate(c.shape(x)[2:]):
-        start = np.arange(w.output[i])[:, None] * w.stride[i] - w.low[i]
+    for i, ends in enumerate(counted):
+        first, last = map(int, ends)
+        start = np.arange(int(w.output[i]))[:, None] * w.stride[i] - int(w.low[i])
         at = start + np.arange(w.kernel[i]) * w.dilation[i]
-        first, last = (-w.low[i], extent + w.declared_high[i]) if include_pad else (0, extent)
         total = total[..., None] * ((at >= first) & (at < last)).sum(1)
     return np.maximum(total, 1)
+
+
+def _counted(s: ScalarBuilder, w: Windows, counted: Sequence[tuple[Extent, Extent]]) -> Value:
+    """The same at the point that the loops are at, where the extents are known when the input comes."""
+    total = s.const(1, "int64")
+    for i, (first, last) in enumerate(counted):
+        start = s.cast(s.index(2 + i), "int64") * w.stride[i] - w.low[i]
+        taps = s.const(0, "int64")
+        for k in range(w.kernel[i]):
+            at = start + k * w.dilation[i]
+            taps = taps + s.cast((at >= first) & (at < last), "int64")
+        total = total * taps
+    return s.maximum(total, 1)
 
 
 @_pool_rules(count_include_pad=one_of(0, 1))
@@ -133,9 +164,13 @@ def average_pool(c: OpContext, x: Operand) -> Operand:
     w, dtype = _windows(c, x), c.dtype(x)
     wide = accumulator(dtype)
     total = _pool(c, "sum_pool", x, w, lambda s, acc, v: acc + v, 0, wide)
-    counts = _counts(c, x, w, bool(c.attribute("count_include_pad", 0))).astype(numpy_dtype(wide))
-    if (counts == counts.flat[0]).all():
-        counts = counts.reshape(-1)[:1].reshape(())
+    counted = _ranges(c, x, w, bool(c.attribute("count_include_pad", 0)))
+    if _whole(w, counted):
+        taps = np.asarray(element_count(w.kernel), numpy_dtype(wide))
+        return c.elementwise("average", [total, taps], lambda s, v, k: v / k, dtype)
+    if any(isinstance(e, Size) for e in w.output):
+        return c.elementwise("average", [total], lambda s, v: v / s.cast(_counted(s, w, counted), wide), dtype)
+    counts = _counts(w, counted).astype(numpy_dtype(wide))
     return c.elementwise("average", [total, counts], lambda s, v, k: v / k, dtype)
 
 

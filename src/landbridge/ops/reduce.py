@@ -16,8 +16,9 @@ from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import axis_of, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
+from landbridge.sizes.size import Extent, largest
 
-Finish = Callable[[ScalarBuilder, Value, float], Value]
+Finish = Callable[[ScalarBuilder, Value, Extent], Value]
 
 
 @dataclass(frozen=True)
@@ -29,23 +30,23 @@ class _Kind:
     finish: Finish | None = None
 
 
-def _mean(s: ScalarBuilder, total: Value, count: float) -> Value:
+def _mean(s: ScalarBuilder, total: Value, count: Extent) -> Value:
     if is_float(total.dtype):
         return total / count
-    return total / s.const(max(int(count), 1), total.dtype)
+    return total / s.const(largest(count, 1), total.dtype)
 
 
 def _absolute(s: ScalarBuilder, v: Value) -> Value:
     return s.math("abs", v) if is_float(v.dtype) else s.select(v < 0, s.neg(v), v)
 
 
-def _root(s: ScalarBuilder, total: Value, count: float) -> Value:
+def _root(s: ScalarBuilder, total: Value, count: Extent) -> Value:
     if is_float(total.dtype):
         return s.sqrt(total)
     return s.cast(s.sqrt(s.cast(total, "float64")), total.dtype)
 
 
-def _log(s: ScalarBuilder, total: Value, count: float) -> Value:
+def _log(s: ScalarBuilder, total: Value, count: Extent) -> Value:
     if is_float(total.dtype):
         return s.math("log", total)
     return s.cast(s.math("log", s.cast(total, "float64")), total.dtype)

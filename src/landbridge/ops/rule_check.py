@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -13,8 +13,10 @@ from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import Names, broadcasts, evaluate, names_in
 from landbridge.ops.registry import Handler
 from landbridge.ops.rules import OperandRule, Rules, rules_of
+from landbridge.sizes.broadcast import broadcast_shapes
+from landbridge.sizes.size import Extent, agree
 
-Shape: TypeAlias = tuple[int, ...]
+Shape: TypeAlias = tuple[Extent, ...]
 
 
 @dataclass
@@ -78,7 +80,7 @@ def _bind(c: OpContext, stated: Rules, inputs: Sequence[Operand | None], facts: 
         raise NodeError(f"{_node(c)} has {len(inputs)} operands; {c.op_type} takes {_texts(stated) or 'none'}")
     for members in groups.values():
         try:
-            np.broadcast_shapes(*(shape for _, shape in members))
+            broadcast_shapes(*(shape for _, shape in members))
         except ValueError:
             shown = ", ".join(f"{name} {shape}" for name, shape in members)
             raise ShapeError(f"{_node(c)}: {shown} does not broadcast; extents of an axis must be equal or 1") from None
@@ -130,7 +132,7 @@ def _matches(form: Sequence[str], name: str, shape: Shape, facts: _Facts) -> boo
     return _same(word[1:], middle, name, facts)
 
 
-def _axis(word: str, extent: int, name: str, facts: _Facts) -> bool:
+def _axis(word: str, extent: Extent, name: str, facts: _Facts) -> bool:
     if word == "_":
         return True
     if word.isdigit():
@@ -138,9 +140,12 @@ def _axis(word: str, extent: int, name: str, facts: _Facts) -> bool:
     return _same(word, extent, name, facts)
 
 
-def _same(word: str, value: int | Shape, name: str, facts: _Facts) -> bool:
+def _same(word: str, value: Extent | Shape, name: str, facts: _Facts) -> bool:
     facts.origin.setdefault(word, name)
-    return bool(facts.names.setdefault(word, value) == value)
+    known = facts.names.setdefault(word, value)
+    if isinstance(known, tuple) and isinstance(value, tuple):
+        return len(known) == len(value) and all(map(agree, known, value))
+    return bool(known == value) or agree(cast(Extent, known), cast(Extent, value))
 
 
 def _check_attributes(c: OpContext, stated: Rules, given: Mapping[str, Operand], facts: _Facts) -> None:

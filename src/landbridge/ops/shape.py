@@ -8,12 +8,16 @@ import numpy as np
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError
+from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.types import element_count
 from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.context import Array, OpContext, Operand
+from landbridge.ops.extent_arrays import extents_array
 from landbridge.ops.legal import at_least, axis_of, between, distinct_axes, holds, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
+from landbridge.sizes.broadcast import broadcast_shapes
+from landbridge.sizes.size import Extent, agree
 
 
 @rules()
@@ -35,7 +39,7 @@ def constant(c: OpContext) -> Array:
 @accuracy(EXACT)
 def shape_of_value(c: OpContext, x: Operand) -> Array:
     """The shape, which is static, from ``start`` to ``end``."""
-    return np.asarray(c.shape(x)[c.attribute("start", 0) : c.attribute("end")], np.int64)
+    return extents_array(c.shape(x)[c.attribute("start", 0) : c.attribute("end")])
 
 
 @rules("data: ...")
@@ -43,7 +47,7 @@ def shape_of_value(c: OpContext, x: Operand) -> Array:
 @accuracy(EXACT)
 def size(c: OpContext, x: Operand) -> Array:
     """The number of elements."""
-    return np.asarray(element_count(c.shape(x)), np.int64)
+    return extents_array(element_count(c.shape(x)))
 
 
 @rules("input: ...")
@@ -81,7 +85,7 @@ def reshape(c: OpContext, x: Operand, shape: Operand) -> Operand:
     if -1 in new:
         rest = element_count([e for e in new if e != -1])
         new[new.index(-1)] = element_count(old) // rest if rest else -1
-    if element_count(new) != element_count(old) or min(new, default=0) < 0:
+    if not agree(element_count(new), element_count(old)) or any(e < 0 for e in new):
         raise ShapeError(
             f"{c.g.node}: Reshape of {old} to {wanted}; the number of elements must stay, and give what -1 is"
         )
@@ -145,13 +149,13 @@ def expand(c: OpContext, x: Operand, shape: Operand) -> Operand:
     """Broadcast with ``shape``, both ways."""
     wanted = c.ints("shape", shape) or []
     try:
-        result = np.broadcast_shapes(c.shape(x), tuple(wanted))
+        result = broadcast_shapes(c.shape(x), tuple(wanted))
     except ValueError as error:
         raise ShapeError(f"{c.g.node}: Expand of {c.shape(x)} to {wanted} does not broadcast") from error
     return broadcast(c, x, result)
 
 
-def broadcast(c: OpContext, x: Operand, shape: Sequence[int]) -> Operand:
+def broadcast(c: OpContext, x: Operand, shape: Sequence[Extent]) -> Operand:
     """``x`` broadcast to ``shape``; a view when only axes of extent 1 appear."""
     old = c.shape(x)
     if element_count(old) == element_count(shape):
@@ -175,7 +179,9 @@ def tile(c: OpContext, x: Operand, repeats: Operand) -> Operand:
         "tile",
         x,
         result,
-        lambda *d: [0 if shape[a] == 1 else d[a] if r == 1 else d[a] % shape[a] for a, r in enumerate(counts)],
+        lambda *d: [
+            0 if shape[a] == 1 else d[a] if r == 1 else d[a] % extent_expr(shape[a]) for a, r in enumerate(counts)
+        ],
     )
 
 

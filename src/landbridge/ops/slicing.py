@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -12,12 +12,14 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.types import element_count
 from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.context import Buffer, OpContext, Operand
 from landbridge.ops.legal import at_least, axis_of, distinct_axes, holds, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
+from landbridge.sizes.size import Extent, agree, ceildiv, largest, smallest
 
 
 def part(c: OpContext, x: Operand, start: Sequence[int], step: Sequence[int], shape: Sequence[int]) -> Operand:
@@ -37,22 +39,26 @@ def part(c: OpContext, x: Operand, start: Sequence[int], step: Sequence[int], sh
     return c.gather("slice", x, shape, lambda *d: [_at(d[a], start[a], step[a], shape[a]) for a in range(len(old))])
 
 
-def _at(index: Any, start: int, step: int, extent: int) -> Any:
+def _at(index: Any, start: Extent, step: int, extent: Extent) -> Any:
     if extent == 1:
         return start
-    return index * step + start if start else index * step if step != 1 else index
+    return index * step + extent_expr(start) if start != 0 else index * step if step != 1 else index
 
 
 def index_within(s: ScalarBuilder, v: Value, extent: int) -> Value:
     """A number as a loop index that stays inside ``extent``, whatever the memory holds that it comes from."""
-    return s.cast(s.minimum(s.maximum(s.cast(v, "int64"), 0), max(extent - 1, 0)), "index")
+    return s.cast(s.minimum(s.maximum(s.cast(v, "int64"), 0), largest(extent - 1, 0)), "index")
 
 
-def _range(start: int, end: int, step: int, extent: int) -> range:
-    """Python's slice of an axis, but that a start before the first element is the first one for negative steps too."""
+def _range(start: Extent, end: Extent, step: int, extent: Extent) -> tuple[Extent, int, Extent]:
+    """First index, step and number of elements of Python's slice of an axis, but that a start before the first element
+    is the first one for negative steps too."""
     start, end = (v + extent if v < 0 else v for v in (start, end))
+    if not extent:
+        return 0, step, 0
     low, high = (0, extent) if step > 0 else (-1, extent - 1)
-    return range(min(max(start, 0), high), min(max(end, low), high), step) if extent else range(0)
+    start, end = smallest(largest(start, 0), high), smallest(largest(end, low), high)
+    return start, step, largest(ceildiv(end - start, step) if step > 0 else ceildiv(start - end, -step), 0)
 
 
 @rules(
@@ -90,14 +96,14 @@ def slice_value(
     first, last = c.ints("starts", starts) or [], c.ints("ends", ends) or []
     along = c.ints("axes", axes) or list(range(len(first)))
     by = c.ints("steps", steps) or [1] * len(first)
-    ranges = [range(e) for e in shape]
+    ranges: list[tuple[Extent, int, Extent]] = [(0, 1, e) for e in shape]
     for a, b, axis, s in zip(first, last, along, by, strict=True):
         axis = c.axis(axis, len(shape))
         if not s:
             raise ShapeError(f"{c.g.node}: Slice with step 0 along axis {axis}")
         ranges[axis] = _range(a, b, s, shape[axis])
-    result = [len(r) for r in ranges]
-    return part(c, x, [r.start for r in ranges], [r.step for r in ranges], result)
+    begin, by_axis, result = zip(*ranges, strict=True) if ranges else ((), (), ())
+    return part(c, x, begin, by_axis, result)
 
 
 @rules(
@@ -115,9 +121,9 @@ def split(c: OpContext, x: Operand, sizes: Operand | None = None) -> Sequence[Op
     extents = c.ints("split", sizes)
     if extents is None:
         count = c.attribute("num_outputs", c.outputs)
-        chunk = -(-shape[axis] // max(count, 1))
-        extents = [min(chunk, shape[axis] - i * chunk) for i in range(count)]
-    if sum(extents) != shape[axis] or min(extents, default=0) < 0 or len(extents) < c.outputs:
+        chunk = ceildiv(shape[axis], max(count, 1))
+        extents = cast(list[int], [smallest(chunk, shape[axis] - i * chunk) for i in range(count)])
+    if not agree(sum(extents), shape[axis]) or any(e < 0 for e in extents) or len(extents) < c.outputs:
         raise ShapeError(
             f"{c.g.node}: Split of {shape[axis]} elements of axis {axis} into {extents} for {c.outputs} outputs"
         )
@@ -180,7 +186,7 @@ def pad(
     for i, a in enumerate(along):
         low[a], high[a] = amounts[i], amounts[len(along) + i]
     result = [e + a + b for e, a, b in zip(shape, low, high, strict=True)]
-    if min(result, default=0) < 0:
+    if any(e < 0 for e in result):
         raise ShapeError(f"{c.g.node}: Pad of {shape} by {low} and {high} leaves a negative extent")
     if not any(low) and not any(high):
         return x

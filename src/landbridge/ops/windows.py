@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from landbridge.errors import ShapeError
 from landbridge.ops.context import OpContext
 from landbridge.ops.legal import Legal, at_least, one_of
+from landbridge.sizes.size import Extent, ceildiv, largest, same
 
 #: Attributes of windows over the axes ``*D``.
 WINDOWS: dict[str, Legal] = {
@@ -29,18 +30,22 @@ class Windows:
     kernel: tuple[int, ...]
     stride: tuple[int, ...]
     dilation: tuple[int, ...]
-    low: tuple[int, ...]
-    high: tuple[int, ...]
-    declared_high: tuple[int, ...]
-    output: tuple[int, ...]
+    low: tuple[Extent, ...]
+    high: tuple[Extent, ...]
+    declared_high: tuple[Extent, ...]
+    output: tuple[Extent, ...]
 
     @property
     def padded(self) -> bool:
-        """Whether any padding is needed."""
-        return any(self.low) or any(self.high)
+        """Whether any padding is needed, for some sizes at least."""
+        return any(same(pad, 0) is not True for pad in (*self.low, *self.high))
+
+    def reach(self, axis: int) -> Extent:
+        """The end of the last window along ``axis``, counted from the first's begin."""
+        return (self.output[axis] - 1) * self.stride[axis] + (self.kernel[axis] - 1) * self.dilation[axis] + 1
 
 
-def windows(c: OpContext, spatial: Sequence[int], kernel: Sequence[int], ceil_mode: bool = False) -> Windows:
+def windows(c: OpContext, spatial: Sequence[Extent], kernel: Sequence[int], ceil_mode: bool = False) -> Windows:
     """The windows of the node over ``spatial``, from strides, dilations, pads, auto_pad and ceil_mode."""
     rank = len(spatial)
     stride = c.ints("strides") or [1] * rank
@@ -52,18 +57,19 @@ def windows(c: OpContext, spatial: Sequence[int], kernel: Sequence[int], ceil_mo
             f"{c.g.node}: {c.op_type} over {rank} spatial dimensions has kernel {list(kernel)}, strides {stride}, "
             f"dilations {dilation}, pads {pads}"
         )
-    low, high, declared, output = [], [], [], []
+    low, high, declared, output = list[Extent](), list[Extent](), list[Extent](), list[Extent]()
     for i, extent in enumerate(spatial):
         reach = (kernel[i] - 1) * dilation[i] + 1
-        before, after = pads[i], pads[rank + i]
+        before: Extent = pads[i]
+        after: Extent = pads[rank + i]
         if auto == "VALID":
             before = after = 0
         elif auto in ("SAME_UPPER", "SAME_LOWER"):
-            total = max((-(-extent // stride[i]) - 1) * stride[i] + reach - extent, 0)
+            total = largest((ceildiv(extent, stride[i]) - 1) * stride[i] + reach - extent, 0)
             before = total // 2 if auto == "SAME_UPPER" else total - total // 2
             after = total - before
-        room = extent + before + after - reach
-        count = (-(-room // stride[i]) if ceil_mode else room // stride[i]) + 1
+        room: Extent = extent + before + after - reach
+        count = (ceildiv(room, stride[i]) if ceil_mode else room // stride[i]) + 1
         if ceil_mode and (count - 1) * stride[i] >= extent + before:
             count -= 1  # a window must begin inside the input or the padding before it
         if count < 1:
@@ -72,7 +78,7 @@ def windows(c: OpContext, spatial: Sequence[int], kernel: Sequence[int], ceil_mo
             )
         low.append(before)
         declared.append(after)
-        high.append(max((count - 1) * stride[i] + reach - extent - before, 0))
+        high.append(largest((count - 1) * stride[i] + reach - extent - before, 0))
         output.append(count)
     return Windows(
         tuple(kernel), tuple(stride), tuple(dilation), tuple(low), tuple(high), tuple(declared), tuple(output)

@@ -21,6 +21,7 @@ from landbridge.frontend.onnx.functions import function_body
 from landbridge.frontend.onnx.index_checks import checked_indices
 from landbridge.frontend.onnx.schema import check_schema
 from landbridge.frontend.onnx.shapes import check_declared
+from landbridge.frontend.onnx.size_arithmetic import evaluate_sizes
 from landbridge.frontend.onnx.values import UNKNOWN, Imported, Unknown, constant_if_empty, shape_text
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import ViewOp
@@ -129,7 +130,12 @@ class GraphWalk:
             if self._check_indices:
                 inputs = list(checked_indices(context, checked, known))
         constants = [x for x in inputs if x is None or isinstance(x, np.ndarray)]
-        if len(constants) == len(inputs) and node.op_type != "Constant" and foldable(node):
+        if any(x is not None and x.dtype == object for x in constants):
+            if len(constants) == len(inputs) and not node.domain:
+                evaluated = evaluate_sizes(node.op_type, context.attributes, constants)
+                if evaluated is not None:
+                    return [evaluated]
+        elif len(constants) == len(inputs) and node.op_type != "Constant" and foldable(node):
             folded = evaluate(node, constants, opset)
             if folded is not None:
                 return folded

@@ -26,6 +26,7 @@ from landbridge.ir.attributes import set_frame_layouts, set_io_names, set_parame
 from landbridge.ir.budget import MAX_NODES, Budget
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.module import IRModule
+from landbridge.sizes.size import Extent
 from landbridge.targets import Target
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ CONTROL_FLOW: dict[str, ControlFlow] = {"If": import_if, "Loop": import_loop, "S
 
 def import_onnx(
     model: str | Path | bytes | ModelProto,
-    shapes: Mapping[str, Sequence[int]] | None,
+    shapes: Mapping[str, Sequence[int | str]] | None,
     targets: tuple[Target, ...],
     vdevices: tuple[VDevice, ...] = (VDevice("cpu", 0),),
     extra_outputs: Sequence[str] = (),
@@ -45,6 +46,7 @@ def import_onnx(
     frames: Mapping[str, InputSpec] | None = None,
     max_nodes: int = MAX_NODES,
     check_indices: bool = False,
+    dimensions: Mapping[str, Extent] | None = None,
 ) -> IRModule:
     """The IRModule of an ONNX model, with ``func.func @main(inputs) -> outputs`` and their names as attributes.
 
@@ -54,7 +56,8 @@ def import_onnx(
     ``mutable``: names of weights that stay replaceable: the last arguments of ``@main``, ``parameters`` of the module.
     ``frames``: what the application has for inputs, by name, where that is not what the model takes. ``max_nodes``:
     what functions, loops and recurrent layers may unfold into, with all other nodes. ``check_indices``: indices that
-    are out of range end a run with IndexRangeError.
+    are out of range end a run with IndexRangeError. ``dimensions``: what the file leaves open stays so, in these ranges
+    by name; without, each extent has to be known.
 
     Raises ImportModelError (no valid model), InputError (unknown names), ShapeError (shapes that contradict each
     other), BudgetError (more than ``max_nodes``) and UnsupportedOperatorError, which lists every operator and dimension
@@ -63,7 +66,7 @@ def import_onnx(
     loaded, sources, files = load_model(model, max_nodes)
     graph = loaded.graph
     parameters = promote_parameters(graph, mutable)
-    inputs = model_inputs(graph, shapes or {}, constants or {}, frames or {})
+    inputs = model_inputs(graph, shapes or {}, constants or {}, frames or {}, dimensions)
     block = Block(arg_types=inputs.types())
     module = IRModule(ModuleOp([]), targets, vdevices, parameters=parameters, sources=sources, files=files)
     g = GraphBuilder(module, block, budget=Budget(max_nodes))

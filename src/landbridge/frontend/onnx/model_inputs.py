@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx_ir as ir
@@ -20,6 +20,7 @@ from landbridge.input_spec import InputSpec
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.types import tensor_type
 from landbridge.ops.context import Array
+from landbridge.sizes.size import Extent, Size
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +32,7 @@ class ModelInputs:
 
     arguments: list[ir.Value]
     fixed: dict[ir.Value, Array]
-    shapes: dict[str, tuple[int, ...]]
+    shapes: dict[str, tuple[Extent, ...]]
     frames: dict[str, InputFrame]
     advice: list[str]
 
@@ -61,9 +62,10 @@ class ModelInputs:
 
 def model_inputs(
     graph: ir.Graph,
-    shapes: Mapping[str, Sequence[int]],
+    shapes: Mapping[str, Sequence[int | str]],
     constants: Mapping[str, Any],
     frames: Mapping[str, InputSpec],
+    dimensions: Mapping[str, Extent] | None = None,
 ) -> ModelInputs:
     """The inputs of ``graph`` with what ``import_onnx`` is told of them.
 
@@ -73,7 +75,7 @@ def model_inputs(
     inputs = [v for v in graph.inputs if v.name not in graph.initializers]
     fixed = _fixed(inputs, constants)
     given = {**_shapes_left_open(inputs, frames), **shapes, **{str(v.name): a.shape for v, a in fixed.items()}}
-    known, advice = input_shapes(inputs, given)
+    known, advice = input_shapes(inputs, given, dimensions)
     arguments = [v for v in inputs if v not in fixed]
     return ModelInputs(arguments, fixed, known, _frames(arguments, frames, known), advice)
 
@@ -101,14 +103,22 @@ def _shapes_left_open(inputs: Sequence[ir.Value], frames: Mapping[str, InputSpec
 
 
 def _frames(
-    inputs: Sequence[ir.Value], frames: Mapping[str, InputSpec], known: Mapping[str, tuple[int, ...]]
+    inputs: Sequence[ir.Value], frames: Mapping[str, InputSpec], known: Mapping[str, tuple[Extent, ...]]
 ) -> dict[str, InputFrame]:
     """The frames of inputs whose shape is known, by name."""
     dtypes = {str(v.name): _dtype(v) for v in inputs}
     for name in frames:
         if name not in dtypes:
             raise InputError(f"inputs: no input {name!r} is left to state; they are: {', '.join(dtypes) or 'none'}")
-    return {name: frame_of(name, spec, known[name], dtypes[name]) for name, spec in frames.items() if name in known}
+    found = {}
+    for name in frames.keys() & known.keys():
+        shape = known[name]
+        if any(isinstance(extent, Size) for extent in shape):
+            raise InputError(
+                f"inputs: the shape of {name!r} is open, {shape}; a frame has one shape, state it in shapes="
+            )
+        found[name] = frame_of(name, frames[name], cast(tuple[int, ...], shape), dtypes[name])
+    return {name: found[name] for name in frames if name in found}
 
 
 def _dtype(value: ir.Value) -> str:

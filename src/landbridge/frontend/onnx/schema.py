@@ -14,9 +14,9 @@ import numpy as np
 import onnx
 from xdsl.ir import SSAValue
 
-from landbridge.dtypes import dtype_name
 from landbridge.errors import NodeError
 from landbridge.ir.types import dtype_of
+from landbridge.ops.extent_arrays import array_dtype
 
 #: Names that ONNX gives element types, for dtypes that have another.
 _NAMES = {"float32": "float", "float64": "double"}
@@ -98,8 +98,10 @@ def check_schema(
         formal = schema.operands[min(number, len(schema.operands) - 1)]
         if x is None and not formal.optional:
             raise NodeError(f"{what} lacks operand {formal.name!r}")
+        if isinstance(x, np.ndarray) and x.dtype == object:
+            continue  # extents, as integers of any width
         if isinstance(x, np.ndarray | SSAValue):
-            dtype = dtype_name(x.dtype) if isinstance(x, np.ndarray) else dtype_of(x.type)
+            dtype = array_dtype(x) if isinstance(x, np.ndarray) else dtype_of(x.type)
             _check_dtype(what, formal, dtype, bound)
 
 

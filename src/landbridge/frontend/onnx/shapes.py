@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
 from xdsl.ir import SSAValue
 
-from landbridge.dtypes import dtype_name
 from landbridge.errors import ImportModelError, InputError, ModelWarning, ShapeError
 from landbridge.frontend.onnx.attributes import dtype_of_onnx
 from landbridge.ir.types import dtype_of, shape_of
+from landbridge.ops.extent_arrays import array_dtype
+from landbridge.sizes.dim import identifier
+from landbridge.sizes.parsing import parse_size
+from landbridge.sizes.size import Extent, dimension, dimensions_of
 from landbridge.warning_notes import warn
 
 #: Exporters write these for a dimension they know nothing about: two of them need not be equal.
@@ -32,9 +36,11 @@ def _dims(value: ir.Value) -> list[int | str] | None:
 
 
 def input_shapes(
-    inputs: Sequence[ir.Value], given: Mapping[str, Sequence[int]]
-) -> tuple[dict[str, tuple[int, ...]], list[str]]:
+    inputs: Sequence[ir.Value], given: Mapping[str, Sequence[int | str]], dimensions: Mapping[str, Extent] | None = None
+) -> tuple[dict[str, tuple[Extent, ...]], list[str]]:
     """(shape of each input that is known, a line of advice for each that is not).
+
+    With ``dimensions``, those of some names, what the file leaves open stays so; names become identifiers.
 
     Raises InputError for a name in ``given`` that is no input, ShapeError for a shape that contradicts the file.
     """
@@ -43,21 +49,27 @@ def input_shapes(
         if name not in names:
             raise InputError(f"the model has no input {name!r}; its inputs: {', '.join(names) or 'none'}")
     declared = {str(v.name): _dims(v) for v in inputs}
-    symbols: dict[str, tuple[int, str]] = {}
-    for name, shape in given.items():
-        _match(name, tuple(int(e) for e in shape), declared[name], symbols)
-    known: dict[str, tuple[int, ...]] = {}
+    symbols: dict[str, tuple[Extent, str]] = {}
+    read = {name: _read(shape, dimensions or {}) for name, shape in given.items()}
+    for name, shape in read.items():
+        _match(name, shape, declared[name], symbols)
+    known: dict[str, tuple[Extent, ...]] = {}
     advice = []
     for name, dims in declared.items():
         if name in given:
-            known[name] = tuple(int(e) for e in given[name])
+            known[name] = read[name]
             continue
         if dims is None:
             advice.append(f"input {name!r} has no shape: give shapes={{{name!r}: (...)}} or --shape {name}=...")
             continue
         bound = [symbols.get(d, (d,))[0] if isinstance(d, str) else d for d in dims]
-        if all(isinstance(d, int) for d in bound):
-            known[name] = tuple(int(d) for d in bound)
+        if not any(isinstance(d, str) for d in bound):
+            known[name] = tuple(d for d in bound if not isinstance(d, str))
+            continue
+        if dimensions is not None:
+            known[name] = tuple(
+                _dimension(d, f"{name}_{axis}", dimensions) if isinstance(d, str) else d for axis, d in enumerate(bound)
+            )
             continue
         shown = [str(d) if isinstance(d, int) or d not in _ANONYMOUS else "?" for d in bound]
         example = [d if isinstance(d, int) else 1 for d in bound]
@@ -69,6 +81,23 @@ def input_shapes(
     return known, advice
 
 
+def _dimension(name: str, instead: str, stated: Mapping[str, Extent]) -> Extent:
+    """The dimension that the file calls ``name``, ``instead`` where it has no name."""
+    wanted = instead if name in _ANONYMOUS else name
+    known = identifier(wanted)
+    return stated.get(wanted, stated.get(known, dimension(known)))
+
+
+def _read(shape: Sequence[int | str], stated: Mapping[str, Extent]) -> tuple[Extent, ...]:
+    """A shape whose open extents are text: names of dimensions, or expressions of them."""
+    known = dimensions_of(stated.values())
+    for text in (e for e in shape if isinstance(e, str)):
+        for name in re.findall(r"[^\W\d]\w*", text):
+            if name not in known and name not in ("max", "min"):
+                known |= dimensions_of([stated.get(name, dimension(name))])
+    return tuple(parse_size(e, known) if isinstance(e, str) else int(e) for e in shape)
+
+
 def check_declared(value: ir.Value, found: object, what: str, strict: bool = True) -> None:
     """Raise ShapeError, or ImportModelError for a dtype, where the file declares ``value`` other than ``found`` is.
 
@@ -76,7 +105,7 @@ def check_declared(value: ir.Value, found: object, what: str, strict: bool = Tru
     ModelWarning: what files declare of results is made by shape inference, which has faults.
     """
     if isinstance(found, np.ndarray):
-        shape, dtype = found.shape, dtype_name(found.dtype)
+        shape, dtype = found.shape, array_dtype(found)
     elif isinstance(found, SSAValue):
         shape, dtype = shape_of(found.type), dtype_of(found.type)
     else:
@@ -97,7 +126,7 @@ def check_declared(value: ir.Value, found: object, what: str, strict: bool = Tru
 
 
 def _match(
-    name: str, shape: tuple[int, ...], dims: list[int | str] | None, symbols: dict[str, tuple[int, str]]
+    name: str, shape: tuple[Extent, ...], dims: list[int | str] | None, symbols: dict[str, tuple[Extent, str]]
 ) -> None:
     """Check a given shape against the file and bind its named dimensions."""
     if any(e < 0 for e in shape):

@@ -1,0 +1,163 @@
+"""Nodes that compute shapes from extents which are known when the input comes: evaluated on Sizes.
+
+Their operands are arrays of int64 and of objects, ints and Sizes. An operator that is not here is left to its handler.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from landbridge.ops.extent_arrays import as_numbers
+from landbridge.sizes.size import Extent, agree, at_least, largest, product, smallest, undecided
+
+Array: TypeAlias = np.ndarray[Any, Any]
+Attributes: TypeAlias = Mapping[str, Any]
+Evaluate: TypeAlias = Callable[[Attributes, Sequence[Array]], Array]
+
+
+def _each(function: Callable[..., Any]) -> Evaluate:
+    """``function`` on each element, with numpy's broadcasting."""
+
+    def evaluate(attributes: Attributes, operands: Sequence[Array]) -> Array:
+        broadcast = np.broadcast_arrays(*operands)
+        results = [function(*elements) for elements in zip(*(a.reshape(-1).tolist() for a in broadcast), strict=True)]
+        made = np.empty(len(results), object)
+        made[:] = results
+        return made.reshape(broadcast[0].shape)
+
+    return evaluate
+
+
+def _ordered(left: Extent, right: Extent) -> bool:
+    answer = at_least(left, right)
+    if answer is None:
+        raise undecided(f"{left} >= {right}", left, right)
+    return answer
+
+
+def _divided(left: Extent, right: Extent) -> Extent:
+    """As ONNX divides integers, towards zero."""
+    if _ordered(left, 0) == _ordered(right, 0):
+        return left // right
+    return -(-left // right)
+
+
+def _chosen(condition: Any, left: Any, right: Any) -> Any:
+    return left if condition else right
+
+
+def _axes(attributes: Attributes, operands: Sequence[Array]) -> list[int]:
+    given = operands[1].reshape(-1).tolist() if len(operands) > 1 else attributes.get("axes", [])
+    return [int(axis) for axis in given]
+
+
+def _unsqueeze(attributes: Attributes, operands: Sequence[Array]) -> Array:
+    return np.expand_dims(operands[0], tuple(_axes(attributes, operands)))
+
+
+def _squeeze(attributes: Attributes, operands: Sequence[Array]) -> Array:
+    return np.squeeze(operands[0], tuple(_axes(attributes, operands)) or None)
+
+
+def _gather(attributes: Attributes, operands: Sequence[Array]) -> Array:
+    return np.asarray(np.take(operands[0], operands[1].astype(np.int64), axis=attributes.get("axis", 0)), object)
+
+
+def _slice(attributes: Attributes, operands: Sequence[Array]) -> Array:
+    x, *given = operands
+    names = ("starts", "ends", "axes", "steps")
+    parts = [a.reshape(-1).tolist() for a in given] or [attributes[n] for n in names if n in attributes]
+    starts, ends = parts[0], parts[1]
+    axes = parts[2] if len(parts) > 2 else range(len(starts))
+    steps = parts[3] if len(parts) > 3 else [1] * len(starts)
+    cut = [slice(None)] * x.ndim
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        cut[axis] = slice(start, None if step < 0 and end < -x.shape[axis] else end, step)
+    return x[tuple(cut)]
+
+
+def _concat(attributes: Attributes, operands: Sequence[Array]) -> Array:
+    return np.concatenate([a.astype(object) for a in operands], axis=attributes["axis"])
+
+
+def _reduced(function: Callable[..., Extent]) -> Evaluate:
+    def evaluate(attributes: Attributes, operands: Sequence[Array]) -> Array:
+        x = operands[0]
+        axes = _axes(attributes, operands)
+        if x.ndim != 1 or axes not in ([], [0], [-1]):
+            raise NotImplementedError
+        result = np.empty((1,), object)
+        result[0] = function(x.tolist())
+        return result if attributes.get("keepdims", 1) else result.reshape(())
+
+    return evaluate
+
+
+def _same(attributes: Attributes, operands: Sequence[Array]) -> Array:
+    return operands[0]
+
+
+def _reshape(attributes: Attributes, operands: Sequence[Array]) -> Array:
+    return operands[0].reshape([int(e) for e in operands[1].reshape(-1)])
+
+
+def _cast(attributes: Attributes, operands: Sequence[Array]) -> Array:
+    if attributes["to"] not in ("int64", "int32"):
+        raise NotImplementedError
+    return operands[0]
+
+
+_OPERATORS: dict[str, Evaluate] = {
+    "Add": _each(operator.add),
+    "Sub": _each(operator.sub),
+    "Mul": _each(operator.mul),
+    "Div": _each(_divided),
+    "Mod": _each(operator.mod),
+    "Neg": _each(operator.neg),
+    "Min": _each(smallest),
+    "Max": _each(largest),
+    "Equal": _each(agree),
+    "GreaterOrEqual": _each(_ordered),
+    "LessOrEqual": _each(lambda left, right: _ordered(right, left)),
+    "Greater": _each(lambda left, right: not _ordered(right, left)),
+    "Less": _each(lambda left, right: not _ordered(left, right)),
+    "Where": _each(_chosen),
+    "Unsqueeze": _unsqueeze,
+    "Squeeze": _squeeze,
+    "Gather": _gather,
+    "Slice": _slice,
+    "Concat": _concat,
+    "Reshape": _reshape,
+    "Identity": _same,
+    "Cast": _cast,
+    "ReduceProd": _reduced(product),
+    "ReduceSum": _reduced(lambda extents: reduce(operator.add, extents, 0)),
+    "ReduceMax": _reduced(lambda extents: largest(*extents)),
+    "ReduceMin": _reduced(lambda extents: smallest(*extents)),
+}
+_TRUTH = {"Equal", "GreaterOrEqual", "LessOrEqual", "Greater", "Less"}
+
+
+def evaluate_sizes(op_type: str, attributes: Attributes, operands: Sequence[Array | None]) -> Array | None:
+    """The result of a node some of whose operands hold Sizes; None where it is left to its handler.
+
+    Raises UndecidedSizeError where the result is of one kind for some inputs and of another for others.
+    """
+    function = _OPERATORS.get(op_type)
+    given = [a for a in operands if a is not None]
+    if (
+        function is None
+        or len(given) < len(operands)
+        or not all(a.dtype == object or a.dtype.kind in "iub" for a in given)
+    ):
+        return None
+    try:
+        result = function(attributes, given)
+    except NotImplementedError:
+        return None
+    return result.astype(bool) if op_type in _TRUTH else as_numbers(np.asarray(result, object))

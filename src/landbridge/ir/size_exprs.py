@@ -1,0 +1,22 @@
+"""Sizes in affine maps: constants that are known when the input comes, ``(d0, d1) -> (d0 * [W/4] + d1)``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir.affine import AffineConstantExpr, AffineExpr
+
+from landbridge.sizes.size import Extent, Size
+
+
+@dataclass(frozen=True)
+class SizeExpr(AffineConstantExpr):
+    """A Size where a constant would be; printed in brackets, as in types."""
+
+    def __str__(self) -> str:
+        return f"[{self.value}]"
+
+
+def extent_expr(extent: Extent) -> AffineExpr:
+    """``extent`` in an affine map."""
+    return SizeExpr(extent) if isinstance(extent, Size) else AffineExpr.constant(extent)  # type: ignore[arg-type]
