@@ -18,6 +18,7 @@ from landbridge.ir.attributes import ints
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import Generic, PrimView, view_generic
 from landbridge.ir.types import shape_of
+from landbridge.sizes.size import Size
 
 Axis = tuple[SSAValue, int]
 Loop = tuple[linalg.ops.GenericOp, int]
@@ -103,6 +104,8 @@ class _Ties:
                 c.axes.add(node)
         for node in self._fixed:
             found[self._union.find(node)].fixed = True
+        for c in found.values():
+            c.fixed |= isinstance(c.extent, Size)  # blocks of what is open would end anywhere
         return list(found.values())
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerType
 from xdsl.ir import SSAValue
 
-from landbridge.analysis.bound_rules import KnownRanges
 from landbridge.analysis.linear_forms import Form, constant
 
 #: The types of values that forms are made of.
@@ -20,7 +19,17 @@ _NEGATED = {
 }  # fmt: skip
 
 
-def told_by(condition: SSAValue, holds: bool, r: KnownRanges) -> Iterator[Form]:
+class KnownForms(Protocol):
+    """What is asked of the operands."""
+
+    def form(self, value: SSAValue) -> Form:
+        """``value`` as a linear form."""
+
+    def is_negative(self, form: Form) -> bool:
+        """Whether ``form`` is known to be less than 0 here."""
+
+
+def told_by(condition: SSAValue, holds: bool, r: KnownForms) -> Iterator[Form]:
     """Forms that are 0 or less where ``condition`` is as told."""
     op: Any = condition.owner
     kind = type(op)

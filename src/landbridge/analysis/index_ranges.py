@@ -127,6 +127,10 @@ class IndexRanges:
             low <= least or self._is_at_most(form.scaled(-1), -low)
         )
 
+    def is_at_most(self, form: Form, limit: int) -> bool:
+        """Whether ``form`` is known never to be above ``limit`` here."""
+        return self.largest(form) <= limit
+
     def is_negative(self, form: Form) -> bool:
         """Whether ``form`` is known to be less than 0 here."""
         return self.rough_range(form)[1] < 0 or self.largest(form) < 0

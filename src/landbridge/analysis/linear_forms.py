@@ -26,7 +26,7 @@ class Form:
         terms = dict(self.terms)
         for a, c in other.terms.items():
             left = terms.get(a, 0) + c * times
-            if left:
+            if left != 0:  # of a Size, too, of which nothing more may be known
                 terms[a] = left
             else:
                 terms.pop(a, None)
@@ -34,7 +34,7 @@ class Form:
 
     def scaled(self, times: int) -> Form:
         """``times * self``."""
-        return Form({a: c * times for a, c in self.terms.items()} if times else {}, self.const * times)
+        return Form({a: c * times for a, c in self.terms.items()} if times != 0 else {}, self.const * times)
 
 
 def constant(x: int) -> Form:

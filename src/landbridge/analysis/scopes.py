@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import cast
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType, StringAttr
@@ -21,6 +21,7 @@ from landbridge.ir.types import VDeviceAttr, dtype_of, nbytes_of, separators_of,
 from landbridge.locks import cached_property
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 from landbridge.physical_shape import nd_bytes, physical_shape
+from landbridge.sizes.size import Extent, ceildiv
 
 #: How many weights an error names.
 _SHOWN = 4
@@ -164,6 +165,6 @@ def _constant_bytes(ty: Attribute, kind: MemoryKind) -> int:
     return nd_bytes(kind, physical_shape(shape_of(ty), separators_of(ty)), dtype_of(ty))
 
 
-def round_up(value: int, multiple: int) -> int:
+def round_up(value: Extent, multiple: int) -> int:
     """The least multiple that is not below ``value``."""
-    return math.ceil(value / multiple) * multiple
+    return cast(int, ceildiv(value, multiple) * multiple)

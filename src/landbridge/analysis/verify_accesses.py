@@ -17,13 +17,15 @@ from xdsl.ir import Block, Operation, SSAValue
 from landbridge.analysis.index_ranges import IndexRanges
 from landbridge.analysis.linear_forms import Form, constant
 from landbridge.analysis.lowered_accesses import ACCESSES, LoweredAccess, lowered_access
+from landbridge.analysis.open_ranges import OpenRanges
 from landbridge.errors import AccessError
-from landbridge.ir.attributes import task_count
+from landbridge.ir.attributes import sizes_of, task_count
 
 
 def verify_accesses(function: func.FuncOp) -> None:
     """Raise AccessError, naming access, range and extent, unless every access of a lowered function is proved."""
-    ranges = IndexRanges()
+    sizes = sizes_of(function)
+    ranges = OpenRanges(function.body.block.args[-3], sizes) if sizes else IndexRanges()
     arguments = [a for a in function.body.block.args if isinstance(a.type, IndexType)]
     tasks = task_count(function)
     if len(arguments) == 2 and tasks is not None:
@@ -36,7 +38,7 @@ def verify_accesses(function: func.FuncOp) -> None:
 class _Walk:
     """One function."""
 
-    def __init__(self, function: func.FuncOp, ranges: IndexRanges) -> None:
+    def __init__(self, function: func.FuncOp, ranges: IndexRanges | OpenRanges) -> None:
         self._function, self._ranges = function, ranges
         self._harmless = set[type[Operation]]()
         self._visits: dict[type, Callable[[Any], None]] = {
@@ -67,7 +69,7 @@ class _Walk:
     def _loop(self, op: scf.ForOp) -> None:
         ranges = self._ranges
         low, high, step = map(ranges.form, op.operands[:3])
-        if ranges.largest(high.plus(low, -1)) <= 0:
+        if ranges.is_at_most(high.plus(low, -1), 0):
             return  # never entered
         by = 1 if step.terms else step.const
         whole = ranges.is_multiple(high.plus(low, -1), by)

@@ -12,7 +12,7 @@ from landbridge.emit.instructions import InstructionBuilder
 from landbridge.errors import CodegenError
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import Function, StorageReport, TensorSpec, VDevice, parameter_constant
-from landbridge.ir.attributes import frame_layouts, io_names, plan_quality, task_count
+from landbridge.ir.attributes import frame_layouts, io_names, plan_quality
 from landbridge.ir.memory_ops import AllocStorageOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, dtype_of, nbytes_of, shape_of
@@ -26,7 +26,7 @@ def emit(module: IRModule, lowered: ModuleOp) -> Executable:
     and for a frame of other bytes than its argument.
     """
     kernels = {op.sym_name.data: op for op in lowered.body.block.ops if isinstance(op, func.FuncOp)}
-    main, vdevices = _main(module, {name: _tasks(kernel) for name, kernel in kernels.items()})
+    main, vdevices = _main(module, kernels)
     return Executable(
         functions={"main": main},
         vdevices=vdevices,
@@ -39,7 +39,7 @@ def emit(module: IRModule, lowered: ModuleOp) -> Executable:
     )
 
 
-def _main(module: IRModule, tasks: Mapping[str, int]) -> tuple[Function, tuple[VDevice, ...]]:
+def _main(module: IRModule, kernels: Mapping[str, func.FuncOp]) -> tuple[Function, tuple[VDevice, ...]]:
     """``@main`` with its signature, and the vdevices that its instructions number."""
     main = module.main
     names = io_names(main)
@@ -53,7 +53,7 @@ def _main(module: IRModule, tasks: Mapping[str, int]) -> tuple[Function, tuple[V
         if name in frames:
             specs[i] = _frame_spec(specs[i], *frames[name])
     first, end = len(names[0]) - len(module.parameters), len(names[0])  # parameters are the last inputs of @main
-    builder = InstructionBuilder(module, tasks)
+    builder = InstructionBuilder(module, kernels)
     for i, argument in enumerate(arguments):
         space = argument.type.memory_space if isinstance(argument.type, MemRefType) else None
         if isinstance(space, StringAttr) and not first <= i < end:
@@ -80,12 +80,7 @@ def _reports(module: IRModule) -> Iterator[StorageReport]:
     for op in module.main.body.block.ops:
         if isinstance(op, AllocStorageOp):
             device, scope = module.vdevices[op.vdevice.index.data].name, op.vdevice.scope.data
-            yield StorageReport(device, scope, op.nbytes.value.data, *plan_quality(op))
-
-
-def _tasks(kernel: func.FuncOp) -> int:
-    tasks = task_count(kernel)
-    return 1 if tasks is None else tasks
+            yield StorageReport(device, scope, op.size, *plan_quality(op))
 
 
 def _temporary_bytes(kernel: func.FuncOp) -> int:

@@ -37,7 +37,9 @@ from landbridge.ir.attributes import (
     moved_bytes,
     node_name,
     placed_on,
+    sizes_of,
     target_number,
+    task_count,
     vdevice_stated,
 )
 from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, IfOp, ToVDeviceOp, ViewOp, YieldOp
@@ -49,13 +51,13 @@ from landbridge.ir.types import VDeviceAttr, dtype_of, item_bytes, separators_of
 class InstructionBuilder:
     """Numbers values as registers, and gives each operation its instruction.
 
-    ``tasks``: how many each kernel has, by name. ``vdevices`` grow as instructions name further scopes.
+    ``kernels``: lowered PrimFuncs, by name. ``vdevices`` grow as instructions name further scopes.
     """
 
-    def __init__(self, module: IRModule, tasks: Mapping[str, int]) -> None:
+    def __init__(self, module: IRModule, kernels: Mapping[str, func.FuncOp]) -> None:
         self.vdevices = list(module.vdevices)
         self._prims = module.prims()
-        self._tasks = tasks
+        self._kernels = kernels
         self._registers: dict[SSAValue, int] = {}
         self._makers: dict[type[Operation], Callable[[Any], Instruction | None]] = {
             AllocStorageOp: self._alloc_storage,
@@ -89,7 +91,7 @@ class InstructionBuilder:
     def _alloc_storage(self, op: AllocStorageOp) -> Instruction:
         return AllocStorage(
             dst=self.define(op.result),
-            nbytes=op.nbytes.value.data,
+            nbytes=op.size,
             vdevice=self.number_of(op.vdevice),
             alignment=op.alignment.value.data,
             shape=() if op.shape is None else ints(op.shape),
@@ -101,7 +103,7 @@ class InstructionBuilder:
         return AllocTensor(
             dst=self.define(op.result),
             storage=self._registers[op.storage],
-            offset=op.offset.value.data,
+            offset=op.first,
             shape=shape_of(ty),
             dtype=dtype_of(ty),
             name=op.node.data,
@@ -118,7 +120,7 @@ class InstructionBuilder:
         if op.source.type == ty:
             self._registers[op.result] = source
             return None
-        first = op.offset.value.data * item_bytes(ty)
+        first = op.first * item_bytes(ty)
         return View(self.define(op.result), source, first, shape_of(ty), dtype_of(ty))
 
     def _crossing(self, op: ToVDeviceOp) -> Instruction:
@@ -130,17 +132,18 @@ class InstructionBuilder:
 
     def _call(self, op: CallOp) -> Instruction:
         name = op.callee_name
-        if name not in self._tasks:
+        if name not in self._kernels:
             raise CodegenError(f"PrimFunc @{name} was not lowered; the lowered module must hold it with {TASKS}")
-        function, place = self._prims[name], vdevice_stated(op)
+        function, kernel, place = self._prims[name], self._kernels[name], vdevice_stated(op)
         return Call(
             module=target_number(function),
             function=name,
             args=self._numbers(op.operands),
-            tasks=self._tasks[name],
+            tasks=_tasks(kernel),
             name=node_name(op),
             moves_bytes=moved_bytes(function),
             vdevice=self.number_of(VDeviceAttr.of(0 if place is None else place.index.data)),
+            sizes=sizes_of(kernel),
         )
 
     def _host_call(self, op: HostCallOp) -> Instruction:
@@ -167,6 +170,11 @@ class InstructionBuilder:
         if at not in self.vdevices:
             self.vdevices.append(at)
         return self.vdevices.index(at)
+
+
+def _tasks(kernel: func.FuncOp) -> int:
+    tasks = task_count(kernel)
+    return 1 if tasks is None else tasks
 
 
 def _dictionary(attribute: DictionaryAttr) -> dict[str, object]:

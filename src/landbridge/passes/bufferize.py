@@ -133,7 +133,7 @@ class _Bufferizer:
         if source.type == ty and first == 0:
             return source
         if isinstance(source.owner, ViewOp):  # so that what is under a view is one step away
-            return self.view(source.owner.source, ty, first + source.owner.offset.value.data, ops)
+            return self.view(source.owner.source, ty, first + source.owner.first, ops)
         op = ViewOp(source, ty, first)
         ops.append(op)
         return op.result
@@ -184,7 +184,7 @@ class _Bufferizer:
         self.values[op.result] = self.constants[symbol, op.result.type]
 
     def lower_view(self, op: ViewOp) -> None:
-        ty, first = buffer_type(cast(AnyTensor, op.result.type)), op.offset.value.data
+        ty, first = buffer_type(cast(AnyTensor, op.result.type)), op.first
         source = self.values[op.source]
         count, place = element_count(shape_of(op.result.type)), vdevice_of(op.result.type)
         if may_begin(self.module, op.result, first) or count == 0:

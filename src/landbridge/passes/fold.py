@@ -40,7 +40,7 @@ def unpacked(op: UnpackOp, source: Array) -> Array:
 
 
 def viewed(op: ViewOp, source: Array) -> Array:
-    shape, first = shape_of(op.result.type), op.offset.value.data
+    shape, first = shape_of(op.result.type), op.first
     return source.reshape(-1)[first : first + element_count(shape)].reshape(shape)
 
 

@@ -27,6 +27,7 @@ from landbridge.planner.row_checker import check_rows
 from landbridge.planner.row_planner import plan_rows
 from landbridge.planner.scope_checker import check_scopes
 from landbridge.planner.scope_planner import plan_scopes
+from landbridge.planner.support import supported
 
 __all__ = [
     "Alias",
@@ -48,4 +49,5 @@ __all__ = [
     "plan_objects",
     "plan_rows",
     "plan_scopes",
+    "supported",
 ]

@@ -28,6 +28,7 @@ from landbridge.codegen.llvm.emitter import LlvmEmitter, LlvmModule, Printer
 from landbridge.codegen.llvm.isa import Isa
 from landbridge.codegen.llvm.types import extent_bytes
 from landbridge.ir.attributes import is_in_place
+from landbridge.sizes.size import least
 
 PRINTERS: dict[type[Operation], Printer] = {
     **arith.PRINTERS,
@@ -72,7 +73,7 @@ def _param(state: LlvmModule, kind: Attribute, restricted: bool) -> str:
     noalias = "noalias " if restricted else ""
     if is_row_table(kind):
         return f"ptr {noalias}nocapture readonly dereferenceable({max(8 * kind.get_shape()[0], 1)}) align 8"
-    nbytes = extent_bytes(kind)
+    nbytes = least(extent_bytes(kind))
     reach = f"dereferenceable({nbytes}) " if nbytes else ""
     return f"ptr {noalias}nocapture {reach}align {state.view(kind).align}"
 

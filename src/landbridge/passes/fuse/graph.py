@@ -37,7 +37,7 @@ def is_reshape(op: Operation) -> bool:
     """Whether ``op`` is a view of all elements of its source."""
     return (
         isinstance(op, ViewOp)
-        and op.offset.value.data == 0
+        and op.first == 0
         and element_count(shape_of(op.source.type)) == element_count(shape_of(op.result.type))
     )
 

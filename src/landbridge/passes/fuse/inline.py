@@ -39,6 +39,7 @@ from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.stages import Generic, Operand, view_generic
 from landbridge.passes.fuse.limits import MAX_BODY_OPS, MAX_OPERANDS
 from landbridge.passes.fuse.vectors import composed, computes_addresses, keeps_vectors
+from landbridge.sizes.size import likely
 
 
 def can_inline(producer: Generic, reads: list[Read], budget: int = 0) -> bool:
@@ -61,7 +62,7 @@ def can_inline(producer: Generic, reads: list[Read], budget: int = 0) -> bool:
             return False
         accesses = [composed(p.map, at) for p in producer.ins] + [o.map for o in stage.outs]
         return loops_visible(accesses, len(stage.extents))
-    if not is_copy(producer) and len(maps) * iterations(stage) > iterations(producer):
+    if not is_copy(producer) and likely(len(maps) * iterations(stage)) > likely(iterations(producer)):
         return False
     return keeps_vectors(producer, stage, [r.operand for r in reads], budget)
 

@@ -12,9 +12,10 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from landbridge.analysis.accesses import loops_visible, pointwise_stage, reads_of
 from landbridge.ir.graph_ops import CallOp, ViewOp
 from landbridge.ir.stages import Generic, is_identity, view_generic
-from landbridge.ir.types import dtype_of, shape_of, tensor_type, vdevice_of
+from landbridge.ir.types import dtype_of, extents_attr, shape_of, tensor_type, vdevice_of
 from landbridge.passes.fuse.graph import Graph, erase_dead_views, inputs_of, source_of
 from landbridge.passes.fuse.inline import rebuild
+from landbridge.sizes.size import at_least
 
 Shape = tuple[int, ...]
 
@@ -28,7 +29,8 @@ class Group:
 
 
 def groups_of(old: Shape, new: Shape) -> list[Group] | None:
-    """The finest groups that turn ``old`` into ``new``, row-major; None when a dimension is 0."""
+    """The finest groups that turn ``old`` into ``new``, row-major; None when a dimension is 0, or they depend on the
+    input."""
     if 0 in old or 0 in new:
         return None
     groups: list[Group] = []
@@ -37,7 +39,10 @@ def groups_of(old: Shape, new: Shape) -> list[Group] | None:
         i0, j0, a, b = i, j, old[i], new[j]
         i, j = i + 1, j + 1
         while a != b:
-            if a < b:
+            less = at_least(b, a)
+            if less is None or (i if less else j) == len(old if less else new):
+                return None
+            if less:
                 a, i = a * old[i], i + 1
             else:
                 b, j = b * new[j], j + 1
@@ -129,7 +134,7 @@ def _regroup(shape: Shape, m: AffineMap, old: Shape, new: Shape, groups: list[Gr
     kept: list[int] = []
     whole = True
     for group in groups:
-        real = [d for d in group.old if old[d] > 1]
+        real = [d for d in group.old if old[d] != 1]
         present = [d for d in real if d in moving]
         if present and present != real:
             return None
@@ -190,7 +195,7 @@ def _retype_argument(function: func.FuncOp, index: int, shape: Shape) -> None:
     old = block.args[index]
     ty = old.type
     assert isinstance(ty, MemRefType)
-    new = block.insert_arg(MemRefType(ty.element_type, shape, ty.layout, ty.memory_space), index)
+    new = block.insert_arg(MemRefType(ty.element_type, extents_attr(shape), ty.layout, ty.memory_space), index)
     old.replace_all_uses_with(new)
     block.erase_arg(old)
     function.function_type = FunctionType.from_lists([a.type for a in block.args], [])

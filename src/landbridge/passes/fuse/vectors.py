@@ -62,7 +62,7 @@ def _has_lane(stage: Generic, accesses: Iterable[tuple[SSAValue, AffineMap]]) ->
     indices = [linear_index(m, index_strides(b.type)) for b, m in found]
     written = [linear_index(o.map, index_strides(o.buffer.type)) for o in stage.outs]
     return any(
-        extent > 1
+        extent != 1
         and all(w.coeff(d) == 1 for w in written)
         and all(i.coeff(d) in (0, 1) and not i.nonlinear_in(d) for i in indices)
         for d, extent in enumerate(stage.extents)

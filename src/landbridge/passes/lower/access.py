@@ -19,6 +19,8 @@ from xdsl.ir.affine import (
     AffineMap,
 )
 
+from landbridge.ir.size_exprs import extent_expr
+
 
 @dataclass(frozen=True)
 class Linear:
@@ -123,11 +125,11 @@ def scale(x: Linear, factor: int) -> Linear:
 
 def expression(x: Linear) -> AffineExpr:
     """``x`` as an affine expression."""
-    total: AffineExpr = AffineExpr.constant(x.const)
+    total = extent_expr(x.const)
     for d, c in x.coeffs.items():
-        total = total + AffineExpr.dimension(d) * c
+        total = total + AffineExpr.dimension(d) * extent_expr(c)
     for s, e in x.rest:
-        total = total + e * s
+        total = total + e * extent_expr(s)
     return total
 
 

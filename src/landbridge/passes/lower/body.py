@@ -9,6 +9,8 @@ from xdsl.dialects import arith, linalg, memref
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
+from landbridge.ir.attributes import int_of
+from landbridge.ir.prim_ops import SizeOp
 from landbridge.passes.lower.code import Code, Index, Where, vector_type
 from landbridge.passes.lower.nest import Stage
 from landbridge.passes.lower.row_memory import PITCH, in_rows, index_strides
@@ -48,6 +50,8 @@ def _emit(
 ) -> SSAValue:
     if isinstance(op, arith.ConstantOp):
         return code.constant(op.value, op.result.type)
+    if isinstance(op, SizeOp):
+        return code.number(int_of(op.size), op.result.type)
     if isinstance(op, linalg.ops.IndexOp):
         return code.value(index(op.dim.value.data))
     if isinstance(op, memref.LoadOp):

@@ -1,6 +1,7 @@
 """Writes structured code: index arithmetic that folds, loops, loads and stores over flat memrefs.
 
-An index is a Python int where it is known and an SSA value where it is not.
+An index is a Python int where it is known, a Size where it is known when the input comes, and else an SSA value. The
+Sizes that code needs are words of one operand more, ``extents``, which whoever calls fills in.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from landbridge.errors import CodegenError
+from landbridge.sizes.size import Extent, Size, largest, smallest
 
-Index: TypeAlias = int | SSAValue
+Index: TypeAlias = int | Size | SSAValue
 #: A place in a memref: the element of a flat one, the row and the column of one in rows, and of an image the lane too.
 Where: TypeAlias = Index | tuple[Index, ...]
 INDEX = IndexType()
@@ -48,8 +50,11 @@ class Code:
     Index arithmetic that a block or one around it has is not written again.
     """
 
-    def __init__(self, entry: Block) -> None:
+    def __init__(self, entry: Block, extents: SSAValue | None = None) -> None:
         self.entry = entry
+        self._extents = extents
+        #: The Sizes in ``extents``, in order.
+        self.sizes: dict[Size, SSAValue] = {}
         self.block = entry
         self._constants: dict[tuple[Attribute, Attribute], SSAValue] = {}
         self._splats: dict[tuple[Attribute, Attribute, int], SSAValue] = {}
@@ -99,7 +104,7 @@ class Code:
         self._constant_ops.append(op)
         return op.results[0]
 
-    def unflatten(self, t: Index, extents: Sequence[int]) -> list[Index]:
+    def unflatten(self, t: Index, extents: Sequence[Extent]) -> list[Index]:
         """The loop indices of flat iteration ``t``, row-major; ``t`` is below their product."""
         found: list[Index] = []
         for extent in reversed(extents[1:]):
@@ -117,11 +122,30 @@ class Code:
 
     def value(self, x: Index) -> SSAValue:
         """``x`` as an SSA value."""
-        return self.constant(_index_attr(x), INDEX) if isinstance(x, int) else x
+        if isinstance(x, SSAValue):
+            return x
+        return self._size(x) if isinstance(x, Size) else self.constant(_index_attr(x), INDEX)
+
+    def number(self, x: Extent, ty: Attribute) -> SSAValue:
+        """``x`` as an integer of type ``ty``."""
+        if isinstance(x, Size):
+            return self.hoist(arith.IndexCastOp(self._size(x), ty))
+        assert isinstance(ty, IntegerType | IndexType)
+        return self.constant(IntegerAttr(x, ty), ty)
+
+    def _size(self, size: Size) -> SSAValue:
+        """The word that holds ``size``, loaded once at the head of the function."""
+        if (found := self.sizes.get(size)) is None:
+            if self._extents is None:
+                raise CodegenError(f"{size} is known when the input comes, and code of this form takes no such numbers")
+            at = self.constant(_index_attr(len(self.sizes)), INDEX)
+            word = self.hoist(memref.LoadOp.get(self._extents, [at]))
+            found = self.sizes[size] = self.hoist(arith.IndexCastOp(word, INDEX))
+        return found
 
     def add(self, a: Index, b: Index) -> Index:
         """``a + b``."""
-        if isinstance(a, int) and isinstance(b, int):
+        if not isinstance(a, SSAValue) and not isinstance(b, SSAValue):
             return a + b
         if isinstance(b, int) and b == 0:
             return a
@@ -131,7 +155,7 @@ class Code:
 
     def mul(self, a: Index, b: Index) -> Index:
         """``a * b``."""
-        if isinstance(a, int) and isinstance(b, int):
+        if not isinstance(a, SSAValue) and not isinstance(b, SSAValue):
             return a * b
         for x, y in ((a, b), (b, a)):
             if isinstance(x, int) and x in (0, 1):
@@ -140,32 +164,32 @@ class Code:
 
     def floordiv(self, a: Index, b: int) -> Index:
         """Floor of ``a / b``, ``b > 0``."""
-        if isinstance(a, int) or b == 1:
+        if not isinstance(a, SSAValue) or b == 1:
             return a if b == 1 else a // b  # type: ignore[operator]
         return self._index(arith.FloorDivSIOp, a, b)
 
-    def quotient(self, a: Index, b: int) -> Index:
+    def quotient(self, a: Index, b: Extent) -> Index:
         """``a / b`` of an ``a`` that is not negative."""
-        if isinstance(a, int) or b == 1:
+        if not isinstance(a, SSAValue) or b == 1:
             return a if b == 1 else a // b  # type: ignore[operator]
         return self._index(arith.DivUIOp, a, b)
 
-    def remainder(self, a: Index, b: int) -> Index:
+    def remainder(self, a: Index, b: Extent) -> Index:
         """``a mod b`` of an ``a`` that is not negative."""
-        if isinstance(a, int) or b == 1:
+        if not isinstance(a, SSAValue) or b == 1:
             return 0 if b == 1 else a % b  # type: ignore[operator]
         return self._index(arith.RemUIOp, a, b)
 
     def minimum(self, a: Index, b: Index) -> Index:
         """The smaller, signed."""
-        if isinstance(a, int) and isinstance(b, int):
-            return min(a, b)
+        if not isinstance(a, SSAValue) and not isinstance(b, SSAValue):
+            return smallest(a, b)
         return self._index(arith.MinSIOp, a, b)
 
     def maximum(self, a: Index, b: Index) -> Index:
         """The larger, signed."""
-        if isinstance(a, int) and isinstance(b, int):
-            return max(a, b)
+        if not isinstance(a, SSAValue) and not isinstance(b, SSAValue):
+            return largest(a, b)
         return self._index(arith.MaxSIOp, a, b)
 
     def affine(self, e: AffineExpr, dims: Callable[[int], Index]) -> Index:
@@ -186,7 +210,7 @@ class Code:
                 return self.remainder(a, b)
         raise CodegenError(f"affine expression {e} cannot be lowered")
 
-    def inside(self, index: Index, extent: int) -> SSAValue:
+    def inside(self, index: Index, extent: Extent) -> SSAValue:
         """``0 <= index < extent`` as an i1; one unsigned comparison."""
         return self.add_op(arith.CmpiOp(self.value(index), self.value(extent), "ult"))
 

@@ -15,13 +15,14 @@ from xdsl.ir import Block, Region, SSAValue
 
 from landbridge.ir.attributes import is_in_place, mark_in_place, set_task_count
 from landbridge.ir.stages import PrimView, view_prim
-from landbridge.ir.types import element_count, shape_of
+from landbridge.ir.types import element_count, extents_attr, shape_of
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.nest import Nest, build_nests, used_buffers
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.row_memory import lowered_type
 from landbridge.passes.lower.serial import ONE, serial
 from landbridge.passes.lower.simplify import simplify
+from landbridge.sizes.size import largest
 
 
 def lower_loops(function: func.FuncOp) -> func.FuncOp:
@@ -51,7 +52,9 @@ def _scratch(code: Code, prim: PrimView, nests: Sequence[Nest], buffers: dict[SS
         if temporary in used:
             ty = temporary.type
             assert isinstance(ty, MemRefType)
-            flat = MemRefType(ty.element_type, [max(element_count(shape_of(ty)), 1)], memory_space=ty.memory_space)
+            flat = MemRefType(
+                ty.element_type, extents_attr([largest(element_count(shape_of(ty)), 1)]), memory_space=ty.memory_space
+            )
             buffers[temporary] = code.hoist(memref.AllocOp([], [], flat))
 
 

@@ -9,6 +9,7 @@ from landbridge.passes.lower.access import Access, Guard
 from landbridge.passes.lower.combiners import combiner, identity
 from landbridge.passes.lower.nest import Nest, Stage, scalar_attr
 from landbridge.passes.lower.schedule import Run, Schedule
+from landbridge.sizes.size import Size
 
 #: Edge tiles emitted one by one; beyond, padded reads test their bounds at run time.
 MAX_EDGE_TILES = 6
@@ -76,6 +77,8 @@ class Padding:
         if not guards or rows is None:
             return None
         extent = self._nest.dims[rows].extent
+        if isinstance(extent, Size):
+            return None
 
         def inside(m: int) -> bool:
             for g, r in guards:

@@ -12,6 +12,7 @@ from landbridge.passes.lower.access import Access, Linear
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.row_memory import index_strides
 from landbridge.passes.lower.simplify import index_range
+from landbridge.sizes.size import at_least
 
 
 def shared_prefix(nests: list[Nest]) -> int:
@@ -53,10 +54,10 @@ def _separate(nests: list[Nest], buffers: Iterable[SSAValue], length: int) -> bo
                 return False
             for i in range(length):
                 extent = n.dims[i].extent
-                if shape[i] != extent or (extent > 1 and a.index.coeff(i) != strides[i]) or a.index.nonlinear_in(i):
+                if shape[i] != extent or (extent != 1 and a.index.coeff(i) != strides[i]) or a.index.nonlinear_in(i):
                     return False
             span = index_range(without_prefix(a, length).index, n.dims)
-            if span is None or span[0] < 0 or span[1] >= strides[length - 1]:
+            if span is None or not at_least(span[0], 0) or not at_least(strides[length - 1] - 1, span[1]):
                 return False
     return True
 

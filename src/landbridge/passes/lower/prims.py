@@ -6,12 +6,22 @@ from collections.abc import Callable
 from functools import partial
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType
+from xdsl.dialects.builtin import FunctionType, MemRefType, i64
 from xdsl.ir import Block, Region, SSAValue
+from xdsl.rewriter import Rewriter
 
 from landbridge.analysis.verify_accesses import verify_accesses
-from landbridge.ir.attributes import is_checked, is_in_place, mark_checked, mark_in_place, set_task_count
+from landbridge.ir.attributes import (
+    is_checked,
+    is_in_place,
+    mark_checked,
+    mark_in_place,
+    set_sizes,
+    set_task_count,
+)
+from landbridge.ir.prim_ops import SizeOp
 from landbridge.ir.stages import view_prim
+from landbridge.ir.types import GLOBAL, shape_of
 from landbridge.passes.lower.checked import guard_accesses
 from landbridge.passes.lower.code import INDEX, Code
 from landbridge.passes.lower.grid import lower_grid
@@ -20,6 +30,7 @@ from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.row_memory import lowered_type
 from landbridge.passes.lower.schedule import Machine
 from landbridge.passes.lower.tasks import emit_tasks
+from landbridge.sizes.size import Size
 from landbridge.targets import Target
 from landbridge.targets.grid import grid_limits
 
@@ -55,20 +66,38 @@ def machine_of(target: Target) -> Machine:
     return Machine(target.vector_bits // 8, target.vector_registers)
 
 
+#: The operand that holds Sizes, before it is known how many there are.
+EXTENTS_TYPE = MemRefType(i64, [0], memory_space=GLOBAL)
+
+
+def _is_open(function: func.FuncOp) -> bool:
+    """Whether a PrimFunc depends on numbers that are known when the input comes."""
+    operands = (e for a in function.body.block.args for e in shape_of(a.type))
+    loops = (e for g in view_prim(function).generics() for e in g.extents)
+    bodies = (op for op in function.walk() if isinstance(op, SizeOp))
+    return any(isinstance(e, Size) for e in (*operands, *loops)) or any(True for _ in bodies)
+
+
 def lower_prim(function: func.FuncOp, machine: Machine) -> func.FuncOp:
     """One PrimFunc in lowered form."""
     prim = view_prim(function)
     arguments = list(function.body.block.args)
-    block = Block(arg_types=[*(lowered_type(a.type) for a in arguments), INDEX, INDEX])
-    code = Code(block)
+    extents = [EXTENTS_TYPE] if _is_open(function) else []
+    block = Block(arg_types=[*(lowered_type(a.type) for a in arguments), *extents, INDEX, INDEX])
+    code = Code(block, block.args[-3] if extents else None)
     buffers: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=False))
     begin, end = block.args[-2], block.args[-1]
     nests = [nest for nest in build_nests(prim) if not nest.is_empty]
     tasks = emit_tasks(code, prim, nests, machine, buffers, begin, end)
     block.add_op(func.ReturnOp())
     code.finish()
+    if extents:
+        words = MemRefType(i64, [len(code.sizes)], memory_space=GLOBAL)
+        Rewriter.replace_value_with_new_type(block.args[-3], words)
     lowered = func.FuncOp(function.sym_name.data, FunctionType.from_lists(list(block.arg_types), []), Region(block))
     set_task_count(lowered, tasks)
+    if extents:
+        set_sizes(lowered, list(code.sizes))
     if is_in_place(function):
         mark_in_place(lowered)
     return lowered

@@ -26,6 +26,7 @@ from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.operands import Operands, Tile
 from landbridge.passes.lower.padding import Padding
 from landbridge.passes.lower.schedule import Schedule
+from landbridge.sizes.size import likely, same
 
 #: Terms that are added to one accumulator before it is added to the total.
 BLOCK = 256
@@ -155,13 +156,12 @@ class Reduction:
         """Loop ``d`` from ``low`` to ``high``: by lanes and partial sums as far as these go, then what is left."""
         lane_step, copies = self._lane_step(d), self.sched.copies
         step = lane_step * (copies if not rest else 1)
-        if rest or step == 1 or not isinstance(high, int):
+        if rest or step == 1 or isinstance(high, SSAValue) or isinstance(low, SSAValue):
             return self._sum(d, rest, slots, low, high, step)
-        assert isinstance(low, int)
         main_high = low + (high - low) // step * step
         slots = self._sum(d, rest, slots, low, main_high, step)
         whole_high = low + (high - low) // lane_step * lane_step
-        if copies > 1 and main_high < whole_high:
+        if copies > 1 and same(main_high, whole_high) is not True:
             first = {k: v for k, v in slots.items() if k[2] == 0}
             slots = {**slots, **self._loop(d, rest, first, main_high, whole_high, lane_step)}
         return slots
@@ -187,7 +187,7 @@ class Reduction:
             return None, 0
         lane = self.sched.lane if self.sched.horizontal else None
         dims = [*(d for d in self.sched.inner if d != lane), *(d for d in self.sched.inner if d == lane)]
-        turns = {d: self.nest.dims[d].extent - self._lows.get(d, 0) for d in dims}
+        turns = {d: likely(self.nest.dims[d].extent) - self._lows.get(d, 0) for d in dims}
         if dims:
             turns[dims[-1]] //= self._lane_step(dims[-1]) * self.sched.copies
         below = 1

@@ -14,10 +14,11 @@ from xdsl.dialects.builtin import ArrayAttr, IntAttr, MemRefType
 from xdsl.ir import Attribute, SSAValue
 
 from landbridge.errors import CodegenError
-from landbridge.ir.types import SpaceAttr, element_count, separators_of, shape_of
+from landbridge.ir.types import SpaceAttr, element_count, extents_attr, separators_of, shape_of
 from landbridge.passes.lower.access import Linear
 from landbridge.physical_shape import physical_shape, row_strides
 from landbridge.shape import row_major
+from landbridge.sizes.size import at_least
 
 #: Elements from row to row, as linear indices count. It is no distance in memory.
 PITCH = 1 << 40
@@ -53,7 +54,7 @@ def is_past_the_end(last: int, ty: Attribute) -> bool:
     """Whether a linear index that reaches ``last`` may leave a memref."""
     shape, separators = shape_of(ty), separators_of(ty)
     if not separators:
-        return last >= element_count(shape)
+        return at_least(element_count(shape) - 1, last) is not True
     rows, *columns = physical_shape(shape, separators)
     return _row(last) >= rows or last - _row(last) * PITCH >= element_count(columns)
 
@@ -63,7 +64,7 @@ def lowered_type(ty: Attribute) -> MemRefType[Any]:
     separators = separators_of(ty)
     assert isinstance(ty, MemRefType)
     if not separators:
-        return MemRefType(ty.element_type, [element_count(shape_of(ty))], memory_space=ty.memory_space)
+        return MemRefType(ty.element_type, extents_attr([element_count(shape_of(ty))]), memory_space=ty.memory_space)
     assert isinstance(ty.memory_space, SpaceAttr)
     rows, *columns = physical_shape(shape_of(ty), separators)
     space = SpaceAttr(ty.memory_space.scope, ArrayAttr([IntAttr(1)]))

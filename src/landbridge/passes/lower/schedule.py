@@ -20,6 +20,7 @@ from landbridge.passes.lower.nest import Nest, Stage, widest_bytes
 from landbridge.passes.lower.register_block import register_block
 from landbridge.passes.lower.row_memory import is_past_the_end
 from landbridge.passes.lower.simplify import index_range
+from landbridge.sizes.size import Extent, Size, at_least, ceildiv, likely, same
 
 #: Scalar operations a task should be worth, so that handing it to a thread is cheap beside it.
 TASK_WORK = 1 << 19
@@ -40,8 +41,8 @@ class Run:
     """``count`` consecutive tiles of ``tile`` iterations from ``start``; ``mask`` > 0 keeps that many lanes of
     the last vector. Dims without lanes have ``mask`` 0."""
 
-    start: int
-    count: int
+    start: Extent
+    count: Extent
     tile: int
     mask: int = 0
 
@@ -86,22 +87,24 @@ def schedule(nest: Nest, machine: Machine, prefix: int = 0) -> Schedule:
     rows = _choose_rows(nest, parallel, lane, columns)
     if lane is not None and not horizontal:
         extent = nest.dims[lane].extent
-        lanes = min(lanes, 1 << (extent - 1).bit_length())
+        if isinstance(extent, int):
+            lanes = min(lanes, 1 << (extent - 1).bit_length())
         if not reduction and extent != lanes:
             rows = lane  # an elementwise nest walks its lane; unrolling it is the row block
     row_extent = _tiles(nest, rows, lane, lanes)
     column_extent = _tiles(nest, columns, lane, lanes)
     if reduction:
-        row_tile, column_tile = register_block(row_extent, column_extent, machine.registers)
+        row_tile, column_tile = register_block(likely(row_extent), likely(column_extent), machine.registers)
     else:
-        row_tile, column_tile = _unroll(nest, row_extent), 1
+        row_tile, column_tile = _unroll(nest, likely(row_extent)), 1
+    row_tile, column_tile = _dividing(row_extent, row_tile), _dividing(column_extent, column_tile)
     row_runs = _runs(row_extent, row_tile, nest.dims[rows].extent % lanes if rows == lane and rows is not None else 0)
     column_runs = _runs(column_extent, column_tile, _column_mask(nest, columns, lane, lanes))
     taken = {rows, columns, lane}
     outer = tuple(d for d in parallel if d not in taken)
     work = _body_size(nest)
     for d in reductions:
-        work *= nest.dims[d].extent
+        work *= likely(nest.dims[d].extent)
     copies = _copies(nest, lane, lanes, horizontal, reductions, row_tile * column_tile)
     return Schedule(lane, lanes, horizontal, rows, row_runs, columns, column_runs, outer, reductions, work, copies)
 
@@ -117,7 +120,7 @@ def _copies(
     guards = [g for r in main.reads if isinstance(r, Access) for g in r.guards]
     if any(g.index.uses(last) for g in guards) or any(last in (b.outer, b.inner) for b in nest.bounds):
         return 1
-    steps = nest.dims[last].extent // (lanes if horizontal else 1)
+    steps = likely(nest.dims[last].extent) // (lanes if horizontal else 1)
     wanted = 4 if accumulators <= 2 else 2 if accumulators <= 4 else 1
     return wanted if steps >= 4 * wanted else 1
 
@@ -134,6 +137,8 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: Machine) -> list[Sc
     if not left or left > bound.tile // 2:
         return [sched]
     rows = sum(r.count * r.tile for r in sched.row_runs)
+    if isinstance(rows, Size):
+        return [sched]
     lanes = max(2, 1 << (left - 1).bit_length())  # not every language has vectors of 1
     mask = left if left != lanes and _column_mask(nest, sched.columns, sched.lane, sched.lanes) else 0
     tile, _ = register_block(rows, 1, machine.registers)
@@ -172,17 +177,23 @@ def _choose_lane(nest: Nest, parallel: list[int], reductions: tuple[int, ...], l
         )
 
     candidates = [
-        d for d in parallel if nest.dims[d].extent > 1 and all(w.index.coeff(d) == 1 for w in writes) and legal(d)
+        d
+        for d in parallel
+        if nest.dims[d].extent != 1
+        and all(w.index.coeff(d) == 1 for w in writes)
+        and legal(d)
+        and _in_whole_vectors(nest.dims[d].extent, lanes)
     ]
     if candidates:
-        return max(candidates, key=lambda d: nest.dims[d].extent), False
+        return max(candidates, key=lambda d: likely(nest.dims[d].extent)), False
     reduction = nest.reduction
     if reduction is not None and len(reduction.writes) == 1 and combiner(reduction) is not None:
         outer = {b.outer for b in nest.bounds}
         main_reads = [r for r in reduction.reads if isinstance(r, Access)]
         for d in reductions:
             if (
-                nest.dims[d].extent >= lanes
+                at_least(nest.dims[d].extent, lanes)
+                and _in_whole_vectors(nest.dims[d].extent, lanes)
                 and d not in outer
                 and _whole_vectors(nest, d, lanes) > 1
                 and legal(d)
@@ -190,6 +201,18 @@ def _choose_lane(nest: Nest, parallel: list[int], reductions: tuple[int, ...], l
             ):
                 return d, True
     return None, False
+
+
+def _in_whole_vectors(extent: Extent, lanes: int) -> bool:
+    """Whether lanes may run along a loop of ``extent``: an open one must end with a vector."""
+    return isinstance(extent, int) or extent % lanes == 0
+
+
+def _dividing(extent: Extent, tile: int) -> int:
+    """``tile``, or of an open extent the largest that is at least half of it and leaves nothing over."""
+    if isinstance(extent, int):
+        return tile
+    return next((t for t in range(tile, tile // 2, -1) if extent % t == 0), tile)
 
 
 def _whole_vectors(nest: Nest, d: int, lanes: int) -> int:
@@ -224,14 +247,14 @@ def _choose_rows(nest: Nest, parallel: list[int], lane: int | None, columns: int
         for d in parallel
         if d not in (lane, columns) and write.index.coeff(d) != 0 and not write.index.nonlinear_in(d)
     ]
-    return min(found, key=lambda d: abs(write.index.coeff(d)), default=None)
+    return min(found, key=lambda d: abs(likely(write.index.coeff(d))), default=None)
 
 
-def _tiles(nest: Nest, dim: int | None, lane: int | None, lanes: int) -> int:
+def _tiles(nest: Nest, dim: int | None, lane: int | None, lanes: int) -> Extent:
     if dim is None:
         return 1
     extent = nest.dims[dim].extent
-    return -(-extent // lanes) if dim == lane else extent
+    return ceildiv(extent, lanes) if dim == lane else extent
 
 
 def _column_mask(nest: Nest, columns: int | None, lane: int | None, lanes: int) -> int:
@@ -269,13 +292,15 @@ def _unroll(nest: Nest, tiles: int) -> int:
     return min(tiles, 4 if size <= 12 else 2 if size <= 40 else 1)
 
 
-def _runs(extent: int, tile: int, mask: int) -> tuple[Run, ...]:
+def _runs(extent: Extent, tile: int, mask: int) -> tuple[Run, ...]:
     """Full tiles, then what is left; a masked last vector is part of the last tile."""
     runs = []
     full, left = divmod(extent, tile)
+    if isinstance(left, Size):
+        return (Run(0, full, tile), Run(full * tile, left, 1))
     if mask and not left:
         full, left = full - 1, tile
-    if full:
+    if same(full, 0) is not True:
         runs.append(Run(0, full, tile))
     if left:
         runs.append(Run(full * tile, 1, left, mask))

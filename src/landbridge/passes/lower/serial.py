@@ -9,6 +9,7 @@ from landbridge.passes.lower.access import Access
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.operands import Tile
 from landbridge.passes.lower.schedule import Run, Schedule
+from landbridge.sizes.size import likely
 
 #: The only tile of such a schedule.
 ONE = Tile(0, 1, 0, 1)
@@ -28,4 +29,4 @@ def serial(nest: Nest, bound: Collection[int] = ()) -> Schedule:
 
 def by_stride(dims: Collection[int], access: Access) -> tuple[int, ...]:
     """``dims`` from the one that takes the longest strides through ``access``; those it does not use come first."""
-    return tuple(sorted(dims, key=lambda d: -abs(access.index.coeff(d)) or -math.inf))
+    return tuple(sorted(dims, key=lambda d: -abs(likely(access.index.coeff(d))) or -math.inf))

@@ -9,6 +9,7 @@ from xdsl.dialects import linalg
 
 from landbridge.passes.lower.access import Access, Guard, Linear, rename, rename_access
 from landbridge.passes.lower.nest import Bound, Dim, Nest, Stage
+from landbridge.sizes.size import at_least
 
 
 def simplify(nest: Nest, keep: int = 0) -> Nest:
@@ -27,7 +28,7 @@ def drop_held_guards(nest: Nest) -> Nest:
 
     def needed(g: Guard) -> bool:
         span = index_range(g.index, nest.dims)
-        return span is None or span[0] < 0 or span[1] >= g.extent
+        return span is None or not at_least(span[0], 0) or not at_least(g.extent - 1, span[1])
 
     def clean(s: Stage) -> Stage:
         reads = (
@@ -52,8 +53,15 @@ def index_range(x: Linear, dims: list[Dim]) -> tuple[int, int] | None:
     """Smallest and largest value of a linear index; None when it has nonlinear terms."""
     if x.rest:
         return None
-    low = x.const + sum(c * (dims[d].extent - 1) for d, c in x.coeffs.items() if c < 0)
-    high = x.const + sum(c * (dims[d].extent - 1) for d, c in x.coeffs.items() if c > 0)
+    low = high = x.const
+    for d, c in x.coeffs.items():
+        positive = at_least(c, 0)
+        if positive is None:
+            return None
+        if positive:
+            high += c * (dims[d].extent - 1)
+        else:
+            low += c * (dims[d].extent - 1)
     return low, high
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,6 +19,7 @@ from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.prefix import shared_prefix, shrink
 from landbridge.passes.lower.schedule import TASK_WORK, Machine, Run, Schedule, narrow_last_column, schedule
 from landbridge.passes.lower.simplify import simplify
+from landbridge.sizes.size import Extent, Size, at_least, ceildiv, likely, product
 
 #: Tasks above which rows are not cut as well: enough for any number of threads.
 MANY_TASKS = 64
@@ -34,7 +35,7 @@ def emit_tasks(
     buffers: dict[SSAValue, SSAValue],
     begin: Index,
     end: Index,
-) -> int:
+) -> Extent:
     """Emit tasks ``begin .. end`` of ``nests``, none of them empty; how many tasks there are.
 
     ``buffers`` maps the PrimFunc's memrefs to flat ones, and receives the temporaries. Raises CodegenError when these
@@ -49,8 +50,8 @@ def emit_tasks(
 
 def fits_stack(prim: PrimView, nests: list[Nest]) -> bool:
     """Whether what ``nests`` leave each other within a task fits the stack of its thread."""
-    count = math.prod(nests[0].dims[i].extent for i in range(shared_prefix(nests)))
-    return sum(nbytes_of(t.type) // count for t in _used_temporaries(prim, nests)) <= MAX_STACK_BYTES
+    count = product(nests[0].dims[i].extent for i in range(shared_prefix(nests)))
+    return at_least(MAX_STACK_BYTES, sum(nbytes_of(t.type) // count for t in _used_temporaries(prim, nests))) is True
 
 
 def _used_temporaries(prim: PrimView, nests: list[Nest]) -> set[SSAValue]:
@@ -58,12 +59,20 @@ def _used_temporaries(prim: PrimView, nests: list[Nest]) -> set[SSAValue]:
     return used & set(prim.temporaries)
 
 
+def _most(extent: Extent) -> int:
+    """The largest that ``extent`` can be; raises CodegenError where there is no bound."""
+    most = extent if isinstance(extent, int) else extent.high
+    if most is None:
+        raise CodegenError(f"{extent} elements are kept between stages, and that has no bound; give its dimensions one")
+    return most
+
+
 def _grain(count: int, work: int) -> int:
     """Iterations handed out together, so that a task is worth its handling."""
     return max(1, min(count, TASK_WORK // max(work, 1)))
 
 
-def _bounds(code: Code, begin: Index, end: Index, count: int, grain: int) -> tuple[Index, Index]:
+def _bounds(code: Code, begin: Index, end: Index, count: Extent, grain: int) -> tuple[Index, Index]:
     """The iterations of tasks ``begin .. end``."""
     return code.mul(begin, grain), code.minimum(code.mul(end, grain), count)
 
@@ -78,57 +87,60 @@ class _Piece:
     chunk: int
 
     @property
-    def chunks(self) -> int:
+    def chunks(self) -> Extent:
         """Tasks along the rows."""
-        return -(-self.rows[0][0].count // self.chunk) if self.chunk else 1
+        return ceildiv(self.rows[0][0].count, self.chunk) if self.chunk else 1
 
-    def emit(self, code: Code, t: Index, extents: list[int]) -> None:
+    def emit(self, code: Code, t: Index, extents: Sequence[Extent]) -> None:
         """Task ``t``, over the outer loops of ``extents``."""
         sched = self.emitter.sched
-        column, *rest = code.unflatten(t, [self.columns.count, *extents, self.chunks])
-        self.emitter.env.update(zip(sched.outer, rest, strict=False))
+        if isinstance(self.chunks, Size):  # first, so that nothing is divided by what may be 0
+            chunk, column, *rest = code.unflatten(t, [self.chunks, self.columns.count, *extents])
+        else:
+            column, *rest, chunk = code.unflatten(t, [self.columns.count, *extents, self.chunks])
+        self.emitter.env.update(zip(sched.outer, rest, strict=True))
         at = code.add(code.mul(column, self.columns.tile), self.columns.start)
         if not self.chunk:
             self.emitter.rows_for(self.rows, at, self.columns)
             return
         run, edge = self.rows[0]
-        start = code.mul(rest[-1], self.chunk)
+        start = code.mul(chunk, self.chunk)
         stop = code.minimum(code.add(start, self.chunk), run.count)
         self.emitter.row_run(run, edge, start, stop, at, self.columns)
 
 
 def _single(
     code: Code, nest: Nest, machine: Machine, buffers: dict[SSAValue, SSAValue], begin: Index, end: Index
-) -> int:
+) -> Extent:
     """A PrimFunc of one nest: its tasks are its outer loops, its column tiles and chunks of its rows."""
     pieces: list[_Piece] = []
-    work = 0
+    work: Extent = 0
     outer: list[int] = []
     for sched in narrow_last_column(nest, schedule(nest, machine), machine):
         emitter = NestEmitter(code, nest, sched, buffers, {})
         rows = emitter.row_tiles
         outer = [nest.dims[d].extent for d in sched.outer]
         tile_work = sched.work * sched.lanes
-        few = math.prod(outer) * sum(r.count for r in sched.column_runs) < MANY_TASKS
+        few = likely(product(outer) * sum(r.count for r in sched.column_runs)) < MANY_TASKS
         for columns in sched.column_runs:
             if few and not any(edge for _, edge in rows):
                 for run, edge in rows:
-                    chunk = max(1, min(run.count, TASK_WORK // max(tile_work * run.tile * columns.tile, 1)))
+                    chunk = max(1, min(likely(run.count), TASK_WORK // max(tile_work * run.tile * columns.tile, 1)))
                     pieces.append(_Piece(emitter, columns, [(run, edge)], chunk))
             else:
                 pieces.append(_Piece(emitter, columns, rows, 0))
             work += tile_work * sum(r.count * r.tile for r, _ in rows) * columns.count * columns.tile
-    counts = [math.prod(outer) * p.columns.count * p.chunks for p in pieces]
+    counts = [product(outer) * p.columns.count * p.chunks for p in pieces]
     total = sum(counts)
-    grain = _grain(total, work * math.prod(outer) // max(total, 1))
+    grain = _grain(likely(total), likely(work * product(outer)) // max(likely(total), 1))
     low, high = _bounds(code, begin, end, total, grain)
-    base = 0
+    base: Extent = 0
     for piece, count in zip(pieces, counts, strict=True):
-        first = code.maximum(code.add(low, -base), 0) if base else low
+        first = code.maximum(code.add(low, -base), 0) if piece is not pieces[0] else low
         last = code.minimum(code.add(high, -base), count) if len(pieces) > 1 else high
         code.loop(first, last, 1, [], partial(_task, code, piece, outer))
         base += count
-    return -(-total // grain)
+    return ceildiv(total, grain)
 
 
 def _task(code: Code, piece: _Piece, outer: list[int], t: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
@@ -144,11 +156,11 @@ def _several(
     buffers: dict[SSAValue, SSAValue],
     begin: Index,
     end: Index,
-) -> int:
+) -> Extent:
     """A PrimFunc of several nests: its tasks are the loops they share; the rest runs nest after nest."""
     length = shared_prefix(nests)
     extents = [nests[0].dims[i].extent for i in range(length)]
-    count = math.prod(extents)
+    count = product(extents)
     temporaries = set(prim.temporaries)
     used = _used_temporaries(prim, nests)
     if not fits_stack(prim, nests):
@@ -161,7 +173,7 @@ def _several(
         if t in used:
             ty = t.type
             assert isinstance(ty, MemRefType)
-            elements = element_count(shape_of(ty)) // count
+            elements = _most(element_count(shape_of(ty)) // count)
             buffers[t] = code.add_op(memref.AllocaOp.get(ty.element_type, alignment=64, shape=[elements]))
     prepared: list[tuple[Nest, Schedule]] = []
     work = 0
@@ -169,8 +181,8 @@ def _several(
         small_nest = simplify(shrink(n, temporaries, length), keep=length)
         sched = schedule(small_nest, machine, prefix=length)
         prepared.append((small_nest, sched))
-        work += sched.work * math.prod(d.extent for d in small_nest.dims[length:] if not d.reduction)
-    grain = _grain(count, work)
+        work += sched.work * likely(product(d.extent for d in small_nest.dims[length:] if not d.reduction))
+    grain = _grain(likely(count), work)
     low, high = _bounds(code, begin, end, count, grain)
 
     def task(t: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
@@ -181,7 +193,7 @@ def _several(
         return []
 
     code.loop(low, high, 1, [], task)
-    return -(-count // grain)
+    return ceildiv(count, grain)
 
 
 def _nested(code: Code, nest: Nest, sched: Schedule, emitter: NestEmitter, outer: list[int]) -> None:

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from landbridge.analysis.axis_classes import AxisClass
 from landbridge.ir.packing import packed_shape
-from landbridge.ir.types import AnyMemRef, AnyTensor, dtype_of, shape_of, tensor_type, vdevice_of
+from landbridge.ir.types import AnyMemRef, AnyTensor, dtype_of, extents_attr, shape_of, tensor_type, vdevice_of
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,9 @@ class Layout:
 
     def memref(self, plain: AnyMemRef) -> AnyMemRef:
         """The type of a ``plain`` memref in this layout."""
-        return MemRefType(plain.element_type, self.shape(shape_of(plain)), plain.layout, plain.memory_space)
+        return MemRefType(
+            plain.element_type, extents_attr(self.shape(shape_of(plain))), plain.layout, plain.memory_space
+        )
 
 
 def layout_of(buffer: SSAValue, cut: Sequence[AxisClass], tile: int, first: AxisClass | None = None) -> Layout | None:

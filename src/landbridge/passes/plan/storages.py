@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from landbridge import planner
 from landbridge.analysis.scopes import Alloc, Scope, round_up
@@ -13,14 +13,15 @@ from landbridge.errors import PlanError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.ir.types import dtype_of, item_bytes
 from landbridge.physical_shape import nd_bytes
+from landbridge.sizes.size import Extent, Size, at_least, likely
 
 
 @dataclass(frozen=True)
 class Solution:
     """A storage of ``nbytes`` (with extents ``shape`` unless it is flat) and the byte offset of each buffer in it."""
 
-    nbytes: int
-    offsets: tuple[int, ...]
+    nbytes: Extent
+    offsets: tuple[Extent, ...]
     lower_bound: int
     proved_optimal: bool
     shape: tuple[int, ...] = ()
@@ -54,12 +55,16 @@ def _in_bytes(scope: Scope) -> Solution:
     # Tensors of a kind that is not coherent do not share a granule: a barrier for one would touch the other.
     granule = kind.coherence_granule
     alignment = max(STORAGE_ALIGNMENT, kind.offset_alignment, granule)
+    sizes = [round_up(alloc.nbytes, granule) for alloc in scope.allocs]
     buffers = [
-        alloc.buffer(name, round_up(alloc.nbytes, granule), alignment)
-        for name, alloc in zip(scope.names, scope.allocs, strict=True)
+        alloc.buffer(name, likely(size), alignment)
+        for name, size, alloc in zip(scope.names, sizes, scope.allocs, strict=True)
     ]
     found = planner.plan(buffers, _least(scope.free, kind.max_bytes))
     offsets = tuple(found.offsets[name] for name in scope.names)
+    if any(isinstance(size, Size) for size in sizes):
+        places, end = planner.supported(buffers, offsets, sizes)
+        return Solution(round_up(end, kind.size_multiple), tuple(places), found.lower_bound, found.proved_optimal)
     return Solution(round_up(found.peak, kind.size_multiple), offsets, found.lower_bound, found.proved_optimal)
 
 
@@ -67,7 +72,7 @@ def _check_each(scope: Scope) -> None:
     limit = scope.kind.max_binding_bytes
     for alloc in scope.allocs:
         nbytes = alloc.nbytes
-        if limit is not None and nbytes > limit:
+        if limit is not None and not at_least(limit, nbytes):
             raise PlanError(
                 f"tensor {alloc.name!r} has {nbytes} bytes, and a kernel's argument there at most {limit}; place it in "
                 "another scope, or compile for smaller shapes"
@@ -94,7 +99,7 @@ def _in_rows(scope: Scope) -> list[Storage]:
 
 
 def _nbytes(storages: Sequence[Storage]) -> int:
-    return sum(found.nbytes for _, found in storages)
+    return sum(cast(int, found.nbytes) for _, found in storages)
 
 
 def _rows(scope: Scope, members: Sequence[int], width: int) -> Storage:

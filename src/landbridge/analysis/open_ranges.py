@@ -1,0 +1,222 @@
+"""Ranges of the integers in lowered functions of open programs, whose extents are Sizes.
+
+As ``index_ranges``, with factors and constants that are known when the input comes: an index is a linear form over loop
+counters and the like, with Sizes as factors. That a form is never above 0 is proved by replacing its youngest atom with
+each of its bounds in turn, until only a Size is left (Fourier-Motzkin elimination). A sign that is not decided for all
+inputs proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.ir import OpResult, SSAValue
+
+from landbridge.analysis.conditions import told_by
+from landbridge.analysis.linear_forms import Bound, Form, Number, constant
+from landbridge.sizes.size import Extent, at_least, largest, smallest
+
+#: Bounds without atoms that are looked for in one form.
+_CANDIDATES = 4
+_MINIMA = (arith.MinSIOp, arith.MinUIOp)
+_MAXIMA = (arith.MaxSIOp, arith.MaxUIOp)
+_QUOTIENTS = (arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp)
+_REMAINDERS = (arith.RemUIOp, arith.RemSIOp)
+
+
+@dataclass
+class _Atom:
+    """A value that is no linear form of others; ``lower`` and ``upper`` bounds are over older atoms."""
+
+    lower: list[Bound] = field(default_factory=list)
+    upper: list[Bound] = field(default_factory=list)
+
+
+class OpenRanges:
+    """What is known of integers at the place that is being walked. ``words`` is the operand that holds ``sizes``."""
+
+    def __init__(self, words: SSAValue, sizes: Sequence[Extent]) -> None:
+        self._words, self._sizes = words, sizes
+        self._atoms: list[_Atom] = []
+        self._forms: dict[int, Form] = {}
+        self._assumed: list[tuple[int, bool, Bound]] = []
+        self._proved: dict[tuple[Any, ...], bool] = {}
+
+    def define(self, value: SSAValue, lower: list[Form], upper: list[Form]) -> None:
+        """``value`` lies between these forms of older values."""
+        self._forms[id(value)] = self._atom([(1, f) for f in lower], [(1, f) for f in upper])
+
+    def count(self, value: SSAValue, low: Form, step: int, last: Form) -> None:
+        """``value`` goes from ``low`` in steps of ``step``, not past ``last``: forms of older values."""
+        span = last.plus(low, -1)
+        most = (step, span) if span.terms else (1, constant(span.const // step))
+        self._forms[id(value)] = low.plus(self._atom([(1, constant(0))], [most]), step)
+
+    def is_multiple(self, form: Form, of: int) -> bool:
+        """Whether ``form`` is known to be a multiple of ``of``."""
+        return all(number % of == 0 for number in (form.const, *form.terms.values()))
+
+    def form(self, value: SSAValue) -> Form:
+        """``value`` as a linear form."""
+        if (found := self._forms.get(id(value))) is None:
+            found = self._forms[id(value)] = self._formed(value)
+        return found
+
+    def is_at_most(self, form: Form, limit: Extent) -> bool:
+        """Whether ``form`` is known never to be above ``limit`` here."""
+        return self._is_never_positive(form.plus(constant(limit), -1))  # type: ignore[arg-type]
+
+    def is_negative(self, form: Form) -> bool:
+        """Whether ``form`` is known to be less than 0 here."""
+        return self.is_at_most(form, -1)
+
+    def lies_within(self, form: Form, low: Extent, high: Extent) -> bool:
+        """Whether ``form`` is known to be ``low`` to ``high`` here."""
+        return self.is_at_most(form, high) and self.is_at_most(form.scaled(-1), -low)
+
+    def range_of(self, form: Form) -> tuple[Number, Number]:
+        """The range of ``form`` as numbers, of which nothing is known."""
+        return -inf, inf
+
+    @contextmanager
+    def where(self, condition: SSAValue, holds: bool = True) -> Iterator[bool]:
+        """Code that runs only where ``condition`` is true, or false; yields whether it may run at all."""
+        known = list(told_by(condition, holds, self))
+        if any(self.is_negative(form.scaled(-1)) for form in known):
+            yield False
+            return
+        before = len(self._assumed)
+        self._assumed += [bound for form in known if form.terms for bound in _bounds(form)]
+        yield True
+        del self._assumed[before:]
+
+    # Forms ------------------------------------------------------------------------------------------------------
+
+    def _atom(self, lower: list[Bound], upper: list[Bound]) -> Form:
+        self._atoms.append(_Atom(lower, upper))
+        return Form({len(self._atoms) - 1: 1})
+
+    def _formed(self, value: SSAValue) -> Form:
+        op: Any = value.op if isinstance(value, OpResult) else None
+        kind = type(op)
+        if kind is arith.ConstantOp and isinstance(op.value, IntegerAttr):
+            return constant(op.value.value.data)
+        if kind is memref.LoadOp and op.memref is self._words:
+            at = self.form(op.indices[0])
+            return constant(self._sizes[at.const])  # type: ignore[arg-type]
+        if kind is arith.IndexCastOp and self._is_whole(op.input):
+            return self.form(op.input)
+        if op is None or not op.operands or not self._is_whole(value):
+            return self._atom([], [])
+        forms = [self.form(operand) for operand in op.operands if self._is_whole(operand)]
+        if len(forms) < 2:
+            return self._atom([], [])
+        a, b = forms[:2]
+        if isinstance(value.type, IndexType):  # indices are taken to be wide enough
+            if kind is arith.AddiOp:
+                return a.plus(b)
+            if kind is arith.SubiOp:
+                return a.plus(b, -1)
+            if kind is arith.MuliOp and (not a.terms or not b.terms):
+                return a.scaled(b.const) if not b.terms else b.scaled(a.const)
+        lower: list[Bound] = []
+        upper: list[Bound] = []
+        if kind in _QUOTIENTS and not b.terms:
+            self._quotient(a, b.const, lower, upper)
+        elif kind in _REMAINDERS and not b.terms:
+            self._remainder(a, b.const, lower, upper)
+        elif kind in _MINIMA and self._signed(kind, a, b):
+            upper += [(1, a), (1, b)]
+            lower += self._of_both(a, b, -1)
+        elif kind in _MAXIMA and self._signed(kind, a, b):
+            lower += [(1, a), (1, b)]
+            upper += self._of_both(a, b, 1)
+        return self._atom(lower, upper)
+
+    def _is_whole(self, value: SSAValue) -> bool:
+        """Whether ``value`` is an index, or an integer as wide that a word of the Sizes or a constant is."""
+        return isinstance(value.type, IndexType) or getattr(getattr(value.type, "width", None), "data", 0) == 64
+
+    def _signed(self, kind: type, a: Form, b: Form) -> bool:
+        """Whether a minimum or maximum is that of numbers with a sign."""
+        return kind in (arith.MinSIOp, arith.MaxSIOp) or (self._is_natural(a) and self._is_natural(b))
+
+    def _is_natural(self, form: Form) -> bool:
+        return self.is_at_most(form.scaled(-1), 0)
+
+    def _quotient(self, x: Form, by: Extent, lower: list[Bound], upper: list[Bound]) -> None:
+        if not at_least(by, 1) or not self._is_natural(x):
+            return
+        factor: Any = by
+        lower += [(1, constant(0)), (factor, x.plus(constant(1 - factor)))]
+        upper += [(factor, x), *((1, constant(most // factor)) for most in self._most(x))]
+
+    def _remainder(self, x: Form, by: Extent, lower: list[Bound], upper: list[Bound]) -> None:
+        if not at_least(by, 1) or not self._is_natural(x):
+            return
+        most: Any = by
+        lower.append((1, constant(0)))
+        upper += [(1, constant(most - 1)), (1, x)]
+
+    def _of_both(self, a: Form, b: Form, sign: int) -> list[Bound]:
+        """What is above (``sign`` 1) or below (-1) both forms, without atoms."""
+        of_a, of_b = self._most(a.scaled(sign)), self._most(b.scaled(sign))
+        found: list[Any] = [largest(x, y) if sign > 0 else smallest(-x, -y) for x in of_a[:1] for y in of_b[:1]]
+        return [(1, constant(each)) for each in found]
+
+    # Proofs -----------------------------------------------------------------------------------------------------
+
+    def _is_never_positive(self, form: Form) -> bool:
+        if not form.terms:
+            return at_least(0, form.const) is True
+        key = frozenset(form.terms.items()), form.const, tuple(id(bound) for *_, bound in self._assumed)
+        if (known := self._proved.get(key)) is None:
+            self._proved[key] = False  # until it is found: nothing is proved by itself
+            known = self._proved[key] = any(map(self._is_never_positive, self._replaced(form)))
+        return known
+
+    def _replaced(self, form: Form) -> Iterator[Form]:
+        """Older forms, each never below ``form`` times something of at least 1."""
+        atom = max(form.terms)
+        factor: Any = form.terms[atom]
+        above = at_least(factor, 0)
+        if above is None:
+            return
+        made = self._atoms[atom]
+        told = [bound for other, is_upper, bound in self._assumed if other == atom and is_upper == above]
+        rest = Form({a: c for a, c in form.terms.items() if a != atom}, form.const)
+        for times, bound in (*(made.upper if above else made.lower), *told):
+            if at_least(times, 1):
+                yield rest.scaled(times).plus(bound, factor)
+
+    def _most(self, form: Form) -> list[Extent]:
+        """Sizes that ``form`` never exceeds, what conditions tell aside."""
+        if not form.terms:
+            return [form.const]
+        found: list[Extent] = []
+        atom = max(form.terms)
+        factor: Any = form.terms[atom]
+        above = at_least(factor, 0)
+        rest = Form({a: c for a, c in form.terms.items() if a != atom}, form.const)
+        for times, bound in (
+            (self._atoms[atom].upper if above else self._atoms[atom].lower) if above is not None else ()
+        ):
+            if len(found) < _CANDIDATES and times == 1:
+                found += self._most(rest.plus(bound, factor))
+        return found[:_CANDIDATES]
+
+
+def _bounds(form: Form) -> Iterator[tuple[int, bool, Bound]]:
+    """``form <= 0`` as a bound of its youngest atom: the atom, whether that is an upper one, and the bound."""
+    atom = max(form.terms)
+    factor: Any = form.terms[atom]
+    above = at_least(factor, 0)
+    rest = Form({a: c for a, c in form.terms.items() if a != atom}, form.const)
+    if above is not None:
+        yield atom, above, (factor if above else -factor, rest.scaled(-1 if above else 1))

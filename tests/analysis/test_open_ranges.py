@@ -1,0 +1,114 @@
+"""Accesses of open kernels are proved for all sizes, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.open_dimensions.models import attention, convolutions, parts
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import IntegerAttr, MemRefType
+from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
+
+from landbridge.analysis.verify_accesses import verify_accesses
+from landbridge.codegen.registry import declined
+from landbridge.compilation import PIPELINE
+from landbridge.errors import AccessError
+from landbridge.frontend.onnx.importer import import_onnx
+from landbridge.ir.attributes import set_sizes, sizes_of
+from landbridge.ir.types import extents_attr, shape_of
+from landbridge.passes.lower.prims import lowering_for
+from landbridge.passes.registry import run_pipeline
+from landbridge.sizes.dim import dimensions_stated
+from landbridge.sizes.size import Size
+from landbridge.targets import Target
+
+TARGET = Target("llvm -mcpu=x86-64-v3")
+MODELS = {
+    "convolutions": (convolutions, {"N": "1..1", "H": "1..40", "W": "1..70@33"}),
+    "by 8": (convolutions, {"N": "1..1", "H": "16..64:8", "W": "8..256:8"}),
+    "attention": (attention, {"N": "1..3", "T": "1..50"}),
+    "parts": (parts, {"L": "2..90"}),
+}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def kernels(request: pytest.FixtureRequest) -> list[func.FuncOp]:
+    """The open kernels of a model, proved."""
+    make, dims = MODELS[request.param]
+    module = import_onnx(make(), None, (TARGET,), dimensions=dimensions_stated(dims))
+    module.declined = declined
+    module = run_pipeline(module, PIPELINE)
+    lower = lowering_for(TARGET)
+    found = [lower(function) for function in module.prims().values()]
+    return [function for function in found if sizes_of(function)]
+
+
+def refused(function: func.FuncOp) -> bool:
+    try:
+        verify_accesses(function)
+    except AccessError:
+        return True
+    return False
+
+
+def shrunk(function: func.FuncOp) -> Iterator[tuple[int, func.FuncOp]]:
+    """The function with one element less in each operand whose number of elements is open."""
+    for number, argument in enumerate(function.body.block.args[:-3]):
+        ty = argument.type
+        assert isinstance(ty, MemRefType)
+        (extent,) = shape_of(ty)
+        if isinstance(extent, Size):
+            copy = function.clone()
+            smaller = MemRefType.new([extents_attr([extent - 1]), ty.element_type, ty.layout, ty.memory_space])
+            Rewriter.replace_value_with_new_type(copy.body.block.args[number], smaller)
+            yield number, copy
+
+
+def test_an_operand_that_is_too_small_is_seen(kernels: list[func.FuncOp]) -> None:
+    """A kernel writes the last element of its result, but where that is a part of a larger one (``parts``)."""
+    whole = partial = 0
+    for function in kernels:
+        last = len(function.body.block.args) - 4
+        for number, smaller in shrunk(function):
+            if number == last:
+                whole += refused(smaller)
+                partial += 1
+    assert whole > partial // 2
+
+
+def test_words_of_other_sizes_are_seen(kernels: list[func.FuncOp]) -> None:
+    """A word that is one more leads out of an operand, but where others bound the same index, or it splits work."""
+    seen = total = 0
+    for function in kernels:
+        sizes = sizes_of(function)
+        for number in range(min(len(sizes), 4)):
+            copy = function.clone()
+            set_sizes(copy, [size + 1 if n == number else size for n, size in enumerate(sizes)])
+            seen += refused(copy)
+            total += 1
+    assert seen > total // 4
+
+
+def test_an_index_that_is_one_more_is_seen(kernels: list[func.FuncOp]) -> None:
+    """The last stores of a kernel, an element further; those of all but the last columns stay inside."""
+    caught = total = 0
+    for function in kernels:
+        copy = function.clone()
+        stores = [op for op in copy.walk() if op.name in ("memref.store", "vector.store", "vector.maskedstore")][-2:]
+        for op in stores:
+            position = 1 if op.name == "vector.maskedstore" else 2
+            index: SSAValue = op.operands[position]
+            one = arith.ConstantOp(IntegerAttr(1, index.type))  # type: ignore[arg-type]
+            more = arith.AddiOp(index, one.result)
+            block = op.parent_block()
+            assert block is not None
+            block.insert_ops_before([one, more], op)
+            op.operands[position] = more.result
+            caught += refused(copy)
+            total += 1
+            op.operands[position] = index
+            Rewriter.erase_op(more)
+            Rewriter.erase_op(one)
+    assert caught > total // 2
