@@ -32,6 +32,7 @@ __all__ = [
     "DeviceNameTakenError",
     "DeviceTypeTakenError",
     "DeviceVersionError",
+    "Dim",
     "Executable",
     "ExecutableError",
     "FallbackWarning",
@@ -65,6 +66,7 @@ __all__ = [
     "Target",
     "TargetError",
     "Tensor",
+    "UndecidedSizeError",
     "UnknownDeviceError",
     "UnsupportedError",
     "UnsupportedOperatorError",
@@ -130,6 +132,7 @@ if TYPE_CHECKING:
         StorageError,
         StorageInUseError,
         TargetError,
+        UndecidedSizeError,
         UnknownDeviceError,
         UnsupportedError,
         UnsupportedOperatorError,
@@ -142,17 +145,19 @@ if TYPE_CHECKING:
     from landbridge.loader import load
     from landbridge.memory.ledger import ledger, no_copies
     from landbridge.module import Module
-    from landbridge.session import Session
+    from landbridge.open_session import Session
+    from landbridge.sizes.dim import Dim
     from landbridge.targets import Target
     from landbridge.tensor import Tensor, asarray, empty, export_fd, from_bus_address, from_dlpack, from_dma_buf
 
 #: Where each public name is defined; all but these are in ``landbridge.errors``.
 _HOME = {
     "Device": "landbridge.device.api",
+    "Dim": "landbridge.sizes.dim",
     "Executable": "landbridge.executable.executable",
     "InputSpec": "landbridge.input_spec",
     "Module": "landbridge.module",
-    "Session": "landbridge.session",
+    "Session": "landbridge.open_session",
     "Stream": "landbridge.device.api",
     "Target": "landbridge.targets",
     "Tensor": "landbridge.tensor",

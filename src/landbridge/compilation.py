@@ -34,7 +34,9 @@ from landbridge.passes.place import request_places
 from landbridge.passes.progress import passes_to_do
 from landbridge.passes.registry import run_pipeline
 from landbridge.passes.spill import request_spill
+from landbridge.sizes.dim import dimensions_stated
 from landbridge.targets import Target
+from landbridge.targets.grid import grid_limits
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -97,6 +99,7 @@ def compile_model(
         request_places(module, options.place or {})
         request_spill(module, options.spill or {})
     steps = (*passes_to_do(module, PIPELINE), *(("check_accesses",) if options.sanitize else ()))
+    _check_open(module)
     module = run_pipeline(module, steps, directory, seconds, module.sources)
     with _timed(seconds, "lower"):
         lowered = lower_module(module)
@@ -115,7 +118,7 @@ def _import(
     o = options
     if is_ir_text(model):
         assert isinstance(model, str | Path)
-        _refuse(o.shapes, o.inputs, o.extra_outputs, o.mutable, o.check_indices)
+        _refuse(o.shapes, o.inputs, o.extra_outputs, o.mutable, o.check_indices, o.dims)
         return import_ir_text(model, targets, vdevices, o.constants)
     if not isinstance(model, IRModule):
         from landbridge.frontend.onnx import import_onnx
@@ -131,8 +134,9 @@ def _import(
             o.inputs,
             o.max_nodes,
             o.check_indices,
+            None if o.dims is None else dimensions_stated(o.dims),
         )
-    _refuse(o.shapes, o.inputs, o.extra_outputs, o.mutable, o.check_indices or o.constants)
+    _refuse(o.shapes, o.inputs, o.extra_outputs, o.mutable, o.check_indices or o.constants, o.dims)
     if len(model.vdevices) > len(vdevices):
         raise CompileError(
             f"the IR uses {len(model.vdevices)} vdevices and target= gives {len(vdevices)}; "
@@ -141,11 +145,22 @@ def _import(
     return replace(model, op=model.op.clone(), targets=targets, vdevices=vdevices, constants=dict(model.constants))
 
 
+def _check_open(module: IRModule) -> None:
+    """Raise CompileError where a target makes no code of a module with open dimensions."""
+    open_dimensions = module.dimensions()
+    for target in module.targets:
+        if open_dimensions and (grid_limits(target) is not None or target.form != "vectors"):
+            raise CompileError(
+                f"target {target.kind!r} makes code for known shapes only, and {', '.join(open_dimensions)} "
+                f"{'is' if len(open_dimensions) == 1 else 'are'} open; give shapes=, or compile for a CPU"
+            )
+
+
 def _refuse(*of_imports: object) -> None:
     if any(of_imports):
         raise CompileError(
-            "shapes=, inputs=, extra_outputs=, mutable= and check_indices= are for models that are imported; this one "
-            "is IR already (of which text takes constants=)"
+            "shapes=, dims=, inputs=, extra_outputs=, mutable= and check_indices= are for models that are imported; "
+            "this one is IR already (of which text takes constants=)"
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from landbridge.input_spec import InputSpec
+from landbridge.sizes.dim import Dim
 
 if TYPE_CHECKING:
     from landbridge.passes.place import Places
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 class CompileOptions:
     """All that decides the result: one more option is one more field, which kept results are told apart by, too."""
 
-    shapes: Mapping[str, Sequence[int]] | None
+    shapes: Mapping[str, Sequence[int | str]] | None
     inputs: Mapping[str, InputSpec] | None
     extra_outputs: Sequence[str]
     constants: Mapping[str, Any] | None
@@ -27,3 +28,4 @@ class CompileOptions:
     max_nodes: int
     check_indices: bool
     sanitize: bool
+    dims: Mapping[str, Dim | str] | None

@@ -15,6 +15,7 @@ from landbridge.input_spec import InputSpec
 from landbridge.ir.budget import MAX_NODES
 from landbridge.output_file import check_folder
 from landbridge.sanitizing import asked_to_sanitize
+from landbridge.sizes.dim import Dim
 from landbridge.targets import Target
 from landbridge.warning_notes import noting
 
@@ -30,7 +31,8 @@ def compile(
     model: Model,
     target: Targets = "llvm",
     *,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Mapping[str, Sequence[int | str]] | None = None,
+    dims: Mapping[str, Dim | str] | None = None,
     inputs: Mapping[str, InputSpec] | None = None,
     extra_outputs: Sequence[str] = (),
     constants: Mapping[str, Any] | None = None,
@@ -49,7 +51,11 @@ def compile(
 
     - ``target``: one target, or ``{vdevice name: target}``; the first vdevice holds inputs and outputs, unless kernels
       of a CPU look at them too, which shares its memory: then they are in the CPU's.
-    - ``shapes``: static shapes of inputs by name, needed where the file leaves them open.
+    - ``shapes``: shapes of inputs by name, needed where the file leaves them open. An extent that is text is open,
+      ``"W"`` or an expression of such names: the program runs for all of its values.
+    - ``dims``: what open dimensions may be, by name: a ``Dim``, or text as ``"32..2560:8"`` (multiples of 8). With it
+      dimensions that the file leaves open stay open, under the names they have there; ``{}`` says nothing of them. CPU
+      targets run such programs (docs/open-dimensions.md).
     - ``inputs``: what the application's frames are, by input, where that is not what the model takes: dtype, layout,
       strides, normalization, size. The first kernel reads them as they are.
     - ``extra_outputs``: names of inner tensors to return too, after the model's outputs.
@@ -84,6 +90,7 @@ def compile(
     targets, vdevices = _resolve(target)
     options = CompileOptions(
         shapes=shapes,
+        dims=dims,
         inputs=inputs,
         extra_outputs=extra_outputs,
         constants=constants,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from landbridge.device.api import Device
 from landbridge.device.protocols import AccessMode
 from landbridge.device.state import concerns
 from landbridge.device.stream import current_device
-from landbridge.errors import InputError
+from landbridge.errors import BindError, InputError, ShapeError
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import TensorSpec
 from landbridge.memory import ledger
@@ -25,6 +25,7 @@ from landbridge.memory.allocators.memory_cfg import MemoryCfg
 from landbridge.memory.host_array import address_of_known
 from landbridge.memory_kind import HostAccess, normalize_host_access
 from landbridge.tensor import Tensor
+from landbridge.vm.arena import Arena
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.background_runs import BackgroundRuns
 from landbridge.vm.bound_program import BoundProgram, read_only
@@ -51,9 +52,21 @@ class Session:
     do in place with inputs and outputs that the Session allocates ("read", "write", "read_write", or "r", "w", "rw"),
     which are then in memory that each device of the program uses, at the least cost, as of ``lb.empty`` with several
     devices. None: in that of the first vdevice, whether the host sees it or not. One thread at a time may use a
-    Session, another gets SessionBusyError; Sessions share the constants of their Executable. Raises BindError or
-    ExecutableError when the program does not fit the devices or this machine.
+    Session, another gets SessionBusyError; Sessions share the constants of their Executable. Of a program with open
+    dimensions a Session has an instance for each of the sizes that come, which share code, weights and memory. Raises
+    BindError or ExecutableError when the program does not fit the devices or this machine.
     """
+
+    #: What programs with open dimensions get; ``open_session`` says.
+    _of_open_programs: ClassVar[type[Session] | None] = None
+
+    def __new__(cls, executable: Executable, *args: Any, **kwargs: Any) -> Session:
+        """A Session; of a program with open dimensions one that has an instance for each of the sizes that come."""
+        if executable.is_open and cls is Session:
+            if cls._of_open_programs is None:
+                raise BindError("this program has open dimensions; make its Session as landbridge.Session")
+            cls = cls._of_open_programs
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -64,6 +77,7 @@ class Session:
         num_threads: int | None = None,
         memory_cfg: MemoryCfg | None = None,
         host_access: HostAccess | AccessMode | None = None,
+        arena: Arena | None = None,
     ) -> None:
         threads = default_threads() if num_threads is None else num_threads
         if type(threads) is not int or threads < 1:
@@ -74,7 +88,7 @@ class Session:
         self._executable = executable
         homes = bind_devices(executable, current_device() if device is None else device, devices, memory_cfg)
         access = None if host_access is None else normalize_host_access(host_access)
-        self._program = program = BoundProgram(executable, homes, threads, entry, access)
+        self._program = program = BoundProgram(executable, homes, threads, entry, access, arena)
         self._run_frame = frame = program.runs.frame
         self._inputs = by_name_and_index(frame.inputs)
         self._outputs = by_name_and_index(frame.outputs)
@@ -114,6 +128,14 @@ class Session:
 
     def __repr__(self) -> str:
         return self._entry.name
+
+    def prepare(self, **sizes: int | Sequence[int]) -> None:
+        """Make the instances for these sizes of open dimensions, by name, so that no run has to: ``W=[320, 640]``.
+
+        Raises ShapeError for a dimension that the program does not have and for a value that is not legal.
+        """
+        if sizes:
+            raise ShapeError(f"the program has no dimension {next(iter(sizes))!r}; all of its sizes are known")
 
     @takes_turn
     def set_input(self, name: str | int, value: Any) -> None:

@@ -18,7 +18,13 @@ from landbridge.cli.compile import compile_
 from landbridge.compile_options import CompileOptions
 
 #: The parameters of ``lb.compile`` by other names than the command's: options that repeat are named in the singular.
-NAMES = {"shapes": "shape", "inputs": "input_spec", "extra_outputs": "extra_output", "constants": "constant"}
+NAMES = {
+    "dims": "dim",
+    "shapes": "shape",
+    "inputs": "input_spec",
+    "extra_outputs": "extra_output",
+    "constants": "constant",
+}
 #: What the command has besides: the file it writes, how it reports, and a target in the words of a device.
 OF_THE_COMMAND = {"output", "json", "device"}
 

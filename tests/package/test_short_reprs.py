@@ -50,6 +50,7 @@ def handed_out() -> dict[str, Any]:
         "target of a device": lb.Target.from_device(lb.device("vulkan")),
         "Device": lb.device("cpu"),
         "Stream": lb.Stream(lb.device("cpu"), 1),
+        "Dim": lb.Dim(1, 8),
         "InputSpec": lb.InputSpec(dtype="uint8"),
         "Module": lb.Module(executable),
         "empty": lb.empty((1000, 1000), dtype="float32"),

@@ -55,7 +55,13 @@ InputSpecs: TypeAlias = Annotated[
 ]
 Shapes: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--shape", metavar="N=1x3x320x320", help="The shape of input N; repeat for others."),
+    typer.Option("--shape", metavar="N=1x3x320x320", help="The shape of input N, names where it is open; repeatable."),
+]
+Dims: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dim", metavar="W=32..2560:8", help="What open dimension W may be, in steps of 8; repeat for others."
+    ),
 ]
 Inputs: TypeAlias = Annotated[
     list[str] | None,
@@ -87,16 +93,27 @@ Json: TypeAlias = Annotated[
 ]
 
 
-def parse_shapes(texts: list[str] | None) -> dict[str, tuple[int, ...]]:
-    """``["x=1x3x8"]`` as ``{"x": (1, 3, 8)}``; ``"x="`` is a scalar. Raises BadParameter."""
-    shapes: dict[str, tuple[int, ...]] = {}
+def parse_dims(texts: list[str] | None) -> dict[str, str] | None:
+    """``["W=32..2560:8"]`` as ``{"W": "32..2560:8"}``, None where there is none; raises BadParameter."""
+    if texts is None:
+        return None
+    dims: dict[str, str] = {}
+    for text in texts:
+        name, equals, stated = text.rpartition("=")
+        if not equals or not name or name in dims:
+            raise typer.BadParameter(f"{text!r} is not NAME=LOW..HIGH:STEP, as in W=32..2560:8", param_hint="--dim")
+        dims[name] = stated
+    return dims
+
+
+def parse_shapes(texts: list[str] | None) -> dict[str, tuple[int | str, ...]]:
+    """``["x=1x3xW"]`` as ``{"x": (1, 3, "W")}``; ``"x="`` is a scalar. Raises BadParameter."""
+    shapes: dict[str, tuple[int | str, ...]] = {}
     for text in texts or ():
         name, equals, dims = text.rpartition("=")
-        try:
-            shape = tuple(int(dim) for dim in dims.split("x")) if dims else ()
-        except ValueError:
-            equals = ""
-        if not equals or not name or min(shape, default=0) < 0 or name in shapes:
+        shape = tuple(int(dim) if dim.isdecimal() else dim for dim in dims.split("x")) if dims else ()
+        legal = all(isinstance(dim, int) or dim.isidentifier() for dim in shape)
+        if not equals or not name or not legal or name in shapes:
             raise typer.BadParameter(
                 f"{text!r} is not NAME=DIMxDIM..., as in x=1x3x320x320, one for each input", param_hint="--shape"
             )

@@ -32,6 +32,7 @@ def bench(
     device: args.DeviceTexts = "cpu",
     place: args.Places = None,
     shape: args.Shapes = None,
+    dim: args.Dims = None,
     input: args.Inputs = None,
     threads: Annotated[
         int | None, typer.Option("--threads", min=1, help="Threads to run on; one and all cores if absent.")
@@ -46,7 +47,7 @@ def bench(
     medians of one call says more than milliseconds.
     """
     from landbridge.cli.inputs import make_inputs
-    from landbridge.cli.models import open_model
+    from landbridge.cli.models import at_sizes, open_model
     from landbridge.cli.reference import onnxruntime_for
     from landbridge.session import Session
     from landbridge.vm.thread_pool import default_threads
@@ -54,15 +55,18 @@ def bench(
     files, shapes = args.parse_arrays(input), args.parse_shapes(shape)
     runtime = None if alone or model.suffix == ".lbx" else onnxruntime_for("bench", "--alone times landbridge only")
     devices = DeviceList.parse(device)
-    opened = open_model(model, target, shapes, devices=devices, places=args.parse_places(place))
-    inputs = make_inputs(opened.executable, files, devices.of_inputs(opened.executable), seed)
+    opened = open_model(
+        model, target, shapes, devices=devices, places=args.parse_places(place), dims=args.parse_dims(dim)
+    )
+    executable = at_sizes(opened.executable, files)
+    inputs = make_inputs(executable, files, devices.of_inputs(executable), seed)
     load = os.getloadavg()[0]
     results = []
     for count in [threads] if threads else sorted({1, default_threads()}):
         session = Session(
-            opened.executable,
+            executable,
             device=devices.first,
-            devices=devices.bindings(opened.executable),
+            devices=devices.bindings(executable),
             num_threads=count,
         )
         for name, tensor in inputs.items():

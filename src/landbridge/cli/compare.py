@@ -79,7 +79,7 @@ def compare(
 def _run(
     path: Path,
     target: str | None,
-    shapes: Mapping[str, tuple[int, ...]],
+    shapes: Mapping[str, tuple[int | str, ...]],
     files: Mapping[str, Path],
     devices: DeviceList,
     places: Mapping[str, str],

@@ -31,6 +31,7 @@ def compile_(
     spill: args.Spills = None,
     mutable: args.Mutable = None,
     shape: args.Shapes = None,
+    dim: args.Dims = None,
     input_spec: args.InputSpecs = None,
     extra_output: Annotated[
         list[str] | None,
@@ -81,6 +82,7 @@ def compile_(
         spill=args.parse_spills(spill),
         mutable=mutable,
         inputs=args.parse_input_specs(input_spec),
+        dims=args.parse_dims(dim),
     )
     executable = opened.executable
     executable.save(file)

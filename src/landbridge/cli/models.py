@@ -29,7 +29,7 @@ class Opened:
 def open_model(
     model: Path,
     target: str | None,
-    shapes: Mapping[str, tuple[int, ...]],
+    shapes: Mapping[str, tuple[int | str, ...]],
     devices: DeviceList | None = None,
     places: Mapping[str, str] | None = None,
     **options: Any,
@@ -43,7 +43,7 @@ def open_model(
     if model.suffix == ".lbx":
         if target is not None or shapes or places or stated:
             raise typer.BadParameter(
-                f"{model} is compiled already; --target, --shape, --place, --spill, --mutable, --input-spec and "
+                f"{model} is compiled already; --target, --shape, --dim, --place, --spill, --mutable, --input-spec and "
                 "--check-indices are for the model it came from"
             )
         from landbridge.loader import load
@@ -56,6 +56,27 @@ def open_model(
         wanted = target or ("llvm" if devices is None else devices.target())
         executable = compile(model, wanted, shapes=shapes, place=places, **stated)
     return Opened(executable, time.perf_counter() - began)
+
+
+def at_sizes(executable: Executable, files: Mapping[str, Path]) -> Executable:
+    """``executable`` for the sizes that the arrays in ``files``, of inputs by name, have; for likely ones else.
+
+    Raises ShapeError where the arrays do not fit it.
+    """
+    if not executable.is_open:
+        return executable
+    import numpy as np
+
+    from landbridge.executable.bound_sizes import BoundSizes
+    from landbridge.executable.instance import dimensions, instance
+    from landbridge.sizes.size import likely, of_symbol
+
+    bound = BoundSizes()
+    for spec in executable.main.inputs:
+        if spec.name in files:
+            bound.add(spec, np.load(files[spec.name], mmap_mode="r").shape)
+    known = dimensions(executable.main)
+    return instance(executable, {name: bound.values.get(name, likely(of_symbol(s))) for name, s in known.items()})
 
 
 def describe_tensor(spec: TensorSpec) -> dict[str, object]:

@@ -102,7 +102,7 @@ def _source(module: IRModule) -> str:
     return image.code.decode()
 
 
-def _read(file: Path, target: str, shapes: dict[str, tuple[int, ...]]) -> IRModule:
+def _read(file: Path, target: str, shapes: dict[str, tuple[int | str, ...]]) -> IRModule:
     from landbridge.targets import Target
 
     targets = (Target(target),)

@@ -31,6 +31,7 @@ def run(
     spill: args.Spills = None,
     mutable: args.Mutable = None,
     shape: args.Shapes = None,
+    dim: args.Dims = None,
     input_spec: args.InputSpecs = None,
     input: args.Inputs = None,
     output_dir: Annotated[
@@ -50,7 +51,7 @@ def run(
 ) -> None:
     """Run MODEL on a device. Input files are read into the device's memory; latency covers runs alone."""
     from landbridge.cli.inputs import make_inputs
-    from landbridge.cli.models import describe_memory, open_model
+    from landbridge.cli.models import at_sizes, describe_memory, open_model
     from landbridge.cli.sanitize import exit_on_findings, sanitize_all
     from landbridge.memory.allocators.memory_cfg import parse_memory_cfg
     from landbridge.memory.ledger import ledger
@@ -75,19 +76,21 @@ def run(
         spill=args.parse_spills(spill),
         mutable=mutable,
         inputs=args.parse_input_specs(input_spec),
+        dims=args.parse_dims(dim),
     )
-    at = devices.of_inputs(opened.executable)
+    executable = at_sizes(opened.executable, files)
+    at = devices.of_inputs(executable)
     cfg = parse_memory_cfg(memory_cfg or ())
-    bindings = devices.bindings(opened.executable)
-    watch = MemoryWatch(opened.executable, devices.first, bindings, cfg) if memory else None
+    bindings = devices.bindings(executable)
+    watch = MemoryWatch(executable, devices.first, bindings, cfg) if memory else None
     session = Session(
-        opened.executable,
+        executable,
         device=devices.first,
         devices=bindings,
         num_threads=threads,
         memory_cfg=watch.memory_cfg if watch else cfg,
     )
-    tensors = make_inputs(opened.executable, files, at, seed)
+    tensors = make_inputs(executable, files, at, seed)
     for name, tensor in tensors.items():
         session.set_input_zero_copy(name, tensor)
     with progress(f"running {model.name}"):
@@ -95,9 +98,9 @@ def run(
         milliseconds = [_timed_run(session) for _ in range(repeat)]
     with ledger() as moves:
         session.run()
-    outputs = _outputs(opened.executable, session, output_dir, sources)
+    outputs = _outputs(executable, session, output_dir, sources)
     if trace is not None:
-        write_trace(opened.executable, at, tensors, threads, trace, sources)
+        write_trace(executable, at, tensors, threads, trace, sources)
     result: dict[str, Any] = {
         "model": str(model),
         "device": device,
@@ -107,10 +110,10 @@ def run(
         "compile_s": opened.compile_s,
         "copies": [_describe_move(move) for move in moves if not move.is_kernel],
         "reorders": [_describe_move(move) for move in moves if move.is_kernel],
-        "memory": describe_memory(opened.executable),
+        "memory": describe_memory(executable),
     }
-    if len({vdevice.name for vdevice in opened.executable.vdevices}) > 1:
-        result["placement"] = placement_report(opened.executable)
+    if len({vdevice.name for vdevice in executable.vdevices}) > 1:
+        result["placement"] = placement_report(executable)
     if watch is not None:
         result["memory_use"] = watch.report(session)
     if json:

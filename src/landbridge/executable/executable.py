@@ -16,6 +16,7 @@ from landbridge.executable.file_writer import file_pieces
 from landbridge.executable.listing import Table, cut, freeze
 from landbridge.executable.parts import Function, ModuleImage, StorageReport, VDevice
 from landbridge.output_file import check_outputs, open_output
+from landbridge.sizes.size import Size
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,6 +69,12 @@ class Executable:
             raise ExecutableError(
                 f"no function is called 'main'; there are: {names}; compile the model again"
             ) from None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether extents of inputs or outputs are known only when the input comes."""
+        specs = (*self.main.inputs, *self.main.outputs)
+        return any(isinstance(extent, Size) for spec in specs for extent in spec.shape)
 
     @property
     def crossings(self) -> tuple[CrossingReport, ...]:

@@ -3,6 +3,8 @@
 Register numbering in a Function: inputs first (``0 .. n_inputs-1``), then outputs (``n_inputs ..``; the
 caller's destination buffers), then parameters (weights that may be replaced), then whatever the instructions
 define. A register holds a tensor's place: an address range on one device.
+
+Of an open program a Size may stand where bytes, extents, tasks and offsets are numbers; ``instance`` replaces it.
 """
 
 from __future__ import annotations
@@ -77,7 +79,8 @@ class View:
 class Call:
     """Run ``function`` of module ``module`` on ``args`` (inputs, then destinations), on the device of ``vdevice``.
 
-    ``moves_bytes`` is not 0 for a kernel that only moves data: the bytes it writes, for the ledger.
+    ``moves_bytes`` is not 0 for a kernel that only moves data: the bytes it writes, for the ledger. ``sizes``, which an
+    open program has, are the 64-bit words of one operand more, the last.
     """
 
     module: int
@@ -87,6 +90,7 @@ class Call:
     name: str = ""
     moves_bytes: int = 0
     vdevice: int = 0
+    sizes: tuple[int, ...] = ()
 
 
 #: The host builtin that copies indices and refuses those that are out of range.

@@ -1,7 +1,8 @@
 """The JSON form of frozen dataclasses, read back with every type and range checked.
 
 A reader is built once per type from its annotations. Integers are counts, offsets, sizes or register
-numbers: never negative, below 2**63. An Instruction is a list: its opcode, then its fields in order.
+numbers: never negative, below 2**63. An Instruction is a list: its opcode, then its fields in order. Where a program
+may be open, a Size is text with the ranges of its dimensions: ``"W/8; W in 32..2560:8"``.
 """
 
 from __future__ import annotations
@@ -13,8 +14,12 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, TypeVar, Union, cast
 
-from landbridge.errors import ExecutableError
+from landbridge.errors import ExecutableError, ShapeError
 from landbridge.executable import instructions as ins
+from landbridge.executable.parts import StorageReport, TensorSpec
+from landbridge.sizes.parsing import parse_range, parse_size
+from landbridge.sizes.printing import range_text
+from landbridge.sizes.size import Size, dimensions_of
 
 T = TypeVar("T")
 Reader = Callable[[Any], Any]
@@ -30,6 +35,17 @@ _OPCODES: dict[str, type[Any]] = {
     "if": ins.If,
     "prepared": ins.Prepared,
 }
+#: Where a Size may stand.
+_OPEN: dict[type[Any], tuple[str, ...]] = {
+    ins.AllocStorage: ("nbytes", "shape"),
+    ins.AllocTensor: ("offset", "shape"),
+    ins.View: ("offset", "shape"),
+    ins.Call: ("tasks", "moves_bytes", "sizes"),
+    TensorSpec: ("shape", "strides"),
+    StorageReport: ("planned_bytes",),
+}
+#: Characters of a Size.
+_LONGEST = 1 << 16
 _NAMES = {cls: name for name, cls in _OPCODES.items()}
 
 
@@ -43,6 +59,9 @@ def to_json(value: Any) -> Any:
         return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
         return [to_json(item) for item in value]
+    if isinstance(value, Size):
+        ranges = (f"{name} in {range_text(symbol)}" for name, symbol in value.symbols.items())
+        return "; ".join((str(value), *ranges))
     return value
 
 
@@ -65,6 +84,27 @@ def _read_int(value: Any) -> int:
     if type(value) is not int or not 0 <= value < 1 << 63:
         raise _wrong("a count from 0 to 2**63 - 1", value)
     return value
+
+
+def _read_extent(value: Any) -> Any:
+    """A count, or the text of a Size."""
+    if type(value) is not str:
+        return _read_int(value)
+    if len(value) > _LONGEST:
+        raise _wrong(f"a size of at most {_LONGEST} characters", value)
+    text, *ranges = value.split("; ")
+    try:
+        stated = [parse_range(name, limits) for name, _, limits in (each.partition(" in ") for each in ranges)]
+        size = parse_size(text, dimensions_of(stated))
+    except ShapeError as error:
+        raise _wrong(f"a size ({error})", value) from None
+    if not isinstance(size, Size):
+        raise _wrong("a size that depends on a dimension", value)
+    return size
+
+
+def _read_extents(value: Any) -> Any:
+    return tuple(map(_read_extent, _read_list(value)))
 
 
 def _read_list(value: Any) -> list[Any]:
@@ -109,7 +149,10 @@ def _instruction_readers(opcode: str) -> tuple[type[Any], tuple[Reader, ...]]:
 @cache
 def _field_readers(cls: Any) -> dict[str, Reader]:
     hints = typing.get_type_hints(cls)
-    return {f.name: _reader(hints[f.name]) for f in fields(cls)}
+    readers = {f.name: _reader(hints[f.name]) for f in fields(cls)}
+    for name in _OPEN.get(cls, ()):
+        readers[name] = _read_extent if hints[name] is int else _read_extents
+    return readers
 
 
 @cache

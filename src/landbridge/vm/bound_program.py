@@ -14,6 +14,7 @@ from landbridge.executable.executable import Executable
 from landbridge.memory_kind import HostAccess
 from landbridge.tensor import Tensor
 from landbridge.vm.acquisition import Acquisition
+from landbridge.vm.arena import Arena
 from landbridge.vm.argument import as_tensor
 from landbridge.vm.bind import bind_function
 from landbridge.vm.call_arguments import CallArguments
@@ -37,8 +38,8 @@ from landbridge.vm.thread_pool import native_runner, stop_at_exit
 class BoundProgram:
     """The main function of ``executable`` in ``homes`` (one for each vdevice) and on ``threads`` threads.
 
-    Whoever executes it has the turn of ``entry``. ``host_access``: as for IoMemory. Raises BindError or ExecutableError
-    when it cannot be bound.
+    Whoever executes it has the turn of ``entry``. ``host_access``: as for IoMemory. ``arena`` has the memory
+    of storages, where several programs run in turn. Raises BindError or ExecutableError when it cannot be bound.
     """
 
     def __init__(
@@ -48,9 +49,10 @@ class BoundProgram:
         threads: int,
         entry: Entry,
         host_access: HostAccess | None = None,
+        arena: Arena | None = None,
     ) -> None:
         self.entry = entry
-        self.memory = memory = ProgramMemory(executable, homes, host_access)
+        self.memory = memory = ProgramMemory(executable, homes, host_access, arena)
         self._images = images = load_modules(executable, homes)
         self.program = program = _bind(executable, images, memory)
         _ = memory.io.home  # raises where there is none

@@ -23,6 +23,7 @@ from landbridge.tensor import Tensor, empty
 from landbridge.tensor.copy import copy_tensor
 from landbridge.tensor.imported import import_tensor
 from landbridge.vm.acquisition import Resident
+from landbridge.vm.arena import Arena
 from landbridge.vm.home import Home, host_home
 from landbridge.vm.io_memory import IoMemory
 from landbridge.vm.lease import Lease
@@ -35,7 +36,13 @@ class ProgramMemory:
     ``homes`` has the memory of each vdevice. ``host_access``: as for IoMemory.
     """
 
-    def __init__(self, executable: Executable, homes: Sequence[Home], host_access: HostAccess | None = None) -> None:
+    def __init__(
+        self,
+        executable: Executable,
+        homes: Sequence[Home],
+        host_access: HostAccess | None = None,
+        arena: Arena | None = None,
+    ) -> None:
         #: To be called before anything runs; raises ExecutableError where the constants are not what they were.
         self.finish_file_checks = begin_checks(executable.files)
         self._executable = executable
@@ -44,6 +51,8 @@ class ProgramMemory:
         self.io = IoMemory(executable.main, self.homes, host_access)
         self._in_place = [self._is_in_place(vdevice) for vdevice in range(len(homes))]
         self._leases: list[Lease] = []
+        self._arena = Arena() if arena is None else arena
+        self._storages = 0
         self._copied: dict[tuple[str, int, tuple[int, ...]], OwnMemory] = {}
         #: Constants in scopes that come and go.
         self.residents: list[Resident] = []
@@ -68,7 +77,12 @@ class ProgramMemory:
         if instruction.shape:
             return self._rows(instruction)
         try:
-            tensor = self.tensor((instruction.nbytes,), "uint8", instruction.vdevice, instruction.alignment)
+            tensor = self._arena.take(
+                self._storages,
+                instruction.nbytes,
+                lambda nbytes: self.tensor((nbytes,), "uint8", instruction.vdevice, instruction.alignment),
+            )
+            self._storages += 1
         except InputError as error:
             raise BindError(f"the program's storage does not fit: {error}; compile the model again") from error
         _give_to_device(tensor)

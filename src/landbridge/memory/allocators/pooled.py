@@ -14,7 +14,7 @@ new one is half as large as all there are.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from sys import is_finalizing
 
@@ -244,7 +244,7 @@ class PooledAllocator(Downstream):
         assert cut is not None  # the chunk was made for it
         return cut
 
-    def __del__(self) -> None:
+    def __del__(self, is_finalizing: Callable[[], bool] = is_finalizing) -> None:  # modules may be empty by then
         # Blocks hold the pool, so all are back; while the interpreter exits the device may be gone already.
         if is_finalizing():
             return

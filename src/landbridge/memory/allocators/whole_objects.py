@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from sys import is_finalizing
 
 from landbridge.errors import InputError
@@ -74,7 +74,7 @@ class WholeObjectAllocator(Downstream):
             key, block, uses = self._returned.popleft()
             self._kept.setdefault(key, []).append((block, uses))
 
-    def __del__(self) -> None:
+    def __del__(self, is_finalizing: Callable[[], bool] = is_finalizing) -> None:  # modules may be empty by then
         # Whoever has an object to give back holds its allocator; while the interpreter exits the device may be gone.
         if not is_finalizing() and hasattr(self, "_returned"):
             self.trim()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from sys import is_finalizing
 
@@ -101,7 +101,7 @@ class StackAllocator(Downstream):
             self._chunks.remove(chunk)
             self.upstream.deallocate(chunk.block, chunk.uses)
 
-    def __del__(self) -> None:
+    def __del__(self, is_finalizing: Callable[[], bool] = is_finalizing) -> None:  # modules may be empty by then
         # Whoever made a block still holds the stack through its thread; what is left when that ends is unused. While
         # the interpreter exits the device may be gone already, and the system takes the memory back.
         if is_finalizing():

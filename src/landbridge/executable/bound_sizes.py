@@ -1,0 +1,81 @@
+"""Dimensions from shapes: what the open dimensions of a program are when its inputs have these shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from landbridge.errors import ShapeError
+from landbridge.executable.parts import TensorSpec
+from landbridge.sizes.printing import range_text
+from landbridge.sizes.size import Extent, Size
+from landbridge.sizes.terms import Symbol, split_constant
+
+
+class BoundSizes:
+    """Collects dimensions input by input, and remembers which input said what."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, int] = {}
+        self._said: dict[str, str] = {}
+
+    def add(self, spec: TensorSpec, shape: Sequence[int]) -> None:
+        """``spec`` has ``shape``; raises ShapeError where it cannot, or where an earlier input says otherwise."""
+        if len(shape) != len(spec.shape):
+            raise ShapeError(f"input {spec.name!r} has shape {tuple(shape)}; the program takes {_shown(spec.shape)}")
+        for axis, (extent, number) in enumerate(zip(spec.shape, shape, strict=True)):
+            if isinstance(extent, int):
+                if extent != number:
+                    raise ShapeError(
+                        f"input {spec.name!r} has shape {tuple(shape)}; the program takes {_shown(spec.shape)}"
+                    )
+                continue
+            solved = _solved(extent, number)
+            if solved is not None:
+                self._set(*solved, extent, number, f"axis {axis} of input {spec.name!r}")
+
+    def check(self, spec: TensorSpec, shape: Sequence[int]) -> None:
+        """Raise ShapeError unless ``shape`` is that of ``spec`` for the dimensions that were collected."""
+        for axis, (extent, number) in enumerate(zip(spec.shape, shape, strict=True)):
+            if isinstance(extent, Size) and extent.at(self.values) != number:
+                given = ", ".join(f"{name}={self.values[name]}" for name in extent.symbols)
+                raise ShapeError(
+                    f"axis {axis} of input {spec.name!r} is {number}; it must be {extent}, with {given} "
+                    f"{extent.at(self.values)}"
+                )
+
+    def _set(self, symbol: Symbol, units: int | None, extent: Size, number: int, where: str) -> None:
+        high = symbol.high
+        if units is None or units < symbol.low or (high is not None and units > high):
+            raise ShapeError(f"{where} is {number}; legal: {extent}, with {symbol.name} in {range_text(symbol)}")
+        value = units * symbol.unit
+        before = self.values.setdefault(symbol.name, value)
+        if before != value:
+            raise ShapeError(
+                f"dimension {symbol.name!r} is {before} by {self._said[symbol.name]} and {value} by {where}; they must "
+                "be equal"
+            )
+        self._said.setdefault(symbol.name, where)
+
+
+def _solved(extent: Size, number: int) -> tuple[Symbol, int | None] | None:
+    """The symbol of an extent ``a * symbol + b`` and its number, None where it has none; None for other extents."""
+    terms, plus = split_constant(extent.terms)
+    match terms:
+        case ((((Symbol() as symbol, 1),), factor),):
+            units, left = divmod(number - plus, factor)
+            return symbol, None if left else units
+    return None
+
+
+def _shown(shape: Sequence[Extent]) -> str:
+    return f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
+
+
+def sizes_of_inputs(specs: Sequence[TensorSpec], shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """The dimensions of a program whose inputs have ``shapes``, by name; raises ShapeError where they do not fit."""
+    bound = BoundSizes()
+    for spec in specs:
+        bound.add(spec, shapes[spec.name])
+    for spec in specs:
+        bound.check(spec, shapes[spec.name])
+    return bound.values

@@ -1,0 +1,31 @@
+"""Arena: memory for the storages of programs that run in turn, the instances of one Session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from landbridge.tensor import Tensor
+
+
+class Arena:
+    """One piece of memory for each storage of the programs: as large as the largest that was asked for.
+
+    ``generation`` counts how often one was outgrown; programs that were bound before keep what they had.
+    """
+
+    def __init__(self) -> None:
+        self._pieces: dict[int, Tensor] = {}
+        self.generation = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Of all pieces."""
+        return sum(piece.nbytes for piece in self._pieces.values())
+
+    def take(self, number: int, nbytes: int, make: Callable[[int], Tensor]) -> Tensor:
+        """At least ``nbytes`` for storage ``number`` of a program; ``make`` gives a new piece of so many."""
+        piece = self._pieces.get(number)
+        if piece is None or piece.nbytes < nbytes:
+            self.generation += piece is not None
+            piece = self._pieces[number] = make(nbytes)
+        return piece
