@@ -147,6 +147,37 @@ print("done")
 """
 
 
+PROGRAM = """
+import sys
+import numpy as np
+import landbridge as lb
+
+device, path = sys.argv[1:]
+session = lb.Session(lb.load(path), device=device)
+a = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+for name in "ab":
+    session.set_input(name, a)
+session.run()
+c = session.get_output(0)
+assert np.array_equal(np.array(c.to_device("cpu")), a + a)
+assert not any(part.split(".")[0] in ("xdsl", "llvmlite", "onnx") for part in sys.modules)
+assert not any(part.startswith(("landbridge.passes", "landbridge.codegen", "landbridge.ir")) for part in sys.modules)
+print("done")
+"""
+
+
+@pytest.mark.parametrize("device", ["opencl", "vulkan"])
+def test_an_exported_program_of_a_device_needs_no_compiler(device: str, tmp_path: Path) -> None:
+    try:
+        target = lb.Target.from_device(lb.device(device))
+    except lb.LandbridgeError as error:
+        pytest.skip(f"no {device} here: {error}")
+    path = tmp_path / "add.lbx"
+    Module(lb.compile(one_node("Add", 2, (2, 3, 4)), target), device=device).export(path)
+    done = subprocess.run([sys.executable, "-c", PROGRAM, device, path], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
 def test_an_exported_library_needs_tvm_ffi_alone(compiled: Executable, tmp_path: Path) -> None:
     module = Module(compiled)
     path = tmp_path / "add.so"

@@ -9,7 +9,7 @@ from typing import Any
 
 from landbridge.device.api import Device
 from landbridge.device.registry import device as find_device
-from landbridge.errors import ExecutableError, InputError
+from landbridge.errors import InputError
 from landbridge.executable import instructions as ins
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.executable import Executable
@@ -43,7 +43,7 @@ class Module(Mapping[str, Callable[..., Any]]):
         if not 0 <= index < len(executable.modules):
             raise InputError(f"module {index} of an executable that has {len(executable.modules)}; they count from 0")
         self.kernels: Mapping[str, PackedKernel] = MappingProxyType(_kernels(executable, index))
-        self._sources = executable.sources
+        self._executable = executable
         made = executable.modules[index]
         self._functions: dict[str, Callable[..., Any]] = {}
         self._on_device: LoadedKernels | None = None
@@ -81,17 +81,23 @@ class Module(Mapping[str, Callable[..., Any]]):
     def export(self, path: str | Path) -> None:
         """Write the kernels as a shared library that ``tvm_ffi.load_module(path)`` loads, without Landbridge.
 
-        It needs the C library alone, and a CPU with the features of the target. It is written as ``Executable.save``
-        writes. Raises ExecutableError for code of another instruction set than x86-64, and for kernels of a
-        device.
+        It needs the C library alone, and a CPU with the features of the target. Kernels of a device are launched by
+        the runtime: of these the whole program is written, an ``.lbx`` file, which ``landbridge.load`` reads without a
+        compiler and ``Module(loaded, index)`` has the same kernels of. Both are written as ``Executable.save`` writes.
+        Raises ExecutableError for code of another instruction set than x86-64, InputError for the kernels of a device
+        in a file of another name than ``.lbx``.
         """
         if self._on_device is not None:
-            raise ExecutableError(
-                f"kernels of {self._on_device.device} are in no shared library; Executable.save keeps the whole program"
-            )
-        check_outputs([path], self._sources)
+            if Path(path).suffix != ".lbx":
+                raise InputError(
+                    f"{path}: kernels of {self._on_device.device} are exported with their whole program, in a file "
+                    "that ends in .lbx"
+                )
+            self._executable.save(path)
+            return
+        check_outputs([path], self._executable.sources)
         made = shared_library(self._image, [PREFIX + name for name in self.kernels])
-        with open_output(path, self._sources, executable=True) as file:
+        with open_output(path, self._executable.sources, executable=True) as file:
             file.write(made)
 
 

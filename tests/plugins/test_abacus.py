@@ -237,5 +237,9 @@ def test_kernels_of_a_device_are_functions_by_name(api: Any, tmp_path: Path) -> 
         module[name](lb.asarray(x), *tensors[1:])
     with pytest.raises(lb.InputError, match=r"operand 0 is float32\[5, 7\] on abacus:0, dense"):
         module[name](tensors[1], *tensors[1:])
-    with pytest.raises(lb.ExecutableError, match=r"no shared library; Executable.save keeps the whole program"):
+    with pytest.raises(lb.InputError, match=r"exported with their whole program, in a file that ends in .lbx"):
         module.export(tmp_path / "m.so")
+    module.export(tmp_path / "m.lbx")
+    session = lb.Session(lb.load(tmp_path / "m.lbx"), device="abacus")
+    (y,) = session(*(lb.asarray(given[s.shape], device="abacus") for s in executable.main.inputs))
+    np.testing.assert_allclose(np.array(y.to_device("cpu")), x @ w, rtol=0, atol=7 * 7 * 2.0**-24)

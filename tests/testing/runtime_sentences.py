@@ -1076,6 +1076,14 @@ SENTENCES = (
         Pass("shared_library", 1, "[]"),
     ),
     _s(
+        "Module.export of kernels of a device: the whole program, which loads and runs without a compiler.",
+        "tests/plugins/test_abacus.py::test_kernels_of_a_device_are_functions_by_name",
+        "Nothing is written.",
+        "module.py",
+        "Module.export",
+        Drop("save"),
+    ),
+    _s(
         "CPU and devices work at the same time on steps that share no bytes.",
         "tests/vm/test_overlap.py::test_the_cpu_goes_on_while_the_device_works",
         "A run waits for each step of a device.",
