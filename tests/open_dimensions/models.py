@@ -104,6 +104,30 @@ def attention() -> onnx.ModelProto:
     )
 
 
+def positions() -> onnx.ModelProto:
+    """What is computed from the numbers that extents are, positions and the shape itself; and a decoder's steps."""
+    w, n = Weights(), helper.make_node
+    return model(
+        [
+            n("Shape", ["x"], ["shape"]),
+            n("Gather", ["shape", w.add(np.array(2))], ["length"]),
+            n("Range", [w.add(np.array(0)), "length", w.add(np.array(1))], ["at"]),
+            n("Cast", ["at"], ["position"], to=TensorProto.FLOAT),
+            n("Cast", ["length"], ["scale"], to=TensorProto.FLOAT),
+            n("Div", ["position", "scale"], ["relative"]),
+            n("Conv", ["x", w(8, 4, 3)], ["c"], pads=[1, 1]),
+            n("Add", ["c", "relative"], ["e"]),
+            n("Resize", ["e", "", w.add(np.array([1, 1, 2], np.float32))], ["twice"], mode="nearest",
+              coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+            n("ConvTranspose", ["twice", w(8, 2, 2)], ["y"], strides=[2]),
+            n("Cast", ["shape"], ["z"], to=TensorProto.FLOAT),
+        ],
+        w,
+        {"x": ["N", 4, "L"]},
+        {"y": 3, "z": 1},
+    )  # fmt: skip
+
+
 def parts() -> onnx.ModelProto:
     """Slices from both ends, parts that are concatenated, a transpose, and two inputs of one length."""
     w, n = Weights(), helper.make_node

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import landbridge as lb
-from tests.open_dimensions.models import attention, convolutions, parts
+from tests.open_dimensions.models import attention, convolutions, parts, positions
 
 #: Relative to the largest number of a result: sums of hundreds of f32 products in another order.
 TOLERANCE = 3e-6
@@ -22,12 +22,14 @@ DIMS = {
     "convolutions by 8": {"N": "1..1", "H": "16..64:8", "W": "8..256:8@64"},
     "attention": {"N": "1..3", "T": "1..50"},
     "parts": {"L": "2..90"},
+    "positions": {"N": "1..4", "L": "1..60"},
 }
 MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "convolutions": convolutions,
     "convolutions by 8": convolutions,
     "attention": attention,
     "parts": parts,
+    "positions": positions,
 }
 
 

@@ -32,10 +32,14 @@ _REMAINDERS = (arith.RemUIOp, arith.RemSIOp)
 
 @dataclass
 class _Atom:
-    """A value that is no linear form of others; ``lower`` and ``upper`` bounds are over older atoms."""
+    """A value that is no linear form of others; ``lower`` and ``upper`` bounds are over older atoms.
+
+    ``least`` are the forms that it is the minimum of.
+    """
 
     lower: list[Bound] = field(default_factory=list)
     upper: list[Bound] = field(default_factory=list)
+    least: tuple[Form, ...] = ()
 
 
 class OpenRanges:
@@ -59,8 +63,14 @@ class OpenRanges:
         self._forms[id(value)] = low.plus(self._atom([(1, constant(0))], [most]), step)
 
     def is_multiple(self, form: Form, of: int) -> bool:
-        """Whether ``form`` is known to be a multiple of ``of``."""
-        return all(number % of == 0 for number in (form.const, *form.terms.values()))
+        """Whether ``form`` is known to be a multiple of ``of``; of a minimum, whether both its sides are."""
+        if all(number % of == 0 for number in (form.const, *form.terms.values())):
+            return True
+        for atom, factor in form.terms.items():
+            if sides := self._atoms[atom].least:
+                rest = Form({a: c for a, c in form.terms.items() if a != atom}, form.const)
+                return all(self.is_multiple(rest.plus(side, factor), of) for side in sides)
+        return False
 
     def form(self, value: SSAValue) -> Form:
         """``value`` as a linear form."""
@@ -98,8 +108,8 @@ class OpenRanges:
 
     # Forms ------------------------------------------------------------------------------------------------------
 
-    def _atom(self, lower: list[Bound], upper: list[Bound]) -> Form:
-        self._atoms.append(_Atom(lower, upper))
+    def _atom(self, lower: list[Bound], upper: list[Bound], least: tuple[Form, ...] = ()) -> Form:
+        self._atoms.append(_Atom(lower, upper, least))
         return Form({len(self._atoms) - 1: 1})
 
     def _formed(self, value: SSAValue) -> Form:
@@ -127,6 +137,7 @@ class OpenRanges:
                 return a.scaled(b.const) if not b.terms else b.scaled(a.const)
         lower: list[Bound] = []
         upper: list[Bound] = []
+        least: tuple[Form, ...] = ()
         if kind in _QUOTIENTS and not b.terms:
             self._quotient(a, b.const, lower, upper)
         elif kind in _REMAINDERS and not b.terms:
@@ -134,10 +145,11 @@ class OpenRanges:
         elif kind in _MINIMA and self._signed(kind, a, b):
             upper += [(1, a), (1, b)]
             lower += self._of_both(a, b, -1)
+            least = a, b
         elif kind in _MAXIMA and self._signed(kind, a, b):
             lower += [(1, a), (1, b)]
             upper += self._of_both(a, b, 1)
-        return self._atom(lower, upper)
+        return self._atom(lower, upper, least)
 
     def _is_whole(self, value: SSAValue) -> bool:
         """Whether ``value`` is an index, or an integer as wide that a word of the Sizes or a constant is."""

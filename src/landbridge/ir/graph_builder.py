@@ -20,6 +20,7 @@ from landbridge.ir.budget import Budget
 from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, HostCallOp, IfOp, ViewOp, YieldOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.prim_builder import Body, PrimBuilder
+from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import HOST, VDeviceAttr, dtype_of, element_count, shape_of, tensor_type
 from landbridge.sizes.broadcast import broadcast_shapes
 from landbridge.sizes.size import Extent
@@ -68,6 +69,21 @@ class GraphBuilder:
         return self._builder.insert(
             ConstantOp(symbol, tensor_type(array.shape, dtype_name(array.dtype), self.vdevice))
         ).result
+
+    def extents(self, array: np.ndarray[Any, Any]) -> SSAValue:
+        """A tensor of int64 of ``array``, whose objects are ints and Sizes: a kernel writes what they are."""
+        numbers = array.reshape(-1).tolist()
+
+        def build(p: PrimBuilder) -> None:
+            def chosen(s: ScalarBuilder) -> Value:
+                found, at = s.const(numbers[0], "int64"), s.index(0)
+                for number, extent in enumerate(numbers[1:], 1):
+                    found = s.select(at.eq(number), s.const(extent, "int64"), found)
+                return found
+
+            p.generic("p", [len(numbers)], [], [(p.outputs[0], AffineMap.identity(1))], chosen)
+
+        return self.reshape(self.call("extents", [], [((len(numbers),), "int64")], build)[0], array.shape)
 
     def call(
         self,

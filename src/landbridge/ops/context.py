@@ -65,7 +65,7 @@ class OpContext:
         if not isinstance(x, np.ndarray):
             return x
         if x.dtype == object:
-            raise self.unsupported(f"it computes with {x.tolist()}, extents that are known when the input comes")
+            return self.g.extents(x)
         return self.g.constant(x, self.names.get(id(x)) or self.g.node)
 
     def _named_as(self, x: Array, made: Array) -> Array:
@@ -133,7 +133,7 @@ class OpContext:
             return body(
                 s,
                 *(
-                    s.const(x.reshape(-1)[0].item(), t) if isinstance(x, np.ndarray) and fixed else next(left)
+                    s.const(x.reshape(-1).tolist()[0], t) if isinstance(x, np.ndarray) and fixed else next(left)
                     for x, t, fixed in zip(operands, dtypes, scalar, strict=True)
                 ),
             )
@@ -173,7 +173,7 @@ class OpContext:
         self,
         name: str,
         operands: Sequence[Operand],
-        shape: Sequence[int],
+        shape: Sequence[Extent],
         body: Callable[..., Value],
         dtype: str,
     ) -> SSAValue:
@@ -217,7 +217,7 @@ class OpContext:
         it has that dtype."""
         if self.dtype(x) == dtype:
             return x
-        if isinstance(x, np.ndarray):
+        if isinstance(x, np.ndarray) and x.dtype != object:
             return self._named_as(x, converted(x, dtype))
         return self.elementwise("cast", [x], lambda s, v: s.cast(v, dtype), dtype)
 

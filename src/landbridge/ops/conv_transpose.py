@@ -33,7 +33,7 @@ from landbridge.ops.windows import Windows
     where=(
         "len(D) > 0 and len(D) == len(k)",
         "C % group == 0",
-        "min(k) > 0 and min(D) > 0",
+        "all(e > 0 for e in (*k, *D))",
         "tuple(kernel_shape) == k",
         "B == (P * group,)",
     ),
@@ -47,7 +47,7 @@ def conv_transpose(c: OpContext, x: Operand, w: Operand, bias: Operand | None = 
     stride = c.ints("strides") or [1] * rank
     dilation = c.ints("dilations") or [1] * rank
     low, output = _extents(c, spatial, kernel, stride, dilation)
-    if min(output) < 1:
+    if any(extent < 1 for extent in output):
         raise ShapeError(
             f"{c.g.node}: ConvTranspose of {spatial} has an output of {output}; fewer pads, or a larger output_shape, "
             "are legal"

@@ -16,9 +16,9 @@ from landbridge.sizes.size import Extent, Size
 Names: TypeAlias = Mapping[str, Any]
 
 
-def _many(value: Any) -> list[int]:
+def _many(value: Any) -> list[Extent]:
     """One extent, or several, as a list."""
-    return [value] if isinstance(value, int) else list(value)
+    return [value] if isinstance(value, int | Size) else list(value)
 
 
 def broadcasts(shape: Sequence[Extent], wanted: Sequence[Extent]) -> bool:

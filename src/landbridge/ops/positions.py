@@ -20,6 +20,7 @@ from landbridge.ops.legal import at_least, axis_of, holds, one_of
 from landbridge.ops.reduce import reduced_access
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import Index, rules
+from landbridge.sizes.size import Extent, ceildiv, largest
 
 
 @rules("input: ... R C", "k?: () | 1")
@@ -75,12 +76,27 @@ def constant_of_shape(c: OpContext, shape: Operand) -> Array:
 )
 @operator("Range")
 @accuracy(ROUNDED)
-def range_values(c: OpContext, start: Operand, limit: Operand, delta: Operand) -> Array:
+def range_values(c: OpContext, start: Operand, limit: Operand, delta: Operand) -> Operand:
     """``start``, ``start + delta``, ... before ``limit``."""
-    ends = [c.constant(v, n).reshape(-1)[0] for v, n in ((start, "start"), (limit, "limit"), (delta, "delta"))]
+    given = [c.constant(v, n).reshape(-1) for v, n in ((start, "start"), (limit, "limit"), (delta, "delta"))]
+    if any(array.dtype == object for array in given):
+        return _open_range(c, *(array.tolist()[0] for array in given))
+    ends = [array[0] for array in given]
     first, last, by = (v.item() for v in ends)
     check_size((max(math.ceil((last - first) / by), 0),), dtype_name(ends[0].dtype), LARGEST_CONSTANT)
     return np.arange(*ends, dtype=ends[0].dtype)
+
+
+def _open_range(c: OpContext, first: Extent, limit: Extent, by: Extent) -> Operand:
+    """Numbers of which the last is known when the input comes."""
+    if not isinstance(by, int):
+        raise c.unsupported(f"its delta is {by}, which is known when the input comes; fix it")
+    count = largest(ceildiv(limit - first, by) if by > 0 else ceildiv(first - limit, -by), 0)
+
+    def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
+        return s.const(first, "int64") + s.cast(at[0], "int64") * by
+
+    return c.compute("range", [], [count], body, "int64")
 
 
 @rules(

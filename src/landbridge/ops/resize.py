@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from landbridge.ops.registry import Handler, operator
 from landbridge.ops.resize_tables import ResizedAxis
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import index_within
+from landbridge.sizes.size import Extent, Size, agree
 
 #: nearest is exact; the others are sums of a few taps for each axis.
 WEIGHTED = Accuracy(
@@ -48,7 +49,7 @@ def upsample(c: OpContext, x: Operand, scales: Operand | None = None) -> Operand
     """Resize of opsets before 10: asymmetric coordinates, floor."""
     factors = c.attribute("scales") if scales is None else c.constant(scales, "scales").reshape(-1)
     axes = [
-        ResizedAxis(a, e, int(np.floor(e * f)), float(f))
+        ResizedAxis(a, e, _scaled(c, e, float(f)), float(f))
         for a, (e, f) in enumerate(zip(c.shape(x), factors, strict=True))
     ]
     return _resize(c, x, axes, c.attribute("mode", "nearest"), "asymmetric", "floor")
@@ -117,9 +118,9 @@ def resize(
         if given is not None and given.size:
             scale = float(given[i])
             span = region[1] - region[0] if transform == "tf_crop_and_resize" else 1.0
-            new = int(np.floor(shape[a] * span * scale))
+            new = _scaled(c, shape[a], span * scale)
         elif wanted is not None:
-            scale = factors[i] if factors else wanted[i] / shape[a]
+            scale = factors[i] if factors else _ratio(c, wanted[i], shape[a])
             new = int(np.floor(shape[a] * scale + 0.5)) if factors else wanted[i]
         else:
             raise c.unsupported("it has neither scales nor sizes")
@@ -127,6 +128,23 @@ def resize(
     return _resize(
         c, x, chosen, c.attribute("mode", "nearest"), transform, c.attribute("nearest_mode", "round_prefer_floor")
     )
+
+
+def _scaled(c: OpContext, extent: Extent, scale: float) -> int:
+    """``extent * scale``, rounded down; an open extent must grow by a whole factor."""
+    if isinstance(extent, Size) and not scale.is_integer():
+        raise c.unsupported(f"it resizes {extent}, which is known when the input comes, by {scale}; fix its shape")
+    return cast(int, extent * int(scale)) if isinstance(extent, Size) else int(np.floor(extent * scale))
+
+
+def _ratio(c: OpContext, new: Extent, old: Extent) -> float:
+    """``new / old``; where they are open, a whole number."""
+    if isinstance(new, int) and isinstance(old, int):
+        return new / old
+    factor = new // old
+    if not isinstance(factor, int) or not agree(factor * old, new):
+        raise c.unsupported(f"it resizes {old}, which is known when the input comes, to {new}; fix its shape")
+    return float(factor)
 
 
 def _keep_aspect(c: OpContext, sizes: Sequence[int] | None, shape: Sequence[int]) -> list[float] | None:
@@ -142,8 +160,11 @@ def _resize(c: OpContext, x: Operand, axes: Sequence[ResizedAxis], mode: str, tr
     fill = c.attribute("extrapolation_value", 0.0) if transform == "tf_crop_and_resize" else None
     moved, dtype = [a for a in axes if a.old != a.new or a.scale != 1 or fill is not None], c.dtype(x)
     if mode == "nearest":
-        tables = [resize_tables.nearest(a, transform, nearest, fill is not None) for a in moved]
+        tables = [_table(c, a, transform, nearest, fill is not None) for a in moved]
         return _nearest(c, x, moved, tables, fill)
+    for a in moved:
+        if isinstance(a.old, Size):
+            raise c.unsupported(f"it interpolates along {a.old}, which is known when the input comes; fix its shape")
     for a in moved:
         if a.old == 1 and a.new == 1:
             continue
@@ -151,8 +172,22 @@ def _resize(c: OpContext, x: Operand, axes: Sequence[ResizedAxis], mode: str, tr
     return c.cast(x, dtype)  # once, not between the axes
 
 
+def _table(c: OpContext, axis: ResizedAxis, transform: str, rounding: str, crop: bool) -> Array | None:
+    """Where each element of a resized axis is from; None for an open one, whose elements are repeated in place."""
+    if not isinstance(axis.old, Size):
+        return resize_tables.nearest(axis, transform, rounding, crop)
+    repeats = (transform == "asymmetric" and rounding == "floor") or (
+        transform in ("half_pixel", "half_pixel_symmetric") and rounding.startswith("round")
+    )
+    if crop or not repeats:
+        raise c.unsupported(
+            f"it resizes {axis.old}, which is known when the input comes, by {transform!r}, {rounding!r}; fix its shape"
+        )
+    return None
+
+
 def _nearest(
-    c: OpContext, x: Operand, axes: Sequence[ResizedAxis], tables: Sequence[Array], fill: float | None
+    c: OpContext, x: Operand, axes: Sequence[ResizedAxis], tables: Sequence[Array | None], fill: float | None
 ) -> Operand:
     """Copies; an affine read when every axis grows by a whole factor."""
     shape, dtype = list(c.shape(x)), c.dtype(x)
@@ -160,12 +195,16 @@ def _nearest(
     for a, table in zip(axes, tables, strict=True):
         shape[a.axis] = a.new
         factor = a.new // a.old if a.old else 0
-        if factor and np.array_equal(table, np.arange(a.new) // factor):
+        if table is None or (factor and np.array_equal(table, np.arange(a.new) // factor)):
             whole[a.axis] = factor
     if len(whole) == len(axes):
         return c.gather(
             "resize_nearest", x, shape, lambda *d: [v // whole[i] if i in whole else v for i, v in enumerate(d)]
         )
+
+    known = [table for table in tables if table is not None]
+    if len(known) < len(axes):
+        raise c.unsupported("it resizes open axes, and others by no whole factor; fix its shape")
 
     def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
         where, outside = list(at), s.const(False, "bool")
@@ -177,7 +216,7 @@ def _nearest(
         value = buffers[0].load(s, where)
         return value if fill is None else s.select(outside, s.const(fill, dtype), value)
 
-    return c.compute("resize_nearest", [x, *tables], shape, body, dtype)
+    return c.compute("resize_nearest", [x, *known], shape, body, dtype)
 
 
 def _weighted(

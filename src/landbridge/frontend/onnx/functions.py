@@ -12,16 +12,18 @@ from xdsl.ir import SSAValue
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.ir.types import dtype_of, shape_of
+from landbridge.ops.extent_arrays import array_dtype
 
 
 def _type_proto(x: Any) -> onnx.TypeProto:
     if isinstance(x, np.ndarray):
-        dtype, shape = x.dtype, x.shape
+        dtype, shape = numpy_dtype(array_dtype(x)), x.shape
     elif isinstance(x, SSAValue):
         dtype, shape = numpy_dtype(dtype_of(x.type)), shape_of(x.type)
     else:
         return onnx.TypeProto()
-    return onnx.helper.make_tensor_type_proto(onnx.helper.np_dtype_to_tensor_dtype(dtype), shape)
+    dims = [extent if isinstance(extent, int) else None for extent in shape]  # an open one is of no name
+    return onnx.helper.make_tensor_type_proto(onnx.helper.np_dtype_to_tensor_dtype(dtype), dims)
 
 
 def function_body(node: ir.Node, opset: int, inputs: Sequence[Any]) -> ir.Function | None:

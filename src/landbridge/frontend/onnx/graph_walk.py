@@ -79,9 +79,12 @@ class GraphWalk:
         owned: list[SSAValue] = []
         taken: set[SSAValue] = set()
         for value in values:
-            result = self.g.constant(value) if isinstance(value, np.ndarray) else value
-            if isinstance(result, Unknown):
+            if isinstance(value, Unknown):
                 raise CompileError("an output is unknown although nothing was reported")
+            if isinstance(value, np.ndarray):
+                result = self.g.extents(value) if value.dtype == object else self.g.constant(value)
+            else:
+                result = value
             root = _root(result)
             if not self.g.made(root) or isinstance(value, np.ndarray) or root in taken:
                 result = self.g.elementwise("copy", [result], lambda s, v: v)
