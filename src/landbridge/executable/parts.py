@@ -25,7 +25,7 @@ class TensorSpec:
     shape: tuple[int, ...]
     dtype: str
     strides: tuple[int, ...] = ()
-    vdevice: int = 0
+    vdevice: int = field(default=0, repr=False)
 
     @property
     def nbytes(self) -> int:
