@@ -14,8 +14,10 @@ from landbridge.errors import InputError, UnsupportedError
 from landbridge.executable.bound_sizes import BoundSizes, sizes_of_inputs
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import check_values, dimensions, instance
+from landbridge.executable.instructions import storages
 from landbridge.executable.parts import TensorSpec
 from landbridge.session import Session
+from landbridge.sizes.size import Extent
 from landbridge.tensor import Tensor
 from landbridge.vm.arena import Arena
 from landbridge.vm.background import AsyncRun
@@ -40,7 +42,7 @@ class OpenSession(Session):
         self._entry = Entry(f"Session({' -> '.join(sides)})")
         self._executable = executable
         self._dimensions = dimensions(main)
-        self._arena = Arena()
+        self._arena = Arena([_most(storage.nbytes) for storage in storages(main.instructions) if not storage.shape])
         self._bind = partial(self._bound, args, kwargs)
         self._instances: OrderedDict[tuple[int, ...], Session] = OrderedDict()
         self._by_shapes: dict[tuple[tuple[int, ...], ...], Session] = {}
@@ -196,6 +198,11 @@ class OpenSession(Session):
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
         return self._last().planned_memory
+
+
+def _most(nbytes: Extent) -> int | None:
+    """The most bytes that a storage has for any size; None where they have no bound."""
+    return nbytes if isinstance(nbytes, int) else nbytes.high
 
 
 def _table(specs: Sequence[TensorSpec]) -> dict[str | int, TensorSpec]:

@@ -88,11 +88,11 @@ def test_instances_share_the_memory_of_the_largest(executable: lb.Executable) ->
         needed[w] = activations(session)
     assert needed[8] < needed[64] < needed[256]
     arena = session._arena  # type: ignore[attr-defined]
-    assert arena.nbytes == needed[256] and arena.generation == 0
+    assert needed[256] <= arena.nbytes <= 3 * needed[256] + 4096 and arena.generation == 0  # up to three pictures
 
 
-def test_memory_grows_with_the_largest(executable: lb.Executable) -> None:
-    session = lb.Session(executable)
+def test_memory_without_a_bound_grows_with_the_largest() -> None:
+    session = lb.Session(lb.compile(convolutions(), dims={"N": "1..1", "H": "16..64:8", "W": "8..:8@64"}))
     for w in (8, 64, 8, 256, 128, 256):
         session(image(1, 16, w))
     arena = session._arena  # type: ignore[attr-defined]

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from landbridge.tensor import Tensor
 
+#: Bytes of a piece that are taken at once where so many may be needed; the system gives pages when they are touched.
+_AHEAD = 64 << 20
+
 
 class Arena:
-    """One piece of memory for each storage of the programs: as large as the largest that was asked for.
+    """One piece of memory for each storage of the programs: as large as the largest that was asked for, and at once
+    as large as any will need where that is ``most`` and not too much.
 
     ``generation`` counts how often one was outgrown; programs that were bound before keep what they had.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: Sequence[int | None] = ()) -> None:
         self._pieces: dict[int, Tensor] = {}
+        self._most = most
         self.generation = 0
 
     @property
@@ -27,5 +32,6 @@ class Arena:
         piece = self._pieces.get(number)
         if piece is None or piece.nbytes < nbytes:
             self.generation += piece is not None
-            piece = self._pieces[number] = make(nbytes)
+            most = self._most[number] if number < len(self._most) else None
+            piece = self._pieces[number] = make(nbytes if most is None or most > _AHEAD else max(nbytes, most))
         return piece
