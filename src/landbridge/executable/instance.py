@@ -22,7 +22,7 @@ from landbridge.executable.instructions import (
 )
 from landbridge.executable.parts import Function, TensorSpec
 from landbridge.sizes.printing import range_text
-from landbridge.sizes.size import Extent, dimensions_of
+from landbridge.sizes.size import Extent, Size, dimensions_of
 from landbridge.sizes.terms import Symbol
 
 
@@ -62,6 +62,7 @@ def check_values(known: Mapping[str, Symbol], values: Mapping[str, int]) -> None
 class _Instance:
     def __init__(self, values: Mapping[str, int]) -> None:
         self._values = values
+        self._numbers: dict[Size, int] = {}  # programs name each size many times
         self._words: dict[tuple[int, ...], str] = {}
         #: The words of kernels, as constants.
         self.constants: dict[str, np.ndarray[Any, Any]] = {}
@@ -78,7 +79,12 @@ class _Instance:
 
     def at(self, extent: Extent) -> int:
         """The number that ``extent`` is."""
-        return extent if isinstance(extent, int) else extent.at(self._values)
+        if isinstance(extent, int):
+            return extent
+        number = self._numbers.get(extent)
+        if number is None:
+            number = self._numbers[extent] = extent.at(self._values)
+        return number
 
     def _all(self, extents: Sequence[Extent]) -> tuple[int, ...]:
         return tuple(map(self.at, extents))
