@@ -8,6 +8,7 @@ inputs proves nothing.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,18 +29,22 @@ _MINIMA = (arith.MinSIOp, arith.MinUIOp)
 _MAXIMA = (arith.MaxSIOp, arith.MaxUIOp)
 _QUOTIENTS = (arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp)
 _REMAINDERS = (arith.RemUIOp, arith.RemSIOp)
+#: Of which nothing is known before the operands' signs are.
+_SIGNED = frozenset((*_QUOTIENTS, *_REMAINDERS, arith.MinUIOp, arith.MaxUIOp))
 
 
 @dataclass
 class _Atom:
     """A value that is no linear form of others; ``lower`` and ``upper`` bounds are over older atoms.
 
-    ``least`` are the forms that it is the minimum of.
+    ``least`` are the forms that it is the minimum of. ``where_natural`` is the operation and its operands where no
+    bound holds but under conditions.
     """
 
     lower: list[Bound] = field(default_factory=list)
     upper: list[Bound] = field(default_factory=list)
     least: tuple[Form, ...] = ()
+    where_natural: tuple[type, Form, Form] | None = None
 
 
 class OpenRanges:
@@ -50,7 +55,9 @@ class OpenRanges:
         self._atoms: list[_Atom] = []
         self._forms: dict[int, Form] = {}
         self._assumed: list[tuple[int, bool, Bound]] = []
+        self._scope, self._scopes = 0, itertools.count(1)  # 0: nothing is assumed; no number is used twice
         self._proved: dict[tuple[Any, ...], bool] = {}
+        self._told: dict[tuple[int, int], _Atom] = {}
 
     def define(self, value: SSAValue, lower: list[Form], upper: list[Form]) -> None:
         """``value`` lies between these forms of older values."""
@@ -75,7 +82,10 @@ class OpenRanges:
     def form(self, value: SSAValue) -> Form:
         """``value`` as a linear form."""
         if (found := self._forms.get(id(value))) is None:
+            outer = self._assumed, self._scope
+            self._assumed, self._scope = [], 0  # a form outlives the conditions under which it is first asked for
             found = self._forms[id(value)] = self._formed(value)
+            self._assumed, self._scope = outer
         return found
 
     def is_at_most(self, form: Form, limit: Extent) -> bool:
@@ -101,10 +111,11 @@ class OpenRanges:
         if any(self.is_negative(form.scaled(-1)) for form in known):
             yield False
             return
-        before = len(self._assumed)
-        self._assumed += [bound for form in known if form.terms for bound in _bounds(form)]
+        outer = self._assumed, self._scope
+        if told := [bound for form in known if form.terms for bound in _bounds(form)]:
+            self._assumed, self._scope = self._assumed + told, next(self._scopes)
         yield True
-        del self._assumed[before:]
+        self._assumed, self._scope = outer
 
     # Forms ------------------------------------------------------------------------------------------------------
 
@@ -119,7 +130,9 @@ class OpenRanges:
             return constant(op.value.value.data)
         if kind is memref.LoadOp and op.memref is self._words:
             at = self.form(op.indices[0])
-            return constant(self._sizes[at.const])  # type: ignore[arg-type]
+            if not at.terms and 0 <= at.const < len(self._sizes):
+                return constant(self._sizes[at.const])  # type: ignore[arg-type]
+            return self._atom([], [])
         if kind is arith.IndexCastOp and self._is_whole(op.input):
             return self.form(op.input)
         if op is None or not op.operands or not self._is_whole(value):
@@ -135,6 +148,13 @@ class OpenRanges:
                 return a.plus(b, -1)
             if kind is arith.MuliOp and (not a.terms or not b.terms):
                 return a.scaled(b.const) if not b.terms else b.scaled(a.const)
+        atom = self._atom(*self._bounded(kind, a, b))
+        if not self._atoms[-1].lower and kind in _SIGNED:
+            self._atoms[-1].where_natural = kind, a, b
+        return atom
+
+    def _bounded(self, kind: type, a: Form, b: Form) -> tuple[list[Bound], list[Bound], tuple[Form, ...]]:
+        """Bounds, and what it is the minimum of, for ``a kind b``: as far as signs are known here."""
         lower: list[Bound] = []
         upper: list[Bound] = []
         least: tuple[Form, ...] = ()
@@ -149,7 +169,17 @@ class OpenRanges:
         elif kind in _MAXIMA and self._signed(kind, a, b):
             lower += [(1, a), (1, b)]
             upper += self._of_both(a, b, 1)
-        return self._atom(lower, upper, least)
+        return lower, upper, least
+
+    def _here(self, atom: int) -> _Atom:
+        """``atom``, with the bounds that follow where conditions give signs."""
+        made = self._atoms[atom]
+        if made.where_natural is None or not self._scope:
+            return made
+        if (found := self._told.get((atom, self._scope))) is None:
+            self._told[atom, self._scope] = made  # what signs are told of is older
+            found = self._told[atom, self._scope] = _Atom(*self._bounded(*made.where_natural))
+        return found
 
     def _is_whole(self, value: SSAValue) -> bool:
         """Whether ``value`` is an index, or an integer as wide that a word of the Sizes or a constant is."""
@@ -187,7 +217,7 @@ class OpenRanges:
     def _is_never_positive(self, form: Form) -> bool:
         if not form.terms:
             return at_least(0, form.const) is True
-        key = frozenset(form.terms.items()), form.const, tuple(id(bound) for *_, bound in self._assumed)
+        key = frozenset(form.terms.items()), form.const, self._scope
         if (known := self._proved.get(key)) is None:
             self._proved[key] = False  # until it is found: nothing is proved by itself
             known = self._proved[key] = any(map(self._is_never_positive, self._replaced(form)))
@@ -200,15 +230,19 @@ class OpenRanges:
         above = at_least(factor, 0)
         if above is None:
             return
-        made = self._atoms[atom]
-        told = [bound for other, is_upper, bound in self._assumed if other == atom and is_upper == above]
         rest = Form({a: c for a, c in form.terms.items() if a != atom}, form.const)
-        for times, bound in (*(made.upper if above else made.lower), *told):
+        for times, bound in self._bounds_of(atom, above):
             if at_least(times, 1):
                 yield rest.scaled(times).plus(bound, factor)
 
+    def _bounds_of(self, atom: int, above: bool) -> list[Bound]:
+        """What ``atom`` is known here never to be above, or below."""
+        made = self._here(atom)
+        told = [bound for other, is_upper, bound in self._assumed if other == atom and is_upper == above]
+        return [*(made.upper if above else made.lower), *told]
+
     def _most(self, form: Form) -> list[Extent]:
-        """Sizes that ``form`` never exceeds, what conditions tell aside."""
+        """Sizes that ``form`` never exceeds here."""
         if not form.terms:
             return [form.const]
         found: list[Extent] = []
@@ -216,9 +250,7 @@ class OpenRanges:
         factor: Any = form.terms[atom]
         above = at_least(factor, 0)
         rest = Form({a: c for a, c in form.terms.items() if a != atom}, form.const)
-        for times, bound in (
-            (self._atoms[atom].upper if above else self._atoms[atom].lower) if above is not None else ()
-        ):
+        for times, bound in () if above is None else self._bounds_of(atom, above):
             if len(found) < _CANDIDATES and times == 1:
                 found += self._most(rest.plus(bound, factor))
         return found[:_CANDIDATES]
