@@ -25,6 +25,7 @@ from landbridge.sizes.terms import (
     evaluate,
     multiply,
     of_atom,
+    plus_constant,
     scale,
     symbols,
 )
@@ -84,7 +85,9 @@ class Size:
         return evaluate(self.terms, lambda symbol: values[symbol.name])
 
     def __add__(self, other: Extent) -> Extent:
-        return _extent(add(self.terms, _terms(other))) if isinstance(other, int | Size) else NotImplemented
+        if isinstance(other, int):
+            return Size(plus_constant(self.terms, other)) if other else self
+        return _extent(add(self.terms, other.terms)) if isinstance(other, Size) else NotImplemented
 
     __radd__ = __add__
 
@@ -101,7 +104,9 @@ class Size:
         return -self + other if isinstance(other, int) else NotImplemented
 
     def __mul__(self, other: Extent) -> Extent:
-        return _extent(multiply(self.terms, _terms(other))) if isinstance(other, int | Size) else NotImplemented
+        if isinstance(other, int):
+            return self if other == 1 else _extent(scale(self.terms, other))
+        return _extent(multiply(self.terms, other.terms)) if isinstance(other, Size) else NotImplemented
 
     __rmul__ = __mul__
 
@@ -186,6 +191,8 @@ def of_symbol(symbol: Symbol) -> Size:
 
 def at_least(left: Extent, right: Extent) -> bool | None:
     """Whether ``left >= right`` for all values of the dimensions, or for none; None where it is not known."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left >= right
     difference = add(_terms(left), scale(_terms(right), -1))
     low = bounds.lower_bound(difference)
     if low is not None and low >= 0:

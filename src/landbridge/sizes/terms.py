@@ -107,6 +107,12 @@ def split_constant(terms: Terms) -> tuple[Terms, int]:
     return (terms[:-1] if number else terms), number
 
 
+def plus_constant(terms: Terms, number: int) -> Terms:
+    """``terms + number``."""
+    rest, before = split_constant(terms)
+    return (*rest, (_ONE, before + number)) if before + number else rest
+
+
 def add(*sums: Terms) -> Terms:
     """Their sum."""
     found: dict[Product, int] = {}
@@ -128,7 +134,7 @@ def multiply(left: Terms, right: Terms) -> Terms:
     found: dict[Product, int] = {}
     for a, x in left:
         for b, y in right:
-            product = _product((*a, *b))
+            product = _product(a, b)
             found[product] = found.get(product, 0) + x * y
     return _sorted(found)
 
@@ -181,9 +187,10 @@ def _value(atom: Atom, value_of: Callable[[Symbol], int]) -> int:
             return max(0, evaluate(inner, value_of))
 
 
-def _product(factors: Iterable[tuple[Atom, int]]) -> Product:
+@lru_cache(maxsize=1 << 16)
+def _product(left: Product, right: Product) -> Product:
     powers: dict[Atom, int] = {}
-    for atom, power in factors:
+    for atom, power in (*left, *right):
         powers[atom] = powers.get(atom, 0) + power
     return tuple(sorted(powers.items(), key=_factor_key))
 
