@@ -19,7 +19,7 @@ from landbridge.memory.allocators.base import Use
 from landbridge.memory.allocators.default import named_allocator
 from landbridge.memory.backing import Backing
 from landbridge.memory.memory_barriers import have_barriers
-from landbridge.memory.windows import WindowKeeper, Windows, host_windows
+from landbridge.memory.windows import AddressWindows, WindowKeeper, host_windows
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import _copy_by
 from tests.device.caching_device import LINE, CachingDeviceAPI, device
@@ -129,7 +129,7 @@ def test_what_died_is_known_by_nobody() -> None:
 
 
 def test_windows_are_found_by_each_of_their_bytes() -> None:
-    windows, low, high = Windows(), Backing(), Backing()
+    windows, low, high = AddressWindows(), Backing(), Backing()
     windows.enter(100, 110, low, 0, low)
     windows.enter(120, 130, high, 5, high)
     for start, stop, found in ((90, 100, None), (90, 101, (low, -10)), (109, 119, (low, 9)), (110, 120, None)):
@@ -143,7 +143,7 @@ def test_windows_are_found_by_each_of_their_bytes() -> None:
 
 def test_addresses_are_known_as_long_as_who_knows_them() -> None:
     """Those of one that went may be of other memory by now, whoever else looks at a part of what it was."""
-    windows, part, whole, keeper = Windows(), Backing(), Backing(), WindowKeeper()
+    windows, part, whole, keeper = AddressWindows(), Backing(), Backing(), WindowKeeper()
     windows.enter(1000, 1100, part, 0, part)
     windows.enter(0, 1 << 50, whole, 0, keeper)
     (one, first), (same, last) = windows.find(5, 6), windows.find(1010, 1011)  # type: ignore[misc]

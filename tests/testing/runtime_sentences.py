@@ -459,7 +459,7 @@ SENTENCES = (
         "Each import has one of its own.",
         "memory/windows.py",
         "file_windows",
-        Return("Windows()"),
+        Return("AddressWindows()"),
     ),
     _s(
         "Open views conflict by whichever way to the bytes.",

@@ -30,7 +30,7 @@ from landbridge.memory.device_barriers import enter_domain, leave_domain
 from landbridge.memory.lent_file import LentFile
 from landbridge.memory.lent_source import LentSource
 from landbridge.memory.row_space import lies_in_a_table
-from landbridge.memory.windows import WindowKeeper, Windows, host_windows
+from landbridge.memory.windows import AddressWindows, WindowKeeper, host_windows
 from landbridge.memory_kind import MemoryKind
 
 
@@ -134,7 +134,7 @@ class Storage:
             # Not what it is part of by now: windows refer to this one, for as long as it lives.
             return root_of(self._backing, self._origin)
 
-    def be_known(self, windows: Windows, start: int) -> None:
+    def be_known(self, windows: AddressWindows, start: int) -> None:
         """Let others find the Backing by the addresses of ``windows`` from ``start`` on."""
         if self._backing is None:
             self._backing = Backing()

@@ -38,7 +38,7 @@ class _Window:
         return None if backing is None else root_of(backing, self.origin + address - self.start)
 
 
-class Windows:
+class AddressWindows:
     """The Backings of one address space: addresses of this process, of a bus, or offsets in a file.
 
     Backings of windows that share an address become one; what remains of it when one of the holders goes is known by
@@ -103,18 +103,18 @@ class Windows:
 
 
 #: Addresses of this process.
-host_windows = Windows()
+host_windows = AddressWindows()
 
 #: Addresses as devices without an IOMMU use them.
-bus_windows = Windows()
+bus_windows = AddressWindows()
 
-_files: dict[tuple[int, int], Windows] = {}
+_files: dict[tuple[int, int], AddressWindows] = {}
 
 
-def file_windows(fd: int) -> Windows:
+def file_windows(fd: int) -> AddressWindows:
     """Offsets in the file behind ``fd``; a dma-buf has an inode of its own, whichever descriptor names it."""
     facts = os.fstat(fd)
     with changing:
         for key in [key for key, windows in _files.items() if windows.find(0, _WHOLE) is None]:
             del _files[key]
-        return _files.setdefault((facts.st_dev, facts.st_ino), Windows())
+        return _files.setdefault((facts.st_dev, facts.st_ino), AddressWindows())

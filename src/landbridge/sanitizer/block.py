@@ -12,7 +12,7 @@ from landbridge.sanitizer.shadow import Shadow
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class StampedAccess:
     """A use of the bytes ``start <= b < stop`` of a block by the work of ``stamp``; ``what`` names call and work.
 
     ``writes`` is None where a kernel may write, and nobody here knows.
@@ -24,7 +24,7 @@ class Access:
     stamp: Stamp
     what: str
 
-    def conflicts(self, other: Access) -> bool:
+    def conflicts(self, other: StampedAccess) -> bool:
         """Whether the two may not happen at the same time; of two that may write and need not, nothing is known."""
         return bool(self.writes or other.writes) and self.start < other.stop and other.start < self.stop
 
@@ -65,7 +65,7 @@ class TrackedBlock:
         self.is_shared = False
         self.shadow: Shadow | None = None
         self.written = ByteRanges()
-        self.accesses: list[Access] = []
+        self.accesses: list[StampedAccess] = []
 
     def region(self, byte_offset: int = 0) -> Region:
         """Where byte ``byte_offset`` lies in the device's own space."""
@@ -92,7 +92,7 @@ class TrackedBlock:
         return f"{self.nbytes} bytes of scope {self.inner.scope!r} of {self.inner.device}, allocated at {self.born}"
 
 
-class Handle:
+class SpaceHandle:
     """What the Spaces of the wrapper have for a handle: one a block, so that its end is the end of all its Spaces."""
 
     __slots__ = ("__weakref__", "block")

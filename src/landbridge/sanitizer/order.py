@@ -7,13 +7,13 @@ from typing import Any
 
 from landbridge.device.api import DeviceAPI, Event, Region
 from landbridge.locks import new_lock
-from landbridge.sanitizer.block import Access, TrackedBlock
+from landbridge.sanitizer.block import StampedAccess, TrackedBlock
 from landbridge.sanitizer.clocks import Clocks, Stamp
 from landbridge.sanitizer.findings import fail
 
 #: A use of a block: from where to where, and whether it is written (None: it may be).
 Use = tuple[TrackedBlock, int, int, bool | None]
-Work = tuple[Stamp, list[tuple[TrackedBlock, Access]]]
+Work = tuple[Stamp, list[tuple[TrackedBlock, StampedAccess]]]
 
 
 class TrackedEvent:
@@ -49,7 +49,7 @@ class Order:
     def __init__(self) -> None:
         self.lock = new_lock()
         self.clocks = Clocks()
-        self._pending: list[tuple[Stamp, list[tuple[TrackedBlock, Access]], Any]] = []
+        self._pending: list[tuple[Stamp, list[tuple[TrackedBlock, StampedAccess]], Any]] = []
         self._recording: dict[Hashable, list[Region]] = {}
 
     def begin(self, queue: Hashable, what: str, uses: Sequence[Use]) -> Work:
@@ -58,7 +58,9 @@ class Order:
         with self.lock:
             stamp = self.clocks.submit(queue)
             accesses = [
-                (block, Access(start, stop, writes, stamp, what)) for block, start, stop, writes in uses if start < stop
+                (block, StampedAccess(start, stop, writes, stamp, what))
+                for block, start, stop, writes in uses
+                if start < stop
             ]
             for block, access in accesses:
                 for known in block.accesses:
@@ -71,7 +73,7 @@ class Order:
                         )
             return stamp, accesses
 
-    def submit(self, stamp: Stamp, accesses: list[tuple[TrackedBlock, Access]], lent: Any) -> None:
+    def submit(self, stamp: Stamp, accesses: list[tuple[TrackedBlock, StampedAccess]], lent: Any) -> None:
         """The device has taken the work; ``lent`` (LentSnapshot and who keeps them alive) is kept until it is done."""
         with self.lock:
             for block, access in accesses:
@@ -104,7 +106,7 @@ class Order:
                     touched[block] = f"{touched[block]} or {access.what}" if block in touched else access.what
         return list(touched.items())
 
-    def unfinished(self, block: TrackedBlock, start: int, stop: int, writes: bool) -> list[Access]:
+    def unfinished(self, block: TrackedBlock, start: int, stop: int, writes: bool) -> list[StampedAccess]:
         """The accesses of ``block`` that conflict with one by the host, and that the host has not seen done."""
         with self.lock:
             return [
@@ -146,5 +148,5 @@ class Order:
         return self._recording.pop(queue)
 
 
-def _does(access: Access) -> str:
+def _does(access: StampedAccess) -> str:
     return {True: "writes", False: "reads", None: "uses"}[access.writes]

@@ -11,7 +11,7 @@ from landbridge.device.attr import DeviceAttr
 from landbridge.device.protocols import RowTable
 from landbridge.device.state import state_of
 from landbridge.memory_kind import MemoryKind
-from landbridge.sanitizer.block import Handle, TrackedBlock
+from landbridge.sanitizer.block import SpaceHandle, TrackedBlock
 from landbridge.sanitizer.clocks import Stamp
 from landbridge.sanitizer.findings import call_site, fail
 from landbridge.sanitizer.lent import LentSnapshot
@@ -123,7 +123,7 @@ class SanitizedDevice(DeviceAPI):
 
     def handed_out(self, block: TrackedBlock, *, owned: bool = True) -> Space:
         """A Space over ``block``; one that is ``owned`` and let go without being freed is a leak."""
-        handle, inner = Handle(block), block.inner
+        handle, inner = SpaceHandle(block), block.inner
         if owned:
             self.spaces.watch(handle, block, state_of(self, inner.device.index))
         device = Device(self, inner.device.index)
@@ -132,18 +132,18 @@ class SanitizedDevice(DeviceAPI):
             return NdSpace(device, inner.scope, handle, inner.physical_shape, inner.row_bytes, inner.row_pitch, rows)
         return Space(device, inner.scope, handle)
 
-    def _row(self, parent: TrackedBlock, handle: object) -> Handle:
+    def _row(self, parent: TrackedBlock, handle: object) -> SpaceHandle:
         inner = parent.inner
         assert isinstance(inner, NdSpace)
         row = TrackedBlock(Space(inner.device, inner.scope, handle), inner.row_bytes, parent.born)
         row.parent = parent
         row.written.add(0, row.nbytes)
-        return Handle(row)
+        return SpaceHandle(row)
 
     def block_of(self, space: Space, call: str) -> TrackedBlock:
         """The TrackedBlock of one of this device's own spaces; a finding when it was freed."""
         handle = space.handle
-        if not isinstance(handle, Handle):  # memory of others, named by its address
+        if not isinstance(handle, SpaceHandle):  # memory of others, named by its address
             return TrackedBlock(self.within(space), 1 << 62, "others")
         if handle.block.death is not None:
             fail("use after free", f"{self.said(call)} uses {handle.block}, freed at {handle.block.death}")
@@ -152,7 +152,7 @@ class SanitizedDevice(DeviceAPI):
     def used(self, region: Region, nbytes: int, what: str) -> TrackedBlock | None:
         """The TrackedBlock that ``region`` of any sanitized device is in, checked; None for memory of others."""
         handle = region.space.handle
-        if not isinstance(handle, Handle):
+        if not isinstance(handle, SpaceHandle):
             return None
         block = handle.block
         if block.death is not None:
@@ -163,11 +163,11 @@ class SanitizedDevice(DeviceAPI):
     def within(self, value: Any) -> Any:
         """``value`` as the inner device knows it: spaces, regions, streams, events, and what holds them."""
         match value:
-            case Region(space=Space(handle=Handle(block=block))) as region:
+            case Region(space=Space(handle=SpaceHandle(block=block))) as region:
                 return block.region(region.byte_offset)
             case Region() as region:
                 return Region(self.within(region.space), region.byte_offset)
-            case Space(handle=Handle(block=block)):
+            case Space(handle=SpaceHandle(block=block)):
                 return block.inner
             case Space(device=Device(api=SanitizedDevice() as api)) as space:
                 return Space(api.inner_device(space.device.index), space.scope, space.handle)

@@ -14,7 +14,7 @@ from landbridge.device.state import DeviceState
 from landbridge.errors import DeviceError, InputError, OutOfMemoryError, SanitizerError
 from landbridge.locks import new_lock
 from landbridge.memory_kind import MemoryKind
-from landbridge.sanitizer.block import Handle, TrackedBlock
+from landbridge.sanitizer.block import SpaceHandle, TrackedBlock
 from landbridge.sanitizer.fills import FREED, POISON, REDZONE
 from landbridge.sanitizer.findings import call_site, fail, tell
 from landbridge.sanitizer.inner_bytes import InnerBytes
@@ -36,7 +36,7 @@ class Spaces:
         self._order = order
         self._host = host
         self._lock = new_lock()
-        self._watched: dict[TrackedBlock, weakref.finalize[[TrackedBlock, DeviceState], Handle]] = {}
+        self._watched: dict[TrackedBlock, weakref.finalize[[TrackedBlock, DeviceState], SpaceHandle]] = {}
         self._let_go: deque[tuple[TrackedBlock, DeviceState]] = deque()
         self._quarantine: deque[_Held] = deque()
 
@@ -70,7 +70,7 @@ class Spaces:
                 block.checked = False
         return block
 
-    def watch(self, handle: Handle, block: TrackedBlock, life: DeviceState) -> None:
+    def watch(self, handle: SpaceHandle, block: TrackedBlock, life: DeviceState) -> None:
         """Have ``check_all`` tell a leak when ``handle`` is let go, ``block`` is not freed and ``life`` did not end."""
         finalizer = weakref.finalize(handle, self._let_go_of, block, life)
         finalizer.atexit = False

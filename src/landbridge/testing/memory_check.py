@@ -20,7 +20,7 @@ _ALIGNMENT = mmap.PAGESIZE
 
 
 @dataclass(frozen=True)
-class Finding:
+class MemoryFinding:
     """``what`` was looked at in ``scope``: ``outcome`` says what is there. ``failed``: it should be otherwise."""
 
     scope: str
@@ -29,8 +29,8 @@ class Finding:
     failed: bool = False
 
 
-def check_memory(device: Device, nbytes: int = _BYTES) -> Iterator[Finding]:
-    """What holds of ``nbytes`` bytes of each flat scope, in order; an error of one scope is a Finding of it."""
+def check_memory(device: Device, nbytes: int = _BYTES) -> Iterator[MemoryFinding]:
+    """What holds of ``nbytes`` bytes of each flat scope, in order; an error of one scope is a MemoryFinding of it."""
     for scope, kind in device.memory_kinds.items():
         if kind.ndim > 1:
             continue
@@ -39,42 +39,44 @@ def check_memory(device: Device, nbytes: int = _BYTES) -> Iterator[Finding]:
         try:
             tensor = empty(size, dtype="uint8", device=device, scope=scope, alignment=_ALIGNMENT, host_access=access)
         except LandbridgeError as error:
-            yield Finding(scope, "allocated", str(error), failed=True)
+            yield MemoryFinding(scope, "allocated", str(error), failed=True)
             continue
-        yield Finding(scope, "allocated", f"{size:,} bytes")
+        yield MemoryFinding(scope, "allocated", f"{size:,} bytes")
         yield from _addresses(tensor, scope)
         yield from _exported(tensor, scope)
         del tensor  # other scopes may be the same memory
 
 
-def _addresses(tensor: Tensor, scope: str) -> Iterator[Finding]:
+def _addresses(tensor: Tensor, scope: str) -> Iterator[MemoryFinding]:
     storage = tensor.storage
     pieces = tensor.extents()
     if pieces:
-        yield Finding(scope, "device's address", f"{pieces[0][0]:#x}, in {len(pieces)} pieces")
+        yield MemoryFinding(scope, "device's address", f"{pieces[0][0]:#x}, in {len(pieces)} pieces")
     else:
-        yield Finding(scope, "device's address", "unknown")
+        yield MemoryFinding(scope, "device's address", "unknown")
     if not storage.kind.host_readable or storage.caching is Caching.DEVICE:
-        yield Finding(scope, "host's address", "none")
+        yield MemoryFinding(scope, "host's address", "none")
         return
     address = tensor.data_address
     aligned = address % _ALIGNMENT == 0
-    yield Finding(scope, "host's address", f"{'' if aligned else 'not '}at a multiple of {_ALIGNMENT}", not aligned)
+    yield MemoryFinding(
+        scope, "host's address", f"{'' if aligned else 'not '}at a multiple of {_ALIGNMENT}", not aligned
+    )
     proof = is_contiguous(address, tensor.nbytes)
     said = storage.kind.physically_contiguous
     outcome = {True: "yes, by pagemap now", False: "no, by pagemap", None: "pagemap does not say"}[proof]
     said_so = {True: "stated", False: "stated not to be", None: "not stated"}[said]
-    yield Finding(scope, "contiguous", f"{outcome}; {said_so}", failed=said is True and proof is False)
+    yield MemoryFinding(scope, "contiguous", f"{outcome}; {said_so}", failed=said is True and proof is False)
 
 
-def _exported(tensor: Tensor, scope: str) -> Iterator[Finding]:
+def _exported(tensor: Tensor, scope: str) -> Iterator[MemoryFinding]:
     if not (tensor.storage.kind.exportable and tensor.storage.kind.host_writable):
-        yield Finding(scope, "exported", "no file of its own")
+        yield MemoryFinding(scope, "exported", "no file of its own")
         return
     try:
         fd, offset = export_fd(tensor)
     except LandbridgeError as error:
-        yield Finding(scope, "exported", str(error), failed=True)
+        yield MemoryFinding(scope, "exported", str(error), failed=True)
         return
     try:
         again = from_dma_buf(fd, tensor.shape, "uint8", device="cpu", offset=offset)
@@ -83,8 +85,8 @@ def _exported(tensor: Tensor, scope: str) -> Iterator[Finding]:
             view[...] = pattern
         with again.host_view("r") as view:
             same = np.array_equal(view, pattern)
-        yield Finding(scope, "mapped twice", "the same bytes" if same else "other bytes", failed=not same)
+        yield MemoryFinding(scope, "mapped twice", "the same bytes" if same else "other bytes", failed=not same)
     except LandbridgeError as error:
-        yield Finding(scope, "mapped twice", str(error), failed=True)
+        yield MemoryFinding(scope, "mapped twice", str(error), failed=True)
     finally:
         os.close(fd)

@@ -18,7 +18,7 @@ DeviceScope = tuple[Device, str]
 
 
 @dataclass(frozen=True)
-class Resident:
+class ReloadedWeight:
     """A weight in memory that loses it: ``tensor``, and ``source``, where the bytes stay."""
 
     scope: DeviceScope
@@ -33,7 +33,7 @@ class Acquisition:
     and may write there too. One execution at a time, as a Session has it.
     """
 
-    def __init__(self, homes: Sequence[Home], residents: Sequence[Resident]) -> None:
+    def __init__(self, homes: Sequence[Home], residents: Sequence[ReloadedWeight]) -> None:
         self._scopes = {(home.device, home.kind.scope): api for home in homes if (api := home.acquired_by) is not None}
         self._residents = residents
         self._loaded: dict[DeviceScope, int] = {}

@@ -22,7 +22,7 @@ from landbridge.physical_shape import physical_shape, row_bytes
 from landbridge.tensor import Tensor, empty
 from landbridge.tensor.copy import copy_tensor
 from landbridge.tensor.imported import import_tensor
-from landbridge.vm.acquisition import Resident
+from landbridge.vm.acquisition import ReloadedWeight
 from landbridge.vm.arena import Arena
 from landbridge.vm.home import Home, host_home
 from landbridge.vm.io_memory import IoMemory
@@ -55,7 +55,7 @@ class ProgramMemory:
         self._storages = 0
         self._copied: dict[tuple[str, int, tuple[int, ...]], OwnMemory] = {}
         #: Constants in scopes that come and go.
-        self.residents: list[Resident] = []
+        self.residents: list[ReloadedWeight] = []
         #: Bytes of constants that had to be copied, by vdevice.
         self.constant_bytes: dict[int, int] = {}
         #: Bytes of scratch buffers of kernels that devices run, by vdevice.
@@ -128,7 +128,7 @@ class ProgramMemory:
             if home.acquired_by is None:
                 copy_tensor(tensor, source, cause="constants:bind")
             else:  # whoever acquires the scope loads it
-                self.residents.append(Resident((home.device, home.kind.scope), tensor, source))
+                self.residents.append(ReloadedWeight((home.device, home.kind.scope), tensor, source))
             copied = self.constant_bytes.get(instruction.vdevice, 0)
             self.constant_bytes[instruction.vdevice] = copied + tensor.storage.nbytes
         own: OwnMemory

@@ -20,7 +20,7 @@ Sync = Callable[[int, int, AccessMode, Side], None]
 
 
 @dataclass(frozen=True)
-class Part:
+class CarveOutPart:
     """The MemoryProvider of ``nbytes`` bytes at bus ``address``, mapped at ``mapped``; ``sync`` are its barriers."""
 
     address: int
@@ -80,8 +80,8 @@ class CarveOut:
             if self._sync is not None:
                 self._sync(begin + offset, size, mode, side)
 
-        def provider(mapped: int) -> Part:
-            return Part(self._address + begin, mapped, nbytes, self._caching, self._granule, sync)
+        def provider(mapped: int) -> CarveOutPart:
+            return CarveOutPart(self._address + begin, mapped, nbytes, self._caching, self._granule, sync)
 
         return Piece(fd, self._offset + begin, provider, lambda: self._give_back(begin))
 

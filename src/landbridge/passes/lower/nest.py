@@ -24,7 +24,7 @@ from landbridge.passes.lower.row_memory import index_strides
 
 
 @dataclass(frozen=True)
-class Dim:
+class LoopDim:
     """One loop: its bound, and whether it reduces."""
 
     extent: int
@@ -70,7 +70,7 @@ class Bound:
 class Nest:
     """A perfect loop nest."""
 
-    dims: list[Dim]
+    dims: list[LoopDim]
     stages: list[Stage]
     bounds: list[Bound] = field(default_factory=list)
 
@@ -166,7 +166,7 @@ class _Group:
     """A nest being collected."""
 
     def __init__(self, g: Generic, pads: Mapping[SSAValue, _Pad], fills: Mapping[SSAValue, Attribute]) -> None:
-        self.dims = [Dim(e, k == "r") for e, k in zip(g.extents, g.iterators, strict=True)]
+        self.dims = [LoopDim(e, k == "r") for e, k in zip(g.extents, g.iterators, strict=True)]
         self.bounds = [Bound(*bound) for bound in tile_bounds(g.op)]
         self.stages: list[Stage] = []
         self._written: dict[SSAValue, tuple[Register, AffineMap]] = {}

@@ -28,7 +28,7 @@ from landbridge.passes.lower.grid import lower_grid
 from landbridge.passes.lower.loops import lower_loops
 from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.row_memory import lowered_type
-from landbridge.passes.lower.schedule import Machine
+from landbridge.passes.lower.schedule import VectorUnit
 from landbridge.passes.lower.tasks import emit_tasks
 from landbridge.sizes.size import Size
 from landbridge.targets import Target
@@ -61,9 +61,9 @@ def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
     return lowering
 
 
-def machine_of(target: Target) -> Machine:
+def machine_of(target: Target) -> VectorUnit:
     """What schedules need to know of a CPU target."""
-    return Machine(target.vector_bits // 8, target.vector_registers)
+    return VectorUnit(target.vector_bits // 8, target.vector_registers)
 
 
 #: The operand that holds Sizes, before it is known how many there are.
@@ -78,7 +78,7 @@ def _is_open(function: func.FuncOp) -> bool:
     return any(isinstance(e, Size) for e in (*operands, *loops)) or any(True for _ in bodies)
 
 
-def lower_prim(function: func.FuncOp, machine: Machine) -> func.FuncOp:
+def lower_prim(function: func.FuncOp, machine: VectorUnit) -> func.FuncOp:
     """One PrimFunc in lowered form."""
     prim = view_prim(function)
     arguments = list(function.body.block.args)

@@ -27,7 +27,7 @@ TASK_WORK = 1 << 19
 
 
 @dataclass(frozen=True)
-class Machine:
+class VectorUnit:
     """What of a Target matters to schedules: vector width in bytes, number of vector registers, and the most lanes
     that a vector may have whatever its elements are."""
 
@@ -70,7 +70,7 @@ class Schedule:
     copies: int = 1
 
 
-def schedule(nest: Nest, machine: Machine, prefix: int = 0) -> Schedule:
+def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0) -> Schedule:
     """The schedule of a simplified nest whose first ``prefix`` dims are bound by loops around it."""
     free = range(prefix, len(nest.dims))
     parallel = [d for d in free if not nest.dims[d].reduction]
@@ -125,7 +125,7 @@ def _copies(
     return wanted if steps >= 4 * wanted else 1
 
 
-def narrow_last_column(nest: Nest, sched: Schedule, machine: Machine) -> list[Schedule]:
+def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit) -> list[Schedule]:
     """``sched``, or two that do its work: a last column that holds half a vector or less gets a vector of its size.
 
     24 channels in blocks of 16 then cost 24 lanes, not 32, where narrower vectors are cheaper.

@@ -8,7 +8,7 @@ from dataclasses import replace
 from xdsl.dialects import linalg
 
 from landbridge.passes.lower.access import Access, Guard, Linear, rename, rename_access
-from landbridge.passes.lower.nest import Bound, Dim, Nest, Stage
+from landbridge.passes.lower.nest import Bound, LoopDim, Nest, Stage
 from landbridge.sizes.size import at_least
 
 
@@ -44,12 +44,12 @@ def join_loops(nest: Nest, keep: int = 0) -> Nest:
     while (pair := _joinable(nest, keep)) is not None:
         outer, inner = pair
         dims = list(nest.dims)
-        dims[inner] = Dim(dims[outer].extent * dims[inner].extent, dims[inner].reduction)
+        dims[inner] = LoopDim(dims[outer].extent * dims[inner].extent, dims[inner].reduction)
         nest = _without(replace(nest, dims=dims), {outer})
     return nest
 
 
-def index_range(x: Linear, dims: list[Dim]) -> tuple[int, int] | None:
+def index_range(x: Linear, dims: list[LoopDim]) -> tuple[int, int] | None:
     """Smallest and largest value of a linear index; None when it has nonlinear terms."""
     if x.rest:
         return None

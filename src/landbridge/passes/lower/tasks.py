@@ -17,7 +17,7 @@ from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.prefix import shared_prefix, shrink
-from landbridge.passes.lower.schedule import TASK_WORK, Machine, Run, Schedule, narrow_last_column, schedule
+from landbridge.passes.lower.schedule import TASK_WORK, Run, Schedule, VectorUnit, narrow_last_column, schedule
 from landbridge.passes.lower.simplify import simplify
 from landbridge.sizes.size import Extent, Size, at_least, ceildiv, likely, product
 
@@ -31,7 +31,7 @@ def emit_tasks(
     code: Code,
     prim: PrimView,
     nests: list[Nest],
-    machine: Machine,
+    machine: VectorUnit,
     buffers: dict[SSAValue, SSAValue],
     begin: Index,
     end: Index,
@@ -110,7 +110,7 @@ class _Piece:
 
 
 def _single(
-    code: Code, nest: Nest, machine: Machine, buffers: dict[SSAValue, SSAValue], begin: Index, end: Index
+    code: Code, nest: Nest, machine: VectorUnit, buffers: dict[SSAValue, SSAValue], begin: Index, end: Index
 ) -> Extent:
     """A PrimFunc of one nest: its tasks are its outer loops, its column tiles and chunks of its rows."""
     pieces: list[_Piece] = []
@@ -152,7 +152,7 @@ def _several(
     code: Code,
     prim: PrimView,
     nests: list[Nest],
-    machine: Machine,
+    machine: VectorUnit,
     buffers: dict[SSAValue, SSAValue],
     begin: Index,
     end: Index,

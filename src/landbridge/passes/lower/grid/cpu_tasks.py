@@ -8,7 +8,7 @@ from landbridge.ir.stages import PrimView
 from landbridge.passes.lower.code import Code
 from landbridge.passes.lower.grid.launch import Launcher
 from landbridge.passes.lower.nest import Nest
-from landbridge.passes.lower.schedule import Machine
+from landbridge.passes.lower.schedule import VectorUnit
 from landbridge.passes.lower.tasks import emit_tasks
 from landbridge.targets.grid import GridLimits
 
@@ -16,9 +16,9 @@ from landbridge.targets.grid import GridLimits
 MAX_LANES = 16
 
 
-def core_machine(limits: GridLimits) -> Machine:
+def core_machine(limits: GridLimits) -> VectorUnit:
     """What schedules need to know of a core."""
-    return Machine(limits.vector_bits // 8, limits.vector_registers, MAX_LANES)
+    return VectorUnit(limits.vector_bits // 8, limits.vector_registers, MAX_LANES)
 
 
 def task_launch(launcher: Launcher, prim: PrimView, nests: list[Nest], buffers: dict[SSAValue, SSAValue]) -> None:
