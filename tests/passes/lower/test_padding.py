@@ -1,0 +1,71 @@
+"""Padding that changes a reduction must be read; what may be left out, test_lower and test_windows have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from landbridge.ir.prim_builder import PrimBuilder
+
+from .kernels import Array, run_prim
+
+WEIGHTS = np.array([-1, -3, -2], np.float32)
+
+
+def drawn(*shape: int) -> Array:
+    return np.random.default_rng(3).standard_normal(shape, dtype=np.float32)
+
+
+#: Reductions of windows that padding takes part in: the padding, the first value, the body, and the same in numpy.
+TAKES_PART: dict[str, tuple[float, float, Any, Callable[[Array], Array]]] = {
+    "a sum of ones": (1.0, 0.0, lambda s, acc, a, w: acc + a, lambda x: x.sum(-1)),
+    "a largest value of zero": (0.0, -np.inf, lambda s, acc, a, w: s.maximum(acc, a), lambda x: x.max(-1)),
+    "a product with zero": (0.0, 1.0, lambda s, acc, a, w: acc * a, lambda x: x.prod(-1)),
+    "products of ones": (1.0, 0.0, lambda s, acc, a, w: acc + a * w, lambda x: x @ WEIGHTS),
+    "exp(0)": (0.0, 0.0, lambda s, acc, a, w: acc + s.exp(a), lambda x: np.exp(x).sum(-1)),
+    "products of exp(0)": (0.0, 0.0, lambda s, acc, a, w: acc + s.exp(a) * w, lambda x: np.exp(x) @ WEIGHTS),
+    "-inf times what is negative": (
+        -np.inf, -np.inf, lambda s, acc, a, w: s.maximum(acc, a * w), lambda x: (x * WEIGHTS).max(-1)
+    ),
+    "the last term alone": (0.0, 5.0, lambda s, acc, a, w: a, lambda x: x[..., -1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TAKES_PART)
+def test_padding_that_takes_part_in_a_reduction(case: str) -> None:
+    """All of it negative, so that zero is the largest."""
+    fill, init, body, reference = TAKES_PART[case]
+    x = -np.abs(drawn(3, 20)) - 1
+
+    def build(p: PrimBuilder) -> None:
+        wide = p.pad(p.inputs[0], [0, 1], [0, 1], fill)
+        p.generic(
+            "ppr",
+            [3, 20, 3],
+            [(wide, lambda i, j, k: (i, j + k)), (p.inputs[1], lambda i, j, k: (k,))],
+            [(p.outputs[0], lambda i, j, k: (i, j))],
+            body,
+            init=init,
+        )
+
+    (y,) = run_prim(build, [x, WEIGHTS], [((3, 20), "float32")])
+    padded = np.pad(x, ((0, 0), (1, 1)), constant_values=fill)
+    np.testing.assert_allclose(y, reference(np.lib.stride_tricks.sliding_window_view(padded, 3, 1)), rtol=1e-5)
+
+
+def test_padding_of_each_factor_counts_where_the_other_has_a_value() -> None:
+    """Zeros before one factor may be left out; twos behind the other may not."""
+    x, y = drawn(7, 5), drawn(4)
+
+    def build(p: PrimBuilder) -> None:
+        left = p.pad(p.inputs[0], [0, 1], [0, 0], 0.0)
+        right = p.pad(p.inputs[1], [0], [2], 2.0)
+        ins = [(left, lambda i, k: (i, k)), (right, lambda i, k: (k,))]
+        p.generic("pr", [7, 6], ins, [(p.outputs[0], lambda i, k: (i,))], lambda s, acc, a, b: acc + a * b, init=0.0)
+
+    (z,) = run_prim(build, [x, y], [((7,), "float32")])
+    wanted = np.pad(x, ((0, 0), (1, 0))) @ np.pad(y, (0, 2), constant_values=2.0)
+    np.testing.assert_allclose(z, wanted, rtol=1e-5, atol=1e-5)
