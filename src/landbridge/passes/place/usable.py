@@ -15,14 +15,15 @@ from landbridge.targets import Target
 
 
 def check_usable(module: IRModule, requests: Requests) -> None:
-    """Raise PlacementError where a kernel of the host is given memory that it cannot address, and where a place would
-    be ignored: in a branch everything is in ordinary memory."""
+    """Raise PlacementError where a kernel is given memory that it cannot address: of the host, what is not host memory,
+    of a grid, rows; and where a place would be ignored: in a branch everything is in ordinary memory."""
     for op in module.main.walk():
         if isinstance(op, CallOp | HostCallOp):
             _check_branch(op, requests)
         if isinstance(op, CallOp):
             for value in (*op.inputs, *op.res):
                 _check_addressable(module, op, value)
+                _check_no_rows(module, op, value)
 
 
 def _check_branch(op: CallOp | HostCallOp, requests: Requests) -> None:
@@ -45,6 +46,18 @@ def _check_addressable(module: IRModule, op: CallOp, value: SSAValue) -> None:
             f"node {node_name(op)!r} {'writes' if value in op.res else 'reads'} {_tensor(module, value)} in scope "
             f"{scope!r}, which kernels of target {target.kind!r} cannot use in place: its host_access is "
             f"{kind.host_access!r} and coherent {kind.coherent}; legal: {_legal(target)}"
+        )
+
+
+def _check_no_rows(module: IRModule, op: CallOp, value: SSAValue) -> None:
+    place = vdevice_of(value.type)
+    target, separators = module.target_of(place.index.data), place.axis_separators
+    if target.form == "grid" and len(separators) == 1:  # of two they make an image
+        raise PlacementError(
+            f"node {node_name(op)!r} {'writes' if value in op.res else 'reads'} {_tensor(module, value)} in scope "
+            f"{place.scope.data!r} with axis separators {list(separators)}, in rows; kernels of target "
+            f"{target.kind!r}, grids of workgroups, reach flat memory and images only; legal: a scope without axis "
+            "separators"
         )
 
 
