@@ -209,3 +209,8 @@ def test_a_word_at_an_index_that_is_no_constant_is_no_size() -> None:
       %k = arith.subi %j, %c1 : index
       %l = memref.load %x[%k] : memref<64xf32>
     }""")
+
+
+def test_the_range_is_named() -> None:
+    with pytest.raises(AccessError, match=r"at elements 0 to 99 by memref.load, .* it has W"):
+        verify_accesses(parsed(GUARDED.format(0, "%c100")))

@@ -21,7 +21,8 @@ from xdsl.ir import OpResult, SSAValue
 
 from landbridge.analysis.conditions import told_by
 from landbridge.analysis.linear_forms import Bound, Form, Number, constant
-from landbridge.sizes.size import Extent, at_least, largest, smallest
+from landbridge.sizes.bounds import upper_bound
+from landbridge.sizes.size import Extent, Size, at_least, largest, smallest
 
 #: Bounds without atoms that are looked for in one form.
 _CANDIDATES = 4
@@ -101,8 +102,8 @@ class OpenRanges:
         return self.is_at_most(form, high) and self.is_at_most(form.scaled(-1), -low)
 
     def range_of(self, form: Form) -> tuple[Number, Number]:
-        """The range of ``form`` as numbers, of which nothing is known."""
-        return -inf, inf
+        """Numbers that ``form`` is known to lie between here, whatever the sizes are."""
+        return -self._peak(form.scaled(-1)), self._peak(form)
 
     @contextmanager
     def where(self, condition: SSAValue, holds: bool = True) -> Iterator[bool]:
@@ -240,6 +241,10 @@ class OpenRanges:
         made = self._here(atom)
         told = [bound for other, is_upper, bound in self._assumed if other == atom and is_upper == above]
         return [*(made.upper if above else made.lower), *told]
+
+    def _peak(self, form: Form) -> Number:
+        found = [upper_bound(each.terms) if isinstance(each, Size) else each for each in self._most(form)]
+        return min((number for number in found if number is not None), default=inf)
 
     def _most(self, form: Form) -> list[Extent]:
         """Sizes that ``form`` never exceeds here."""
