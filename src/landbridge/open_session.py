@@ -13,7 +13,7 @@ import numpy as np
 from landbridge.errors import InputError, UnsupportedError
 from landbridge.executable.bound_sizes import BoundSizes, sizes_of_inputs
 from landbridge.executable.executable import Executable
-from landbridge.executable.instance import check_values, dimensions, instance
+from landbridge.executable.instance import Numbers, check_values, dimensions, instance
 from landbridge.executable.instructions import storages
 from landbridge.executable.parts import TensorSpec
 from landbridge.session import Session
@@ -42,6 +42,7 @@ class OpenSession(Session):
         self._entry = Entry(f"Session({' -> '.join(sides)})")
         self._executable = executable
         self._dimensions = dimensions(main)
+        self._numbers = Numbers()
         self._arena = Arena([_most(storage.nbytes) for storage in storages(main.instructions) if not storage.shape])
         self._bind = partial(self._bound, args, kwargs)
         self._instances: OrderedDict[tuple[int, ...], Session] = OrderedDict()
@@ -57,7 +58,7 @@ class OpenSession(Session):
     # Instances --------------------------------------------------------------------------------------------------
 
     def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any], values: Mapping[str, int]) -> Session:
-        made = Session(instance(self._executable, values), *args, **kwargs, arena=self._arena)
+        made = Session(instance(self._executable, values, self._numbers), *args, **kwargs, arena=self._arena)
         if self._parameters_given:
             made.set_params(self._parameters_given)
         return made

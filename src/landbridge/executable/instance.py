@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,14 +32,48 @@ def dimensions(function: Function) -> dict[str, Symbol]:
     return dimensions_of([e for spec in specs for e in (*spec.shape, *spec.strides)])
 
 
-def instance(executable: Executable, values: Mapping[str, int]) -> Executable:
+class Numbers:
+    """The numbers of a program's sizes, for one choice of dimensions after another.
+
+    Sizes are found by identity, as hashes and comparisons of them walk their terms; equal ones are evaluated once.
+    """
+
+    def __init__(self) -> None:
+        self._slots: dict[int, int] = {}
+        self._slot_of: dict[Size, int] = {}
+        self._known: list[Size] = []  # all that have a slot live on, so that no identity comes again
+
+    def at(self, values: Mapping[str, int]) -> Callable[[Extent], int]:
+        """The number of each extent where the dimensions have ``values``, by name."""
+        slots, numbers = self._slots, [size.at(values) for size in self._slot_of]
+
+        def number(extent: Extent) -> int:
+            if isinstance(extent, int):
+                return extent
+            slot = slots.get(id(extent))
+            if slot is None:
+                slot = self._slot(extent)
+            if slot >= len(numbers):
+                numbers.extend(size.at(values) for size in list(self._slot_of)[len(numbers) :])
+            return numbers[slot]
+
+        return number
+
+    def _slot(self, size: Size) -> int:
+        self._known.append(size)
+        slot = self._slots[id(size)] = self._slot_of.setdefault(size, len(self._slot_of))
+        return slot
+
+
+def instance(executable: Executable, values: Mapping[str, int], numbers: Numbers | None = None) -> Executable:
     """``executable`` where its dimensions have ``values``, by name: a program of numbers, of the same code and weights.
 
-    Raises ShapeError for a dimension that has no value, and for a value that it cannot have.
+    ``numbers`` are those of other instances of the same program. Raises ShapeError for a dimension that has no value,
+    and for a value that it cannot have.
     """
     known = dimensions(executable.main)
     check_values(known, values)
-    made = _Instance({name: values[name] for name in known})
+    made = _Instance((numbers or Numbers()).at(values))
     functions = {name: made.function(function) for name, function in executable.functions.items()}
     reports = tuple(replace(r, planned_bytes=made.at(r.planned_bytes)) for r in executable.memory)
     constants = {**executable.constants, **made.constants}
@@ -60,9 +94,8 @@ def check_values(known: Mapping[str, Symbol], values: Mapping[str, int]) -> None
 
 
 class _Instance:
-    def __init__(self, values: Mapping[str, int]) -> None:
-        self._values = values
-        self._numbers: dict[Size, int] = {}  # programs name each size many times
+    def __init__(self, at: Callable[[Extent], int]) -> None:
+        self.at = at
         self._words: dict[tuple[int, ...], str] = {}
         #: The words of kernels, as constants.
         self.constants: dict[str, np.ndarray[Any, Any]] = {}
@@ -76,15 +109,6 @@ class _Instance:
         return replace(
             function, inputs=inputs, outputs=outputs, parameters=parameters, instructions=tuple(instructions)
         )
-
-    def at(self, extent: Extent) -> int:
-        """The number that ``extent`` is."""
-        if isinstance(extent, int):
-            return extent
-        number = self._numbers.get(extent)
-        if number is None:
-            number = self._numbers[extent] = extent.at(self._values)
-        return number
 
     def _all(self, extents: Sequence[Extent]) -> tuple[int, ...]:
         return tuple(map(self.at, extents))
