@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import gcd, prod
+from math import gcd
 from typing import TypeAlias
 
 from landbridge.errors import ShapeError
@@ -172,9 +172,12 @@ def symbols(terms: Terms) -> dict[str, Symbol]:
 
 def evaluate(terms: Terms, value_of: Callable[[Symbol], int]) -> int:
     """What ``terms`` are where ``value_of`` gives each dimension (a multiple of its unit)."""
-    return sum(
-        coefficient * prod(_value(atom, value_of) ** power for atom, power in product) for product, coefficient in terms
-    )
+    total = 0
+    for product, number in terms:
+        for atom, power in product:
+            number *= _value(atom, value_of) ** power
+        total += number
+    return total
 
 
 def _value(atom: Atom, value_of: Callable[[Symbol], int]) -> int:
