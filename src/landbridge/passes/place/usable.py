@@ -52,7 +52,7 @@ def _check_addressable(module: IRModule, op: CallOp, value: SSAValue) -> None:
 def _check_no_rows(module: IRModule, op: CallOp, value: SSAValue) -> None:
     place = vdevice_of(value.type)
     target, separators = module.target_of(place.index.data), place.axis_separators
-    if target.form == "grid" and len(separators) == 1:  # of two they make an image
+    if target.form == "grid" and len(separators) not in (0, 2):  # two make an image
         raise PlacementError(
             f"node {node_name(op)!r} {'writes' if value in op.res else 'reads'} {_tensor(module, value)} in scope "
             f"{place.scope.data!r} with axis separators {list(separators)}, in rows; kernels of target "
