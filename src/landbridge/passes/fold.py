@@ -26,7 +26,7 @@ def fold(module: IRModule) -> None:
     """Compute layouts of constants, merge repeated operations, drop unused operations, PrimFuncs and constants."""
     block = module.main.body.block
     _fold_constants(module, block)
-    _merge_repeated(block, ChainMap())
+    _merge_repeated(block, ChainMap(), {})
     _drop_dead(block)
     module.drop_unused()
 
@@ -81,11 +81,17 @@ def _replace(op: Operation, symbol: str) -> None:
     Rewriter.replace_op(op, constant)
 
 
-def _merge_repeated(block: Block, seen: ChainMap[Hashable, Operation]) -> None:
-    """Equal operations on equal operands are done once. Destinations are no operands here: each call has its own."""
+def _merge_repeated(block: Block, seen: ChainMap[Hashable, Operation], merged: dict[SSAValue, SSAValue]) -> None:
+    """Equal operations on equal operands are done once. Destinations are no operands here: each call has its own.
+
+    ``merged``: the first of its kind by each value that is equal to it. An operation takes all of them at once: xdsl
+    copies the whole list when one operand changes.
+    """
     for op in list(block.ops):
+        if any(v in merged for v in op.operands):
+            op.operands = [merged.get(v, v) for v in op.operands]
         for region in op.regions:
-            _merge_repeated(region.block, seen.new_child())
+            _merge_repeated(region.block, seen.new_child(), merged)
         inputs: Sequence[SSAValue]
         if isinstance(op, CallOp):
             inputs = op.inputs
@@ -98,7 +104,8 @@ def _merge_repeated(block: Block, seen: ChainMap[Hashable, Operation]) -> None:
         first = seen.setdefault(key, op)
         if first is not op:
             for mine, other in zip(op.results, first.results, strict=True):
-                mine.replace_all_uses_with(other)
+                merged[mine] = other
+                other.name_hint = other.name_hint or mine.name_hint
 
 
 def _drop_dead(block: Block) -> None:
