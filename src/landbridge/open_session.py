@@ -19,7 +19,7 @@ from landbridge.executable.parts import TensorSpec
 from landbridge.session import Session
 from landbridge.sizes.size import Extent
 from landbridge.tensor import Tensor
-from landbridge.vm.arena import Arena
+from landbridge.vm.arena import ProgramArena
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.entry import Entry, takes_turn
 from landbridge.vm.planned_memory import PlannedMemory
@@ -43,7 +43,9 @@ class OpenSession(Session):
         self._executable = executable
         self._dimensions = dimensions(main)
         self._numbers = Numbers()
-        self._arena = Arena([_most(storage.nbytes) for storage in storages(main.instructions) if not storage.shape])
+        self._arena = ProgramArena(
+            [_most(storage.nbytes) for storage in storages(main.instructions) if not storage.shape]
+        )
         self._bind = partial(self._bound, args, kwargs)
         self._instances: OrderedDict[tuple[int, ...], Session] = OrderedDict()
         self._by_shapes: dict[tuple[tuple[int, ...], ...], Session] = {}

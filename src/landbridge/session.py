@@ -25,7 +25,7 @@ from landbridge.memory.allocators.memory_cfg import MemoryCfg
 from landbridge.memory.host_array import address_of_known
 from landbridge.memory_kind import HostAccess, normalize_host_access
 from landbridge.tensor import Tensor
-from landbridge.vm.arena import Arena
+from landbridge.vm.arena import ProgramArena
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.background_runs import BackgroundRuns
 from landbridge.vm.bound_program import BoundProgram, read_only
@@ -77,7 +77,7 @@ class Session:
         num_threads: int | None = None,
         memory_cfg: MemoryCfg | None = None,
         host_access: HostAccess | AccessMode | None = None,
-        arena: Arena | None = None,
+        arena: ProgramArena | None = None,
     ) -> None:
         threads = default_threads() if num_threads is None else num_threads
         if type(threads) is not int or threads < 1:

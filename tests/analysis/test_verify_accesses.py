@@ -17,7 +17,7 @@ from xdsl.parser import Parser
 import landbridge as lb
 from landbridge.analysis.verify_accesses import verify_accesses
 from landbridge.errors import AccessError
-from landbridge.passes.lower.access import Access
+from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.operands import Operands, Tile
 from landbridge.passes.lower.padding import Padding
 from landbridge.passes.lower.reduction import Reduction
@@ -314,7 +314,9 @@ def test_guards_taken_for_settled_are_found(model: onnx.ModelProto, target: str,
     """Lowering that leaves out the tests of padded reads, as though loops kept them true."""
     read = Operands.read
 
-    def trusting(self: Operands, a: Access, t: Tile, m: int, n: int, shift: Any = None, settled: Any = ()) -> SSAValue:
+    def trusting(
+        self: Operands, a: ElementAccess, t: Tile, m: int, n: int, shift: Any = None, settled: Any = ()
+    ) -> SSAValue:
         return read(self, a, t, m, n, shift, a.guards)
 
     monkeypatch.setattr(Operands, "read", trusting)

@@ -119,7 +119,7 @@ def test_every_option_counts(folder: Path, monkeypatch: pytest.MonkeyPatch, chan
     names: list[str] = []
     monkeypatch.setattr("landbridge.compile_cache.folder.Folder.read", lambda self, name: names.append(name))
     monkeypatch.setattr("landbridge.compilation.compile_model", lambda *_, **__: lb.load)
-    monkeypatch.setattr("landbridge.compile_cache.Entry.keep", lambda *_: None)
+    monkeypatch.setattr("landbridge.compile_cache.CacheEntry.keep", lambda *_: None)
     for options in ({}, change, {}, change):
         lb.compile(model(), **options)
     plain, changed, *again = names

@@ -14,7 +14,7 @@ from typing import ClassVar
 from landbridge.device.api import DEVICE_API_VERSION, Device, DeviceAPI, Event, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
 from landbridge.errors import OutOfMemoryError
-from landbridge.memory.allocators.base import Allocator, Block, Queue, Use
+from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse
 from landbridge.memory_kind import MemoryKind
 
 
@@ -129,7 +129,7 @@ class AllocatorModel:
         handle, start = block.region.space.handle, block.region.byte_offset
         new = [_Pending(handle, start, start + block.nbytes, Work(), queue) for queue in queues]
         self.pending += new
-        self.allocator.deallocate(block, [Use(pending.work, pending.queue) for pending in new])
+        self.allocator.deallocate(block, [QueuedUse(pending.work, pending.queue) for pending in new])
 
     def finish(self, index: int) -> None:
         """Have some of the work done."""

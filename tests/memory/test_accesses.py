@@ -10,7 +10,7 @@ import pytest
 import landbridge as lb
 from landbridge.errors import HostAccessError
 from landbridge.memory.accesses import Access, open_views
-from landbridge.memory.allocators.base import Use
+from landbridge.memory.allocators.base import QueuedUse
 from landbridge.memory.storage import Storage
 
 
@@ -54,13 +54,13 @@ def test_what_another_thread_queues_meanwhile_is_not_forgotten(storage: Storage,
     def meanwhile() -> None:
         if not started:
             started.append(True)
-            in_another_thread(lambda: storage.queue(whole(storage), Use(late)))
+            in_another_thread(lambda: storage.queue(whole(storage), QueuedUse(late)))
 
-    storage.queue(whole(storage), Use(Work(meanwhile)))
+    storage.queue(whole(storage), QueuedUse(Work(meanwhile)))
     if meet == "wait":
         storage.wait(0, 64, writes=True)
     else:
-        storage.queue(whole(storage), Use(Work()))
+        storage.queue(whole(storage), QueuedUse(Work()))
     assert started and not late.waited
     storage.wait(0, 64, writes=True)
     assert late.waited and not storage.has_queued

@@ -15,7 +15,7 @@ from landbridge.device.api import Device
 from landbridge.device.memory_provider import Caching
 from landbridge.errors import HostAccessError, ZeroCopyError
 from landbridge.memory.accesses import Access
-from landbridge.memory.allocators.base import Use
+from landbridge.memory.allocators.base import QueuedUse
 from landbridge.memory.allocators.default import named_allocator
 from landbridge.memory.backing import Backing
 from landbridge.memory.memory_barriers import have_barriers
@@ -37,7 +37,7 @@ def lines(count: int = 4) -> np.ndarray[Any, Any]:
 
 def queue(tensor: Tensor, *, writes: bool = True) -> Work:
     work = Work(over=False)
-    tensor.storage.queue(Access(*tensor.byte_range, writes, "a test"), Use(work))
+    tensor.storage.queue(Access(*tensor.byte_range, writes, "a test"), QueuedUse(work))
     return work
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from landbridge.device.api import Device
-from landbridge.memory.allocators.base import Allocator, Use
+from landbridge.memory.allocators.base import Allocator, QueuedUse
 from landbridge.memory.allocators.naive import NaiveAllocator
 from landbridge.memory.allocators.pooled import PooledAllocator
 from landbridge.memory.allocators.workspace import StackAllocator
@@ -36,7 +36,7 @@ def test_not_before_pending_work_is_done(keeper: Callable[[Allocator], Allocator
     freed_early = list[int]()
     api.on_free = lambda handle: None if work.done else freed_early.append(handle)
     made = keeper(NaiveAllocator(Device(api, 0)))
-    made.deallocate(made.allocate(100, 64), [Use(work)])
+    made.deallocate(made.allocate(100, 64), [QueuedUse(work)])
     del made
     gc.collect()
     assert (api.spaces, freed_early, work.done) == ({}, [], True)

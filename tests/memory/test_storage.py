@@ -12,7 +12,7 @@ from landbridge.device.api import Device
 from landbridge.errors import HostViewError, StorageInUseError, UseAfterFreeError
 from landbridge.memory.accesses import Access
 from landbridge.memory.allocation import allocate
-from landbridge.memory.allocators.base import Use
+from landbridge.memory.allocators.base import QueuedUse
 from landbridge.memory.allocators.naive import NaiveAllocator
 from landbridge.memory.borrowed import borrow_host
 from landbridge.memory.storage import Storage
@@ -81,13 +81,13 @@ def test_no_host_address(api: QueueingDeviceAPI) -> None:
 def test_queued_uses_are_waited_for(api: QueueingDeviceAPI) -> None:
     src, dst = stored(api), stored(api)
     writing = QueuedCopy(api, src.live_region, dst.live_region, 8)
-    dst.queue(Access(0, 8, True, "copy"), Use(writing))
+    dst.queue(Access(0, 8, True, "copy"), QueuedUse(writing))
     dst.wait(8, 16, writes=True)
     assert not writing.done  # other bytes
     dst.wait(0, 4, writes=False)
     assert writing.done
     reading = QueuedCopy(api, dst.live_region, src.live_region, 8)
-    dst.queue(Access(0, 8, False, "copy"), Use(reading))
+    dst.queue(Access(0, 8, False, "copy"), QueuedUse(reading))
     dst.wait(0, 8, writes=False)
     assert not reading.done  # two readers need not wait for each other
     dst.free()
@@ -114,7 +114,7 @@ def test_what_was_borrowed_is_let_go_when_queued_work_is_done() -> None:
     work = Work(over=False)
     array = np.zeros(64, np.uint8)
     storage = borrow_host(array.ctypes.data, array.nbytes, Owner(), readonly=False)
-    storage.queue(Access(0, 64, True, "a test"), Use(work, None))
+    storage.queue(Access(0, 64, True, "a test"), QueuedUse(work, None))
     assert not ends
     del storage
     gc.collect()

@@ -16,7 +16,7 @@ from landbridge.device.api import Device, Stream
 from landbridge.device.attr import DeviceAttr
 from landbridge.device.stream import set_stream
 from landbridge.memory.allocators.arena import ArenaAllocator
-from landbridge.memory.allocators.base import Allocator, Use
+from landbridge.memory.allocators.base import Allocator, QueuedUse
 from landbridge.memory.allocators.keepers import trim
 from landbridge.memory.allocators.naive import NaiveAllocator
 from landbridge.memory.allocators.pooled import PooledAllocator
@@ -191,7 +191,7 @@ def test_workspace_of_each_stream(api: SimLazyDeviceAPI, dev: Device) -> None:
     block = mine.allocate(N, 256, first)
     hold = api.hold(0, first)
     event = api.record_event(0, first)
-    mine.deallocate(block, [Use(event, first)])
+    mine.deallocate(block, [QueuedUse(event, first)])
     again = mine.allocate(N, 256, first)
     assert again.region == block.region  # at once: the stream keeps the order
     assert [use.event for use in again.uses] == [event]

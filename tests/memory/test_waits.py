@@ -11,7 +11,7 @@ import pytest
 import landbridge as lb
 from landbridge.device.api import Device
 from landbridge.memory.accesses import Access
-from landbridge.memory.allocators.base import Use
+from landbridge.memory.allocators.base import QueuedUse
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
@@ -33,7 +33,7 @@ def half_of(whole: Tensor) -> Tensor:
 def queued(on: Tensor, writes: bool, start: int, stop: int, queue: Any = None) -> Work:
     """Work of another queue, unless one is named, on those bytes."""
     work = Work(over=False)
-    on.storage.queue(Access(start, stop, writes, "a test"), Use(work, queue))
+    on.storage.queue(Access(start, stop, writes, "a test"), QueuedUse(work, queue))
     return work
 
 

@@ -14,7 +14,7 @@ import landbridge as lb
 from landbridge.device import registry
 from landbridge.device.api import Device
 from landbridge.errors import InputError, OutOfMemoryError
-from landbridge.memory.allocators.base import Block, NdSize, Use
+from landbridge.memory.allocators.base import Block, NdSize, QueuedUse
 from landbridge.memory.allocators.default import default_allocator
 from landbridge.memory.allocators.keepers import trim
 from landbridge.memory.allocators.naive import NaiveAllocator
@@ -101,11 +101,11 @@ def test_work_on_an_image_comes_before_its_next_use(api: SimScratchDeviceAPI) ->
     allocator = default_allocator(device, TEXTURE)
     size = NdSize((2, 2, 4), "float32")
     ordered, elsewhere = _Pending(), _Pending()
-    allocator.deallocate(allocator.allocate(size, 1, device), [Use(ordered, device)])
+    allocator.deallocate(allocator.allocate(size, 1, device), [QueuedUse(ordered, device)])
     block = allocator.allocate(size, 1, device)
     assert [use.event for use in block.uses] == [ordered]
     assert not ordered.waited
-    allocator.deallocate(block, [Use(elsewhere, device)])
+    allocator.deallocate(block, [QueuedUse(elsewhere, device)])
     assert allocator.allocate(size, 1, None).uses == ()
     assert elsewhere.waited
 

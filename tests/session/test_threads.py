@@ -17,7 +17,7 @@ import landbridge as lb
 from landbridge.errors import HostAccessError, SessionBusyError, StorageInUseError
 from landbridge.executable.instructions import Call, HostCall
 from landbridge.memory.accesses import Access, open_views
-from landbridge.memory.allocators.base import Use
+from landbridge.memory.allocators.base import QueuedUse
 from landbridge.memory.storage import Storage
 from landbridge.vm.builtins import register_builtin
 from tests.memory.test_accesses import Work
@@ -372,7 +372,7 @@ def test_set_input_waits_for_what_is_queued_on_the_memory_that_it_writes():
     s = plain()
     s.set_input("x", ones())
     own, work = s.get_input("x"), Work(over=False)
-    own.storage.queue(Access(0, 1, False, "a test"), Use(work))
+    own.storage.queue(Access(0, 1, False, "a test"), QueuedUse(work))
     s.set_input("x", ones() * 2)
     assert work.waited
 
@@ -383,7 +383,7 @@ def test_a_run_waits_for_what_is_queued_on_what_is_bound(how):
     write_view(x)
     s.set_input_zero_copy("x", x)
     work = Work(over=False)
-    x.storage.queue(Access(0, x.nbytes, True, "a test"), Use(work))
+    x.storage.queue(Access(0, x.nbytes, True, "a test"), QueuedUse(work))
     if how == "run":
         s.run()
     else:

@@ -22,14 +22,14 @@ from landbridge.executable.parts import VDevice
 from landbridge.targets import Target
 from landbridge.warning_notes import Told, tell_again
 
-__all__ = ["Entry", "look_up"]
+__all__ = ["CacheEntry", "look_up"]
 
 #: In the metadata of an entry: warnings of its compile, and digests of the files that the model names.
 _TOLD, _FILES = "cache.told", "cache.files"
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """A place for the result of one compile, and the result that was ``found`` there."""
 
     found: Executable | None
@@ -49,7 +49,7 @@ class Entry:
 
 def look_up(
     model: object, targets: Sequence[Target], vdevices: Sequence[VDevice], options: CompileOptions
-) -> Entry | None:
+) -> CacheEntry | None:
     """The entry of compiling ``model`` with ``options``; None where results are not kept.
 
     What its compile warned of is told again. Raises InputError for variables of the environment that are not legal.
@@ -64,7 +64,7 @@ def look_up(
     except (NotCacheableError, OSError):
         return None
     found = folder.read(name)
-    return Entry(None if found is None else _restored(found, path), folder, name, path, began_ns)
+    return CacheEntry(None if found is None else _restored(found, path), folder, name, path, began_ns)
 
 
 def _restored(kept: Executable, model: Path | None) -> Executable | None:

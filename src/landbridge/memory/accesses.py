@@ -14,7 +14,7 @@ from typing import Protocol
 
 from landbridge.errors import HostAccessError
 from landbridge.locks import new_lock
-from landbridge.memory.allocators.base import Use
+from landbridge.memory.allocators.base import QueuedUse
 
 #: Held while what is known of the accesses of any Storage is replaced.
 changing = new_lock()
@@ -57,7 +57,7 @@ class Queued:
     """An access that is done later, and what is known of when."""
 
     access: Access
-    use: Use
+    use: QueuedUse
 
 
 class Tenant(Protocol):

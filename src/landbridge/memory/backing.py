@@ -16,7 +16,7 @@ from weakref import ref
 from landbridge.device.state import concerns
 from landbridge.locks import new_lock
 from landbridge.memory.accesses import Access, Queued, Tenant, UsingProgram, changing
-from landbridge.memory.allocators.base import Queue, Use
+from landbridge.memory.allocators.base import Queue, QueuedUse
 from landbridge.memory.coherence_domain import CoherenceDomain
 
 
@@ -46,14 +46,14 @@ class Backing:
             self.domains += (domain,)
             self._have_tenants(self.live_tenants())
 
-    def queue(self, origin: int, access: Access, use: Use) -> None:
+    def queue(self, origin: int, access: Access, use: QueuedUse) -> None:
         """Note an access that is done when ``use`` is."""
         self.forget_done()
         with changing:
             self.queued = (*self.queued, (origin, Queued(access, use)))
             concerns[0] += 1
 
-    def uses(self, start: int, stop: int) -> tuple[Use, ...]:
+    def uses(self, start: int, stop: int) -> tuple[QueuedUse, ...]:
         """Pending work on the bytes ``start <= b < stop``."""
         return tuple(
             queued.use for origin, queued in self.queued if queued.access.conflicts(start - origin, stop - origin, True)

@@ -15,7 +15,7 @@ from landbridge.device.memory_provider import MemoryProvider
 from landbridge.device.protocols import AccessMode, MemoryImport
 from landbridge.device.registry import device as find_device
 from landbridge.errors import InputError, ZeroCopyError
-from landbridge.memory.allocators.base import Use, wait_for
+from landbridge.memory.allocators.base import QueuedUse, wait_for
 from landbridge.memory.backing import Backing, root_of
 from landbridge.memory.extents import OTHER_MEMORY, unreachable
 from landbridge.memory.host_array import byte_bounds
@@ -78,7 +78,7 @@ def import_memory(
     with device.state.submitting(f"an import of {source}"):
         space = api.import_memory(device.index, source, access)
 
-    def release(uses: Sequence[Use]) -> None:
+    def release(uses: Sequence[QueuedUse]) -> None:
         if not device.is_lost:
             wait_for(uses)
             api.release_import(space)

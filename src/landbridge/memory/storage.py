@@ -22,7 +22,7 @@ from landbridge.errors import (
     UseAfterFreeError,
 )
 from landbridge.memory.accesses import Access, Tenant, UsingProgram, changing, open_views
-from landbridge.memory.allocators.base import Queue, Use, wait_for
+from landbridge.memory.allocators.base import Queue, QueuedUse, wait_for
 from landbridge.memory.allocators.in_flight import let_go
 from landbridge.memory.backing import Backing, root_of
 from landbridge.memory.coherence_domain import CoherenceDomain
@@ -77,8 +77,8 @@ class Storage:
         readonly: bool = False,
         owner: object = None,
         address: int | None = None,
-        release: Callable[[Sequence[Use]], None] | None = None,
-        uses: Sequence[Use] = (),
+        release: Callable[[Sequence[QueuedUse]], None] | None = None,
+        uses: Sequence[QueuedUse] = (),
         within: tuple[Backing, int] | None = None,
         holder: WindowKeeper | None = None,
     ) -> None:
@@ -245,7 +245,7 @@ class Storage:
             self._free(region.space.device)
 
     def _free(self, device: Device) -> None:
-        uses: tuple[Use, ...] = ()
+        uses: tuple[QueuedUse, ...] = ()
         if self._backing is not None and not device.is_lost:
             backing, origin = self.part()
             uses = backing.uses(origin, origin + self.nbytes)
@@ -308,7 +308,7 @@ class Storage:
             and (backing is None or (not backing.queued and all(backing.turns)))
         )
 
-    def queue(self, access: Access, use: Use) -> None:
+    def queue(self, access: Access, use: QueuedUse) -> None:
         """Note an access that is done when ``use`` is."""
         backing, origin = self.part()
         backing.queue(origin, access, use)

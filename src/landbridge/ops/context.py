@@ -181,7 +181,7 @@ class OpContext:
         rank = len(shape)
 
         def build(p: PrimBuilder) -> None:
-            buffers = [Buffer(b, p.dtype(b)) for b in p.inputs]
+            buffers = [BodyBuffer(b, p.dtype(b)) for b in p.inputs]
 
             def at_point(s: ScalarBuilder, *_: Value) -> Value:
                 return body(s, buffers, [s.index(d) for d in range(rank)])
@@ -236,7 +236,7 @@ def converted(x: Array, dtype: str) -> Array:
     return np.asarray(ends, kind)
 
 
-class Buffer:
+class BodyBuffer:
     """A memref that a body loads from."""
 
     __slots__ = ("_dtype", "_memref")

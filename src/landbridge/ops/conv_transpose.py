@@ -12,7 +12,7 @@ from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.accuracy import SUMS, accuracy
-from landbridge.ops.context import Buffer, OpContext, Operand
+from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.conv import CONVOLUTION, add_bias, convolve
 from landbridge.ops.legal import at_least
 from landbridge.ops.registry import operator
@@ -128,7 +128,7 @@ def _stuff(c: OpContext, x: Operand, stride: Sequence[int]) -> Operand:
     n, channels, *spatial = c.shape(x)
     result = (n, channels, *((e - 1) * s + 1 for e, s in zip(spatial, stride, strict=True)))
 
-    def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
+    def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
         where, hit = list(at[:2]), s.const(True, "bool")
         for i, by in zip(at[2:], stride, strict=True):
             where.append(s.binary("div", i, by))

@@ -12,7 +12,7 @@ from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator, float_limits
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.accuracy import EXACT, Accuracy, accuracy
-from landbridge.ops.context import Buffer, OpContext, Operand
+from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import Condition, axis_of, between, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import index_of, rules
@@ -54,7 +54,7 @@ def gather(c: OpContext, x: Operand, indices: Operand) -> Operand:
             wanted = [count if a == axis else e for a, e in enumerate(shape)]
             return c.reshape(part(c, x, first, by, wanted), result)
 
-    def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
+    def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
         before, inner, after = at[:axis], at[axis : axis + len(picked)], at[axis + len(picked) :]
         index = as_index(s, buffers[1].load(s, inner), shape[axis])
         return buffers[0].load(s, [*before, index, *after])
@@ -96,7 +96,7 @@ def gather_elements(c: OpContext, x: Operand, indices: Operand) -> Operand:
     shape = c.shape(x)
     axis = c.axis(c.attribute("axis", 0), len(shape))
 
-    def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
+    def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
         where = list(at)
         where[axis] = as_index(s, buffers[1].load(s, at), shape[axis])
         return buffers[0].load(s, where)
@@ -119,7 +119,7 @@ def gather_nd(c: OpContext, x: Operand, indices: Operand) -> Operand:
     batch = c.attribute("batch_dims", 0)
     result = (*outer, *shape[batch + depth :])
 
-    def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
+    def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
         tuple_at, rest = at[: len(outer)], at[len(outer) :]
         where = [as_index(s, buffers[1].load(s, [*tuple_at, i]), shape[batch + i]) for i in range(depth)]
         return buffers[0].load(s, [*at[:batch], *where, *rest])
@@ -146,7 +146,7 @@ def _scatter(
     indices: Operand,
     updates: Operand,
     loops: Sequence[int],
-    hit: Callable[[ScalarBuilder, Sequence[Buffer], Sequence[Value], Sequence[Value]], tuple[Value, Value]],
+    hit: Callable[[ScalarBuilder, Sequence[BodyBuffer], Sequence[Value], Sequence[Value]], tuple[Value, Value]],
 ) -> Operand:
     """Each element of ``x`` searches the updates that hit it: no two writers meet, so it runs on any target.
 
@@ -166,7 +166,7 @@ def _scatter(
 
     def build(p: PrimBuilder) -> None:
         source, target = p.inputs[0], p.outputs[0]
-        buffers = [Buffer(b, p.dtype(b)) for b in p.inputs[1:]]
+        buffers = [BodyBuffer(b, p.dtype(b)) for b in p.inputs[1:]]
         total = p.temp(shape, accumulator(dtype))
 
         def found(s: ScalarBuilder) -> tuple[Value, Value]:
@@ -220,7 +220,7 @@ def scatter_elements(c: OpContext, x: Operand, indices: Operand, updates: Operan
     axis = c.axis(c.attribute("axis", 0), len(shape))
 
     def hit(
-        s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value], update: Sequence[Value]
+        s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value], update: Sequence[Value]
     ) -> tuple[Value, Value]:
         where = list(at)
         inside: Value | None = None
@@ -256,7 +256,7 @@ def scatter_nd(c: OpContext, x: Operand, indices: Operand, updates: Operand) -> 
     shape, (*outer, depth) = c.shape(x), c.shape(indices)
 
     def hit(
-        s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value], update: Sequence[Value]
+        s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value], update: Sequence[Value]
     ) -> tuple[Value, Value]:
         lands = s.const(True, "bool")
         for i in range(depth):

@@ -8,7 +8,7 @@ from itertools import product
 from landbridge.ir.scalar_dtypes import accumulator
 from landbridge.ir.scalars import Number, ScalarBuilder, Value
 from landbridge.ops.accuracy import accuracy
-from landbridge.ops.context import Buffer, OpContext, Operand
+from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
@@ -37,7 +37,7 @@ def grid_sample(c: OpContext, x: Operand, grid: Operand) -> Operand:
     padding = c.attribute("padding_mode", "zeros")
     taps = _taps(c, c.attribute("mode", "linear"))
 
-    def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
+    def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
         batch, channel, *pixel = at
         dtype = "float64" if "float64" in (c.dtype(x), c.dtype(grid)) else accumulator(c.dtype(grid))
         axes: list[Taps] = []

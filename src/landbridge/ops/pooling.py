@@ -13,7 +13,7 @@ from landbridge.ir.scalar_dtypes import accumulator, float_limits
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import LARGEST_CONSTANT, check_size, element_count
 from landbridge.ops.accuracy import EXACT, OF_SUMS, SUMS, accuracy
-from landbridge.ops.context import Array, Buffer, OpContext, Operand
+from landbridge.ops.context import Array, BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import Condition, Legal, at_least, one_of
 from landbridge.ops.reduce import reduce, reduced
 from landbridge.ops.registry import Handler, operator
@@ -87,7 +87,7 @@ def _positions(c: OpContext, x: Operand, w: Windows, largest: Operand) -> Operan
     last = element_count(shape)
 
     def build(p: PrimBuilder) -> None:
-        source = Buffer(p.inputs[0], p.dtype(p.inputs[0]))
+        source = BodyBuffer(p.inputs[0], p.dtype(p.inputs[0]))
 
         def body(s: ScalarBuilder, acc: Value, top: Value) -> Value:
             d = [s.index(i) for i in range(2 + 2 * rank)]

@@ -14,7 +14,7 @@ from landbridge.ir.scalar_dtypes import is_float
 from landbridge.ir.scalars import Number, ScalarBuilder, Value
 from landbridge.ir.types import LARGEST_CONSTANT, check_size
 from landbridge.ops.accuracy import EXACT, ROUNDED, accuracy
-from landbridge.ops.context import Array, Buffer, OpContext, Operand
+from landbridge.ops.context import Array, BodyBuffer, OpContext, Operand
 from landbridge.ops.gather import as_index
 from landbridge.ops.legal import at_least, axis_of, holds, one_of
 from landbridge.ops.reduce import reduced_access
@@ -33,7 +33,7 @@ def trilu(c: OpContext, x: Operand, k: Operand | None = None) -> Operand:
     given = 0 if k is None else int(c.constant(k, "k").reshape(-1)[0])
     diagonal = min(max(given, -rows), columns)  # farther ones are the same
 
-    def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
+    def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
         row, column = at[-2] + diagonal, at[-1]
         kept = column >= row if upper else column <= row
         return s.select(kept, buffers[0].load(s, at), 0)
@@ -93,7 +93,7 @@ def _open_range(c: OpContext, first: Extent, limit: Extent, by: Extent) -> Opera
         raise c.unsupported(f"its delta is {by}, which is known when the input comes; fix it")
     count = largest(ceildiv(limit - first, by) if by > 0 else ceildiv(first - limit, -by), 0)
 
-    def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
+    def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
         return s.const(first, "int64") + s.cast(at[0], "int64") * by
 
     return c.compute("range", [], [count], body, "int64")
@@ -114,7 +114,7 @@ def one_hot(c: OpContext, indices: Operand, depth: Operand, values: Operand) -> 
     extent = int(c.constant(depth, "depth").reshape(-1)[0])
     result = (*shape[:axis], extent, *shape[axis:])
 
-    def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
+    def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
         index = s.cast(buffers[0].load(s, [*at[:axis], *at[axis + 1 :]]), "int64")
         index = s.select(index < 0, index + extent, index)
         hit = index.eq(s.cast(at[axis], "int64"))
@@ -177,7 +177,7 @@ def reverse_sequence(c: OpContext, x: Operand, lengths: Operand) -> Operand:
     """The first ``lengths[b]`` elements along the time axis turned around, for each batch."""
     batch, time = c.attribute("batch_axis", 1), c.attribute("time_axis", 0)
 
-    def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
+    def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
         length = s.minimum(s.cast(buffers[1].load(s, [at[batch]]), "int64"), c.shape(x)[time])
         t = s.cast(at[time], "int64")
         turned = s.select(t < length, length - t - 1, t)

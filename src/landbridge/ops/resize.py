@@ -13,7 +13,7 @@ from landbridge.ir.scalar_dtypes import accumulator, is_float
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops import resize_tables
 from landbridge.ops.accuracy import Accuracy, accuracy
-from landbridge.ops.context import Array, Buffer, OpContext, Operand
+from landbridge.ops.context import Array, BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import at_least, axis_of, distinct_axes, holds, one_of
 from landbridge.ops.registry import Handler, operator
 from landbridge.ops.resize_tables import ResizedAxis
@@ -206,7 +206,7 @@ def _nearest(
     if len(known) < len(axes):
         raise c.unsupported("it resizes open axes, and others by no whole factor; fix its shape")
 
-    def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
+    def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
         where, outside = list(at), s.const(False, "bool")
         for a, table in zip(axes, buffers[1:], strict=True):
             index = table.load(s, [at[a.axis]])
@@ -236,7 +236,7 @@ def _weighted(
     kind: Any = numpy_dtype(inner)
 
     def build(p: PrimBuilder) -> None:
-        data, index = (Buffer(b, p.dtype(b)) for b in p.inputs[:2])
+        data, index = (BodyBuffer(b, p.dtype(b)) for b in p.inputs[:2])
         total = p.outputs[0]
 
         def body(s: ScalarBuilder, acc: Value, weight: Value) -> Value:

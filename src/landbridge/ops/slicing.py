@@ -15,7 +15,7 @@ from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.types import element_count
 from landbridge.ops.accuracy import EXACT, accuracy
-from landbridge.ops.context import Buffer, OpContext, Operand
+from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import at_least, axis_of, distinct_axes, holds, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
@@ -209,7 +209,7 @@ def pad(
     if fill is None:
         operands.append(c.reshape(given, ()))
 
-    def body(s: ScalarBuilder, buffers: Sequence[Buffer], at: Sequence[Value]) -> Value:
+    def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
         where, outside = list(at), s.const(False, "bool")
         for table, a in zip(buffers[1:], padded, strict=False):
             index = table.load(s, [at[a]])

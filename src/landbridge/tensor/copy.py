@@ -15,7 +15,7 @@ from landbridge.errors import InputError
 from landbridge.memory import ledger
 from landbridge.memory.accesses import Access, any_view_open
 from landbridge.memory.allocation import allocate
-from landbridge.memory.allocators.base import Use
+from landbridge.memory.allocators.base import QueuedUse
 from landbridge.memory.allocators.in_flight import hold
 from landbridge.memory.borrowed import host_device
 from landbridge.memory.coherence import before_device_access
@@ -110,7 +110,7 @@ def _copy_by(by: Device, dst: TypedView, src: TypedView, cause: str, stream: Str
     by_host = source.kind.host_writable or source.owner is not None or target.owner is not None
     if last is not None and wait and by_host:
         # The host may overwrite the source, and the owner of a borrowed target read it, once this returns.
-        Use(last, queue).wait()
+        QueuedUse(last, queue).wait()
         return
     note()
 

@@ -1,4 +1,4 @@
-"""Arena: memory for the storages of programs that run in turn, the instances of one Session."""
+"""ProgramArena: memory for the storages of programs that run in turn, the instances of one Session."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from landbridge.tensor import Tensor
 _AHEAD = 64 << 20
 
 
-class Arena:
+class ProgramArena:
     """One piece of memory for each storage of the programs: as large as the largest that was asked for, and at once
     as large as any will need where that is ``most`` and not too much.
 

@@ -14,7 +14,7 @@ from landbridge.executable.executable import Executable
 from landbridge.memory_kind import HostAccess
 from landbridge.tensor import Tensor
 from landbridge.vm.acquisition import Acquisition
-from landbridge.vm.arena import Arena
+from landbridge.vm.arena import ProgramArena
 from landbridge.vm.argument import as_tensor
 from landbridge.vm.bind import bind_function
 from landbridge.vm.call_arguments import CallArguments
@@ -49,7 +49,7 @@ class BoundProgram:
         threads: int,
         entry: Entry,
         host_access: HostAccess | None = None,
-        arena: Arena | None = None,
+        arena: ProgramArena | None = None,
     ) -> None:
         self.entry = entry
         self.memory = memory = ProgramMemory(executable, homes, host_access, arena)

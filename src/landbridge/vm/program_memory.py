@@ -23,7 +23,7 @@ from landbridge.tensor import Tensor, empty
 from landbridge.tensor.copy import copy_tensor
 from landbridge.tensor.imported import import_tensor
 from landbridge.vm.acquisition import ReloadedWeight
-from landbridge.vm.arena import Arena
+from landbridge.vm.arena import ProgramArena
 from landbridge.vm.home import Home, host_home
 from landbridge.vm.io_memory import IoMemory
 from landbridge.vm.lease import Lease
@@ -41,7 +41,7 @@ class ProgramMemory:
         executable: Executable,
         homes: Sequence[Home],
         host_access: HostAccess | None = None,
-        arena: Arena | None = None,
+        arena: ProgramArena | None = None,
     ) -> None:
         #: To be called before anything runs; raises ExecutableError where the constants are not what they were.
         self.finish_file_checks = begin_checks(executable.files)
@@ -51,7 +51,7 @@ class ProgramMemory:
         self.io = IoMemory(executable.main, self.homes, host_access)
         self._in_place = [self._is_in_place(vdevice) for vdevice in range(len(homes))]
         self._leases: list[Lease] = []
-        self._arena = Arena() if arena is None else arena
+        self._arena = ProgramArena() if arena is None else arena
         self._storages = 0
         self._copied: dict[tuple[str, int, tuple[int, ...]], OwnMemory] = {}
         #: Constants in scopes that come and go.

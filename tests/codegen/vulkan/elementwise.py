@@ -23,7 +23,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from landbridge.codegen.vulkan.image import generate_image
 from landbridge.passes.lower.code import Code
-from landbridge.passes.lower.grid.launch import Item, Launcher
+from landbridge.passes.lower.grid.launch import Launcher, WorkItem
 from landbridge.targets import Target
 from landbridge.targets.grid import grid_limits
 from tests.codegen.vulkan.launcher import Program, vulkan
@@ -60,7 +60,7 @@ def module_of(kinds: Sequence[Attribute], result: Attribute, count: int, express
     limits = grid_limits(target())
     assert limits is not None
 
-    def body(inner: Code, item: Item) -> None:
+    def body(inner: Code, item: WorkItem) -> None:
         at = inner.add(inner.mul(item.group, _SIZE), item.thread)
 
         def element() -> None:

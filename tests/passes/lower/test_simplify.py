@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from landbridge.ir.module import IRModule
 from landbridge.ir.stages import view_prim
-from landbridge.passes.lower.access import Access, Guard, Linear
+from landbridge.passes.lower.access import ElementAccess, Guard, Linear
 from landbridge.passes.lower.nest import Nest, build_nests
 from landbridge.passes.lower.simplify import drop_held_guards, drop_unit_loops, join_loops, simplify
 
@@ -33,7 +33,7 @@ def guarded(nest: Nest, index: Linear, extent: int) -> Nest:
     """``nest`` with a test of what it reads."""
     (stage,) = nest.stages
     (read,) = stage.reads
-    assert isinstance(read, Access)
+    assert isinstance(read, ElementAccess)
     return replace(nest, stages=[replace(stage, reads=(replace(read, guards=(Guard(index, extent),)),))])
 
 
@@ -41,7 +41,7 @@ def shown(nest: Nest) -> str:
     """Loops, then the element that is read and the tests before it: ``4 8: 8i + j``."""
     (stage,) = nest.stages
     (read,) = stage.reads
-    assert isinstance(read, Access)
+    assert isinstance(read, ElementAccess)
     tests = "".join(f" if 0 <= {_sum(g.index)} < {g.extent}" for g in read.guards)
     return f"{' '.join(str(d.extent) for d in nest.dims)}: {_sum(read.index)}{tests}"
 

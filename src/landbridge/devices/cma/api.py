@@ -15,7 +15,7 @@ from landbridge.device.checks import check_request, is_copy_to_itself, kind_of
 from landbridge.device.import_source import DmaBuf
 from landbridge.device.memory_provider import Caching, MemoryProvider
 from landbridge.device.protocols import HostMemory
-from landbridge.devices.cma.buffer import Buffer
+from landbridge.devices.cma.buffer import CmaBuffer
 from landbridge.devices.cma.dev_mem import dev_mem
 from landbridge.devices.cma.dma_heap import dma_heaps
 from landbridge.devices.cma.huge_pages import huge_pages
@@ -33,7 +33,7 @@ _MAX_ALIGNMENT = 1 << 30
 class CmaDeviceAPI(DeviceAPI):
     """One instance where a source of memory is found: ``global`` is the first one's, ``global.NAME`` each one's.
 
-    A handle is a Buffer. All of it is the host's memory, so that nothing is queued and no barrier is needed between
+    A handle is a CmaBuffer. All of it is the host's memory, so that nothing is queued and no barrier is needed between
     this device and the host; those of a dma-buf and of u-dma-buf, for devices that use it, are the memory's own.
     ``alignment``, 1 GiB at most, is that of the host's address, and of the bus address where the source knows one:
     else a device says its own when it imports the memory.
@@ -88,7 +88,7 @@ class CmaDeviceAPI(DeviceAPI):
                 f"{where} {kind.scope}: {size} bytes were asked, in whole units of {source.unit}; one buffer has "
                 f"{source.max_bytes} at most"
             )
-        buffer = Buffer(source.allocate(size, alignment), size, max(alignment, source.unit))
+        buffer = CmaBuffer(source.allocate(size, alignment), size, max(alignment, source.unit))
         if source.physically_contiguous and buffer.provider is None and is_contiguous(buffer.address, size) is False:
             buffer.close()
             raise DeviceError(
@@ -144,13 +144,13 @@ class CmaDeviceAPI(DeviceAPI):
 
 
 def _are_registers(space: Space) -> bool:
-    provider = space.handle.provider if isinstance(space.handle, Buffer) else None
+    provider = space.handle.provider if isinstance(space.handle, CmaBuffer) else None
     return provider is not None and provider.caching is Caching.DEVICE
 
 
 def _address(region: Region) -> int:
     handle = region.space.handle
-    if isinstance(handle, Buffer):
+    if isinstance(handle, CmaBuffer):
         return handle.address + region.byte_offset
     memory = region.space.device.capability(HostMemory)
     assert memory is not None, "can_copy says that the host can address it"

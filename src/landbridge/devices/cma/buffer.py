@@ -1,4 +1,4 @@
-"""Buffer: a piece of memory, mapped at an address as aligned as was asked."""
+"""CmaBuffer: a piece of memory, mapped at an address as aligned as was asked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FIXED = 0x10  # MAP_FIXED on every architecture that Linux has but one, which h
 _FAILED = ctypes.c_void_p(-1).value
 
 
-class Buffer:
+class CmaBuffer:
     """``nbytes`` bytes of ``piece``, which it gives back, from ``address`` on: a multiple of ``alignment``.
 
     ``provider``: what comes with them, where the piece has one.

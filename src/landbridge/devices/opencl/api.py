@@ -20,7 +20,7 @@ from landbridge.devices.opencl.imports import import_block
 from landbridge.devices.opencl.instance import OpenCLInstance, Queue
 from landbridge.devices.opencl.mapping import begin, end, end_all, host_address
 from landbridge.devices.opencl.modules import OpenCLModule, formats, launch, load
-from landbridge.devices.opencl.recording import Recorder, Recording
+from landbridge.devices.opencl.recording import OpenCLRecorder, OpenCLRecording
 from landbridge.errors import DeviceError, DeviceIndexError, InputError, UseAfterFreeError
 from landbridge.locks import new_lock
 from landbridge.memory_kind import MemoryKind, normalize_scope
@@ -247,7 +247,7 @@ class OpenCLDeviceAPI(DeviceAPI):
         queue = self._queue(index, stream)
         if queue.recorder is not None:
             raise DeviceError(f"opencl:{index} is recording this stream already; call end_record first")
-        queue.recorder = Recorder(queue)
+        queue.recorder = OpenCLRecorder(queue)
 
     def end_record(self, index: int, stream: Stream | None) -> object:
         """What was noted. Positions for ``replay`` count its regions in the order of their first use."""
@@ -255,11 +255,11 @@ class OpenCLDeviceAPI(DeviceAPI):
         recorder, queue.recorder = queue.recorder, None
         if recorder is None:
             raise DeviceError(f"opencl:{index} is not recording this stream; call begin_record first")
-        return Recording(recorder)
+        return OpenCLRecording(recorder)
 
     def replay(self, recording: object, args: Mapping[int, Region], stream: Stream | None) -> Event | None:
         """Queue a recording; the regions in ``args`` stay bound to their positions."""
-        if not isinstance(recording, Recording):
+        if not isinstance(recording, OpenCLRecording):
             raise InputError(f"opencl replays recordings of its own, not {recording!r}")
         index = recording.instance.index if stream is None else stream.device.index
         return recording.replay(self._queue(index, stream), args)

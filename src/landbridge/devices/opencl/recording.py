@@ -25,7 +25,7 @@ from landbridge.locks import new_lock
 
 
 @dataclass
-class Recorder:
+class OpenCLRecorder:
     """Takes what is given to a stream between ``begin_record`` and ``end_record``."""
 
     queue: Queue
@@ -51,13 +51,13 @@ class Recorder:
         return self.positions.setdefault(region, len(self.positions))
 
 
-class Recording:
+class OpenCLRecording:
     """Commands that can be queued again. ``regions`` are what each position is bound to now.
 
     Rebinding and queueing change the state of its kernels: one thread does it at a time, others wait.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: OpenCLRecorder) -> None:
         self.instance = recorder.queue.instance
         self.regions = list(recorder.positions)
         self.commands = tuple(recorder.commands)

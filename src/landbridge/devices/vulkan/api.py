@@ -20,8 +20,8 @@ from landbridge.devices.vulkan.logical_device import DL_VULKAN, LogicalDevice
 from landbridge.devices.vulkan.memory_uses import UsedMemory, memory_of
 from landbridge.devices.vulkan.modules import VulkanModule
 from landbridge.devices.vulkan.open_devices import OpenDevices
-from landbridge.devices.vulkan.recording import Recording
-from landbridge.devices.vulkan.steps import MemoryPlace, Recorder
+from landbridge.devices.vulkan.recording import VulkanRecording
+from landbridge.devices.vulkan.steps import MemoryPlace, VulkanRecorder
 from landbridge.devices.vulkan.timeline import Point, Timeline, elapsed_ms
 from landbridge.errors import HostViewError, InputError, UseAfterFreeError
 from landbridge.memory_kind import MemoryKind, normalize_scope
@@ -259,20 +259,20 @@ class VulkanDeviceAPI(DeviceAPI):
         timeline = self._timeline(index, stream)
         if timeline.recorder is not None:
             raise InputError(f"a stream of vulkan:{index} is recorded already; end that recording first")
-        timeline.recorder = Recorder()
+        timeline.recorder = VulkanRecorder()
 
-    def end_record(self, index: int, stream: Stream | None) -> Recording:
+    def end_record(self, index: int, stream: Stream | None) -> VulkanRecording:
         """What was noted, as command buffers that are made once for each binding of its regions."""
         timeline = self._timeline(index, stream)
         recorder, timeline.recorder = timeline.recorder, None
         if recorder is None:
             raise InputError(f"no recording of this stream of vulkan:{index} was begun; call begin_record first")
-        return Recording(self.logical(index), recorder)
+        return VulkanRecording(self.logical(index), recorder)
 
     def replay(self, recording: object, args: Mapping[int, Region], stream: Stream | None) -> Event | None:
         """Queue a recording as one batch. ``args`` are bound from now on to positions: the number of a region in the
         order in which the recorded work used each first."""
-        if not isinstance(recording, Recording):
+        if not isinstance(recording, VulkanRecording):
             raise InputError(f"vulkan replays what end_record gave, not {recording!r}")
         for region in args.values():
             self._check_region(region, 0)

@@ -11,7 +11,7 @@ from landbridge.devices.vulkan import flags, structs_work
 from landbridge.devices.vulkan.allocation import Allocation
 from landbridge.devices.vulkan.driver_objects import DriverObjects
 from landbridge.devices.vulkan.memory_uses import UsedMemory
-from landbridge.devices.vulkan.modules import Kernel
+from landbridge.devices.vulkan.modules import Pipeline
 from landbridge.devices.vulkan.spirv_facts import EntryPoint, Shape
 from landbridge.devices.vulkan.steps import MemoryPlace
 from landbridge.devices.vulkan.structure import array, handles
@@ -25,7 +25,7 @@ class Dispatch:
     ``push`` None: the push constants are the element at which each place begins, counted from where a descriptor may.
     """
 
-    kernel: Kernel
+    kernel: Pipeline
     places: tuple[MemoryPlace, ...]
     push: bytes | None
     grid: Shape
@@ -87,7 +87,7 @@ class Dispatch:
 
 
 def dispatch(
-    kernel: Kernel,
+    kernel: Pipeline,
     grid: Sequence[int],
     block: Sequence[int],
     places: Sequence[MemoryPlace],
@@ -115,7 +115,7 @@ def dispatch(
     return Dispatch(kernel, tuple(places), push, (grid[0], grid[1], grid[2]))
 
 
-def _check_places(kernel: Kernel, places: Sequence[MemoryPlace], *, starts: bool) -> None:
+def _check_places(kernel: Pipeline, places: Sequence[MemoryPlace], *, starts: bool) -> None:
     what = f"kernel {kernel.entry.name!r} on {kernel.device.name}"
     alignment = kernel.device.physical.limits.minStorageBufferOffsetAlignment
     for place, stride in zip(places, kernel.entry.strides, strict=True):

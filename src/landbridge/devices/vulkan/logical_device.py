@@ -25,7 +25,7 @@ from landbridge.devices.vulkan.physical_device import (
     enabled_features,
 )
 from landbridge.devices.vulkan.result import check, error_of
-from landbridge.devices.vulkan.steps import Step
+from landbridge.devices.vulkan.steps import CommandStep
 from landbridge.devices.vulkan.structure import array, handles, texts
 from landbridge.devices.vulkan.timeline import Clock, Point, Timeline
 from landbridge.memory_kind import GLOBAL_SCOPE
@@ -96,7 +96,7 @@ class LogicalDevice(DriverObjects):
 
     # --- work ----------------------------------------------------------------------------------------------------
 
-    def submit(self, stream: Timeline, steps: Sequence[Step], *, timed: bool = False) -> Point:
+    def submit(self, stream: Timeline, steps: Sequence[CommandStep], *, timed: bool = False) -> Point:
         """Queue ``steps``, in order, as one batch of ``stream``; ``timed`` reads the clock at its end."""
         with self._lock:
             self.check_open()
@@ -113,7 +113,7 @@ class LogicalDevice(DriverObjects):
             self.release_after(point, commands, releases)
             return point
 
-    def give(self, stream: Timeline, step: Step) -> Point | None:
+    def give(self, stream: Timeline, step: CommandStep) -> Point | None:
         """Queue ``step`` on ``stream``; None where it is recorded instead."""
         if stream.recorder is not None:
             stream.recorder.add(step)
@@ -133,7 +133,7 @@ class LogicalDevice(DriverObjects):
         else:
             self.when(point.query, release)
 
-    def encode(self, commands: int, steps: Sequence[Step]) -> list[Callable[[], None]]:
+    def encode(self, commands: int, steps: Sequence[CommandStep]) -> list[Callable[[], None]]:
         """Append ``steps`` to ``commands``, each after the one before; what to call once they will not run again."""
         releases = []
         for i, step in enumerate(steps):

@@ -60,10 +60,10 @@ class VulkanModule:
             self.handle = device.create("ShaderModule", request)
         except DeviceError as error:
             raise self.refusal(str(error)) from error
-        self._kernels: dict[str, Kernel] = {}
+        self._kernels: dict[str, Pipeline] = {}
         self._lock = new_lock()
 
-    def kernel(self, name: str) -> Kernel:
+    def kernel(self, name: str) -> Pipeline:
         """The kernel called ``name``; raises DeviceError naming those there are."""
         found = self._kernels.get(name)
         if found is None:
@@ -74,7 +74,7 @@ class VulkanModule:
             with self._lock:
                 found = self._kernels.get(name)
                 if found is None:
-                    found = self._kernels[name] = Kernel(self, entry)
+                    found = self._kernels[name] = Pipeline(self, entry)
         return found
 
     def refusal(self, why: str) -> KernelBuildError:
@@ -116,7 +116,7 @@ def version_text_of_spirv(version: int) -> str:
     return f"{version >> 16 & 0xFF}.{version >> 8 & 0xFF}"
 
 
-class Kernel:
+class Pipeline:
     """One entry point as a pipeline, with descriptor sets that go round."""
 
     def __init__(self, module: VulkanModule, entry: EntryPoint) -> None:

@@ -15,7 +15,7 @@ from functools import partial
 from landbridge.devices.vulkan import flags
 from landbridge.devices.vulkan.logical_device import LogicalDevice
 from landbridge.devices.vulkan.memory_uses import UsedMemory
-from landbridge.devices.vulkan.steps import MemoryPlace, Recorder
+from landbridge.devices.vulkan.steps import MemoryPlace, VulkanRecorder
 from landbridge.devices.vulkan.timeline import Point, Timeline
 from landbridge.errors import InputError, UseAfterFreeError
 from landbridge.locks import new_lock
@@ -34,10 +34,10 @@ class _Recorded:
     last: Point | None = None
 
 
-class Recording:
+class VulkanRecording:
     """Steps that can be queued again. ``places`` are what each position is bound to now; one thread at a time binds."""
 
-    def __init__(self, device: LogicalDevice, recorder: Recorder) -> None:
+    def __init__(self, device: LogicalDevice, recorder: VulkanRecorder) -> None:
         self.device = device
         self.places = tuple(recorder.places)
         self._steps = tuple(recorder.steps)

@@ -18,14 +18,14 @@ class MemoryPlace:
     offset: int
 
 
-class Step(Protocol):
+class CommandStep(Protocol):
     """One piece of work: what it uses, and how a command buffer says it."""
 
     @property
     def places(self) -> tuple[MemoryPlace, ...]:
         """What it is given, in its own order."""
 
-    def moved(self, places: Sequence[MemoryPlace]) -> Step:
+    def moved(self, places: Sequence[MemoryPlace]) -> CommandStep:
         """The same work on other ``places``, as many as it has."""
 
     @property
@@ -36,14 +36,14 @@ class Step(Protocol):
         """Append it to ``commands``; what to call once the commands will not run again."""
 
 
-class Recorder:
+class VulkanRecorder:
     """Takes the steps given to a stream. ``places`` are numbered in the order of their first use."""
 
     def __init__(self) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[CommandStep] = []
         self.places: dict[MemoryPlace, int] = {}
 
-    def add(self, step: Step) -> None:
+    def add(self, step: CommandStep) -> None:
         """Note ``step``, which was checked."""
         self.steps.append(step)
         for place in step.places:

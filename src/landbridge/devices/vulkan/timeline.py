@@ -13,7 +13,7 @@ from functools import partial
 from landbridge.devices.vulkan import flags, structs_work
 from landbridge.devices.vulkan.driver_objects import DriverObjects
 from landbridge.devices.vulkan.result import TIMEOUT, check
-from landbridge.devices.vulkan.steps import Recorder
+from landbridge.devices.vulkan.steps import VulkanRecorder
 from landbridge.devices.vulkan.structure import handles
 
 #: Longest sleep inside the driver, in seconds, so that Ctrl-C is answered.
@@ -34,7 +34,7 @@ class Timeline:
         self.submitted = 0
         self.alive = True
         self.waits: dict[Timeline, int] = {}
-        self.recorder: Recorder | None = None
+        self.recorder: VulkanRecorder | None = None
         self._completed = 0
 
     def reached(self, count: int) -> bool:

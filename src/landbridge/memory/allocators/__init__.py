@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landbridge.memory.allocators.arena import ArenaAllocator
-from landbridge.memory.allocators.base import Allocator, Block, NdSize, Use
+from landbridge.memory.allocators.base import Allocator, Block, NdSize, QueuedUse
 from landbridge.memory.allocators.default import default_allocator, set_default_allocator, set_memory_cfg
 from landbridge.memory.allocators.failure_callback import FailureCallbackAllocator
 from landbridge.memory.allocators.keepers import trim
@@ -30,10 +30,10 @@ __all__ = [
     "NdSize",
     "PoolState",
     "PooledAllocator",
+    "QueuedUse",
     "StackAllocator",
     "StatisticsAllocator",
     "TrackingAllocator",
-    "Use",
     "default_allocator",
     "set_default_allocator",
     "set_memory_cfg",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from landbridge.device.api import Device
-from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use
+from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size
 
 
 class Downstream:
@@ -32,6 +32,6 @@ class Adaptor(Downstream):
         """A block of ``upstream``."""
         return self.upstream.allocate(size, alignment, queue)
 
-    def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
+    def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
         """Give ``block`` back to ``upstream``."""
         self.upstream.deallocate(block, uses)

@@ -8,7 +8,7 @@ from landbridge.device.api import Region
 from landbridge.errors import InputError, OutOfMemoryError
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.adaptor import Downstream
-from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use, flat_bytes, round_up, wait_for
+from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size, flat_bytes, round_up, wait_for
 
 _ALIGNMENT = 4096  # of the arena; requests beyond it cannot be served
 
@@ -27,7 +27,7 @@ class ArenaAllocator(Downstream):
         self._size = nbytes
         self._top = 0
         self._live: dict[int, Block] = {}  # by id: the entry keeps the block, so the id stays its own
-        self._uses: list[Use] = []
+        self._uses: list[QueuedUse] = []
         self._lock = new_lock()  # blocks come back in finalizers too, also while this thread is in allocate
 
     @property
@@ -57,7 +57,7 @@ class ArenaAllocator(Downstream):
             self._live[id(block)] = block
             return block
 
-    def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
+    def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
         """Count ``block`` as given back; the last one empties the arena. Raises InputError for one that is not out."""
         with self._lock:
             if self._live.pop(id(block), None) is None:

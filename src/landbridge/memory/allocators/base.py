@@ -48,7 +48,7 @@ def device_of(queue: Queue) -> Device:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Use:
+class QueuedUse:
     """Queued work on the bytes of a block, done when ``event`` completes.
 
     ``queue`` is where it was submitted, None when no queue of a device orders it.
@@ -87,7 +87,7 @@ class Block:
 
     region: Region
     nbytes: int
-    uses: tuple[Use, ...] = ()
+    uses: tuple[QueuedUse, ...] = ()
 
 
 class Allocator(Protocol):
@@ -108,7 +108,7 @@ class Allocator(Protocol):
         InputError for an ``NdSize`` where blocks are flat.
         """
 
-    def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
+    def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
         """Take ``block`` back, on which ``uses`` may still be pending; callable from any thread, finalizers included.
 
         No other queue gets the bytes, and the device does not get them back, before those are done.
@@ -135,7 +135,7 @@ def round_up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
 
 
-def wait_for(uses: Iterable[Use]) -> None:
+def wait_for(uses: Iterable[QueuedUse]) -> None:
     """Return once ``uses`` are done, or will never be because their device is gone."""
     for use in uses:
         use.is_over(wait=True)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from landbridge.device.api import Device, Event
 from landbridge.locks import new_lock
-from landbridge.memory.allocators.base import Queue, Use, device_of
+from landbridge.memory.allocators.base import Queue, QueuedUse, device_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Held:
-    use: Use
+    use: QueuedUse
     devices: tuple[Device, ...]
     owners: object
 
@@ -33,9 +33,9 @@ def _start_anew() -> None:
 os.register_at_fork(after_in_child=_start_anew)
 
 
-def hold(event: Event, queue: Queue, devices: tuple[Device, ...], owners: object) -> Use:
-    """Keep ``owners`` until ``event`` of ``queue``, work on memory of ``devices``, is done; the Use that it is."""
-    use = Use(event, queue)
+def hold(event: Event, queue: Queue, devices: tuple[Device, ...], owners: object) -> QueuedUse:
+    """Keep ``owners`` until ``event`` of ``queue``, work on memory of ``devices``, is done; the use that it is."""
+    use = QueuedUse(event, queue)
     device_of(queue).state.last_event = event
     with _lock:
         held = _held.setdefault(queue, deque())

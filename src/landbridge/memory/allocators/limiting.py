@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from landbridge.errors import InputError, OutOfMemoryError
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.adaptor import Adaptor
-from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use, bytes_of
+from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size, bytes_of
 
 
 class LimitingAllocator(Adaptor):
@@ -41,7 +41,7 @@ class LimitingAllocator(Adaptor):
             raise self._refusal(block.nbytes)
         return block
 
-    def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
+    def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
         """Give ``block`` back to ``upstream``, and its bytes to the limit."""
         self.upstream.deallocate(block, uses)
         with self._lock:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from landbridge.errors import OutOfMemoryError
 from landbridge.memory.allocators.adaptor import Adaptor
-from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use
+from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size
 
 _log = logging.getLogger("landbridge.memory")
 
@@ -29,7 +29,7 @@ class LoggingAllocator(Adaptor):
         self._log.debug("%s %s: allocate %s align %d: %s", self.device, self.scope, size, alignment, _place(block))
         return block
 
-    def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
+    def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
         """Give ``block`` back to ``upstream``, logged."""
         self._log.debug("%s %s: deallocate %d: %s", self.device, self.scope, block.nbytes, _place(block))
         self.upstream.deallocate(block, uses)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from landbridge.device.api import Device, Region, Space
 from landbridge.device.protocols import NdSpaces, SharedMemory
 from landbridge.errors import DeviceLostError, InputError, UnsupportedError
-from landbridge.memory.allocators.base import Block, NdSize, Queue, Size, Use, round_up, wait_for
+from landbridge.memory.allocators.base import Block, NdSize, Queue, QueuedUse, Size, round_up, wait_for
 from landbridge.memory_kind import normalize_scope
 from landbridge.physical_shape import nd_bytes
 
@@ -58,7 +58,7 @@ class NaiveAllocator:
         with self.device.state.submitting(f"an allocation of {size} of scope {self.scope!r}"):
             return api.alloc_data_space_nd(self.device.index, size.physical_shape, size.dtype, self.scope, alignment)
 
-    def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
+    def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
         """Wait for ``uses`` and free the Space of ``block``, unless it was lost with its device."""
         if self.device.is_lost:
             return

@@ -22,7 +22,7 @@ from landbridge.device.api import Region
 from landbridge.errors import InputError, OutOfMemoryError
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.adaptor import Downstream
-from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use, flat_bytes, round_up
+from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size, flat_bytes, round_up
 from landbridge.memory.allocators.chunks import Chunk, Chunks
 from landbridge.memory.allocators.keepers import register_keeper
 
@@ -77,7 +77,7 @@ class PooledAllocator(Downstream):
         self._most = kind.max_bytes
         self._page = _PAGE if kind.capacity is None or kind.capacity >= _CHUNK else granule
         self._waiting: dict[tuple[int, int], list[_Cut]] = {}
-        self._parked: deque[tuple[_Cut, tuple[Use, ...]]] = deque()
+        self._parked: deque[tuple[_Cut, tuple[QueuedUse, ...]]] = deque()
         self._small, self._large = Chunks(), Chunks()
         self._lock = new_lock()  # upstream may call whoever makes room, and that one trim()
         register_keeper(self)
@@ -132,7 +132,7 @@ class PooledAllocator(Downstream):
             region = Region(base.space, base.byte_offset + begin)
             return _Cut(region, key[0], pool=self, chunks=chunks, chunk=chunk, begin=begin, key=key)
 
-    def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
+    def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
         """Keep ``block`` for the next request of its size, once ``uses`` are done; takes no lock and never waits."""
         if not isinstance(block, _Cut) or block.pool is not self:
             raise InputError(f"{block} was not allocated by this pool; give it back to its own allocator")
@@ -248,7 +248,7 @@ class PooledAllocator(Downstream):
         # Blocks hold the pool, so all are back; while the interpreter exits the device may be gone already.
         if is_finalizing():
             return
-        uses: dict[int, list[Use]] = {}
+        uses: dict[int, list[QueuedUse]] = {}
         for block, pending in getattr(self, "_parked", ()):
             uses.setdefault(id(block.chunk), []).extend(pending)
         for chunks in (getattr(self, "_small", None), getattr(self, "_large", None)):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from landbridge.errors import InputError
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.adaptor import Adaptor
-from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use
+from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class StatisticsAllocator(Adaptor):
             self._settled().out(block.nbytes)
         return block
 
-    def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
+    def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
         """Give ``block`` back to ``upstream``, counted."""
         self.upstream.deallocate(block, uses)
         self._returned.append(block.nbytes)

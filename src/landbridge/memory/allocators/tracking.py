@@ -9,7 +9,7 @@ from itertools import count
 
 from landbridge.errors import InputError
 from landbridge.memory.allocators.adaptor import Adaptor
-from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use
+from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class TrackingAllocator(Adaptor):
         self._out[id(block)] = (block, Holding(block.nbytes, next(self._serials), stack))
         return block
 
-    def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
+    def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
         """Give ``block`` back to ``upstream`` and forget it; raises InputError for one that is not out."""
         if self._out.pop(id(block), None) is None:
             raise InputError(

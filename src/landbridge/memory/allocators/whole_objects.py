@@ -9,7 +9,7 @@ from sys import is_finalizing
 from landbridge.errors import InputError
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.adaptor import Downstream
-from landbridge.memory.allocators.base import Allocator, Block, NdSize, Queue, Size, Use, wait_for
+from landbridge.memory.allocators.base import Allocator, Block, NdSize, Queue, QueuedUse, Size, wait_for
 from landbridge.memory.allocators.keepers import register_keeper
 
 _Key = tuple[NdSize, int]
@@ -21,11 +21,11 @@ class WholeObjectAllocator(Downstream):
 
     def __init__(self, upstream: Allocator) -> None:
         super().__init__(upstream)
-        self._kept: dict[_Key, list[tuple[Block, tuple[Use, ...]]]] = {}
+        self._kept: dict[_Key, list[tuple[Block, tuple[QueuedUse, ...]]]] = {}
         self._lent: dict[Block, _Key] = {}
         self._lock = new_lock()
         # Blocks come back in finalizers too, also while this thread holds the lock: they are sorted in later.
-        self._returned: deque[tuple[_Key, Block, tuple[Use, ...]]] = deque()
+        self._returned: deque[tuple[_Key, Block, tuple[QueuedUse, ...]]] = deque()
         register_keeper(self)
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
@@ -51,7 +51,7 @@ class WholeObjectAllocator(Downstream):
             self._lent[block] = key
         return block
 
-    def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
+    def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
         """Keep ``block`` for the next request like the one it was for; raises InputError for one that is not out."""
         key = self._lent.pop(block, None)
         if key is None:

@@ -13,7 +13,7 @@ from landbridge.device.stream import current_stream
 from landbridge.errors import InputError
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.adaptor import Downstream
-from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, Use, flat_bytes, round_up, wait_for
+from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size, flat_bytes, round_up, wait_for
 from landbridge.memory.allocators.default import default_allocator
 from landbridge.memory.allocators.keepers import register_keeper
 
@@ -32,7 +32,7 @@ class _Chunk:
     stack: list[Block] = field(default_factory=list)
     freed: set[int] = field(default_factory=set)
     top: int = 0
-    uses: list[Use] = field(default_factory=list)
+    uses: list[QueuedUse] = field(default_factory=list)
 
 
 class StackAllocator(Downstream):
@@ -69,7 +69,7 @@ class StackAllocator(Downstream):
             chunk.top = begin + nbytes
             return block
 
-    def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
+    def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
         """Take ``block`` back; raises InputError for one that is not of this stack."""
         with self._lock:
             for chunk in reversed(self._chunks):
@@ -126,7 +126,7 @@ class _DeviceWorkspace:
         with self.device.state.submitting(f"a workspace of {nbytes} bytes"):
             return Block(Region(self._own.alloc_workspace(self.device.index, nbytes, self._stream)), nbytes)
 
-    def deallocate(self, block: Block, uses: Sequence[Use] = ()) -> None:
+    def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
         """Give it back after ``uses``, unless it was lost with its device."""
         wait_for(uses)
         if not self.device.is_lost:

@@ -52,7 +52,7 @@ class Guard:
 
 
 @dataclass(frozen=True)
-class Access:
+class ElementAccess:
     """Where a nest reads or writes ``buffer``: a linear element index, and guards when it is padded.
 
     ``fill`` is what a guarded access reads outside its bounds.
@@ -141,7 +141,7 @@ def _substitute(e: AffineExpr, dims: Mapping[int, Linear]) -> AffineExpr:
     return e
 
 
-def rename_access(a: Access, dims: Mapping[int, Linear]) -> Access:
+def rename_access(a: ElementAccess, dims: Mapping[int, Linear]) -> ElementAccess:
     """``a`` over other dims."""
     return replace(
         a,

@@ -19,7 +19,7 @@ from landbridge.ir.attributes import ints, tile_bounds
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import Generic, PrimView, is_identity, view_generic
 from landbridge.ir.types import shape_of
-from landbridge.passes.lower.access import Access, Guard, Linear, linear_index, linearize, rename_access
+from landbridge.passes.lower.access import ElementAccess, Guard, Linear, linear_index, linearize, rename_access
 from landbridge.passes.lower.row_memory import index_strides
 
 
@@ -48,8 +48,8 @@ class Stage:
     """
 
     body: Block
-    reads: tuple[Access | Register | None, ...]
-    writes: tuple[Access, ...]
+    reads: tuple[ElementAccess | Register | None, ...]
+    writes: tuple[ElementAccess, ...]
     stored: tuple[bool, ...]
     inits: tuple[Attribute | None, ...]
     dims: Mapping[int, Linear]
@@ -88,11 +88,11 @@ class Nest:
         """Buffers that bodies read at computed indices."""
         return {buffer for s in self.stages for buffer in loaded_buffers(s.body)}
 
-    def accesses(self) -> list[Access]:
+    def accesses(self) -> list[ElementAccess]:
         """All memory reads and stored writes."""
-        found: list[Access] = []
+        found: list[ElementAccess] = []
         for s in self.stages:
-            found += [r for r in s.reads if isinstance(r, Access)]
+            found += [r for r in s.reads if isinstance(r, ElementAccess)]
             found += [w for w, stored in zip(s.writes, s.stored, strict=True) if stored]
         return found
 
@@ -146,7 +146,7 @@ def build_nests(prim: PrimView) -> list[Nest]:
     return [group.nest(lambda b: b not in temporaries or readers.get(b, 0) > 0) for group in groups]
 
 
-def _access(buffer: SSAValue, m: AffineMap, pads: Mapping[SSAValue, _Pad]) -> Access:
+def _access(buffer: SSAValue, m: AffineMap, pads: Mapping[SSAValue, _Pad]) -> ElementAccess:
     guards: list[Guard] = []
     fill: Attribute | None = None
     exprs = list(m.results)
@@ -159,7 +159,7 @@ def _access(buffer: SSAValue, m: AffineMap, pads: Mapping[SSAValue, _Pad]) -> Ac
     ty = buffer.type
     assert isinstance(ty, MemRefType)
     index = linear_index(AffineMap(m.num_dims, 0, tuple(exprs)), index_strides(ty))
-    return Access(buffer, index, ty.element_type, tuple(guards), fill)
+    return ElementAccess(buffer, index, ty.element_type, tuple(guards), fill)
 
 
 class _Group:
@@ -178,7 +178,7 @@ class _Group:
     def _append(
         self,
         g: Generic,
-        reads: tuple[Access | Register | None, ...],
+        reads: tuple[ElementAccess | Register | None, ...],
         dims: Mapping[int, Linear],
         inits: tuple[Attribute | None, ...],
         out_maps: list[AffineMap],
@@ -208,7 +208,7 @@ class _Group:
         if any(buffer in self._written for buffer in loaded_buffers(g.body)):
             return False
         dims = {i: linearize(e) for i, e in enumerate(out_map.results)}
-        reads: list[Access | Register | None] = []
+        reads: list[ElementAccess | Register | None] = []
         for o in g.ins:
             if not o.scalar.uses:
                 reads.append(None)
@@ -221,7 +221,7 @@ class _Group:
 
     def memory_reads(self) -> list[SSAValue]:
         """Buffers this nest reads from memory."""
-        at_points = [r.buffer for s in self.stages for r in s.reads if isinstance(r, Access)]
+        at_points = [r.buffer for s in self.stages for r in s.reads if isinstance(r, ElementAccess)]
         return at_points + [buffer for s in self.stages for buffer in loaded_buffers(s.body)]
 
     def nest(self, visible: object) -> Nest:

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from landbridge.errors import CodegenError
 from landbridge.ir.types import shape_of
-from landbridge.passes.lower.access import Access, Guard, Linear
+from landbridge.passes.lower.access import ElementAccess, Guard, Linear
 from landbridge.passes.lower.code import Code, Index, Where
 from landbridge.passes.lower.image_memory import copy_pixel, is_image, lane_at, pixel_place
 from landbridge.passes.lower.row_memory import in_rows, split
@@ -86,7 +86,7 @@ class Operands:
             base = code.add(base, code.mul(code.affine(e, dim), s))
         return code.add(base, constant)
 
-    def where(self, a: Access, t: Tile, m: int, n: int, shift: tuple[int, int] | None = None) -> Where:
+    def where(self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int] | None = None) -> Where:
         """The place of an access: its element, or row and column."""
         if not in_rows(a.buffer.type):
             return self.index(a.index, t, m, n, shift)
@@ -103,7 +103,7 @@ class Operands:
 
     def read(
         self,
-        a: Access,
+        a: ElementAccess,
         t: Tile,
         m: int,
         n: int,
@@ -124,7 +124,7 @@ class Operands:
         return found
 
     def _load(
-        self, a: Access, t: Tile, m: int, n: int, shift: tuple[int, int] | None, settled: Collection[Guard]
+        self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int] | None, settled: Collection[Guard]
     ) -> SSAValue:
         checks = [g for g in a.guards if g not in settled]
 
@@ -151,7 +151,7 @@ class Operands:
             lambda: self.code.splat(fill, a.element, self.lanes) if vectors else self.code.constant(fill, a.element),
         )
 
-    def _fetch(self, a: Access, t: Tile, m: int, n: int, shift: tuple[int, int] | None, keep: bool) -> SSAValue:
+    def _fetch(self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int] | None, keep: bool) -> SSAValue:
         """One element of an image: of its pixel, which the tile fetches once where it may ``keep`` it."""
         image, (row, column) = self.buffers[a.buffer], split(a.index)
         lanes = shape_of(image.type)[2]
@@ -172,7 +172,7 @@ class Operands:
                 self._loads[key] = pixel
         return self.code.add_op(vector.ExtractOp(pixel, [place.lane], a.element))
 
-    def _put(self, a: Access, value: SSAValue, t: Tile, m: int, n: int) -> None:
+    def _put(self, a: ElementAccess, value: SSAValue, t: Tile, m: int, n: int) -> None:
         """One element of an image, which is written with the last one of its pixel."""
         image, (row, column) = self.buffers[a.buffer], split(a.index)
         lanes = shape_of(image.type)[2]
@@ -185,7 +185,7 @@ class Operands:
             at = self.index(row, t, m, n), self.index(place.pixel, t, m, n)
             copy_pixel(self.code, image, *at, self._lanes.pop(id(a)).__getitem__)
 
-    def write(self, a: Access, value: SSAValue, t: Tile, m: int, n: int) -> None:
+    def write(self, a: ElementAccess, value: SSAValue, t: Tile, m: int, n: int) -> None:
         if is_image(self.buffers[a.buffer].type):
             self._put(a, value, t, m, n)
             return

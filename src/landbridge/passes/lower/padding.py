@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from landbridge.passes.lower.access import Access, Guard
+from landbridge.passes.lower.access import ElementAccess, Guard
 from landbridge.passes.lower.combiners import combiner, identity
 from landbridge.passes.lower.nest import Nest, Stage, scalar_attr
 from landbridge.passes.lower.schedule import Run, Schedule
@@ -57,7 +57,7 @@ class Padding:
         tiled = {b.inner for b in self._nest.bounds}
         found = []
         for r in main.reads:
-            for g in r.guards if isinstance(r, Access) else ():
+            for g in r.guards if isinstance(r, ElementAccess) else ():
                 if g.index.coeff(rows):
                     others = [d for d in g.index.coeffs if d != rows]
                     if (
@@ -129,7 +129,7 @@ def _skips_padding(stage: Stage) -> bool:
     True for ``acc + x``, ``acc + x * w`` with padding 0, and for max and min padded with their identity.
     """
     combine = combiner(stage)
-    padded = [r for r in stage.reads if isinstance(r, Access) and r.guards]
+    padded = [r for r in stage.reads if isinstance(r, ElementAccess) and r.guards]
     if combine is None or not padded:
         return combine is not None
     accumulator = stage.body.args[len(stage.reads)]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from xdsl.ir import SSAValue
 
 from landbridge.ir.types import shape_of
-from landbridge.passes.lower.access import Access, Linear
+from landbridge.passes.lower.access import ElementAccess, Linear
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.row_memory import index_strides
 from landbridge.passes.lower.simplify import index_range
@@ -35,7 +35,7 @@ def _passed_between(nests: list[Nest]) -> set[SSAValue]:
     written: set[SSAValue] = set()
     passed: set[SSAValue] = set()
     for n in nests:
-        reads = n.loaded() | {r.buffer for s in n.stages for r in s.reads if isinstance(r, Access)}
+        reads = n.loaded() | {r.buffer for s in n.stages for r in s.reads if isinstance(r, ElementAccess)}
         passed |= reads & written
         written |= {w.buffer for s in n.stages for w in s.writes}
     return passed
@@ -62,7 +62,7 @@ def _separate(nests: list[Nest], buffers: Iterable[SSAValue], length: int) -> bo
     return True
 
 
-def without_prefix(a: Access, length: int) -> Access:
+def without_prefix(a: ElementAccess, length: int) -> ElementAccess:
     """``a`` within one iteration of the prefix."""
     coeffs = {d: c for d, c in a.index.coeffs.items() if d >= length}
     return replace(a, index=Linear(a.index.const, coeffs, a.index.rest))
@@ -74,7 +74,8 @@ def shrink(nest: Nest, temporaries: set[SSAValue], length: int) -> Nest:
         replace(
             s,
             reads=tuple(
-                without_prefix(r, length) if isinstance(r, Access) and r.buffer in temporaries else r for r in s.reads
+                without_prefix(r, length) if isinstance(r, ElementAccess) and r.buffer in temporaries else r
+                for r in s.reads
             ),
             writes=tuple(without_prefix(w, length) if w.buffer in temporaries else w for w in s.writes),
         )

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, SSAValue
 
 from landbridge.errors import CodegenError
-from landbridge.passes.lower.access import Access, Guard
+from landbridge.passes.lower.access import ElementAccess, Guard
 from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.combiners import combiner, fold, fold_lanes, identity, sums_up
@@ -225,7 +225,7 @@ class Reduction:
         if not self.padding.skips:
             return low, high, clipped
         code = self.code
-        for g in (g for r in self.main.reads if isinstance(r, Access) for g in r.guards):
+        for g in (g for r in self.main.reads if isinstance(r, ElementAccess) for g in r.guards):
             c, others = g.index.coeff(d), [x for x in g.index.coeffs if x != d]
             if c <= 0 or g.index.rest or g in self._settled or g in clipped or any(x not in self.env for x in others):
                 continue
@@ -250,7 +250,7 @@ class Reduction:
                 continue
             shift = (last, u * self._lane_step(last)) if last is not None and u else None
             reads = [
-                self.operands.read(r, t, m, n, shift, self._settled) if isinstance(r, Access) else None
+                self.operands.read(r, t, m, n, shift, self._settled) if isinstance(r, ElementAccess) else None
                 for r in main.reads
             ]
             accumulators = [slots[m, n, u, x] for x in range(len(main.writes))]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from xdsl.dialects import linalg, memref
 
 from landbridge.errors import CodegenError
-from landbridge.passes.lower.access import Access
+from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.combiners import combiner
 from landbridge.passes.lower.nest import Nest, Stage, widest_bytes
 from landbridge.passes.lower.register_block import register_block
@@ -117,7 +117,7 @@ def _copies(
     if main is None or not inner or combiner(main) is None or len(main.writes) != 1 or _scalar_only(main):
         return 1  # a body that computes indices knows those of one turn
     last = lane if horizontal and lane is not None else inner[-1]
-    guards = [g for r in main.reads if isinstance(r, Access) for g in r.guards]
+    guards = [g for r in main.reads if isinstance(r, ElementAccess) for g in r.guards]
     if any(g.index.uses(last) for g in guards) or any(last in (b.outer, b.inner) for b in nest.bounds):
         return 1
     steps = likely(nest.dims[last].extent) // (lanes if horizontal else 1)
@@ -189,7 +189,7 @@ def _choose_lane(nest: Nest, parallel: list[int], reductions: tuple[int, ...], l
     reduction = nest.reduction
     if reduction is not None and len(reduction.writes) == 1 and combiner(reduction) is not None:
         outer = {b.outer for b in nest.bounds}
-        main_reads = [r for r in reduction.reads if isinstance(r, Access)]
+        main_reads = [r for r in reduction.reads if isinstance(r, ElementAccess)]
         for d in reductions:
             if (
                 at_least(nest.dims[d].extent, lanes)
@@ -226,7 +226,7 @@ def _choose_columns(nest: Nest, parallel: list[int], lane: int | None, lanes: in
         return None
     reduction = nest.reduction
     assert reduction is not None
-    reads = [r for r in reduction.reads if isinstance(r, Access)]
+    reads = [r for r in reduction.reads if isinstance(r, ElementAccess)]
     shared = [r for r in reads if not r.uses(lane)]
     if nest.dims[lane].extent not in (lanes, lanes // 2, lanes // 4, lanes // 8):
         return lane

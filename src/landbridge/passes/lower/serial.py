@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-from landbridge.passes.lower.access import Access
+from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.operands import Tile
 from landbridge.passes.lower.schedule import Run, Schedule
@@ -27,6 +27,6 @@ def serial(nest: Nest, bound: Collection[int] = ()) -> Schedule:
     return Schedule(None, 1, False, None, one, None, one, parallel, reductions, 1)
 
 
-def by_stride(dims: Collection[int], access: Access) -> tuple[int, ...]:
+def by_stride(dims: Collection[int], access: ElementAccess) -> tuple[int, ...]:
     """``dims`` from the one that takes the longest strides through ``access``; those it does not use come first."""
     return tuple(sorted(dims, key=lambda d: -abs(likely(access.index.coeff(d))) or -math.inf))

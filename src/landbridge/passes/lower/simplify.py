@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from xdsl.dialects import linalg
 
-from landbridge.passes.lower.access import Access, Guard, Linear, rename, rename_access
+from landbridge.passes.lower.access import ElementAccess, Guard, Linear, rename, rename_access
 from landbridge.passes.lower.nest import Bound, LoopDim, Nest, Stage
 from landbridge.sizes.size import at_least
 
@@ -32,7 +32,8 @@ def drop_held_guards(nest: Nest) -> Nest:
 
     def clean(s: Stage) -> Stage:
         reads = (
-            replace(r, guards=tuple(g for g in r.guards if needed(g))) if isinstance(r, Access) else r for r in s.reads
+            replace(r, guards=tuple(g for g in r.guards if needed(g))) if isinstance(r, ElementAccess) else r
+            for r in s.reads
         )
         return replace(s, reads=tuple(reads))
 
@@ -73,7 +74,7 @@ def _without(nest: Nest, gone: Collection[int]) -> Nest:
     stages = [
         replace(
             s,
-            reads=tuple(rename_access(r, at) if isinstance(r, Access) else r for r in s.reads),
+            reads=tuple(rename_access(r, at) if isinstance(r, ElementAccess) else r for r in s.reads),
             writes=tuple(rename_access(w, at) for w in s.writes),
             dims={k: rename(v, at) for k, v in s.dims.items()},
         )

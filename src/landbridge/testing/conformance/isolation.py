@@ -17,7 +17,7 @@ from landbridge.device import registry
 from landbridge.device_name import parse_device_name
 from landbridge.errors import DeviceError
 from landbridge.helper_process import environment, python_command
-from landbridge.testing.conformance.job import ENDED, FACTS, ONE_THREAD, Job
+from landbridge.testing.conformance.job import ENDED, FACTS, ONE_THREAD, IsolatedTest
 from landbridge.testing.conformance.run import Result, sentences
 
 #: Seconds after which a test hangs; the slowest of a device in software take one.
@@ -78,7 +78,7 @@ class IsolatedConformance:
     def _ask(self, test: str) -> dict[str, Any]:
         server = self._server
         assert server.stdin is not None and server.stdout is not None
-        job = Job(self._device, self._origin, test, self._seconds)
+        job = IsolatedTest(self._device, self._origin, test, self._seconds)
         try:
             server.stdin.write(json.dumps(asdict(job)) + "\n")
             server.stdin.flush()

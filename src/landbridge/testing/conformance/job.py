@@ -13,7 +13,7 @@ ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THRE
 
 
 @dataclass(frozen=True)
-class Job:
+class IsolatedTest:
     """Test ``test`` on ``device``, ended after ``seconds``.
 
     ``origin``, ``module:class``, is for a device that no entry point names.

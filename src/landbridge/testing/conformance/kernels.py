@@ -42,7 +42,7 @@ _images: dict[str, DeviceImage] = {}
 
 
 @dataclass(frozen=True)
-class Kernel:
+class SuiteKernel:
     """``image`` and its only function's launches, as ``module`` of the device."""
 
     image: DeviceImage
@@ -87,13 +87,15 @@ class KernelCase(ConformanceCase):
             found = _images[target.to_json()] = images[0]
         return found
 
-    def kernel(self) -> Kernel:
+    def kernel(self) -> SuiteKernel:
         """The kernel, loaded."""
         image = self.image()
         (sequence,) = image.functions.values()
-        return Kernel(image, sequence, self._loaded(image))
+        return SuiteKernel(image, sequence, self._loaded(image))
 
-    def launch(self, kernel: Kernel, a: Region, b: Region, y: Region, stream: Stream | None = None) -> Event | None:
+    def launch(
+        self, kernel: SuiteKernel, a: Region, b: Region, y: Region, stream: Stream | None = None
+    ) -> Event | None:
         """Queue ``y = a - b``; the event of the last launch."""
         buffers = [a, b, y, *(Region(self.alloc(max(1, size))) for size in kernel.sequence.scratch)]
         event = None
@@ -104,7 +106,7 @@ class KernelCase(ConformanceCase):
 
     def launch_one(
         self,
-        kernel: Kernel,
+        kernel: SuiteKernel,
         name: str,
         grid: Sequence[int],
         block: Sequence[int],

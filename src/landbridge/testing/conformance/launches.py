@@ -9,7 +9,7 @@ from landbridge.device.api import Region, Space
 from landbridge.device.protocols import DeviceModules, ModuleFormats, Streams
 from landbridge.errors import DeviceError, InputError, KernelBuildError
 from landbridge.testing.conformance.base import expect, expect_raises, pattern
-from landbridge.testing.conformance.kernels import NBYTES, Kernel, KernelCase, minus, numbers
+from landbridge.testing.conformance.kernels import NBYTES, KernelCase, SuiteKernel, minus, numbers
 
 _ROUNDS = 8  # a wrong order may be right by luck
 _CHAIN = 6
@@ -186,7 +186,7 @@ class LaunchConformance(KernelCase):
         for seed, _, _, y in jobs:
             expect(self.read(y, NBYTES) == minus(numbers(seed), numbers(seed + 9)), "launches of threads were mixed up")
 
-    def _expect_difference(self, kernel: Kernel, seed: int) -> None:
+    def _expect_difference(self, kernel: SuiteKernel, seed: int) -> None:
         a, b, y = self.operand(numbers(seed)), self.operand(numbers(seed + 5)), self.operand(bytes(NBYTES))
         self.wait(self.launch(kernel, Region(a), Region(b), Region(y)))
         expect(self.read(y, NBYTES) == minus(numbers(seed), numbers(seed + 5)), "a module does not compute any more")

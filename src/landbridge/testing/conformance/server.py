@@ -23,7 +23,7 @@ import landbridge as lb
 from landbridge.device import registry
 from landbridge.device_name import parse_device_name
 from landbridge.testing.conformance.device_facts import device_facts
-from landbridge.testing.conformance.job import FACTS, ONE_THREAD, Job
+from landbridge.testing.conformance.job import FACTS, ONE_THREAD, IsolatedTest
 from landbridge.testing.conformance.run import run_test
 
 #: Seconds that a test which hangs has to say where.
@@ -41,7 +41,7 @@ def main() -> None:
         _ = lb.compile
     _check_threads()
     for line in sys.stdin:
-        job = Job(**json.loads(line))
+        job = IsolatedTest(**json.loads(line))
         begun = time.perf_counter()
         answer = {"seconds": 0.0, **_in_a_child(job)}
         answer["seconds"] = round(time.perf_counter() - begun, 3)
@@ -56,7 +56,7 @@ def _check_threads() -> None:
         raise RuntimeError("an import started a thread: conformance tests cannot be run in children of this process")
 
 
-def _in_a_child(job: Job) -> dict[str, Any]:
+def _in_a_child(job: IsolatedTest) -> dict[str, Any]:
     with tempfile.TemporaryFile() as printed:
         reading, writing = os.pipe()
         child = os.fork()
@@ -103,7 +103,7 @@ def _ended(status: int) -> str:
     return f"crashed: the process ended with status {status}"
 
 
-def _work(job: Job, writing: int, printed: IO[bytes]) -> NoReturn:
+def _work(job: IsolatedTest, writing: int, printed: IO[bytes]) -> NoReturn:
     """In the child: run the test and write the answer."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDONLY)
@@ -125,7 +125,7 @@ def _work(job: Job, writing: int, printed: IO[bytes]) -> NoReturn:
     os._exit(0)
 
 
-def _admit(job: Job) -> None:
+def _admit(job: IsolatedTest) -> None:
     """Register the device where no entry point does."""
     name = parse_device_name(job.device).innermost
     if name not in registry.names():

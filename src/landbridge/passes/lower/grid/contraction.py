@@ -16,11 +16,11 @@ from functools import partial
 
 from xdsl.ir import SSAValue
 
-from landbridge.passes.lower.access import Access
+from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.combiners import fold, identity, sums_up
-from landbridge.passes.lower.grid.launch import Item, Launcher, barrier, local_memory
+from landbridge.passes.lower.grid.launch import Launcher, WorkItem, barrier, local_memory
 from landbridge.passes.lower.grid.tiles import Contraction, Tiles, finest
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
@@ -36,7 +36,7 @@ def contraction_launch(
     m, n = math.prod(extent["m"]), math.prod(extent["n"])
     grid = [math.prod(extent["batch"]), -(-n // tiles.n), -(-m // tiles.m)]
 
-    def body(code: Code, item: Item) -> None:
+    def body(code: Code, item: WorkItem) -> None:
         batch, column, row = code.unflatten(item.group, grid)
         env = dict(zip(found.batch, code.unflatten(batch, extent["batch"]), strict=True))
         emitter = NestEmitter(code, nest, serial(nest), buffers, env)
@@ -59,7 +59,7 @@ class _Staged:
     """One operand in local memory: element (k, i) at ``k * pitch + i``. A work-item copies ``shares`` of it; only the
     first ``copiers`` do."""
 
-    access: Access
+    access: ElementAccess
     memory: SSAValue
     pitch: int
     shares: tuple[_Share, ...]
@@ -127,7 +127,7 @@ class _Tile:
         """Divide the copying of an operand: neighbours copy what lies side by side. Everything is a power of two."""
         code, size, depth = self._code, self._tiles.size, self._tiles.depth
         access = self._main.reads[number]
-        assert isinstance(access, Access)
+        assert isinstance(access, ElementAccess)
         along_k = finest(self._found.k, access) < finest(dims, access)
         pitch = width + 1 if along_k else width  # neighbours along k then fall on different banks
         memory = local_memory(code, access.element, pitch * depth)
@@ -194,7 +194,7 @@ class _Tile:
         """The reads that no iteration changes, for each result of the block."""
         found: dict[int, list[SSAValue]] = {}
         for number, read in enumerate(self._main.reads):
-            if isinstance(read, Access) and number not in (self._found.x, self._found.y):
+            if isinstance(read, ElementAccess) and number not in (self._found.x, self._found.y):
                 found[number] = []
                 for i in range(self._tiles.row_block):
                     for j in range(self._tiles.column_block):
@@ -241,7 +241,7 @@ class _Tile:
         self._emitter.operands.forget()
         self._emitter.point(ONE, 0, 0, {(0, 0, 0, 0): value})
 
-    def _read(self, access: Access) -> SSAValue:
+    def _read(self, access: ElementAccess) -> SSAValue:
         self._emitter.operands.forget()
         return self._emitter.operands.read(access, ONE, 0, 0)
 

@@ -20,7 +20,7 @@ _X, _Y = gpu.DimensionAttr(gpu.DimensionEnum.X), gpu.DimensionAttr(gpu.Dimension
 
 
 @dataclass(frozen=True)
-class Item:
+class WorkItem:
     """Where a work-item is: ``group`` of the launch and ``thread`` of its workgroup, counted from 0."""
 
     group: SSAValue
@@ -34,7 +34,7 @@ class Launcher:
         self._code, self.limits = code, limits
         self.launches = 0
 
-    def launch(self, groups: int, threads: int, body: Callable[[Code, Item], None]) -> None:
+    def launch(self, groups: int, threads: int, body: Callable[[Code, WorkItem], None]) -> None:
         """``groups`` workgroups of ``threads`` work-items that run ``body``.
 
         Where more workgroups are asked for than one dimension of a launch takes, they are spread over two. Raises
@@ -51,7 +51,7 @@ class Launcher:
             row = code.emit(gpu.BlockIdOp, [], INDEX, dimension=_Y)
             group = code.add(group, code.mul(row, width))
         thread: Index = code.emit(gpu.ThreadIdOp, [], INDEX, dimension=_X) if threads > 1 else 0
-        item = Item(code.value(group), code.value(thread))
+        item = WorkItem(code.value(group), code.value(thread))
         if width * height > groups:
             # The same for a whole workgroup, so that barriers stay legal.
             code.when(code.inside(group, groups), lambda: body(code, item))

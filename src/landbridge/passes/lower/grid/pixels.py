@@ -14,9 +14,9 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
 
 from landbridge.ir.types import shape_of
-from landbridge.passes.lower.access import Access
+from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.code import Code
-from landbridge.passes.lower.grid.launch import Item, Launcher
+from landbridge.passes.lower.grid.launch import Launcher, WorkItem
 from landbridge.passes.lower.grid.points import USUAL_SIZE, point_launch
 from landbridge.passes.lower.image_memory import copy_pixel, is_image
 from landbridge.passes.lower.nest import Nest
@@ -28,7 +28,7 @@ from landbridge.passes.lower.serial import serial
 from landbridge.passes.lower.simplify import drop_held_guards, drop_unit_loops
 
 
-def written_images(nest: Nest, buffers: Mapping[SSAValue, SSAValue]) -> list[Access]:
+def written_images(nest: Nest, buffers: Mapping[SSAValue, SSAValue]) -> list[ElementAccess]:
     """The writes of ``nest`` to images."""
     return [w for w in _writes(nest) if is_image(buffers.get(w.buffer, w.buffer).type)]
 
@@ -39,7 +39,7 @@ def rows_for_images(
     """Put memory in rows in place of the images that one of ``nests`` reads and writes; each with its image."""
     both: dict[SSAValue, None] = {}
     for nest in nests:
-        reads = {r.buffer for s in nest.stages for r in s.reads if isinstance(r, Access)} | nest.loaded()
+        reads = {r.buffer for s in nest.stages for r in s.reads if isinstance(r, ElementAccess)} | nest.loaded()
         both.update((w.buffer, None) for w in written_images(nest, buffers) if w.buffer in reads)
     found = []
     for buffer in both:
@@ -49,7 +49,7 @@ def rows_for_images(
     return found
 
 
-def _writes(nest: Nest) -> list[Access]:
+def _writes(nest: Nest) -> list[ElementAccess]:
     pairs = [pair for s in nest.stages for pair in zip(s.writes, s.stored, strict=True)]
     return [w for w, stored in pairs if stored]
 
@@ -85,7 +85,7 @@ def pixel_launch(launcher: Launcher, nest: Nest, buffers: dict[SSAValue, SSAValu
     _each(launcher, math.prod(extents), point)
 
 
-def _lane_loop(nest: Nest, writes: Sequence[Access], lanes: int) -> int | None:
+def _lane_loop(nest: Nest, writes: Sequence[ElementAccess], lanes: int) -> int | None:
     """The loop that walks the lanes of all ``writes``, from the first to the last of each pixel."""
     for d, dim in enumerate(nest.dims):
         if dim.reduction or dim.extent != lanes or any(d in (b.outer, b.inner) for b in nest.bounds):
@@ -95,7 +95,7 @@ def _lane_loop(nest: Nest, writes: Sequence[Access], lanes: int) -> int | None:
     return None
 
 
-def _walks_lanes(write: Access, d: int, lanes: int) -> bool:
+def _walks_lanes(write: ElementAccess, d: int, lanes: int) -> bool:
     row, column = split(write.index)
     others = [c for dim, c in column.coeffs.items() if dim != d] + [stride for stride, _ in column.rest]
     aligned = not any(c % lanes for c in (*others, column.const))
@@ -103,7 +103,7 @@ def _walks_lanes(write: Access, d: int, lanes: int) -> bool:
 
 
 def _by_way_of_rows(
-    launcher: Launcher, nest: Nest, writes: Sequence[Access], buffers: dict[SSAValue, SSAValue]
+    launcher: Launcher, nest: Nest, writes: Sequence[ElementAccess], buffers: dict[SSAValue, SSAValue]
 ) -> None:
     instead = dict(buffers)
     for w in writes:
@@ -131,7 +131,7 @@ def _each(launcher: Launcher, count: int, one: Callable[[Code, SSAValue], None])
     """``one(code, number)`` for each number under ``count``, a work-item each."""
     size = min(count, USUAL_SIZE, launcher.limits.workgroup_size)
 
-    def body(code: Code, item: Item) -> None:
+    def body(code: Code, item: WorkItem) -> None:
         number = code.value(code.add(code.mul(item.group, size), item.thread))
         if count % size:
             code.when(code.inside(number, count), lambda: one(code, number))

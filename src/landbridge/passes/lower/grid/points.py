@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from xdsl.ir import SSAValue
 
 from landbridge.passes.lower.code import Code
-from landbridge.passes.lower.grid.launch import Item, Launcher
+from landbridge.passes.lower.grid.launch import Launcher, WorkItem
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.serial import ONE, serial
@@ -24,7 +24,7 @@ def point_launch(launcher: Launcher, nest: Nest, buffers: Mapping[SSAValue, SSAV
     count = math.prod(extents)
     size = min(count, USUAL_SIZE, launcher.limits.workgroup_size)
 
-    def body(code: Code, item: Item) -> None:
+    def body(code: Code, item: WorkItem) -> None:
         t = code.add(code.mul(item.group, size), item.thread)
 
         def point() -> None:

@@ -17,7 +17,7 @@ from landbridge.ir.types import element_count, item_bytes, shape_of
 from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.combiners import combiner, fold, identity, sums_up
-from landbridge.passes.lower.grid.launch import Item, Launcher, barrier, local_memory, power_of_two
+from landbridge.passes.lower.grid.launch import Launcher, WorkItem, barrier, local_memory, power_of_two
 from landbridge.passes.lower.nest import Nest, Stage
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.prefix import shrink
@@ -85,7 +85,7 @@ def row_launch(
     extents = [first.nest.dims[d].extent for d in first.bound]
     size = power_of_two(min(max(r.width for r in rows), MAX_SIZE), launcher.limits.workgroup_size)
 
-    def body(code: Code, item: Item) -> None:
+    def body(code: Code, item: WorkItem) -> None:
         memory = dict(buffers)
         for temporary, count in local.items():
             ty = temporary.type

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from xdsl.dialects import linalg, memref
 
 from landbridge.ir.types import item_bytes
-from landbridge.passes.lower.access import Access
+from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.serial import by_stride
 from landbridge.targets.grid import GridLimits
@@ -67,7 +67,7 @@ def find_contraction(nest: Nest) -> Contraction | None:
     if any(isinstance(op, linalg.ops.IndexOp | memref.LoadOp) for op in main.body.ops):
         return None
     reductions = {d for d, dim in enumerate(nest.dims) if dim.reduction}
-    used = {i: _used(r, len(nest.dims)) for i, r in enumerate(main.reads) if isinstance(r, Access)}
+    used = {i: _used(r, len(nest.dims)) for i, r in enumerate(main.reads) if isinstance(r, ElementAccess)}
     large = [i for i in used if reductions <= used[i]]
     if len(large) != 2 or any(used[i] & reductions for i in used if i not in large):
         return None
@@ -82,7 +82,7 @@ def find_contraction(nest: Nest) -> Contraction | None:
     if finest(m, write) > finest(n, write):
         x, y, m, n = y, x, n, m  # neighbours along m write side by side
     read = main.reads[y]
-    assert isinstance(read, Access)
+    assert isinstance(read, ElementAccess)
     found = Contraction(
         by_stride(batch, write), by_stride(m, write), by_stride(n, write), by_stride(reductions, read), x, y
     )
@@ -90,11 +90,11 @@ def find_contraction(nest: Nest) -> Contraction | None:
     return found if min(extents) >= MIN_EXTENT else None
 
 
-def _used(a: Access, dims: int) -> set[int]:
+def _used(a: ElementAccess, dims: int) -> set[int]:
     return {d for d in range(dims) if a.uses(d) or any(g.index.uses(d) for g in a.guards)}
 
 
-def finest(dims: Sequence[int], access: Access) -> float:
+def finest(dims: Sequence[int], access: ElementAccess) -> float:
     """The shortest stride that loops ``dims`` take through ``access``."""
     return min((abs(access.index.coeff(d)) for d in dims if access.index.coeff(d)), default=math.inf)
 
@@ -132,4 +132,4 @@ def element_width(nest: Nest, found: Contraction) -> int:
     main = nest.reduction
     assert main is not None
     reads = (main.reads[found.x], main.reads[found.y])
-    return max(item_bytes(r.buffer.type) for r in reads if isinstance(r, Access))
+    return max(item_bytes(r.buffer.type) for r in reads if isinstance(r, ElementAccess))
