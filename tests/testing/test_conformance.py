@@ -6,8 +6,9 @@ import pytest
 
 from landbridge.device import registry
 from landbridge.testing.conformance import DeviceConformance
-from landbridge.testing.conformance.run import run_conformance, sentences
+from landbridge.testing.conformance.run import sentences
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
+from tests.testing.whole_suite import run_conformance
 
 
 class TestCpu(DeviceConformance):

@@ -17,7 +17,7 @@ from landbridge.executable.instructions import AllocStorage, AllocTensor, Call, 
 from landbridge.executable.parts import Function, TensorSpec, VDevice
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.types import VDeviceAttr, tensor_type
-from landbridge.passes.lower import lower_prim, machine_of
+from landbridge.passes.lower import lower_prim, vector_unit_of
 from landbridge.targets import Target
 from landbridge.testing.sim_scratch import SimScratchDeviceAPI
 
@@ -54,7 +54,7 @@ def relu_of_product(kind: str, target: Target) -> Executable:
     )
     same = lambda i, j: (i, j)  # noqa: E731
     prim.generic("pp", [M, N], [(product, same)], [(y, same)], lambda s, v: s.maximum(v, 0))
-    lowered = lower_prim(prim.finish(), machine_of(target))
+    lowered = lower_prim(prim.finish(), vector_unit_of(target))
     tasks = lowered.attributes["lb.tasks"].value.data  # type: ignore[attr-defined]
     rows, separators = ((2 * M, 40), (1,)) if kind != FLAT else ((), ())
     row = 160

@@ -12,13 +12,14 @@ from landbridge.device import registry
 from landbridge.device.api import DeviceAPI
 from landbridge.targets import registry as targets
 from landbridge.testing.conformance.base import ConformanceCase
-from landbridge.testing.conformance.run import Result, run_conformance, sentences
+from landbridge.testing.conformance.run import Result, sentences
 from tests.testing.acquisition_mutants import CorrectOnDemand
 from tests.testing.all_mutants import RUNTIME, Correct, RuntimeMutant, device_mutants
 from tests.testing.c_kernels import KIND, generate
 from tests.testing.contract_table import DOCUMENT, contract_table, runtime_table
 from tests.testing.honest_devices import HONEST
 from tests.testing.nd_mutants import ROWS_RUNTIME, CorrectRows
+from tests.testing.whole_suite import run_conformance
 
 MUTANTS = [*device_mutants(Correct), *device_mutants(CorrectRows), *device_mutants(CorrectOnDemand)]
 

@@ -13,8 +13,8 @@ import landbridge as lb
 from landbridge.device.api import Region
 from landbridge.device.import_source import BusAddress, DmaBuf, HostPointer
 from landbridge.errors import ZeroCopyError
-from landbridge.testing.conformance.run import run_conformance
 from landbridge.testing.sim_board import SimBoardDeviceAPI
+from tests.testing.whole_suite import run_conformance
 
 
 def test_it_conforms_whatever_the_order() -> None:

@@ -18,6 +18,13 @@ NODE = "node"
 #: Of a crossing: why it is a view or a copy.
 WHY = "why"
 
+# A printed module ------------------------------------------------------------------------------------------------
+
+#: ``[name, number of its target]`` of each vdevice.
+VDEVICES = "lb.vdevices"
+#: What each open dimension may be.
+DIMENSIONS = "lb.dimensions"
+
 # @main ------------------------------------------------------------------------------------------------------------
 
 #: The names of its inputs and outputs.

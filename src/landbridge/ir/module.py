@@ -26,7 +26,7 @@ from xdsl.rewriter import Rewriter
 from landbridge.errors import ParseError
 from landbridge.executable.file_watch import FileWatch
 from landbridge.executable.parts import VDevice
-from landbridge.ir.attributes import io_names, is_prim, parameter_names
+from landbridge.ir.attributes import DIMENSIONS, VDEVICES, io_names, is_prim, parameter_names
 from landbridge.ir.dialect import context
 from landbridge.ir.graph_ops import CallOp, ConstantOp
 from landbridge.ir.parser import IrParser
@@ -41,10 +41,6 @@ def _none_declined(prim: func.FuncOp, target: Target) -> str | None:
     return None
 
 
-#: On a printed module: ``[name, number of its target]`` of each vdevice.
-_VDEVICES = "lb.vdevices"
-#: On a printed module: what each open dimension may be.
-_DIMENSIONS = "lb.dimensions"
 _STATED = re.compile(r"lb\.dimensions = \{([^{}]*)\}")
 _ENTRY = re.compile(r'(\w+) = "([^"]*)"')
 
@@ -156,17 +152,17 @@ class IRModule:
     def print(self) -> str:
         """The IR as text; constants by symbol, vdevices by name where there are several."""
         if len(self.vdevices) > 1:
-            self.op.attributes[_VDEVICES] = ArrayAttr(
+            self.op.attributes[VDEVICES] = ArrayAttr(
                 [ArrayAttr([StringAttr(v.name), IntegerAttr(v.target, i64)]) for v in self.vdevices]
             )
         if dimensions := self.dimensions():
             ranges = {name: StringAttr(range_text(symbol)) for name, symbol in dimensions.items()}
-            self.op.attributes[_DIMENSIONS] = DictionaryAttr(ranges)
+            self.op.attributes[DIMENSIONS] = DictionaryAttr(ranges)
         try:
             return _ESCAPED.sub(_as_text, str(self.op)) + "\n"
         finally:
-            self.op.attributes.pop(_VDEVICES, None)
-            self.op.attributes.pop(_DIMENSIONS, None)
+            self.op.attributes.pop(VDEVICES, None)
+            self.op.attributes.pop(DIMENSIONS, None)
 
     @staticmethod
     def parse(
@@ -185,7 +181,7 @@ class IRModule:
         except Exception as error:  # xdsl has its own ParseError, and others where it did not expect the text
             raise ParseError(f"the IR text does not parse: {error}") from error
         stated = _take_vdevices(op)
-        op.attributes.pop(_DIMENSIONS, None)
+        op.attributes.pop(DIMENSIONS, None)
         return IRModule(op, targets, stated or vdevices, dict(constants or {}))
 
 
@@ -207,13 +203,13 @@ def _stated_dimensions(text: str) -> dict[str, Symbol]:
 def _take_vdevices(op: ModuleOp) -> tuple[VDevice, ...]:
     """The vdevices that printed IR names, with the numbers of their targets; none where it names none."""
     found = []
-    stated = op.attributes.pop(_VDEVICES, ArrayAttr(()))
+    stated = op.attributes.pop(VDEVICES, ArrayAttr(()))
     for entry in stated if isinstance(stated, ArrayAttr) else (stated,):
         match entry:
             case ArrayAttr(data=(StringAttr(data=name), IntegerAttr(value=IntAttr(data=target)))):
                 found.append(VDevice(name, target))
             case _:
-                raise ParseError(f"{_VDEVICES} has {entry}; legal: [name, number of its target] for each vdevice")
+                raise ParseError(f"{VDEVICES} has {entry}; legal: [name, number of its target] for each vdevice")
     return tuple(found)
 
 

@@ -15,7 +15,7 @@ from landbridge.codegen.c.types import CType, literal
 from landbridge.errors import CodegenError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.types import tensor_type
-from landbridge.passes.lower import lower_prim, machine_of
+from landbridge.passes.lower import lower_prim, vector_unit_of
 from landbridge.targets import Target, c_compiler
 from landbridge.vm.code_image import load_image
 from tests.selection.installed import missing
@@ -44,7 +44,7 @@ def matmul(m: int, n: int, k: int) -> ModuleOp:
         lambda s, acc, a, b: acc + a * b,
         init=0.0,
     )
-    return ModuleOp([lower_prim(prim.finish(), machine_of(Target("c")))])
+    return ModuleOp([lower_prim(prim.finish(), vector_unit_of(Target("c")))])
 
 
 def test_the_source_stands_alone_as_strict_c11(compiler: str, tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from landbridge.devices.cma.dev_mem import DevMem, dev_mem
 from landbridge.devices.cma.source import MemorySource
 from landbridge.devices.cma.u_dma_buf import UDmaBuf, u_dma_bufs
 from landbridge.memory.extents import Extent, extents
-from landbridge.testing.conformance.run import run_conformance
 from tests.devices.cma.u_dma_buf import BYTES, Node, fresh_addresses
+from tests.testing.whole_suite import run_conformance
 
 DOUBLE = """<ir_version: 10, opset_import: ["" : 18]> g (float[4,16] x) => (float[4,16] y) { y = Add(x, x) }"""
 _PAGE = mmap.PAGESIZE

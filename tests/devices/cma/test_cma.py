@@ -20,7 +20,7 @@ from landbridge.devices.cma.dma_heap import dma_heaps
 from landbridge.devices.cma.from_callable import CallableSource
 from landbridge.devices.cma.huge_pages import huge_pages
 from landbridge.devices.cma.udmabuf import Udmabuf
-from landbridge.testing.conformance.run import run_conformance
+from tests.testing.whole_suite import run_conformance
 
 DOUBLE = """<ir_version: 10, opset_import: ["" : 18]> g (float[4,16] x) => (float[4,16] y) { y = Add(x, x) }"""
 

@@ -139,7 +139,7 @@ event = first.api.record_event(0, None)
 third.api.wait_event(2, None, event)
 third.api.stream_sync(2, None)
 assert np.array_equal(np.asarray(x.to_device(second).to_device(third).to_device("cpu")), np.arange(64))
-from landbridge.testing.conformance.run import run_conformance
+from tests.testing.whole_suite import run_conformance
 failed = [r for r in run_conformance("opencl:2") if r.outcome == "fail"]
 assert not failed, failed
 """

@@ -12,12 +12,12 @@ from typing import ClassVar
 from landbridge.device.api import Device
 from landbridge.testing.conformance.acquisitions import AcquisitionConformance
 from landbridge.testing.conformance.lifecycles import LifecycleConformance
-from landbridge.testing.conformance.run import run_conformance
 from landbridge.testing.conformance.sharing import SharingConformance
 from landbridge.testing.conformance.timing import TimingConformance
 from landbridge.testing.conformance.workspaces import WorkspaceConformance
 from tests.devices.present import first_instance
 from tests.selection.installed import missing
+from tests.testing.whole_suite import run_conformance
 
 _LAYER = "VK_LAYER_KHRONOS_validation"
 
@@ -30,7 +30,7 @@ import landbridge as lb
 from landbridge.device import registry
 from landbridge.devices.vulkan import VulkanDeviceAPI, structs_work
 from landbridge.targets import Target
-from landbridge.testing.conformance.run import run_conformance
+from tests.testing.whole_suite import run_conformance
 from tests.devices.opencl.test_session import expected, frame, model
 from tests.devices.vulkan.conftest import WAYS
 from tests.devices.vulkan.shaders import SAXPY, assembled

@@ -21,7 +21,7 @@ from landbridge.dtypes import dtype_name
 from landbridge.errors import CodegenError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.types import VDeviceAttr, tensor_type
-from landbridge.passes.lower import lower_prim, machine_of
+from landbridge.passes.lower import lower_prim, vector_unit_of
 from landbridge.passes.lower.access import Linear
 from landbridge.passes.lower.row_memory import PITCH, split
 from landbridge.targets import Target
@@ -88,7 +88,7 @@ def run(
         [tensor_type(shape, dtype, place(separators))],
     )
     build(prim)
-    lowered = lower_prim(prim.finish(), machine_of(resolved))
+    lowered = lower_prim(prim.finish(), vector_unit_of(resolved))
     lowered.verify()
     image = load_image(codegen_for(resolved.kind)(ModuleOp([lowered]), resolved).image)
     kernel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(image.address("kernel"))

@@ -12,10 +12,10 @@ from xdsl.rewriter import Rewriter
 
 from landbridge.ir.attributes import target_number
 from landbridge.ir.module import IRModule
-from landbridge.passes.lower.prims import lower_prim, lowering_for, machine_of
+from landbridge.passes.lower.prims import lower_prim, lowering_for, vector_unit_of
 from landbridge.passes.registry import register_pass
 
-__all__ = ["lower", "lower_module", "lower_prim", "lowering_for", "machine_of"]
+__all__ = ["lower", "lower_module", "lower_prim", "lowering_for", "vector_unit_of"]
 
 
 @register_pass("lower")

@@ -47,7 +47,7 @@ def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
     elif target.form == "loops":
         lower_one = lower_loops
     else:
-        lower_one = partial(lower_prim, machine=machine_of(target))
+        lower_one = partial(lower_prim, machine=vector_unit_of(target))
 
     def lowering(function: func.FuncOp) -> func.FuncOp:
         lowered = lower_one(function)
@@ -61,7 +61,7 @@ def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
     return lowering
 
 
-def machine_of(target: Target) -> VectorUnit:
+def vector_unit_of(target: Target) -> VectorUnit:
     """What schedules need to know of a CPU target."""
     return VectorUnit(target.vector_bits // 8, target.vector_registers)
 

@@ -1,9 +1,8 @@
-"""Running the suite without pytest, for the command line and for the tests of the suite itself."""
+"""Running a test of the suite without pytest."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
@@ -32,15 +31,6 @@ def sentences() -> dict[str, str]:
     """The sentence of the contract that each test checks, by the name of the test."""
     names = sorted(name for name in dir(DeviceConformance) if name.startswith("test_"))
     return {name: " ".join((getattr(DeviceConformance, name).__doc__ or "").split()) for name in names}
-
-
-def run_conformance(
-    device_name: str, only: Collection[str] | None = None, *, own_process: bool = False
-) -> list[Result]:
-    """Every test, or those named by ``only``, on the device called ``device_name``, as ``run_test`` runs it."""
-    return [
-        run_test(device_name, name, own_process=own_process) for name in sentences() if only is None or name in only
-    ]
 
 
 def run_test(device_name: str, name: str, *, own_process: bool = False) -> Result:

@@ -16,14 +16,14 @@ from landbridge.targets.grid import GridLimits
 MAX_LANES = 16
 
 
-def core_machine(limits: GridLimits) -> VectorUnit:
+def core_vector_unit(limits: GridLimits) -> VectorUnit:
     """What schedules need to know of a core."""
     return VectorUnit(limits.vector_bits // 8, limits.vector_registers, MAX_LANES)
 
 
 def task_launch(launcher: Launcher, prim: PrimView, nests: list[Nest], buffers: dict[SSAValue, SSAValue]) -> None:
     """One launch of all tasks of ``nests``, as for a CPU."""
-    machine = core_machine(launcher.limits)
+    machine = core_vector_unit(launcher.limits)
 
     def body(code: Code, group: SSAValue) -> int:
         return int(emit_tasks(code, prim, nests, machine, dict(buffers), group, code.add(group, 1)))
