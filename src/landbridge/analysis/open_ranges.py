@@ -56,6 +56,7 @@ class OpenRanges:
         self._atoms: list[_Atom] = []
         self._forms: dict[int, Form] = {}
         self._assumed: list[tuple[int, bool, Bound]] = []
+        self._told_sizes: list[Size] = []  # 0 or less here
         self._scope, self._scopes = 0, itertools.count(1)  # 0: nothing is assumed; no number is used twice
         self._proved: dict[tuple[Any, ...], bool] = {}
         self._told: dict[tuple[int, int], _Atom] = {}
@@ -83,10 +84,11 @@ class OpenRanges:
     def form(self, value: SSAValue) -> Form:
         """``value`` as a linear form."""
         if (found := self._forms.get(id(value))) is None:
-            outer = self._assumed, self._scope
-            self._assumed, self._scope = [], 0  # a form outlives the conditions under which it is first asked for
+            outer = self._assumed, self._told_sizes, self._scope
+            # a form outlives the conditions under which it is first asked for
+            self._assumed, self._told_sizes, self._scope = [], [], 0
             found = self._forms[id(value)] = self._formed(value)
-            self._assumed, self._scope = outer
+            self._assumed, self._told_sizes, self._scope = outer
         return found
 
     def is_at_most(self, form: Form, limit: Extent) -> bool:
@@ -112,11 +114,14 @@ class OpenRanges:
         if any(self.is_negative(form.scaled(-1)) for form in known):
             yield False
             return
-        outer = self._assumed, self._scope
-        if told := [bound for form in known if form.terms for bound in _bounds(form)]:
-            self._assumed, self._scope = self._assumed + told, next(self._scopes)
+        outer = self._assumed, self._told_sizes, self._scope
+        told = [bound for form in known if form.terms for bound in _bounds(form)]
+        sizes: list[Any] = [form.const for form in known if not form.terms and isinstance(form.const, Size)]
+        if told or sizes:
+            self._assumed, self._told_sizes = self._assumed + told, self._told_sizes + sizes
+            self._scope = next(self._scopes)
         yield True
-        self._assumed, self._scope = outer
+        self._assumed, self._told_sizes, self._scope = outer
 
     # Forms ------------------------------------------------------------------------------------------------------
 
@@ -217,12 +222,27 @@ class OpenRanges:
 
     def _is_never_positive(self, form: Form) -> bool:
         if not form.terms:
-            return at_least(0, form.const) is True
+            return at_least(0, form.const) is True or self._follows(form.const)
         key = frozenset(form.terms.items()), form.const, self._scope
         if (known := self._proved.get(key)) is None:
             self._proved[key] = False  # until it is found: nothing is proved by itself
-            known = self._proved[key] = any(map(self._is_never_positive, self._replaced(form)))
+            known = self._proved[key] = any(map(self._is_never_positive, self._replaced(form))) or self._by_sides(form)
         return known
+
+    def _follows(self, size: Extent) -> bool:
+        """Whether ``size`` is 0 or less because a multiple of a Size is of which that is told."""
+        if not isinstance(size, Size):
+            return False
+        return any(at_least(told * times, size) for told in self._told_sizes for times in _multiples(size, told))
+
+    def _by_sides(self, form: Form) -> bool:
+        """Whether ``form`` is never above 0 with either side of a minimum that it falls with."""
+        atom = max(form.terms)
+        sides, factor = self._here(atom).least, form.terms[atom]
+        if not sides or not at_least(0, factor):
+            return False
+        rest = Form({a: c for a, c in form.terms.items() if a != atom}, form.const)
+        return all(self._is_never_positive(rest.plus(side, factor)) for side in sides)
 
     def _replaced(self, form: Form) -> Iterator[Form]:
         """Older forms, each never below ``form`` times something of at least 1."""
@@ -269,3 +289,9 @@ def _bounds(form: Form) -> Iterator[tuple[int, bool, Bound]]:
     rest = Form({a: c for a, c in form.terms.items() if a != atom}, form.const)
     if above is not None:
         yield atom, above, (factor if above else -factor, rest.scaled(-1 if above else 1))
+
+
+def _multiples(size: Size, told: Size) -> set[int]:
+    """How often ``told`` may be in ``size``."""
+    factors = dict(told.terms)
+    return {c // factors[product] for product, c in size.terms if c * factors.get(product, 0) > 0} - {0}

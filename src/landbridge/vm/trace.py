@@ -17,8 +17,10 @@ from typing import Any
 
 from landbridge.device.api import Device, Event
 from landbridge.executable.abi import RECORD_BRANCH_IF_ZERO, RECORD_CALL, RECORD_WORDS
+from landbridge.executable.bound_sizes import sizes_of_inputs
 from landbridge.executable.device_image import Launch
 from landbridge.executable.executable import Executable
+from landbridge.executable.instance import Numbers, instance
 from landbridge.executable.instructions import Call, flattened, storages
 from landbridge.executable.parts import CodeImage
 from landbridge.tensor import Tensor
@@ -64,8 +66,12 @@ def trace_run(
 ) -> list[TraceEvent]:
     """Run ``executable`` twice on ``inputs``, by reference, and return what the second, warm run did, as it began.
 
-    ``inputs`` has a Tensor for every input, of its shape and dtype. Raises BindError as a Session does.
+    ``inputs`` has a Tensor for every input, of its shape and dtype; of a program with open dimensions the sizes are
+    theirs. Raises BindError and InputError as a Session does.
     """
+    sizes = sizes_of_inputs(executable.main.inputs, {name: tensor.shape for name, tensor in inputs.items()})
+    if sizes:
+        executable = instance(executable, sizes, Numbers())
     homes = bind_devices(executable, device, None)
     program = BoundProgram(executable, homes, num_threads or default_threads(), Entry("a trace"))
     for slot in program.runs.frame.inputs:

@@ -214,6 +214,17 @@ class Code:
         """``0 <= index < extent`` as an i1; one unsigned comparison."""
         return self.add_op(arith.CmpiOp(self.value(index), self.value(extent), "ult"))
 
+    def at_most(self, a: Index, b: Index) -> SSAValue:
+        """``a <= b``, signed, as an i1."""
+        return self.add_op(arith.CmpiOp(self.value(a), self.value(b), "sle"))
+
+    def all_of(self, *conditions: SSAValue) -> SSAValue:
+        """Whether every one of ``conditions`` holds."""
+        first, *others = conditions
+        for other in others:
+            first = self.emit(arith.AndIOp, [first, other], first.type)
+        return first
+
     def loop(
         self,
         low: Index,
@@ -243,13 +254,19 @@ class Code:
             regions.append(Region(block))
         return self.add_op(scf.IfOp(condition, [value.type], regions[0], regions[1]))
 
-    def when(self, condition: SSAValue, then: Callable[[], None]) -> None:
-        """Code that runs only where ``condition`` holds."""
-        block = Block()
-        with self._appending_to(block):
-            then()
-        block.add_op(scf.YieldOp())
-        self.block.add_op(scf.IfOp(condition, [], Region(block), Region()))
+    def when(self, condition: SSAValue, then: Callable[[], None], orelse: Callable[[], None] | None = None) -> None:
+        """Code that runs only where ``condition`` holds, and other code that runs only where it does not."""
+        regions = []
+        for build in (then, orelse):
+            region = Region()
+            if build is not None:
+                block = Block()
+                with self._appending_to(block):
+                    build()
+                block.add_op(scf.YieldOp())
+                region = Region(block)
+            regions.append(region)
+        self.block.add_op(scf.IfOp(condition, [], regions[0], regions[1]))
 
     def load(self, buffer: SSAValue, where: Where, element: Attribute) -> SSAValue:
         """One element."""

@@ -9,10 +9,11 @@ from xdsl.ir import SSAValue
 from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.nest import Nest, Register, Stage
-from landbridge.passes.lower.operands import Operands, Tile
+from landbridge.passes.lower.operands import Operands, RowPadding, Tile
 from landbridge.passes.lower.padding import Padding
 from landbridge.passes.lower.reduction import Reduction, Slots
 from landbridge.passes.lower.schedule import Run, Schedule
+from landbridge.sizes.size import at_least
 
 
 class NestEmitter:
@@ -27,26 +28,48 @@ class NestEmitter:
         self.operands = Operands(code, sched, buffers, self.env)
         self.row_tiles = self._padding.row_tiles()
 
-    def rows_for(self, runs: list[tuple[Run, bool]], column: Index, columns: Run) -> None:
+    def rows_for(self, runs: list[tuple[Run, RowPadding]], column: Index, columns: Run) -> None:
         """All given row tiles at one column tile."""
-        for run, edge in runs:
-            self.row_run(run, edge, 0, run.count, column, columns)
+        for run, padding in runs:
+            self.row_run(run, padding, 0, run.count, column, columns)
 
-    def row_run(self, run: Run, edge: bool, low: Index, high: Index, column: Index, columns: Run) -> None:
-        """Tiles ``low .. high`` of one run of rows."""
+    def row_run(self, run: Run, padding: RowPadding, low: Index, high: Index, column: Index, columns: Run) -> None:
+        """Tiles ``low .. high`` of one run of rows; where rows are fewer than a tile, one by one."""
+        if run.last is None or at_least(run.last, 0):
+            self._tiles(run, padding, low, high, column, columns)
+            return
+        rows = run.last + run.tile
+        one_by_one = Run(0, rows, 1)
+        self.code.when(
+            self.code.at_most(run.tile, rows),
+            lambda: self._tiles(run, padding, low, high, column, columns),
+            lambda: self._tiles(one_by_one, RowPadding.TESTED, 0, rows, column, columns),
+        )
+
+    def _tiles(self, run: Run, padding: RowPadding, low: Index, high: Index, column: Index, columns: Run) -> None:
+        code, limits = self.code, self._padding.row_limits(run.tile) if run.last is not None else []
+
+        def tile(row: Index, padding: RowPadding) -> None:
+            self.tile(Tile(row, run.tile, column, columns.tile, run.mask, columns.mask, padding))
 
         def at(row: Index) -> None:
-            self.tile(Tile(row, run.tile, column, columns.tile, run.mask, columns.mask, edge))
+            if run.last is not None:
+                row = code.minimum(row, run.last)
+            if not limits:
+                tile(row, padding)
+                return
+            inside = code.all_of(*(code.at_most(code.mul(row, factor), most) for factor, most in limits))
+            code.when(inside, lambda: tile(row, RowPadding.INSIDE), lambda: tile(row, RowPadding.TESTED))
 
         if isinstance(low, int) and isinstance(high, int) and high - low == 1:
             at(run.start + low * run.tile)
             return
 
         def body(i: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
-            at(self.code.add(self.code.mul(i, run.tile), run.start))
+            at(code.add(code.mul(i, run.tile), run.start))
             return []
 
-        self.code.loop(low, high, 1, [], body)
+        code.loop(low, high, 1, [], body)
 
     def tile(self, t: Tile) -> None:
         """Reduce, then run the other stages, for one register tile."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from enum import Enum
 
-from xdsl.dialects import arith, vector
+from xdsl.dialects import vector
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
@@ -18,10 +19,21 @@ from landbridge.passes.lower.row_memory import in_rows, split
 from landbridge.passes.lower.schedule import Schedule
 
 
+class RowPadding(Enum):
+    """What is known of the guards that depend on a tile's rows."""
+
+    TESTED = 0
+    """Nothing: each is tested where it is read."""
+    INSIDE = 1
+    """They hold."""
+    BY_TURN = 2
+    """Each row and turn of a reduction loop is decided at compile time."""
+
+
 @dataclass(frozen=True)
 class Tile:
     """A register tile: first row and column (in iterations, columns of a lane in vectors), sizes, lanes kept in
-    the last vector (0 = all), and whether its rows touch padding, so that each is decided at compile time."""
+    the last vector (0 = all), and what is known of its rows' padding."""
 
     row: Index
     rows: int
@@ -29,7 +41,7 @@ class Tile:
     columns: int
     row_mask: int = 0
     column_mask: int = 0
-    edge: bool = False
+    padding: RowPadding = RowPadding.TESTED
 
 
 class Operands:
@@ -138,11 +150,8 @@ class Operands:
 
         if not checks:
             return plain()
-        inside: SSAValue | None = None
-        for g in checks:
-            test = self.code.inside(self.index(g.index, t, m, n, shift), g.extent)
-            inside = test if inside is None else self.code.emit(arith.AndIOp, [inside, test], test.type)
-        assert inside is not None and a.fill is not None
+        inside = self.code.all_of(*(self.code.inside(self.index(g.index, t, m, n, shift), g.extent) for g in checks))
+        assert a.fill is not None
         fill = a.fill
         vectors = self.sched.lane is not None and a.index.coeff(self.sched.lane) != 0
         return self.code.choose(

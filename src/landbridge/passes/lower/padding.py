@@ -8,8 +8,9 @@ from xdsl.ir import SSAValue
 from landbridge.passes.lower.access import ElementAccess, Guard
 from landbridge.passes.lower.combiners import combiner, identity
 from landbridge.passes.lower.nest import Nest, Stage, scalar_attr
+from landbridge.passes.lower.operands import RowPadding
 from landbridge.passes.lower.schedule import Run, Schedule
-from landbridge.sizes.size import Size
+from landbridge.sizes.size import Extent, Size
 
 #: Edge tiles emitted one by one; beyond, padded reads test their bounds at run time.
 MAX_EDGE_TILES = 6
@@ -28,14 +29,14 @@ class Padding:
         self.row_guards = self._find_row_guards()
         self.rows = self._inner_rows()
 
-    def row_tiles(self) -> list[tuple[Run, bool]]:
-        """Runs of row tiles, and whether each is an edge tile."""
+    def row_tiles(self) -> list[tuple[Run, RowPadding]]:
+        """Runs of row tiles, and what is known of each."""
         runs = list(self._sched.row_runs)
         span = self.rows
         if span is None:
-            return [(r, False) for r in runs]
+            return [(r, RowPadding.TESTED) for r in runs]
         low, high = span
-        result: list[tuple[Run, bool]] = []
+        result: list[tuple[Run, RowPadding]] = []
         for run in runs:
             inside = [
                 run.start + k * run.tile >= low and run.start + (k + 1) * run.tile <= high for k in range(run.count)
@@ -45,7 +46,8 @@ class Padding:
                 end = k + 1
                 while inside[k] and end < run.count and inside[end]:
                     end += 1
-                result.append((Run(run.start + k * run.tile, end - k, run.tile, run.mask), not inside[k]))
+                padding = RowPadding.INSIDE if inside[k] else RowPadding.BY_TURN
+                result.append((Run(run.start + k * run.tile, end - k, run.tile, run.mask), padding))
                 k = end
         return result
 
@@ -97,6 +99,19 @@ class Padding:
         )
         return (low, high) if edges <= MAX_EDGE_TILES else None
 
+    def row_limits(self, tile: int) -> list[tuple[int, Extent]]:
+        """``(factor, most)``: every read of the ``tile`` rows from ``row`` on is inside where ``factor * row <= most``
+        for each of these. Empty where that is not all there is to it."""
+        rows, found = self._sched.rows, dict[tuple[int, Extent], None]()
+        for g, r in self.row_guards:
+            c, turns = g.index.coeff(rows), self._nest.dims[r].extent - 1  # type: ignore[arg-type]
+            if c <= 0 or isinstance(turns, Size) or isinstance(g.index.const, Size):
+                return []
+            ends = sorted((0, g.index.coeff(r) * turns))
+            found[-c, g.index.const + ends[0]] = None
+            found[c, g.extent - 1 - g.index.const - ends[1] - c * (tile - 1)] = None
+        return list(found)
+
     def row_inside(self, row: int, d: int, i: int) -> bool:
         """Whether turn ``i`` of reduction loop ``d`` reads inside the buffers at ``row``."""
         rows = self._sched.rows
@@ -109,9 +124,9 @@ class Padding:
         """Whether edge tiles decide reduction loop ``d`` turn by turn."""
         return any(r == d for _, r in self.row_guards)
 
-    def settled_by_tile(self, edge: bool) -> list[Guard]:
-        """Guards that hold at every read of a tile because of the rows it has; of edge tiles none."""
-        return [] if edge or self.rows is None else [g for g, _ in self.row_guards]
+    def settled_by_tile(self, padding: RowPadding) -> list[Guard]:
+        """Guards that hold at every read of a tile because of the rows it has."""
+        return [g for g, _ in self.row_guards] if padding is RowPadding.INSIDE else []
 
     def settled_by_turn(self, d: int) -> list[Guard]:
         """Guards that hold at a row of an edge tile where ``row_inside`` says so of the turn of loop ``d``."""

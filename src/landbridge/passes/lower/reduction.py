@@ -23,7 +23,7 @@ from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.combiners import combiner, fold, fold_lanes, identity, sums_up
 from landbridge.passes.lower.nest import Nest
-from landbridge.passes.lower.operands import Operands, Tile
+from landbridge.passes.lower.operands import Operands, RowPadding, Tile
 from landbridge.passes.lower.padding import Padding
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.sizes.size import likely, same
@@ -60,7 +60,7 @@ class Reduction:
         self.code, self.nest, self.sched, self.operands, self.main = code, nest, sched, operands, main
         self.padding, self.env, self._lanes = padding, operands.env, operands.lanes
         self._tile, self._lows = tile, lows
-        self._settled = padding.settled_by_tile(tile.edge)
+        self._settled = padding.settled_by_tile(tile.padding)
 
     def emit(self) -> Slots:
         """The reduced values of every row and column of the tile."""
@@ -129,7 +129,7 @@ class Reduction:
         if self.sched.horizontal and d == self.sched.lane and rest:
             return self._loops([*rest, d], slots)
         before = self._settled
-        if self._tile.edge and self.padding.at_edges(d):
+        if self._tile.padding is RowPadding.BY_TURN and self.padding.at_edges(d):
             self._settled = [*before, *self.padding.settled_by_turn(d)]
             slots = self._turns(d, rest, slots)
         else:

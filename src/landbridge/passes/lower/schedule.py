@@ -39,12 +39,17 @@ class VectorUnit:
 @dataclass(frozen=True)
 class Run:
     """``count`` consecutive tiles of ``tile`` iterations from ``start``; ``mask`` > 0 keeps that many lanes of
-    the last vector. Dims without lanes have ``mask`` 0."""
+    the last vector. Dims without lanes have ``mask`` 0.
+
+    No tile begins past ``last``, where that is stated: the last one then ends where the dim does, and computes again
+    what the tile before it has. Of a dim shorter than a tile ``last`` is negative, and there is no such tile.
+    """
 
     start: Extent
     count: Extent
     tile: int
     mask: int = 0
+    last: Extent | None = None
 
 
 @dataclass(frozen=True)
@@ -70,8 +75,11 @@ class Schedule:
     copies: int = 1
 
 
-def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0) -> Schedule:
-    """The schedule of a simplified nest whose first ``prefix`` dims are bound by loops around it."""
+def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool = False) -> Schedule:
+    """The schedule of a simplified nest whose first ``prefix`` dims are bound by loops around it.
+
+    ``repeats``: an element may be computed twice, as nothing that it is made of is where it is written.
+    """
     free = range(prefix, len(nest.dims))
     parallel = [d for d in free if not nest.dims[d].reduction]
     reductions = tuple(d for d in free if nest.dims[d].reduction)
@@ -97,8 +105,13 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0) -> Schedule:
         row_tile, column_tile = register_block(likely(row_extent), likely(column_extent), machine.registers)
     else:
         row_tile, column_tile = _unroll(nest, likely(row_extent)), 1
-    row_tile, column_tile = _dividing(row_extent, row_tile), _dividing(column_extent, column_tile)
-    row_runs = _runs(row_extent, row_tile, nest.dims[rows].extent % lanes if rows == lane and rows is not None else 0)
+    column_tile = _dividing(column_extent, column_tile)
+    if isinstance(row_extent, Size) and repeats and _can_overlap(nest, rows):
+        row_runs: tuple[Run, ...] = (Run(0, ceildiv(row_extent, row_tile), row_tile, last=row_extent - row_tile),)
+    else:
+        row_tile = _dividing(row_extent, row_tile)
+        mask = nest.dims[rows].extent % lanes if rows == lane and rows is not None else 0
+        row_runs = _runs(row_extent, row_tile, mask)
     column_runs = _runs(column_extent, column_tile, _column_mask(nest, columns, lane, lanes))
     taken = {rows, columns, lane}
     outer = tuple(d for d in parallel if d not in taken)
@@ -206,6 +219,16 @@ def _choose_lane(nest: Nest, parallel: list[int], reductions: tuple[int, ...], l
 def _in_whole_vectors(extent: Extent, lanes: int) -> bool:
     """Whether lanes may run along a loop of ``extent``: an open one must end with a vector."""
     return isinstance(extent, int) or extent % lanes == 0
+
+
+def _can_overlap(nest: Nest, rows: int | None) -> bool:
+    """Whether the last tile of ``rows`` may begin anywhere, and that is proved to stay inside the buffers."""
+    indices = [i for a in nest.accesses() for i in (a.index, *(g.index for g in a.guards))]
+    return (
+        rows is not None
+        and not nest.loaded()
+        and all(isinstance(i.coeff(rows), int) and not i.nonlinear_in(rows) for i in indices)
+    )
 
 
 def _dividing(extent: Extent, tile: int) -> int:

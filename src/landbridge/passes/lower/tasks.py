@@ -11,15 +11,18 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
 
 from landbridge.errors import CodegenError
+from landbridge.ir.attributes import is_in_place
 from landbridge.ir.stages import PrimView
 from landbridge.ir.types import element_count, nbytes_of, shape_of
+from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
+from landbridge.passes.lower.operands import RowPadding
 from landbridge.passes.lower.prefix import shared_prefix, shrink
 from landbridge.passes.lower.schedule import TASK_WORK, Run, Schedule, VectorUnit, narrow_last_column, schedule
 from landbridge.passes.lower.simplify import simplify
-from landbridge.sizes.size import Extent, Size, at_least, ceildiv, likely, product
+from landbridge.sizes.size import Extent, at_least, ceildiv, likely, product
 
 #: Tasks above which rows are not cut as well: enough for any number of threads.
 MANY_TASKS = 64
@@ -44,7 +47,8 @@ def emit_tasks(
     if not nests:
         return 0
     if len(nests) == 1:
-        return _single(code, simplify(nests[0]), machine, buffers, begin, end)
+        repeats = not is_in_place(prim.function) and _may_repeat(nests[0])
+        return _single(code, simplify(nests[0]), machine, buffers, begin, end, repeats)
     return _several(code, prim, nests, machine, buffers, begin, end)
 
 
@@ -52,6 +56,13 @@ def fits_stack(prim: PrimView, nests: list[Nest]) -> bool:
     """Whether what ``nests`` leave each other within a task fits the stack of its thread."""
     count = product(nests[0].dims[i].extent for i in range(shared_prefix(nests)))
     return at_least(MAX_STACK_BYTES, sum(nbytes_of(t.type) // count for t in _used_temporaries(prim, nests))) is True
+
+
+def _may_repeat(nest: Nest) -> bool:
+    """Whether ``nest`` writes no buffer that it reads."""
+    written = {w.buffer for s in nest.stages for w, stored in zip(s.writes, s.stored, strict=True) if stored}
+    read = {r.buffer for s in nest.stages for r in s.reads if isinstance(r, ElementAccess)}
+    return not written & (read | nest.loaded())
 
 
 def _used_temporaries(prim: PrimView, nests: list[Nest]) -> set[SSAValue]:
@@ -83,7 +94,7 @@ class _Piece:
 
     emitter: NestEmitter
     columns: Run
-    rows: list[tuple[Run, bool]]
+    rows: list[tuple[Run, RowPadding]]
     chunk: int
 
     @property
@@ -94,7 +105,7 @@ class _Piece:
     def emit(self, code: Code, t: Index, extents: Sequence[Extent]) -> None:
         """Task ``t``, over the outer loops of ``extents``."""
         sched = self.emitter.sched
-        if isinstance(self.chunks, Size):  # first, so that nothing is divided by what may be 0
+        if not at_least(self.chunks, 1):  # first, so that nothing is divided by what may be 0
             chunk, column, *rest = code.unflatten(t, [self.chunks, self.columns.count, *extents])
         else:
             column, *rest, chunk = code.unflatten(t, [self.columns.count, *extents, self.chunks])
@@ -103,30 +114,36 @@ class _Piece:
         if not self.chunk:
             self.emitter.rows_for(self.rows, at, self.columns)
             return
-        run, edge = self.rows[0]
+        run, padding = self.rows[0]
         start = code.mul(chunk, self.chunk)
         stop = code.minimum(code.add(start, self.chunk), run.count)
-        self.emitter.row_run(run, edge, start, stop, at, self.columns)
+        self.emitter.row_run(run, padding, start, stop, at, self.columns)
 
 
 def _single(
-    code: Code, nest: Nest, machine: VectorUnit, buffers: dict[SSAValue, SSAValue], begin: Index, end: Index
+    code: Code,
+    nest: Nest,
+    machine: VectorUnit,
+    buffers: dict[SSAValue, SSAValue],
+    begin: Index,
+    end: Index,
+    repeats: bool,
 ) -> Extent:
     """A PrimFunc of one nest: its tasks are its outer loops, its column tiles and chunks of its rows."""
     pieces: list[_Piece] = []
     work: Extent = 0
     outer: list[int] = []
-    for sched in narrow_last_column(nest, schedule(nest, machine), machine):
+    for sched in narrow_last_column(nest, schedule(nest, machine, repeats=repeats), machine):
         emitter = NestEmitter(code, nest, sched, buffers, {})
         rows = emitter.row_tiles
         outer = [nest.dims[d].extent for d in sched.outer]
         tile_work = sched.work * sched.lanes
         few = likely(product(outer) * sum(r.count for r in sched.column_runs)) < MANY_TASKS
         for columns in sched.column_runs:
-            if few and not any(edge for _, edge in rows):
-                for run, edge in rows:
+            if few and not any(padding is RowPadding.BY_TURN for _, padding in rows):
+                for run, padding in rows:
                     chunk = max(1, min(likely(run.count), TASK_WORK // max(tile_work * run.tile * columns.tile, 1)))
-                    pieces.append(_Piece(emitter, columns, [(run, edge)], chunk))
+                    pieces.append(_Piece(emitter, columns, [(run, padding)], chunk))
             else:
                 pieces.append(_Piece(emitter, columns, rows, 0))
             work += tile_work * sum(r.count * r.tile for r, _ in rows) * columns.count * columns.tile
@@ -179,7 +196,8 @@ def _several(
     work = 0
     for n in nests:
         small_nest = simplify(shrink(n, temporaries, length), keep=length)
-        sched = schedule(small_nest, machine, prefix=length)
+        repeats = not is_in_place(prim.function) and _may_repeat(small_nest)
+        sched = schedule(small_nest, machine, length, repeats=repeats)
         prepared.append((small_nest, sched))
         work += sched.work * likely(product(d.extent for d in small_nest.dims[length:] if not d.reduction))
     grain = _grain(likely(count), work)
