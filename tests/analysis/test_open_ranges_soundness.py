@@ -25,7 +25,7 @@ from landbridge.sizes.size import dimension
 SIZES = range(8, 65, 8)
 WIDTH = dimension("W", SIZES[0], SIZES[-1], SIZES.step)
 VALUES = (*range(-70, 200), 10**9, -(10**9))
-CONSTANTS = (0, 1, 4, 7, 8, 63, 64, 100)
+CONSTANTS = (0, 1, 4, 7, 8, 32, 33, 40, 63, 64, 100)
 COMPARE: dict[str, Callable[[int, int], bool]] = {
     "slt": operator.lt,
     "sle": operator.le,
@@ -74,6 +74,10 @@ def written(r: random.Random, values: list[str], depth: int, names: list[int]) -
         a, b, how = r.choice(values), r.choice([*values, *(f"%c{c}" for c in CONSTANTS), "%W"]), r.choice([*COMPARE])
         return made(f"arith.cmpi {how}, {a}, {b} : index", lambda of: COMPARE[how](of[a], of[b]))
 
+    def of_size() -> str:
+        b, how = f"%c{r.choice(CONSTANTS)}", r.choice([*COMPARE])
+        return made(f"arith.cmpi {how}, %W, {b} : index", lambda of: COMPARE[how](of["%W"], of[b]))
+
     def between() -> str:
         a, low, high = r.choice(values), r.choice(("%c0", "%c0", "%c1")), r.choice(("%W", "%W", "%c7", "%c8", "%c64"))
         one = made(f"arith.cmpi sge, {a}, {low} : index", lambda of: of[a] >= of[low])
@@ -83,7 +87,7 @@ def written(r: random.Random, values: list[str], depth: int, names: list[int]) -
     for _ in range(r.randint(2, 5)):
         match r.choice(("value", "value", "load", "if", "if", "if")):
             case "value":
-                what, a, b = r.choice([*ARITHMETIC]), r.choice(values), r.choice([*values, "%W"])
+                what, a, b = r.choice([*ARITHMETIC]), r.choice([*values, "%W"]), r.choice([*values, "%W"])
                 if what in ("muli", "divsi", "remsi") or r.random() < 0.5:
                     b = r.choice([f"%c{c}" for c in CONSTANTS[1:]] + ["%W"])
                 values.append(
@@ -92,7 +96,7 @@ def written(r: random.Random, values: list[str], depth: int, names: list[int]) -
                     )
                 )
             case "if" if depth:
-                condition = r.choice((compared, between, between))()
+                condition = r.choice((compared, of_size, between, between))()
                 inner, does = written(r, values, depth - 1, names)
                 text += f"scf.if {condition} {{\n{inner}}}\n"
                 code.append((condition, does))
@@ -209,6 +213,33 @@ def test_a_word_at_an_index_that_is_no_constant_is_no_size() -> None:
       %k = arith.subi %j, %c1 : index
       %l = memref.load %x[%k] : memref<64xf32>
     }""")
+
+
+def when(condition: str, at: str) -> str:
+    return f"%t = arith.cmpi {condition} : index\nscf.if %t {{ %l = memref.load %x[{at}] : memref<64xf32> }}\n"
+
+
+def test_conditions_between_sizes_are_known_where_they_hold() -> None:
+    start = "%s = arith.subi %W, %c32 : index\n"
+    assert is_proved(start + when("sge, %W, %c32", "%s"))
+    assert not is_proved(start + when("sge, %W, %c8", "%s"))
+    assert not is_proved("%s = arith.subi %W, %c33 : index\n" + when("sge, %W, %c32", "%s"))
+    after = "%l1 = memref.load %x[%s] : memref<64xf32>"
+    assert not is_proved(start + when("sge, %W, %c32", "%s") + after)
+
+
+def test_a_minimum_is_either_side() -> None:
+    start = "%s = arith.subi %W, %c32 : index\n%n0 = arith.maxsi %i, %c0 : index\n"
+    assert is_proved(start + "%m = arith.minsi %n0, %s : index\n" + when("sge, %W, %c32", "%m"))
+    assert not is_proved(start + "%m = arith.minsi %i, %s : index\n" + when("sge, %W, %c32", "%m"))
+    assert not is_proved(start + "%m = arith.minsi %n0, %s : index\n" + when("sge, %W, %c8", "%m"))
+
+
+def test_a_value_first_used_where_a_size_is_large_is_not_bounded_by_it() -> None:
+    start = "%s = arith.subi %W, %c33 : index\n%r = arith.remsi %s, %c8 : index\n"
+    after = "%l1 = memref.load %x[%r] : memref<64xf32>"
+    assert is_proved(start + when("sge, %W, %c40", "%r"))
+    assert not is_proved(start + when("sge, %W, %c40", "%r") + after)
 
 
 def test_the_range_is_named() -> None:

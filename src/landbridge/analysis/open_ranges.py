@@ -236,13 +236,11 @@ class OpenRanges:
         return any(at_least(told * times, size) for told in self._told_sizes for times in _multiples(size, told))
 
     def _by_sides(self, form: Form) -> bool:
-        """Whether ``form`` is never above 0 with either side of a minimum that it falls with."""
+        """Whether ``form`` is never above 0 with either side of its youngest atom, which is a minimum."""
         atom = max(form.terms)
-        sides, factor = self._here(atom).least, form.terms[atom]
-        if not sides or not at_least(0, factor):
-            return False
+        sides = self._here(atom).least
         rest = Form({a: c for a, c in form.terms.items() if a != atom}, form.const)
-        return all(self._is_never_positive(rest.plus(side, factor)) for side in sides)
+        return bool(sides) and all(self._is_never_positive(rest.plus(side, form.terms[atom])) for side in sides)
 
     def _replaced(self, form: Form) -> Iterator[Form]:
         """Older forms, each never below ``form`` times something of at least 1."""

@@ -1,0 +1,61 @@
+"""Rows of which there are any number: whole tiles, a last one that overlaps, one by one, inside the padding and not."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import helper
+
+import landbridge as lb
+from landbridge.executable.instance import Numbers, instance
+from landbridge.executable.instructions import Call, flattened
+from tests.open_dimensions.models import Weights, model
+from tests.witnesses.guard_pages import GuardedRun
+
+#: Relative to the largest number of a result: sums of some hundred f32 products in another order.
+TOLERANCE = 3e-6
+WIDTHS = range(1, 66)
+
+
+def convolutions() -> onnx.ModelProto:
+    """Layers over N x 3 x 5 x W: plain, depthwise, with padding at one side, strides, and a sum in place."""
+    w, n = Weights(), helper.make_node
+    return model(
+        [
+            n("Conv", ["x", w(16, 3, 3, 3), w(16)], ["a"], pads=[1, 1, 1, 1]),
+            n("Conv", ["a", w(16, 1, 5, 5)], ["b"], pads=[2, 2, 2, 2], group=16),
+            n("Conv", ["b", w(32, 16, 1, 3)], ["c"], pads=[0, 2, 0, 0]),
+            n("Conv", ["a", w(32, 16, 1, 1)], ["d"]),
+            n("Sigmoid", ["d"], ["e"]),
+            n("Add", ["c", "e"], ["f"]),
+            n("Conv", ["f", w(16, 32, 3, 3)], ["g"], pads=[1, 0, 1, 3], strides=[2, 3]),
+            n("MaxPool", ["g"], ["y"], kernel_shape=[1, 2], pads=[0, 1, 0, 1]),
+            n("Relu", ["f"], ["z"]),
+        ],
+        w,
+        {"x": [1, 3, 5, "W"]},
+        {"y": 4, "z": 4},
+    )
+
+
+@pytest.fixture(scope="module", params=["llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64-v4", "c"])
+def executable(request: pytest.FixtureRequest) -> lb.Executable:
+    return lb.compile(convolutions(), request.param, dims={"W": f"1..{WIDTHS[-1]}@40"})
+
+
+def test_every_width_within_guard_pages(executable: lb.Executable) -> None:
+    peer = onnxruntime.InferenceSession(convolutions().SerializeToString())
+    for width in WIDTHS:
+        x = np.random.default_rng(width).standard_normal((1, 3, 5, width)).astype(np.float32)
+        one = instance(executable, {"W": width}, Numbers())
+        for side in ("before", "after"):
+            for found, expected in zip(GuardedRun(one, side)(x), peer.run(None, {"x": x}), strict=True):
+                assert found.shape == expected.shape
+                assert np.abs(found - expected).max() <= TOLERANCE * max(1, np.abs(expected).max()), (width, side)
+
+
+def test_a_sum_is_in_place(executable: lb.Executable) -> None:
+    called = [i.function for i in flattened(executable.main.instructions) if isinstance(i, Call)]
+    assert [name for name in called if name.endswith("_in_place")]
