@@ -63,6 +63,14 @@ Dims: TypeAlias = Annotated[
         "--dim", metavar="W=32..2560:8", help="What open dimension W may be, in steps of 8; repeat for others."
     ),
 ]
+At: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--at",
+        metavar="W=320",
+        help="What open dimension W is now; if absent that of the inputs given, or a likely one.",
+    ),
+]
 Inputs: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
@@ -104,6 +112,17 @@ def parse_dims(texts: list[str] | None) -> dict[str, str] | None:
             raise typer.BadParameter(f"{text!r} is not NAME=LOW..HIGH:STEP, as in W=32..2560:8", param_hint="--dim")
         dims[name] = stated
     return dims
+
+
+def parse_at(texts: list[str] | None) -> dict[str, int]:
+    """``["W=320"]`` as ``{"W": 320}``; raises BadParameter."""
+    values: dict[str, int] = {}
+    for text in texts or ():
+        name, _, number = text.rpartition("=")
+        if not name or not number.isdecimal() or name in values:
+            raise typer.BadParameter(f"{text!r} is not NAME=NUMBER, each once, as in W=320", param_hint="--at")
+        values[name] = int(number)
+    return values
 
 
 def parse_shapes(texts: list[str] | None) -> dict[str, tuple[int | str, ...]]:

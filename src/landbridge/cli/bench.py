@@ -33,6 +33,7 @@ def bench(
     place: args.Places = None,
     shape: args.Shapes = None,
     dim: args.Dims = None,
+    at: args.At = None,
     input: args.Inputs = None,
     threads: Annotated[
         int | None, typer.Option("--threads", min=1, help="Threads to run on; one and all cores if absent.")
@@ -58,7 +59,7 @@ def bench(
     opened = open_model(
         model, target, shapes, devices=devices, places=args.parse_places(place), dims=args.parse_dims(dim)
     )
-    executable = at_sizes(opened.executable, files)
+    executable = at_sizes(opened.executable, files, args.parse_at(at))
     inputs = make_inputs(executable, files, devices.of_inputs(executable), seed)
     load = os.getloadavg()[0]
     results = []

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from landbridge.cli.reference import Reference
+    from landbridge.executable.executable import Executable
 
     Array = np.ndarray[Any, Any]
 
@@ -29,6 +30,8 @@ def compare(
     device: args.DeviceTexts = "cpu",
     place: args.Places = None,
     shape: args.Shapes = None,
+    dim: args.Dims = None,
+    at: args.At = None,
     input: args.Inputs = None,
     threads: args.Threads = None,
     seed: args.Seed = 0,
@@ -52,16 +55,19 @@ def compare(
     The outputs are compared first. When one differs, the model is compiled again with every intermediate as an
     output, and those are compared in the order of the file. Exits with 3 when anything differs.
     """
+    from landbridge.cli.models import at_sizes, open_model
     from landbridge.cli.reference import Reference
 
     if model.suffix == ".lbx":
         raise typer.BadParameter("a reference run needs the .onnx file", param_hint="MODEL")
     files, shapes = args.parse_arrays(input), args.parse_shapes(shape)
+    stated, values = args.parse_dims(dim), args.parse_at(at)
     devices, places = DeviceList.parse(device), args.parse_places(place)
     reference = Reference(model)
 
     def ours(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
-        return _run(path, target, shapes, files, devices, places, threads, seed)
+        opened = open_model(path, target, shapes, devices=devices, places=places, dims=stated)
+        return _run(at_sizes(opened.executable, files, values), files, devices, threads, seed)
 
     feeds, outputs = ours(model)
     with progress("running the reference"):
@@ -77,21 +83,16 @@ def compare(
 
 
 def _run(
-    path: Path,
-    target: str | None,
-    shapes: Mapping[str, tuple[int | str, ...]],
+    executable: Executable,
     files: Mapping[str, Path],
     devices: DeviceList,
-    places: Mapping[str, str],
     threads: int | None,
     seed: int,
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """Inputs and outputs by name of one run here, as arrays of their own."""
     from landbridge.cli.inputs import make_inputs
-    from landbridge.cli.models import open_model
     from landbridge.session import Session
 
-    executable = open_model(path, target, shapes, devices=devices, places=places).executable
     session = Session(executable, device=devices.first, devices=devices.bindings(executable), num_threads=threads)
     feeds = {}
     for name, tensor in make_inputs(executable, files, devices.of_inputs(executable), seed).items():

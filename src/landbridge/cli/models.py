@@ -58,12 +58,15 @@ def open_model(
     return Opened(executable, time.perf_counter() - began)
 
 
-def at_sizes(executable: Executable, files: Mapping[str, Path]) -> Executable:
-    """``executable`` for the sizes that the arrays in ``files``, of inputs by name, have; for likely ones else.
+def at_sizes(executable: Executable, files: Mapping[str, Path], at: Mapping[str, int]) -> Executable:
+    """``executable`` for the sizes that the arrays in ``files``, of inputs by name, have; else for those of ``at``, by
+    the names of its open dimensions, and for likely ones.
 
-    Raises ShapeError where the arrays do not fit it.
+    Raises ShapeError where the arrays do not fit it, or a dimension cannot be what ``at`` says.
     """
     if not executable.is_open:
+        if at:
+            raise typer.BadParameter("every extent of the program is a number already", param_hint="--at")
         return executable
     import numpy as np
 
@@ -75,8 +78,8 @@ def at_sizes(executable: Executable, files: Mapping[str, Path]) -> Executable:
     for spec in executable.main.inputs:
         if spec.name in files:
             bound.add(spec, np.load(files[spec.name], mmap_mode="r").shape)
-    known = dimensions(executable.main)
-    return instance(executable, {name: bound.values.get(name, likely(of_symbol(s))) for name, s in known.items()})
+    likely_ones = {name: likely(of_symbol(s)) for name, s in dimensions(executable.main).items()}
+    return instance(executable, {**likely_ones, **at, **bound.values})
 
 
 def describe_tensor(spec: TensorSpec) -> dict[str, object]:

@@ -39,6 +39,7 @@ def opt(
     ] = None,
     target: args.TargetText = None,
     shape: args.Shapes = None,
+    dim: args.Dims = None,
     list_passes: Annotated[bool, typer.Option("--list", help="List the passes and stop.")] = False,
     json: args.Json = False,
 ) -> None:
@@ -62,7 +63,7 @@ def opt(
     check_outputs([output, emit_source], [file])
     names = [name.strip() for name in passes.split(",") if name.strip()]
     seconds: dict[str, float] = {}
-    module = _read(file, target or "llvm", args.parse_shapes(shape))
+    module = _read(file, target or "llvm", args.parse_shapes(shape), args.parse_dims(dim))
     sources = [str(file), *module.sources]
     with progress(f"running {len(names)} passes"):
         module = registry.run_pipeline(module, names, dump=dump, seconds=seconds, sources=sources)
@@ -102,16 +103,19 @@ def _source(module: IRModule) -> str:
     return image.code.decode()
 
 
-def _read(file: Path, target: str, shapes: dict[str, tuple[int | str, ...]]) -> IRModule:
+def _read(file: Path, target: str, shapes: dict[str, tuple[int | str, ...]], dims: dict[str, str] | None) -> IRModule:
     from landbridge.targets import Target
 
     targets = (Target(target),)
     if file.suffix == ".onnx":
         from landbridge.frontend.onnx import import_onnx
+        from landbridge.sizes.dim import dimensions_stated
 
-        return import_onnx(file, shapes, targets)
-    if shapes:
-        raise typer.BadParameter("IR text states its shapes; --shape is for .onnx files", param_hint="--shape")
+        return import_onnx(file, shapes, targets, dimensions=None if dims is None else dimensions_stated(dims))
+    if shapes or dims:
+        raise typer.BadParameter(
+            "IR text states its shapes; --shape and --dim are for .onnx files", param_hint="--shape, --dim"
+        )
     from landbridge.errors import ParseError
     from landbridge.ir.constants import fill_missing_constants
     from landbridge.ir.module import IRModule

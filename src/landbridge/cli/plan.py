@@ -11,7 +11,7 @@ import typer
 
 from landbridge.cli import arguments as args
 from landbridge.cli.device_list import DeviceList
-from landbridge.cli.models import open_model
+from landbridge.cli.models import at_sizes, open_model
 from landbridge.cli.output import emit, message, progress
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ def plan(
     device: args.DeviceTexts = "cpu",
     place: args.Places = None,
     shape: args.Shapes = None,
+    dim: args.Dims = None,
+    at: args.At = None,
     json: args.Json = False,
 ) -> None:
     """Plan the buffers of a CSV file, or show what was planned for a model; draw it with --svg and --html.
@@ -73,15 +75,23 @@ def plan(
     sources: list[str | Path] = [file]
     check_outputs([svg, html], sources)
     if file.suffix == ".csv":
-        if target is not None or shape or place:
-            raise typer.BadParameter("a CSV file has buffers, and no --target, --shape or --place", param_hint="FILE")
+        if target is not None or shape or dim or at or place:
+            raise typer.BadParameter(
+                "a CSV file has buffers, and no --target, --shape, --dim, --at or --place", param_hint="FILE"
+            )
         shown = _of_csv(file, limits, budget)
     elif file.suffix in _MODELS:
         opened = open_model(
-            file, target, args.parse_shapes(shape), devices=DeviceList.parse(device), places=args.parse_places(place)
+            file,
+            target,
+            args.parse_shapes(shape),
+            devices=DeviceList.parse(device),
+            places=args.parse_places(place),
+            dims=args.parse_dims(dim),
         )
-        shown = _of_model(file, opened.executable, limits, budget)
-        sources += opened.executable.sources
+        executable = at_sizes(opened.executable, {}, args.parse_at(at))
+        shown = _of_model(file, executable, limits, budget)
+        sources += executable.sources
     else:
         raise typer.BadParameter(
             f"{str(file)!r} ends in {file.suffix or 'nothing'!r}; legal: .csv, .onnx, .lbx", param_hint="FILE"

@@ -32,6 +32,7 @@ def run(
     mutable: args.Mutable = None,
     shape: args.Shapes = None,
     dim: args.Dims = None,
+    at: args.At = None,
     input_spec: args.InputSpecs = None,
     input: args.Inputs = None,
     output_dir: Annotated[
@@ -78,8 +79,8 @@ def run(
         inputs=args.parse_input_specs(input_spec),
         dims=args.parse_dims(dim),
     )
-    executable = at_sizes(opened.executable, files)
-    at = devices.of_inputs(executable)
+    executable = at_sizes(opened.executable, files, args.parse_at(at))
+    home = devices.of_inputs(executable)
     cfg = parse_memory_cfg(memory_cfg or ())
     bindings = devices.bindings(executable)
     watch = MemoryWatch(executable, devices.first, bindings, cfg) if memory else None
@@ -90,7 +91,7 @@ def run(
         num_threads=threads,
         memory_cfg=watch.memory_cfg if watch else cfg,
     )
-    tensors = make_inputs(executable, files, at, seed)
+    tensors = make_inputs(executable, files, home, seed)
     for name, tensor in tensors.items():
         session.set_input_zero_copy(name, tensor)
     with progress(f"running {model.name}"):
@@ -100,7 +101,7 @@ def run(
         session.run()
     outputs = _outputs(executable, session, output_dir, sources)
     if trace is not None:
-        write_trace(executable, at, tensors, threads, trace, sources)
+        write_trace(executable, home, tensors, threads, trace, sources)
     result: dict[str, Any] = {
         "model": str(model),
         "device": device,

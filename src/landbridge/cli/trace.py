@@ -28,6 +28,8 @@ def trace(
     target: args.TargetText = None,
     device: args.DeviceText = "cpu",
     shape: args.Shapes = None,
+    dim: args.Dims = None,
+    at: args.At = None,
     input: args.Inputs = None,
     threads: args.Threads = None,
     seed: args.Seed = 0,
@@ -40,13 +42,14 @@ def trace(
     `landbridge bench` time a run as it is.
     """
     from landbridge.cli.inputs import make_inputs
-    from landbridge.cli.models import open_model
+    from landbridge.cli.models import at_sizes, open_model
     from landbridge.output_file import check_outputs
 
     files, shapes = args.parse_arrays(input), args.parse_shapes(shape)
     file, sources = output or model.with_suffix(".trace.json"), [model, *files.values()]
     check_outputs([file], sources)
-    executable = open_model(model, target, shapes, devices=DeviceList((device,))).executable
+    opened = open_model(model, target, shapes, devices=DeviceList((device,)), dims=args.parse_dims(dim))
+    executable = at_sizes(opened.executable, files, args.parse_at(at))
     inputs = make_inputs(executable, files, device, seed)
     with progress(f"tracing {model.name}"):
         events = write_trace(executable, device, inputs, threads, file, sources)

@@ -1,0 +1,89 @@
+"""Commands on programs with open dimensions: what sizes they take, and what they say of others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from typer.testing import CliRunner
+
+import landbridge as lb
+from landbridge.cli.app import app
+from tests.open_dimensions.models import Weights, model
+
+runner = CliRunner()
+STATED = ["--dim", "W=8..64:8@16"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """y = x A B, as a model and compiled for every W."""
+    w = Weights()
+    nodes = [helper.make_node("MatMul", ["x", w(4, 4)], ["p"]), helper.make_node("MatMul", ["p", w(4, 4)], ["y"])]
+    folder = tmp_path_factory.mktemp("sizes")
+    source, compiled = folder / "rows.onnx", folder / "rows.lbx"
+    made = model(nodes, w, {"x": ["W", 4]}, {"y": 2})
+    onnx.save(made, source)
+    lb.compile(made, dims={"W": "8..64:8@16"}).save(compiled)
+    return source, compiled
+
+
+def result(*arguments: str | Path) -> dict[str, object]:
+    done = runner.invoke(app, [*map(str, arguments), "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_run_at_a_size(files: tuple[Path, Path], which: int, tmp_path: Path) -> None:
+    stated = [] if which else STATED
+    for at, rows in (((), 16), (("--at", "W=40"), 40)):
+        result("run", files[which], *stated, *at, "--repeat", "1", "--output-dir", tmp_path)
+        assert np.load(tmp_path / "y.npy").shape == (rows, 4)
+
+
+def test_inputs_say_the_size_before_at_does(files: tuple[Path, Path], tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones((24, 4), np.float32))
+    result("run", files[1], "-i", f"x={tmp_path / 'x.npy'}", "--at", "W=40", "--repeat", "1", "--output-dir", tmp_path)
+    assert np.load(tmp_path / "y.npy").shape == (24, 4)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_trace_bench_and_plan_at_a_size(files: tuple[Path, Path], which: int, tmp_path: Path) -> None:
+    stated = [] if which else STATED
+    assert result("trace", files[which], *stated, "--at", "W=40", "-o", tmp_path / "t.json")["events"]
+    assert result("bench", files[which], *stated, "--at", "W=40", "--rounds", "1", "--alone")["results"]
+    small, large = (result("plan", files[which], *stated, "--at", f"W={w}")["peak"] for w in (8, 64))
+    assert isinstance(small, int) and isinstance(large, int) and small < large
+
+
+def test_compare_and_opt(files: tuple[Path, Path]) -> None:
+    done = runner.invoke(app, ["compare", str(files[0]), *STATED, "--at", "W=64"])
+    assert (done.exit_code, "64x4" in done.stdout) == (0, True), done.output
+    done = runner.invoke(app, ["opt", str(files[0]), *STATED])
+    assert (done.exit_code, 'lb.dimensions = {W = "8..64:8@16"}' in done.stdout) == (0, True), done.output
+
+
+@pytest.mark.parametrize(
+    ("at", "code", "said"),
+    [
+        ("W=9", 1, "dimension 'W' is 9; legal: 8..64:8@16"),
+        ("V=8", 1, "the program has no dimension 'V'; its open ones: W"),
+        ("9", 2, "NAME=NUMBER"),
+    ],
+)
+def test_sizes_that_cannot_be(files: tuple[Path, Path], at: str, code: int, said: str) -> None:
+    for command in ("run", "trace", "bench", "plan"):
+        done = runner.invoke(app, [command, str(files[1]), "--at", at], env={"COLUMNS": "200"})
+        assert (done.exit_code, said in done.stderr) == (code, True), done.output
+
+
+def test_programs_of_one_size_have_none_to_choose(files: tuple[Path, Path]) -> None:
+    done = runner.invoke(app, ["run", str(files[0]), "--shape", "x=8x4", "--at", "W=8"], env={"COLUMNS": "200"})
+    assert (done.exit_code, "every extent of the program is a number" in done.stderr) == (2, True)
