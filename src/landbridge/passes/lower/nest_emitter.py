@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from xdsl.ir import SSAValue
 
@@ -10,7 +11,7 @@ from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.nest import Nest, Register, Stage
 from landbridge.passes.lower.operands import Operands, RowPadding, Tile
-from landbridge.passes.lower.padding import Padding
+from landbridge.passes.lower.padding import OpenEdges, Padding
 from landbridge.passes.lower.reduction import Reduction, Slots
 from landbridge.passes.lower.schedule import Run, Schedule
 from landbridge.sizes.size import at_least
@@ -34,20 +35,44 @@ class NestEmitter:
             self.row_run(run, padding, 0, run.count, column, columns)
 
     def row_run(self, run: Run, padding: RowPadding, low: Index, high: Index, column: Index, columns: Run) -> None:
-        """Tiles ``low .. high`` of one run of rows; where rows are fewer than a tile, one by one."""
-        if run.last is None or at_least(run.last, 0):
+        """Tiles ``low .. high`` of one run of rows, or all where it has edges; too few rows are done one by one."""
+        if run.last is None:
             self._tiles(run, padding, low, high, column, columns)
             return
+        edges = self._padding.open_edges(run)
         rows = run.last + run.tile
-        one_by_one = Run(0, rows, 1)
+        enough = run.tile + (max(edges.first, edges.last) if edges else 0)
+
+        def in_tiles() -> None:
+            if edges:
+                self._with_edges(run, edges, column, columns)
+            else:
+                self._tiles(run, padding, low, high, column, columns)
+
+        def one_by_one() -> None:
+            self._tiles(Run(0, rows, 1), RowPadding.TESTED, 0, rows, column, columns)
+
+        if at_least(rows, enough):
+            in_tiles()
+        else:
+            self.code.when(self.code.at_most(enough, rows), in_tiles, one_by_one)
+
+    def _with_edges(self, run: Run, edges: OpenEdges, column: Index, columns: Run) -> None:
+        """All tiles of an open number of rows: the first and the last are decided row by row, those between are
+        inside."""
+        assert run.last is not None
+        between = replace(run, last=run.last - edges.last)
+        self.tile(Tile(0, run.tile, column, columns.tile, run.mask, columns.mask, RowPadding.BY_TURN))
         self.code.when(
-            self.code.at_most(run.tile, rows),
-            lambda: self._tiles(run, padding, low, high, column, columns),
-            lambda: self._tiles(one_by_one, RowPadding.TESTED, 0, rows, column, columns),
+            self.code.at_most(2 * run.tile + 1, run.last + run.tile),
+            lambda: self._tiles(between, RowPadding.INSIDE, 1, run.count - 1, column, columns),
         )
+        self.tile(Tile(run.last, run.tile, column, columns.tile, run.mask, columns.mask, RowPadding.BY_TURN))
 
     def _tiles(self, run: Run, padding: RowPadding, low: Index, high: Index, column: Index, columns: Run) -> None:
-        code, limits = self.code, self._padding.row_limits(run.tile) if run.last is not None else []
+        code = self.code
+        tested = run.last is not None and padding is RowPadding.TESTED
+        limits = self._padding.row_limits(run.tile) if tested else []
 
         def tile(row: Index, padding: RowPadding) -> None:
             self.tile(Tile(row, run.tile, column, columns.tile, run.mask, columns.mask, padding))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
@@ -10,10 +12,18 @@ from landbridge.passes.lower.combiners import combiner, identity
 from landbridge.passes.lower.nest import Nest, Stage, scalar_attr
 from landbridge.passes.lower.operands import RowPadding
 from landbridge.passes.lower.schedule import Run, Schedule
-from landbridge.sizes.size import Extent, Size
+from landbridge.sizes.size import Extent, Size, at_least
 
 #: Edge tiles emitted one by one; beyond, padded reads test their bounds at run time.
 MAX_EDGE_TILES = 6
+
+
+@dataclass(frozen=True)
+class OpenEdges:
+    """How many of the first rows read before their buffers, and how many of the last rows beyond."""
+
+    first: int
+    last: int
 
 
 class Padding:
@@ -34,7 +44,7 @@ class Padding:
         runs = list(self._sched.row_runs)
         span = self.rows
         if span is None:
-            return [(r, RowPadding.TESTED) for r in runs]
+            return [(r, RowPadding.BY_TURN if self.open_edges(r) else RowPadding.TESTED) for r in runs]
         low, high = span
         result: list[tuple[Run, RowPadding]] = []
         for run in runs:
@@ -112,13 +122,33 @@ class Padding:
             found[c, g.extent - 1 - g.index.const - ends[1] - c * (tile - 1)] = None
         return list(found)
 
-    def row_inside(self, row: int, d: int, i: int) -> bool:
-        """Whether turn ``i`` of reduction loop ``d`` reads inside the buffers at ``row``."""
-        rows = self._sched.rows
-        return rows is not None and all(
-            r != d or 0 <= g.index.const + g.index.coeff(rows) * row + g.index.coeff(d) * i < g.extent
-            for g, r in self.row_guards
-        )
+    def open_edges(self, run: Run) -> OpenEdges | None:
+        """The edges of an open number of rows, whose first and last tile ``run`` has one of; None where they are not
+        the same for all numbers."""
+        if run.last is None or not self.row_guards:
+            return None
+        first, last, rows = 0, 0, run.last + run.tile
+        for g, r in self.row_guards:
+            c, turns = g.index.coeff(self._sched.rows), self._nest.dims[r].extent - 1  # type: ignore[arg-type]
+            if c <= 0 or isinstance(turns, Size) or isinstance(g.index.const, Size):
+                return None
+            left = g.extent - c * rows
+            if isinstance(left, Size):
+                return None
+            ends = sorted((0, g.index.coeff(r) * turns))
+            first = max(first, -((g.index.const + ends[0]) // c))
+            last = max(last, -((left + c - 1 - g.index.const - ends[1]) // c))
+        return OpenEdges(first, last) if first + last <= run.tile else None
+
+    def row_inside(self, row: Extent, d: int, i: int) -> bool:
+        """Whether turn ``i`` of reduction loop ``d`` reads inside the buffers at ``row``. Of an open number of rows the
+        first and the last tile are decided, each of which has none of the other end's padding."""
+
+        def holds(g: Guard) -> bool:
+            index = g.index.const + g.index.coeff(self._sched.rows) * row + g.index.coeff(d) * i  # type: ignore[arg-type]
+            return at_least(index, 0) is not False and at_least(g.extent - 1, index) is not False
+
+        return all(r != d or holds(g) for g, r in self.row_guards)
 
     def at_edges(self, d: int) -> bool:
         """Whether edge tiles decide reduction loop ``d`` turn by turn."""

@@ -142,7 +142,7 @@ class Reduction:
     def _turns(self, d: int, rest: list[int], slots: Slots) -> Slots:
         """Loop ``d`` of an edge tile, written out: each turn for the rows that read inside."""
         t = self._tile
-        assert isinstance(t.row, int)
+        assert not isinstance(t.row, SSAValue)
         for i in range(self._lows.get(d, 0), self.nest.dims[d].extent):
             self.env[d] = i
             active = {m for m in range(t.rows) if self.padding.row_inside(t.row + m, d, i)}

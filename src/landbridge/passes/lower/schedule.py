@@ -107,7 +107,7 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
         row_tile, column_tile = _unroll(nest, likely(row_extent)), 1
     column_tile = _dividing(column_extent, column_tile)
     if isinstance(row_extent, Size) and repeats and _can_overlap(nest, rows):
-        row_runs: tuple[Run, ...] = (Run(0, ceildiv(row_extent, row_tile), row_tile, last=row_extent - row_tile),)
+        row_runs: tuple[Run, ...] = (_overlapping(row_extent, row_tile),)
     else:
         row_tile = _dividing(row_extent, row_tile)
         mask = nest.dims[rows].extent % lanes if rows == lane and rows is not None else 0
@@ -149,17 +149,23 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit) -> list
     last, left = divmod(bound.extent, bound.tile)
     if not left or left > bound.tile // 2:
         return [sched]
-    rows = sum(r.count * r.tile for r in sched.row_runs)
-    if isinstance(rows, Size):
+    first = sched.row_runs[0]
+    overlaps = first.last is not None
+    rows = sum(r.count * r.tile for r in sched.row_runs) if first.last is None else first.last + first.tile
+    if isinstance(rows, Size) and not overlaps:
         return [sched]
+
+    def row_runs(tile: int) -> tuple[Run, ...]:
+        return (_overlapping(rows, tile),) if overlaps else _runs(rows, tile, 0)
+
     lanes = max(2, 1 << (left - 1).bit_length())  # not every language has vectors of 1
     mask = left if left != lanes and _column_mask(nest, sched.columns, sched.lane, sched.lanes) else 0
-    tile, _ = register_block(rows, 1, machine.registers)
-    tail = replace(sched, lanes=lanes, row_runs=_runs(rows, tile, 0), column_runs=(Run(last, 1, 1, mask),))
+    tile, _ = register_block(likely(rows), 1, machine.registers)
+    tail = replace(sched, lanes=lanes, row_runs=row_runs(tile), column_runs=(Run(last, 1, 1, mask),))
     if not last:
         return [tail]
-    row_tile, column_tile = register_block(rows, last, machine.registers)
-    whole = replace(sched, row_runs=_runs(rows, row_tile, 0), column_runs=_runs(last, column_tile, 0))
+    row_tile, column_tile = register_block(likely(rows), last, machine.registers)
+    whole = replace(sched, row_runs=row_runs(row_tile), column_runs=_runs(last, column_tile, 0))
     return [whole, tail]
 
 
@@ -328,6 +334,11 @@ def _runs(extent: Extent, tile: int, mask: int) -> tuple[Run, ...]:
     if left:
         runs.append(Run(full * tile, 1, left, mask))
     return tuple(runs)
+
+
+def _overlapping(extent: Extent, tile: int) -> Run:
+    """Tiles over all of ``extent``, the last of which ends where that does."""
+    return Run(0, ceildiv(extent, tile), tile, last=extent - tile)
 
 
 def _body_size(nest: Nest) -> int:
