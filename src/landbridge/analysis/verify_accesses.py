@@ -8,6 +8,7 @@ at a computed index without clamping it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects import func, gpu, scf
@@ -20,6 +21,7 @@ from landbridge.analysis.lowered_accesses import ACCESSES, LoweredAccess, lowere
 from landbridge.analysis.open_ranges import OpenRanges
 from landbridge.errors import AccessError
 from landbridge.ir.attributes import sizes_of, task_count
+from landbridge.sizes.size import split_number
 
 
 def verify_accesses(function: func.FuncOp) -> None:
@@ -35,12 +37,26 @@ def verify_accesses(function: func.FuncOp) -> None:
     _Walk(function, ranges).block(function.body.block)
 
 
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """``access`` reaches ``lanes``, the first and the last, from ``index`` on, whose numeric part is ``number``: along
+    an axis of ``extent`` elements."""
+
+    access: LoweredAccess
+    index: Form
+    number: int
+    lanes: tuple[int, int]
+    extent: int
+
+
 class _Walk:
     """One function."""
 
     def __init__(self, function: func.FuncOp, ranges: IndexRanges | OpenRanges) -> None:
         self._function, self._ranges = function, ranges
         self._harmless = set[type[Operation]]()
+        #: What the current block accesses, by the terms of the index and what else but a number it is made of.
+        self._pending: dict[tuple[object, ...], list[_Reach]] = {}
         self._visits: dict[type, Callable[[Any], None]] = {
             scf.ForOp: self._loop,
             scf.IfOp: self._branches,
@@ -50,6 +66,7 @@ class _Walk:
 
     def block(self, block: Block) -> None:
         """What ``block`` accesses, and the blocks in it."""
+        outside, self._pending = self._pending, {}
         op = block.first_op
         while op is not None:
             kind = type(op)
@@ -58,6 +75,9 @@ class _Walk:
             elif kind not in self._harmless:
                 self._must_be_harmless(op)
             op = op.next_op
+        for reaches in self._pending.values():
+            self._prove(reaches)
+        self._pending = outside
 
     def _must_be_harmless(self, op: Operation) -> None:
         """``op`` has no way to reach memory; where all of its kind have none, it is not asked again."""
@@ -89,15 +109,29 @@ class _Walk:
             return  # every lane is masked
         shape, lanes = access.shape, (access.first, access.last)
         for axis, (index, extent) in enumerate(zip(access.indices, shape, strict=True), 1):
-            self._inside(access, self._ranges.form(index), extent, lanes if axis == len(shape) else (0, 0))
+            self._reach(access, self._ranges.form(index), extent, lanes if axis == len(shape) else (0, 0))
         if not shape:
-            self._inside(access, constant(0), 1, lanes)
+            self._reach(access, constant(0), 1, lanes)
 
-    def _inside(self, access: LoweredAccess, index: Form, extent: int, lanes: tuple[int, int]) -> None:
-        """``index`` plus any of ``lanes`` lies in ``0 .. extent``."""
-        if self._ranges.lies_within(index, -lanes[0], extent - 1 - lanes[1]):
+    def _reach(self, access: LoweredAccess, index: Form, extent: int, lanes: tuple[int, int]) -> None:
+        size, number = split_number(index.const)
+        reach = _Reach(access, index, number, lanes, extent)
+        self._pending.setdefault((id(index.terms), size, extent), []).append(reach)
+
+    def _prove(self, reaches: list[_Reach]) -> None:
+        """Of indices that differ by numbers the least and the most prove all of them."""
+        first = reaches[0]
+        low = min(r.number + r.lanes[0] for r in reaches) - first.number
+        high = max(r.number + r.lanes[1] for r in reaches) - first.number
+        if not self._ranges.lies_within(first.index, -low, first.extent - 1 - high):
+            for reach in reaches:
+                self._inside(reach)
+
+    def _inside(self, reach: _Reach) -> None:
+        access, lanes, extent = reach.access, reach.lanes, reach.extent
+        if self._ranges.lies_within(reach.index, -lanes[0], extent - 1 - lanes[1]):
             return
-        least, most = self._ranges.range_of(index)
+        least, most = self._ranges.range_of(reach.index)
         low, high = least + lanes[0], most + lanes[1]
         if low <= high:
             verb = "reads" if access.reads else "writes"

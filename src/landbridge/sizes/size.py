@@ -27,6 +27,7 @@ from landbridge.sizes.terms import (
     of_atom,
     plus_constant,
     scale,
+    split_constant,
     symbols,
 )
 
@@ -233,6 +234,14 @@ def smallest(*extents: Extent) -> Extent:
     for other in others:
         result = result - _above_zero(result - other)
     return result
+
+
+def split_number(extent: Extent) -> tuple[Extent, int]:
+    """``extent`` without a number that is added to it, and that number."""
+    if isinstance(extent, int):
+        return 0, extent
+    terms, number = split_constant(extent.terms)
+    return Size(terms), number
 
 
 def least(extent: Extent) -> int:
