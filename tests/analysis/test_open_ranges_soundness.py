@@ -215,6 +215,29 @@ def test_a_word_at_an_index_that_is_no_constant_is_no_size() -> None:
     }""")
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize(
+    "other",
+    [
+        "%x[%before] : memref<64xf32>",
+        "%x[%after] : memref<64xf32>",
+        "%x[%far] : memref<64xf32>",
+        "%n[%i] : memref<8xi64>",
+    ],
+)
+def test_each_of_several_accesses_of_a_block_is_proved(other: str, swapped: bool) -> None:
+    start = """%before = arith.subi %i, %c1 : index
+    %after = arith.addi %i, %c1 : index
+    %far = arith.addi %i, %W : index
+    %a = arith.cmpi sge, %i, %c0 : index
+    %b = arith.cmpi slt, %i, %W : index
+    %g = arith.andi %a, %b : i1"""
+    loads = ["%l0 = memref.load %x[%i] : memref<64xf32>", f"%l1 = memref.load {other}"]
+    assert is_proved(f"{start}\nscf.if %g {{\n{loads[0]}\n}}")
+    both = "\n".join(reversed(loads) if swapped else loads)
+    assert not is_proved(f"{start}\nscf.if %g {{\n{both}\n}}")
+
+
 def when(condition: str, at: str) -> str:
     return f"%t = arith.cmpi {condition} : index\nscf.if %t {{ %l = memref.load %x[{at}] : memref<64xf32> }}\n"
 
