@@ -175,19 +175,18 @@ def evaluate(terms: Terms, value_of: Callable[[Symbol], int]) -> int:
     total = 0
     for product, number in terms:
         for atom, power in product:
-            number *= _value(atom, value_of) ** power
+            value = _value(atom, value_of)
+            number *= value if power == 1 else value**power
         total += number
     return total
 
 
 def _value(atom: Atom, value_of: Callable[[Symbol], int]) -> int:
-    match atom:
-        case Symbol():
-            return value_of(atom) // atom.unit
-        case Floor(numerator, divisor):
-            return evaluate(numerator, value_of) // evaluate(divisor, value_of)
-        case AboveZero(inner):
-            return max(0, evaluate(inner, value_of))
+    if isinstance(atom, Symbol):
+        return value_of(atom) // atom.unit
+    if isinstance(atom, Floor):
+        return evaluate(atom.numerator, value_of) // evaluate(atom.divisor, value_of)
+    return max(0, evaluate(atom.terms, value_of))
 
 
 @lru_cache(maxsize=1 << 16)

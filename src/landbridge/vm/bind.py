@@ -158,7 +158,7 @@ class _Binder:
     def _native(self, instruction: ins.Instruction, start: int) -> None:
         """Bind an instruction of the segment whose records begin at word ``start``."""
         match instruction:
-            case ins.AllocStorage() | ins.AllocTensor() | ins.View() | ins.LoadConstant():
+            case ins.LoadConstant() | ins.AllocTensor() | ins.View() | ins.AllocStorage():
                 self._registers.define(instruction)
             case ins.Call():
                 self._call(instruction)

@@ -99,24 +99,25 @@ class Registers:
         register = instruction.dst
         if register < self._io:
             raise BindError(f"register {register} is an input, output or parameter and cannot be redefined")
-        match instruction:
-            case ins.AllocTensor(_, storage, offset, shape, dtype_name, name, ()):
-                place = self._part(storage, offset, shape, dtype_name, name)
-                if isinstance(place.own, FlatMemory):
-                    place.own.check(place.offset, place.nbytes, name)
-            case ins.LoadConstant():
-                self.vdevice(instruction.vdevice)
-                own = self._memory.constant(instruction)
-                place = self._whole(own, instruction.vdevice, instruction.name, instruction.axis_separators)
-            case ins.View(_, source, offset, shape, dtype_name):
-                if instruction.name:
-                    self._check_crossing(instruction, self[source])
-                place = self._part(source, offset, shape, dtype_name)
-            case ins.AllocStorage():
-                self.vdevice(instruction.vdevice)
-                place = self._whole(self._memory.storage(instruction), instruction.vdevice)
-            case _:
+        if isinstance(instruction, ins.LoadConstant):  # most are
+            self.vdevice(instruction.vdevice)
+            own = self._memory.constant(instruction)
+            place = self._whole(own, instruction.vdevice, instruction.name, instruction.axis_separators)
+        elif isinstance(instruction, ins.AllocTensor):
+            if instruction.axis_separators:
                 place = self._rows(instruction)
+            else:
+                i = instruction
+                place = self._part(i.storage, i.offset, i.shape, i.dtype, i.name)
+                if isinstance(place.own, FlatMemory):
+                    place.own.check(place.offset, place.nbytes, i.name)
+        elif isinstance(instruction, ins.View):
+            if instruction.name:
+                self._check_crossing(instruction, self[instruction.src])
+            place = self._part(instruction.src, instruction.offset, instruction.shape, instruction.dtype)
+        else:
+            self.vdevice(instruction.vdevice)
+            place = self._whole(self._memory.storage(instruction), instruction.vdevice)
         self._places[register] = place
 
     def _check_crossing(self, view: ins.View, source: RegisterPlace) -> None:
