@@ -72,6 +72,7 @@ def test_it_says_its_bus_address(plugged: Any, tmp_path: Path) -> None:
     assert found.address % (1 << 16) == 0
     assert x.data_address % (1 << 16) == 0
     assert x.storage.kind.physically_contiguous
+    assert x.storage.kind.pinned
 
 
 def test_what_the_host_writes_is_at_that_address(plugged: Any, tmp_path: Path) -> None:

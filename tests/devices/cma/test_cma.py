@@ -70,6 +70,15 @@ def test_more_bytes_than_one_buffer_has(board: str) -> None:
         lb.empty((257 << 20,), dtype="uint8", device=board)
 
 
+@pytest.mark.parametrize("pinned", [False, True])
+def test_it_is_pinned_where_its_source_says_so(pinned: bool) -> None:
+    (kind,) = {
+        (kind.pinned, kind.resident)
+        for kind in CmaDeviceAPI([CallableSource(file_of, pinned=pinned)]).memory_kinds(0).values()
+    }
+    assert kind == (pinned, pinned)
+
+
 def test_it_is_memory_of_the_host(board: str) -> None:
     tensor = lb.empty((2, 3), dtype="float32", device=board)
     with lb.no_copies():

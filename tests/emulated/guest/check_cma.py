@@ -43,6 +43,7 @@ def in_a_child(work):
 
 
 def check(scope):
+    assert lb.device("cma").memory_kind(scope).pinned == (scope == "global.udmabuf")
     for alignment in (1, 32, 65536, 1 << 21):
         tensor = lb.empty(SHAPE, dtype="float32", device="cma", scope=scope, alignment=alignment)
         assert tensor.data_address % alignment == 0

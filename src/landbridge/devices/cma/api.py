@@ -167,6 +167,7 @@ def _kind(scope: str, source: MemorySource) -> MemoryKind:
         host_access="read_write",
         coherent=True,
         cached=source.cached,
+        pinned=source.pinned,
         physically_contiguous=source.physically_contiguous,
         alignment=source.unit,
         max_bytes=source.max_bytes,

@@ -28,6 +28,7 @@ class DevMem:
     unit = mmap.PAGESIZE
     cached = False
     physically_contiguous = True
+    pinned = True
     by_name = True
 
     def __init__(self, address: int, nbytes: int, caching: Caching = Caching.DEVICE, node: Path = NODE) -> None:
@@ -75,6 +76,7 @@ class _Unstated:
     unit = mmap.PAGESIZE
     cached = False
     physically_contiguous = True
+    pinned = True
     by_name = True
     capacity = max_bytes = 0
 

@@ -26,6 +26,7 @@ class DmaHeap:
     """The heap behind ``node``: dma-bufs, which need the kernel's barriers around the host's accesses."""
 
     unit = mmap.PAGESIZE
+    pinned = False  # the interface of heaps promises nothing
     max_bytes = None
     capacity = None
     by_name = False

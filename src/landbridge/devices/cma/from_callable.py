@@ -23,6 +23,7 @@ class CallableSource:
     unit: int = mmap.PAGESIZE
     cached: bool = True
     physically_contiguous: bool | None = None
+    pinned: bool = False
     max_bytes: int | None = None
     capacity: ClassVar[int | None] = None
     by_name: ClassVar[bool] = False

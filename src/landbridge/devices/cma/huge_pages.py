@@ -17,6 +17,7 @@ class HugePages:
 
     cached = True
     physically_contiguous = None  # of a buffer of one page it is True, of the scope nobody can say
+    pinned = False  # the kernel may migrate them
     capacity = None
     by_name = False
 

@@ -30,7 +30,8 @@ class MemorySource(Protocol):
     """One place to get memory from. Methods may be called from any thread.
 
     ``name`` is that of its scope, ``global.NAME``. ``physically_contiguous`` is True only where the source promises
-    it for every buffer, ``cached`` whether the host reaches it through its caches. ``unit``: sizes are multiples of it,
+    it for every buffer, ``pinned`` only where the pages stay in place while a buffer lives, ``cached`` whether the host
+    reaches it through its caches. ``unit``: sizes are multiples of it,
     in bytes, and buffers begin at one. ``max_bytes``: of one buffer, None is no known limit. ``capacity``: of all of
     them where they are parts of one memory, else None: each is a file of its own. ``by_name``: it is never what scope
     ``global`` means, as who uses it must know how.
@@ -47,6 +48,9 @@ class MemorySource(Protocol):
 
     @property
     def physically_contiguous(self) -> bool | None: ...
+
+    @property
+    def pinned(self) -> bool: ...
 
     @property
     def max_bytes(self) -> int | None: ...

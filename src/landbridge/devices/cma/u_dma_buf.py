@@ -38,6 +38,7 @@ class UDmaBuf:
 
     unit = mmap.PAGESIZE
     physically_contiguous = True
+    pinned = True
     by_name = False
 
     def __init__(self, name: str, *, uncached: bool = False, folder: Path = CLASS, nodes: Path = NODES) -> None:

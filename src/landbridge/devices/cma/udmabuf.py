@@ -27,6 +27,7 @@ class Udmabuf:
     unit = mmap.PAGESIZE
     cached = True
     physically_contiguous = None
+    pinned = True
     capacity = None
     by_name = False
 
