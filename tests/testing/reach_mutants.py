@@ -48,6 +48,15 @@ class OneAddressForAll(Correct):
         return region.byte_offset
 
 
+class AddressesOfTwoPages(Correct):
+    """From its second page on a space has addresses a page further."""
+
+    caught_by = "test_device_addresses"
+
+    def device_address(self, region: Region) -> int:
+        return super().device_address(region) + (4096 if region.byte_offset >= 4096 else 0)
+
+
 class AcceptsAnyFile(Correct):
     """A file descriptor of others is accepted, and memory of its own made instead."""
 

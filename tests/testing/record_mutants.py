@@ -134,6 +134,15 @@ class BindsForOneReplay(_Replays):
         return event
 
 
+class BindsOneAtATime(_Replays):
+    """Of several regions that are bound the first alone is."""
+
+    caught_by = "test_positions"
+
+    def mutate(self, recording: Any, args: Mapping[int, Region], stream: Stream | None) -> Event | None:
+        return super().mutate(recording, dict(list(args.items())[:1]), stream)
+
+
 class BindsWhatIsQueued(_Replays):
     """Binding other regions changes the replays that are queued: they read the bindings when they are done."""
 
@@ -322,6 +331,20 @@ class InstancesOverlap(Correct):
             space.handle.data, space.handle.address = other.data, other.address
         self.last[index] = space.handle
         return space
+
+
+class NothingBetweenInstances(Correct):
+    """Copies between instances are taken, and do nothing."""
+
+    caught_by = "test_copies_between_instances"
+
+    def copy_data_from_to(
+        self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
+    ) -> Event | None:
+        ends = src.space.device, dst.space.device
+        if ends[0].index != ends[1].index and all(end.api is self for end in ends):
+            return None
+        return super().copy_data_from_to(src, dst, nbytes, stream, keep_alive)
 
 
 class StreamsOfInstanceNone(Correct):

@@ -26,6 +26,7 @@ class TestSimScratch(DeviceConformance):
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(1, 9))
 def test_sim_lazy_conforms_whatever_the_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry.device("sim:lazy")  # so that its type is known, whatever ran before
     api = SimLazyDeviceAPI(seed)
     monkeypatch.setitem(registry._plugins._known, api.name, api)
     monkeypatch.setattr(registry, "_devices", {})

@@ -307,3 +307,30 @@ class StreamsOfOneHandle(Correct):
     def create_stream(self, index: int) -> Stream:
         self.only = self.only or super().create_stream(index)
         return self.only
+
+
+class TimesWhatIsPending(Correct):
+    """elapsed_ms of events that are pending is 0."""
+
+    caught_by = "test_elapsed_ms_while_pending"
+
+    def elapsed_ms(self, start: Event, end: Event) -> float | None:
+        return super().elapsed_ms(start, end) or 0.0
+
+
+class WaitsForEventsInTheHost(Correct):
+    """wait_event waits for the event."""
+
+    caught_by = "test_waits_are_queued"
+
+    def wait_event(self, index: int, stream: Stream | None, event: Event) -> None:
+        event.synchronize(None)
+
+
+class WaitsForStreamsInTheHost(Correct):
+    """sync_stream_from_to waits for the source."""
+
+    caught_by = "test_waits_are_queued"
+
+    def sync_stream_from_to(self, index: int, source: Stream | None, target: Stream | None) -> None:
+        self.stream_sync(index, source)

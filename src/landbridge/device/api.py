@@ -146,7 +146,8 @@ class Device:
                 raise UnsupportedError(f"{self} has no events to wait for; give a stream")
 
     def elapsed_ms(self, start: Event, end: Event) -> float | None:
-        """Milliseconds between two events of this device that completed, by its clock; None where it has none."""
+        """Milliseconds between two events of this device, by its clock; None where it has none, and while one of them
+        is pending."""
         events = self.capability(Events)
         with self.state.watching():
             return None if events is None else events.elapsed_ms(start, end)
@@ -331,4 +332,4 @@ class Events(Protocol):
         """What is queued on ``stream`` from now on runs after ``event``, of any stream; returns at once."""
 
     def elapsed_ms(self, start: Event, end: Event) -> float | None:
-        """Milliseconds between two events by the device's clock; None when it has none."""
+        """Milliseconds between two events by the device's clock; None when it has none, and while one is pending."""

@@ -13,6 +13,7 @@ from landbridge.errors import ZeroCopyError
 from landbridge.testing.conformance.base import ConformanceCase, expect, expect_raises, pattern
 
 _BYTES = 4096
+_LONG = 3 * 4096
 
 
 class ReachConformance(ConformanceCase):
@@ -37,6 +38,10 @@ class ReachConformance(ConformanceCase):
                 fits = 0 <= begin < 1 << (kind.dma_address_bits or 64)
                 expect(fits, f"{begin:#x} has more bits than the {kind.dma_address_bits} that the device reaches")
                 expect(begin % kind.alignment == 0, f"{begin:#x} of {scope!r} is no multiple of {kind.alignment}")
+            if kind.physically_contiguous:
+                long = self.alloc(_LONG, scope)
+                begin, end = (addresses.device_address(Region(long, at)) for at in (0, _LONG - 64))
+                expect(end == begin + _LONG - 64, f"byte {_LONG - 64} of {begin:#x} of {scope!r} is at {end:#x}")
             apart = all(abs(a - b) >= _BYTES for i, a in enumerate(begins) for b in begins[:i])
             expect(apart or not kind.physically_contiguous, f"spaces of {scope!r} overlap at {begins}")
 

@@ -107,6 +107,10 @@ class RecordingConformance(KernelCase):
             for number in (1, 2):
                 self.expect_part(self.read(now[number], size), seeds[number], starts[number], moved)
             self.wait(self._replay(recording, {position: regions[position]}))
+        ends = [self.operand(pattern(size, 50 + end)) for end in range(2)]
+        self.wait(self._replay(recording, {0: Region(ends[0], unit), 2: Region(ends[1], unit)}))
+        moved = pattern(size, 50)[unit : unit + 128]
+        self.expect_part(self.read(ends[1], size), 51, unit, moved)
 
     def test_rebound_regions_stay(self) -> None:
         """replay(args): the regions are bound to their positions from now on."""

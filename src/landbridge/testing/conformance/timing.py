@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from landbridge.device.api import Event, Region, Space, Stream
 from landbridge.device.protocols import Events, Streams
@@ -14,6 +14,7 @@ _BYTES = 512
 _SLOW = 1 << 22  # bytes of a copy that takes its time
 _COPIES = 12
 _SHORT = 0.02  # seconds
+_ROUNDS = 4
 
 
 class TimingConformance(ConformanceCase):
@@ -124,6 +125,42 @@ class TimingConformance(ConformanceCase):
         # A clock a thousand times too fast or too slow is found; one of another quartz, or a busy machine, is not.
         legal = any(wall / 200 <= elapsed <= wall * 1.5 + 1 for elapsed, wall in found)
         expect(legal, f"elapsed_ms says {found[0][0]:.6f} ms of what took {found[0][1]:.3f} ms on the host")
+
+    def test_elapsed_ms_while_pending(self) -> None:
+        """elapsed_ms: None while one of the events is pending."""
+        events, index = self.ability(Events), self.device.index
+        for _ in range(_ROUNDS):
+            start = events.record_event(index, None)
+            self.busy()
+            end = events.record_event(index, None)
+            elapsed = events.elapsed_ms(start, end)
+            pending = not end.query()
+            end.synchronize(None)
+            expect(not pending or elapsed is None, f"elapsed_ms was {elapsed} while the second event was pending")
+
+    def test_waits_are_queued(self) -> None:
+        """wait_event and sync_stream_from_to return at once: the device waits, not the host."""
+        events, streams, index = self.ability(Events), self.ability(Streams), self.device.index
+        stream = streams.create_stream(index)
+
+        def share_of_wait(wait: Callable[[], None]) -> float:
+            work = self.busy()
+            if work is None or work.query():
+                self.skip("does what it is given before it returns")
+            begun = time.perf_counter()
+            wait()
+            waited = time.perf_counter() - begun
+            work.synchronize(None)
+            return waited / (time.perf_counter() - begun)
+
+        waits: dict[str, Callable[[], None]] = {
+            "wait_event": lambda: events.wait_event(index, stream, events.record_event(index, None)),
+            "sync_stream_from_to": lambda: streams.sync_stream_from_to(index, None, stream),
+        }
+        for name, wait in waits.items():
+            least = min(share_of_wait(wait) for _ in range(_ROUNDS))
+            expect(least < 0.5, f"{name} took {least:.0%} of the time that what it waits for took")
+        streams.free_stream(stream)
 
     def busy(self, stream: Stream | None = None) -> Event | None:
         """Queue copies that take a while; the event of the last."""

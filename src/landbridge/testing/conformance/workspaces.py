@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landbridge.device.api import Device, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.protocols import Addresses, Streams, WorkspaceMemory
+from landbridge.device.protocols import Addresses, PeerCopy, Streams, WorkspaceMemory
 from landbridge.device.registry import device as find_device
 from landbridge.errors import LandbridgeError
 from landbridge.testing.conformance.base import ConformanceCase, expect, expect_raises, pattern
@@ -79,6 +79,19 @@ class WorkspaceConformance(ConformanceCase):
         self.wait(other.api.copy_data_from_to(Region(theirs), Region(target), _BYTES, None, None))
         expect(self.host_bytes(target, _BYTES) == pattern(_BYTES, 2), f"{other} lost what was written there")
         expect(self.read(own, _BYTES) == pattern(_BYTES, 1), f"writing to {other} changed {self.device}")
+
+    def test_copies_between_instances(self) -> None:
+        """can_copy(src, dst): what it says of two instances is so: such a copy moves the bytes."""
+        other, peer = self._neighbour(), self.ability(PeerCopy)
+        own, theirs = self.alloc(_BYTES), self._space_of(other)
+        for seed, (source, target) in enumerate(((own, theirs), (theirs, own))):
+            if not peer.can_copy(source, target):
+                continue
+            self.write(source, pattern(_BYTES, seed))
+            self.write(target, pattern(_BYTES, 60 + seed))
+            self.wait(self.copy(Region(source), Region(target), _BYTES))
+            moved = self.read(target, _BYTES) == pattern(_BYTES, seed)
+            expect(moved, f"a copy from {source.device} to {target.device}, which can_copy allows, moved other bytes")
 
     def test_streams_of_other_instances(self) -> None:
         """A stream belongs to one device: that of another instance is refused."""
