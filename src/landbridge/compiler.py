@@ -60,7 +60,8 @@ def compile(
       strides, normalization, size. The first kernel reads them as they are.
     - ``extra_outputs``: names of inner tensors to return too, after the model's outputs.
     - ``constants``: values of inputs that are fixed now, by name; of IR text its constants, by symbol, as
-      ``Executable.constants`` has them. Those that are not given are made up, with a ModelWarning.
+      ``Executable.constants`` has them. Those that are not given are made up, with a ModelWarning. Where elements of an
+      int64 input are text, ``["N", 4]``, it stays an input, and a run reads from it what these dimensions are.
     - ``mutable``: names of weights that ``Session.set_params`` may replace: packed when they are set, never folded.
     - ``place``: where results of nodes are, and by exact name inputs and constants: ``{pattern: place}``, the first
       pattern (of ``fnmatch``) that matches counts, or a function from a ``PlacedNode`` to a place or None. A place is a

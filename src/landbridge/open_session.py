@@ -50,6 +50,8 @@ class OpenSession(Session):
         self._instances: OrderedDict[tuple[int, ...], Session] = OrderedDict()
         self._by_shapes: dict[tuple[tuple[int, ...], ...], Session] = {}
         self._specs = _table(main.inputs)
+        #: Inputs whose elements say what dimensions are: read at each run, as they may be the application's memory.
+        self._read_at_runs = [(i, spec.name) for i, spec in enumerate(main.inputs) if spec.elements]
         #: What is bound to inputs and outputs, by name, until the sizes are known and for other sizes later.
         self._held: dict[str, Any] = {}
         self._held_outputs: dict[str | int, Any] = {}
@@ -123,13 +125,16 @@ class OpenSession(Session):
 
     def _settle(self) -> Session:
         """The instance for what is bound, with that bound to it."""
-        if self._settled and self._now is not None:
+        if self._settled and self._now is not None and not self._read_at_runs:
             return self._now
         missing = [spec.name for spec in self.inputs if spec.name not in self._held]
         if missing:
             raise InputError(f"nothing is bound to input {', '.join(map(repr, missing))}; bind it before run()")
         shapes = {name: np.shape(value) for name, value in self._held.items()}
-        found = self._instance(sizes_of_inputs(self.inputs, shapes))
+        elements = {name: _elements(self._held[name]) for _, name in self._read_at_runs}
+        found = self._instance(sizes_of_inputs(self.inputs, shapes, elements))
+        if self._settled and found is self._now:
+            return found
         for name, value in self._held.items():
             found.set_input_zero_copy(name, value)
         for index, out in self._held_outputs.items():
@@ -155,13 +160,14 @@ class OpenSession(Session):
             entry.refuse()
         try:
             shapes = tuple(map(np.shape, arrays))
-            found = self._by_shapes.get(shapes)
+            found = None if self._read_at_runs else self._by_shapes.get(shapes)
             if found is None:
                 if len(arrays) != len(self.inputs):
                     names = ", ".join(spec.name for spec in self.inputs)
                     raise InputError(f"{len(arrays)} arrays are given; the program takes {len(self.inputs)}: {names}")
                 named = {spec.name: shape for spec, shape in zip(self.inputs, shapes, strict=True)}
-                found = self._instance(sizes_of_inputs(self.inputs, named))
+                elements = {name: _elements(arrays[i]) for i, name in self._read_at_runs}
+                found = self._instance(sizes_of_inputs(self.inputs, named, elements))
                 self._by_shapes[shapes] = found
             return found(*arrays, out=out)
         finally:
@@ -206,6 +212,14 @@ class OpenSession(Session):
 def _most(nbytes: Extent) -> int | None:
     """The most bytes that a storage has for any size; None where they have no bound."""
     return nbytes if isinstance(nbytes, int) else nbytes.high
+
+
+def _elements(value: Any) -> list[int]:
+    """The elements of an input of integers, in order."""
+    array = np.from_dlpack(cast(Any, value)) if isinstance(value, Tensor) else np.asarray(value)
+    if array.dtype.kind not in "iu":
+        raise InputError(f"an input of {array.dtype} says what dimensions are; integers are legal")
+    return cast(list[int], array.reshape(-1).tolist())
 
 
 def _table(specs: Sequence[TensorSpec]) -> dict[str | int, TensorSpec]:

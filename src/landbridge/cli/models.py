@@ -77,7 +77,10 @@ def at_sizes(executable: Executable, files: Mapping[str, Path], at: Mapping[str,
     bound = BoundSizes()
     for spec in executable.main.inputs:
         if spec.name in files:
-            bound.add(spec, np.load(files[spec.name], mmap_mode="r").shape)
+            array = np.load(files[spec.name], mmap_mode="r")
+            bound.add(spec, array.shape)
+            if spec.elements:
+                bound.add_elements(spec, array.reshape(-1).tolist())
     likely_ones = {name: likely(of_symbol(s)) for name, s in dimensions(executable.main).items()}
     return instance(executable, {**likely_ones, **at, **bound.values})
 

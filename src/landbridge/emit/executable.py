@@ -12,7 +12,7 @@ from landbridge.emit.instructions import InstructionBuilder
 from landbridge.errors import CodegenError
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import Function, StorageReport, TensorSpec, VDevice, parameter_constant
-from landbridge.ir.attributes import frame_layouts, io_names, plan_quality
+from landbridge.ir.attributes import frame_layouts, input_elements, io_names, plan_quality
 from landbridge.ir.memory_ops import AllocStorageOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, dtype_of, nbytes_of, shape_of
@@ -52,6 +52,8 @@ def _main(module: IRModule, kernels: Mapping[str, func.FuncOp]) -> tuple[Functio
     for i, name in enumerate(names[0]):
         if name in frames:
             specs[i] = _frame_spec(specs[i], *frames[name])
+    elements = input_elements(main)
+    specs = [replace(spec, elements=elements[spec.name]) if spec.name in elements else spec for spec in specs]
     first, end = len(names[0]) - len(module.parameters), len(names[0])  # parameters are the last inputs of @main
     builder = InstructionBuilder(module, kernels)
     for i, argument in enumerate(arguments):

@@ -1,4 +1,4 @@
-"""Dimensions from shapes: what the open dimensions of a program are when its inputs have these shapes."""
+"""Dimensions from inputs: what the open dimensions of a program are for these shapes, and elements of some."""
 
 from __future__ import annotations
 
@@ -33,13 +33,30 @@ class BoundSizes:
             if solved is not None:
                 self._set(*solved, extent, number, f"axis {axis} of input {spec.name!r}")
 
-    def check(self, spec: TensorSpec, shape: Sequence[int]) -> None:
-        """Raise ShapeError unless ``shape`` is that of ``spec`` for the dimensions that were collected."""
-        for axis, (extent, number) in enumerate(zip(spec.shape, shape, strict=True)):
+    def add_elements(self, spec: TensorSpec, elements: Sequence[int]) -> None:
+        """``spec`` has ``elements``; raises ShapeError as ``add`` does."""
+        for i, (extent, number) in enumerate(zip(spec.elements, elements, strict=True)):
+            where = f"element {i} of input {spec.name!r}"
+            if isinstance(extent, int):
+                if extent != number:
+                    raise ShapeError(f"{where} is {number}; the program was compiled for {extent}")
+                continue
+            solved = _solved(extent, number)
+            if solved is not None:
+                self._set(*solved, extent, number, where)
+
+    def check(self, spec: TensorSpec, shape: Sequence[int], elements: Sequence[int] = ()) -> None:
+        """Raise ShapeError unless ``spec`` has ``shape`` and ``elements`` for the dimensions that were collected."""
+        self._check("axis", spec.name, spec.shape, shape)
+        if spec.elements:
+            self._check("element", spec.name, spec.elements, elements)
+
+    def _check(self, what: str, name: str, extents: Sequence[Extent], numbers: Sequence[int]) -> None:
+        for i, (extent, number) in enumerate(zip(extents, numbers, strict=True)):
             if isinstance(extent, Size) and extent.at(self.values) != number:
                 given = ", ".join(f"{name}={self.values[name]}" for name in extent.symbols)
                 raise ShapeError(
-                    f"axis {axis} of input {spec.name!r} is {number}; it must be {extent}, with {given} "
+                    f"{what} {i} of input {name!r} is {number}; it must be {extent}, with {given} "
                     f"{extent.at(self.values)}"
                 )
 
@@ -71,11 +88,20 @@ def _shown(shape: Sequence[Extent]) -> str:
     return f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
 
 
-def sizes_of_inputs(specs: Sequence[TensorSpec], shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
-    """The dimensions of a program whose inputs have ``shapes``, by name; raises ShapeError where they do not fit."""
-    bound = BoundSizes()
+def sizes_of_inputs(
+    specs: Sequence[TensorSpec],
+    shapes: Mapping[str, Sequence[int]],
+    elements: Mapping[str, Sequence[int]] | None = None,
+) -> dict[str, int]:
+    """The dimensions of a program whose inputs have ``shapes``, by name; raises ShapeError where they do not fit.
+
+    ``elements``: those of inputs whose ``TensorSpec`` states them, in order.
+    """
+    bound, read = BoundSizes(), elements or {}
     for spec in specs:
         bound.add(spec, shapes[spec.name])
+        if spec.elements:
+            bound.add_elements(spec, read[spec.name])
     for spec in specs:
-        bound.check(spec, shapes[spec.name])
+        bound.check(spec, shapes[spec.name], read.get(spec.name, ()))
     return bound.values

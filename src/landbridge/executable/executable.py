@@ -74,7 +74,7 @@ class Executable:
     def is_open(self) -> bool:
         """Whether extents of inputs or outputs are known only when the input comes."""
         specs = (*self.main.inputs, *self.main.outputs)
-        return any(isinstance(extent, Size) for spec in specs for extent in spec.shape)
+        return any(isinstance(extent, Size) for spec in specs for extent in (*spec.shape, *spec.elements))
 
     @property
     def crossings(self) -> tuple[CrossingReport, ...]:

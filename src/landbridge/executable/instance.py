@@ -32,7 +32,7 @@ Facts = TypeVar("Facts")
 def dimensions(function: Function) -> dict[str, Symbol]:
     """The open dimensions of the inputs of ``function``, by name."""
     specs = (*function.inputs, *function.outputs)
-    return dimensions_of([e for spec in specs for e in (*spec.shape, *spec.strides)])
+    return dimensions_of([e for spec in specs for e in (*spec.shape, *spec.strides, *spec.elements)])
 
 
 class Numbers:
@@ -136,7 +136,7 @@ class _Instance:
         return {n: every[end - len(w) : end] for (w, n), end in zip(self._words.items(), ends, strict=True)}
 
     def _spec(self, spec: TensorSpec) -> TensorSpec:
-        return replace(spec, shape=self._all(spec.shape), strides=self._all(spec.strides))
+        return replace(spec, shape=self._all(spec.shape), strides=self._all(spec.strides), elements=())
 
     def _block(self, instructions: Sequence[Instruction]) -> list[Instruction]:
         made: list[Instruction] = []

@@ -41,7 +41,7 @@ _OPEN: dict[type[Any], tuple[str, ...]] = {
     ins.AllocTensor: ("offset", "shape"),
     ins.View: ("offset", "shape"),
     ins.Call: ("tasks", "moves_bytes", "sizes"),
-    TensorSpec: ("shape", "strides"),
+    TensorSpec: ("shape", "strides", "elements"),
     StorageReport: ("planned_bytes",),
 }
 #: Characters of a Size.

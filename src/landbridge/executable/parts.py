@@ -19,6 +19,7 @@ class TensorSpec:
     """Name, static shape and dtype name of an input or output; ``strides`` count elements, empty ones are dense.
 
     ``vdevice``: the number of the program's vdevice that it is on, the first unless it was placed in another scope.
+    ``elements``: of an input that says what open dimensions are, its elements in order, numbers and Sizes.
     """
 
     name: str
@@ -26,6 +27,7 @@ class TensorSpec:
     dtype: str
     strides: tuple[int, ...] = ()
     vdevice: int = field(default=0, repr=False)
+    elements: tuple[int, ...] = field(default=(), repr=False)
 
     @property
     def nbytes(self) -> int:

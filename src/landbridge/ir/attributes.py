@@ -34,6 +34,8 @@ OUTPUT_NAMES = "lb.output_names"
 PARAMETER_NAMES = "lb.parameter_names"
 #: ``{name: [shape, strides]}`` of inputs that are frames, whose argument is all that they span.
 FRAMES = "lb.frames"
+#: ``{name: [element]}`` of inputs that say what open dimensions are, each an integer or a Size.
+ELEMENTS = "lb.elements"
 #: ``{pattern: #lb.vdevice}``: what the pass ``place`` is to put elsewhere.
 PLACE = "lb.place"
 #: ``{scope: scope}``: where the pass ``spill`` is to put what does not fit.
@@ -166,6 +168,16 @@ def set_frame_layouts(main: func.FuncOp, layouts: Mapping[str, FrameLayout]) -> 
     main.attributes[FRAMES] = DictionaryAttr(
         {name: ArrayAttr([int_array(shape), int_array(strides)]) for name, (shape, strides) in layouts.items()}
     )
+
+
+def input_elements(main: func.FuncOp) -> dict[str, tuple[int, ...]]:
+    """The elements of each input that says what open dimensions are, by name."""
+    return {name: ints(cast(ArrayAttr[Any], found)) for name, found in _dictionary(main, ELEMENTS).items()}
+
+
+def set_input_elements(main: func.FuncOp, elements: Mapping[str, Sequence[Extent]]) -> None:
+    """State the elements of inputs that say what open dimensions are, by name."""
+    main.attributes[ELEMENTS] = DictionaryAttr({name: int_array(each) for name, each in elements.items()})
 
 
 def take_place_requests(main: func.FuncOp) -> dict[str, VDeviceAttr]:

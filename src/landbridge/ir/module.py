@@ -26,7 +26,7 @@ from xdsl.rewriter import Rewriter
 from landbridge.errors import ParseError
 from landbridge.executable.file_watch import FileWatch
 from landbridge.executable.parts import VDevice
-from landbridge.ir.attributes import DIMENSIONS, VDEVICES, io_names, is_prim, parameter_names
+from landbridge.ir.attributes import DIMENSIONS, VDEVICES, input_elements, io_names, is_prim, parameter_names
 from landbridge.ir.dialect import context
 from landbridge.ir.graph_ops import CallOp, ConstantOp
 from landbridge.ir.parser import IrParser
@@ -101,6 +101,7 @@ class IRModule:
         mains = [f for f in self.functions() if f.sym_name.data == "main" and len(f.body.blocks) == 1]
         types = [argument.type for main in mains for argument in main.body.block.args]
         extents: list[Extent] = [e for ty in types if isinstance(ty, TensorType | MemRefType) for e in ty.get_shape()]
+        extents += [e for main in mains for elements in input_elements(main).values() for e in elements]
         return dimensions_of(extents)
 
     def target_of(self, vdevice: int) -> Target:

@@ -22,7 +22,7 @@ from landbridge.frontend.onnx.model_inputs import model_inputs
 from landbridge.frontend.onnx.parameters import promote_parameters
 from landbridge.frontend.onnx.shapes import check_declared
 from landbridge.input_spec import InputSpec
-from landbridge.ir.attributes import set_frame_layouts, set_io_names, set_parameter_names
+from landbridge.ir.attributes import set_frame_layouts, set_input_elements, set_io_names, set_parameter_names
 from landbridge.ir.budget import MAX_NODES, Budget
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.module import IRModule
@@ -53,6 +53,7 @@ def import_onnx(
     ``shapes``: static shapes of inputs by name, needed where the file leaves dimensions open. ``extra_outputs``:
     names of inner values to return after the model's outputs. ``constants``: values of inputs that are fixed now,
     arrays or numbers by name; such an input is no argument of ``@main`` and what depends on it alone is folded.
+    One with text in it stays an argument, and its elements are open dimensions.
     ``mutable``: names of weights that stay replaceable: the last arguments of ``@main``, ``parameters`` of the module.
     ``frames``: what the application has for inputs, by name, where that is not what the model takes. ``max_nodes``:
     what functions, loops and recurrent layers may unfold into, with all other nodes. ``check_indices``: indices that
@@ -87,6 +88,8 @@ def import_onnx(
     set_io_names(main, inputs.names, [str(v.name) for v in wanted])
     if inputs.frames:
         set_frame_layouts(main, {name: frame.layout for name, frame in inputs.frames.items()})
+    if inputs.elements:
+        set_input_elements(main, inputs.elements)
     if parameters:
         set_parameter_names(main, list(parameters))
     Rewriter.insert_op(main, InsertPoint.at_start(module.op.body.block))

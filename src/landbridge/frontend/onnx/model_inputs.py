@@ -14,18 +14,21 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.errors import InputError, UnsupportedOperatorError
 from landbridge.frontend.onnx.attributes import dtype_of_onnx
 from landbridge.frontend.onnx.frames import InputFrame, frame_of, read_frame
-from landbridge.frontend.onnx.shapes import input_shapes
+from landbridge.frontend.onnx.shapes import input_shapes, read_extents
 from landbridge.frontend.onnx.values import UNKNOWN, Imported
 from landbridge.input_spec import InputSpec
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.types import tensor_type
 from landbridge.ops.context import Array
+from landbridge.ops.extent_arrays import extents_array
 from landbridge.sizes.size import Extent, Size
 
 
 @dataclass(frozen=True, eq=False)
 class ModelInputs:
     """``arguments`` of ``@main`` and ``fixed`` inputs. By name: ``shapes`` that are known and the ``frames`` of some.
+
+    ``elements`` of those that say what open dimensions are.
 
     ``advice`` has a line for each input whose shape is not known.
     """
@@ -34,6 +37,7 @@ class ModelInputs:
     fixed: dict[ir.Value, Array]
     shapes: dict[str, tuple[Extent, ...]]
     frames: dict[str, InputFrame]
+    elements: dict[str, tuple[Extent, ...]]
     advice: list[str]
 
     @property
@@ -55,6 +59,8 @@ class ModelInputs:
             argument.name_hint = None
             if name in self.frames:
                 values[value] = read_frame(g, argument, self.frames[name])
+            elif name in self.elements:
+                values[value] = extents_array(self.elements[name]).reshape(self.shapes[name])
             else:
                 values[value] = argument if name in self.shapes else UNKNOWN
         return values | self.fixed
@@ -73,11 +79,40 @@ def model_inputs(
     the file.
     """
     inputs = [v for v in graph.inputs if v.name not in graph.initializers]
-    fixed = _fixed(inputs, constants)
-    given = {**_shapes_left_open(inputs, frames), **shapes, **{str(v.name): a.shape for v, a in fixed.items()}}
+    open_values = {name: array for name, array in constants.items() if _has_text(array)}
+    fixed = _fixed(inputs, {name: array for name, array in constants.items() if name not in open_values})
+    elements = _elements(inputs, open_values, dimensions)
+    given = {
+        **_shapes_left_open(inputs, frames),
+        **shapes,
+        **{str(v.name): a.shape for v, a in fixed.items()},
+        **{name: np.shape(array) for name, array in open_values.items()},
+    }
     known, advice = input_shapes(inputs, given, dimensions)
     arguments = [v for v in inputs if v not in fixed]
-    return ModelInputs(arguments, fixed, known, _frames(arguments, frames, known), advice)
+    return ModelInputs(arguments, fixed, known, _frames(arguments, frames, known), elements, advice)
+
+
+def _has_text(given: Any) -> bool:
+    return isinstance(given, str) or (isinstance(given, list | tuple) and any(isinstance(e, str) for e in given))
+
+
+def _elements(
+    inputs: Sequence[ir.Value], given: Mapping[str, Any], dimensions: Mapping[str, Extent] | None
+) -> dict[str, tuple[Extent, ...]]:
+    """The elements of inputs, some of which are open, by name."""
+    by_name = {str(v.name): v for v in inputs}
+    elements = {}
+    for name, array in given.items():
+        if name not in by_name:
+            raise InputError(f"constants: the model has no input {name!r}; its inputs: {', '.join(by_name) or 'none'}")
+        dtype = _dtype(by_name[name])
+        if dtype != "int64":
+            raise InputError(f"constants: {name!r} has open elements and is {dtype}; int64 is legal")
+        elements[name] = read_extents([array] if isinstance(array, str) else array, dimensions or {})
+        if any(isinstance(e, int) and e < 0 for e in elements[name]):
+            raise InputError(f"constants: {name!r} is {tuple(array)}; beside open elements numbers from 0 are legal")
+    return elements
 
 
 def _fixed(inputs: Sequence[ir.Value], constants: Mapping[str, Any]) -> dict[ir.Value, Array]:

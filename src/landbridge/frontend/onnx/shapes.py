@@ -50,7 +50,7 @@ def input_shapes(
             raise InputError(f"the model has no input {name!r}; its inputs: {', '.join(names) or 'none'}")
     declared = {str(v.name): _dims(v) for v in inputs}
     symbols: dict[str, tuple[Extent, str]] = {}
-    read = {name: _read(shape, dimensions or {}) for name, shape in given.items()}
+    read = {name: read_extents(shape, dimensions or {}) for name, shape in given.items()}
     for name, shape in read.items():
         _match(name, shape, declared[name], symbols)
     known: dict[str, tuple[Extent, ...]] = {}
@@ -88,8 +88,8 @@ def _dimension(name: str, instead: str, stated: Mapping[str, Extent]) -> Extent:
     return stated.get(wanted, stated.get(known, dimension(known)))
 
 
-def _read(shape: Sequence[int | str], stated: Mapping[str, Extent]) -> tuple[Extent, ...]:
-    """A shape whose open extents are text: names of dimensions, or expressions of them."""
+def read_extents(shape: Sequence[int | str], stated: Mapping[str, Extent]) -> tuple[Extent, ...]:
+    """Extents of which open ones are text: names of dimensions, or expressions of them."""
     known = dimensions_of(stated.values())
     for text in (e for e in shape if isinstance(e, str)):
         for name in re.findall(r"[^\W\d]\w*", text):
