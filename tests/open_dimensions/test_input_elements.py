@@ -34,11 +34,25 @@ CASES = {
         {"N": "1..99"},
         (1, 99, 40),
     ),
+    "ConstantOfShape": (
+        "float[1] x, int64[2] v",
+        "z = ConstantOfShape(v) y = Add(z, x)",
+        ["A", "B"],
+        {},
+        ([1, 1], [3, 40], [17, 5]),
+    ),
+    "OneHot": (
+        "int64[5] x, int64 v",
+        "o = Constant<value_floats: floats = [0.0, 1.0]>() y = OneHot(x, v, o)",
+        "D",
+        {"D": "5..30"},
+        (5, 30, 11),
+    ),
 }
 
 
 #: Of the output, where it is not that of the first input.
-RANKS = {"Expand": 3}
+RANKS = {"Expand": 3, "ConstantOfShape": 2, "OneHot": 2}
 
 
 def model(operator: str) -> onnx.ModelProto:
@@ -51,6 +65,8 @@ def model(operator: str) -> onnx.ModelProto:
 
 
 def feed(operator: str) -> np.ndarray:
+    if operator == "OneHot":
+        return np.array([0, 4, -2, 1, 3])
     shape = [d.dim_value or 8 for d in model(operator).graph.input[0].type.tensor_type.shape.dim]
     return np.random.default_rng(3).standard_normal(shape).astype(np.float32)
 

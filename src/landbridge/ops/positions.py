@@ -20,7 +20,7 @@ from landbridge.ops.legal import at_least, axis_of, holds, one_of
 from landbridge.ops.reduce import reduced_access
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import Index, rules
-from landbridge.sizes.size import Extent, ceildiv, largest
+from landbridge.sizes.size import Extent, Size, ceildiv, largest
 
 
 @rules("input: ... R C", "k?: () | 1")
@@ -55,11 +55,14 @@ def eye_like(c: OpContext, x: Operand) -> Array:
 @rules("input: _", attributes={"input": at_least(0), "value": holds("it.size == 1", "a tensor of one element")})
 @operator("ConstantOfShape")
 @accuracy(EXACT)
-def constant_of_shape(c: OpContext, shape: Operand) -> Array:
+def constant_of_shape(c: OpContext, shape: Operand) -> Operand:
     """A tensor of one value."""
     value = c.attribute("value")
     fill = np.zeros(1, np.float32) if value is None else np.asarray(value)
     extents = c.ints("shape", shape) or ()
+    if any(isinstance(extent, Size) for extent in extents):
+        dtype, number = dtype_name(fill.dtype), fill.reshape(-1).tolist()[0]
+        return c.compute("constant_of_shape", [], extents, lambda s, *_: s.const(number, dtype), dtype)
     check_size(extents, dtype_name(fill.dtype), LARGEST_CONSTANT)
     return np.full(extents, fill.reshape(-1)[0], fill.dtype)
 
@@ -111,12 +114,13 @@ def one_hot(c: OpContext, indices: Operand, depth: Operand, values: Operand) -> 
     """The on value where the position along ``axis`` equals the index, else the off value."""
     shape = c.shape(indices)
     axis = c.axis(c.attribute("axis", -1), len(shape) + 1)
-    extent = int(c.constant(depth, "depth").reshape(-1)[0])
+    given = c.constant(depth, "depth").reshape(-1)
+    extent: Extent = given.tolist()[0] if given.dtype == object else int(given[0])
     result = (*shape[:axis], extent, *shape[axis:])
 
     def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
         index = s.cast(buffers[0].load(s, [*at[:axis], *at[axis + 1 :]]), "int64")
-        index = s.select(index < 0, index + extent, index)
+        index = s.select(index < 0, index + s.const(extent, "int64"), index)
         hit = index.eq(s.cast(at[axis], "int64"))
         return s.select(hit, buffers[1].load(s, [1]), buffers[1].load(s, [0]))
 
