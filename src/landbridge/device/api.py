@@ -77,7 +77,7 @@ class Device:
         Asked once per handle: ``isinstance`` with a Protocol takes longer than most of what it decides.
         """
         try:
-            return cast("_Protocol | None", self._capabilities[protocol])
+            return self._capabilities[protocol]  # type: ignore[return-value]  # cast() would be a call of each lb.empty
         except KeyError:
             found = self.api if isinstance(self.api, cast("Any", protocol)) else None
             self._capabilities[protocol] = found
