@@ -65,6 +65,24 @@ class BringsOnePage(_Barriers):
         super().begin(region, min(nbytes, 4096 - region.byte_offset % 4096), mode)
 
 
+class BringsSixteenBits(_Barriers):
+    """begin_host_access takes the low 16 bits of an offset."""
+
+    caught_by = "test_the_host_sees_what_the_device_wrote"
+
+    def begin(self, region: Region, nbytes: int, mode: AccessMode) -> None:
+        super().begin(Region(region.space, region.byte_offset & 0xFFFF), nbytes, mode)
+
+
+class FlushesSixteenBits(_Barriers):
+    """end_host_access takes the low 16 bits of an offset."""
+
+    caught_by = "test_the_device_sees_what_the_host_wrote"
+
+    def end(self, region: Region, nbytes: int, mode: AccessMode) -> None:
+        super().end(Region(region.space, region.byte_offset & 0xFFFF), nbytes, mode)
+
+
 class FlushesTheFirstBytes(_Barriers):
     """end_host_access takes the offset for 0."""
 

@@ -120,6 +120,18 @@ class LaunchesFromTheStart(_Launches):
         return super().mutate(module, function, grid, block, [replace(arg, byte_offset=0) for arg in args], stream)
 
 
+class LaunchesAtSixteenBits(_Launches):
+    """Of an argument's offset the low 16 bits count."""
+
+    caught_by = "test_launch_at_offsets"
+
+    def mutate(
+        self, module: Any, function: str, grid: Extents, block: Extents, args: Sequence[Any], stream: Stream | None
+    ) -> Event | None:
+        low = [replace(arg, byte_offset=arg.byte_offset & 0xFFFF) for arg in args]
+        return super().mutate(module, function, grid, block, low, stream)
+
+
 class OneOffsetForAll(_Launches):
     """The offset of the first argument is that of all."""
 

@@ -57,6 +57,15 @@ class AddressesOfTwoPages(Correct):
         return super().device_address(region) + (4096 if region.byte_offset >= 4096 else 0)
 
 
+class AddressesOfSixteenBits(Correct):
+    """device_address takes an offset's low 16 bits."""
+
+    caught_by = "test_device_addresses"
+
+    def device_address(self, region: Region) -> int:
+        return super().device_address(Region(region.space, region.byte_offset & 0xFFFF))
+
+
 class AcceptsAnyFile(Correct):
     """A file descriptor of others is accepted, and memory of its own made instead."""
 

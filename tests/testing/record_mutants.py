@@ -143,6 +143,16 @@ class BindsOneAtATime(_Replays):
         return super().mutate(recording, dict(list(args.items())[:1]), stream)
 
 
+class BindsAtSixteenBits(_Replays):
+    """Of the offset of a region that is bound the low 16 bits count."""
+
+    caught_by = "test_positions"
+
+    def mutate(self, recording: Any, args: Mapping[int, Region], stream: Stream | None) -> Event | None:
+        bound = {position: Region(r.space, r.byte_offset & 0xFFFF) for position, r in args.items()}
+        return super().mutate(recording, bound, stream)
+
+
 class BindsWhatIsQueued(_Replays):
     """Binding other regions changes the replays that are queued: they read the bindings when they are done."""
 

@@ -334,3 +334,24 @@ class WaitsForStreamsInTheHost(Correct):
 
     def sync_stream_from_to(self, index: int, source: Stream | None, target: Stream | None) -> None:
         self.stream_sync(index, source)
+
+
+class _NeverDone:
+    """What a copy of no bytes is waited for by."""
+
+    def query(self) -> bool:
+        return False
+
+    def synchronize(self, timeout: float | None = None) -> bool:
+        return timeout is None
+
+
+class NoBytesAreNeverDone(Correct):
+    """The event of a copy of 0 bytes is never done."""
+
+    caught_by = "test_copies_of_no_bytes"
+
+    def copy_data_from_to(
+        self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
+    ) -> Event | None:
+        return super().copy_data_from_to(src, dst, nbytes, stream, keep_alive) if nbytes else _NeverDone()

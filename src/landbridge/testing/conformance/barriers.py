@@ -32,6 +32,12 @@ class BarrierConformance(ConformanceCase):
                     what = f"after begin_host_access(..., {mode!r}) of {nbytes} bytes at {start} in {kind.scope!r}"
                     expect(found == wanted, f"{what} the host reads what was there before the device wrote")
                     self.free(space)
+            if (far := self.far(kind.scope)) is not None:
+                space = self._seen(kind, far + _LEAST, 7)
+                self._device_writes(space, far + _LEAST, 8)
+                wanted = pattern(far + _LEAST, 8)[far:]
+                found = self._look(space, far, _LEAST, "r")
+                expect(found == wanted, f"after begin_host_access at {far} in {kind.scope!r} the host reads old bytes")
 
     def test_the_device_sees_what_the_host_wrote(self) -> None:
         """end_host_access: the device sees what the host wrote to these bytes, wherever they lie in the space."""
@@ -45,6 +51,12 @@ class BarrierConformance(ConformanceCase):
                     what = f"what the host wrote in mode {mode!r} to {nbytes} bytes at {start} in {kind.scope!r}"
                     expect(found[start : start + nbytes] == b"\x5a" * nbytes, f"the device does not see {what}")
                     self.free(space)
+            if (far := self.far(kind.scope)) is not None:
+                far = -(-far // step) * step
+                space = self._seen(kind, far + size, 4)
+                self._host_writes(space, far, b"\x5a" * step, "w")
+                found = self._device_reads(space, far + size)[far : far + step]
+                expect(found == b"\x5a" * step, f"the device does not see what the host wrote at {far}")
 
     def test_rw_keeps_what_the_host_does_not_write(self) -> None:
         """Mode rw brings what the device wrote: bytes of the range that the host leaves alone keep it."""

@@ -16,6 +16,7 @@ from landbridge.memory.borrowed import host_device
 from landbridge.memory_kind import MemoryKind
 
 _Ability = TypeVar("_Ability")
+_FAR = 3 << 16  # bytes
 
 
 def expect(condition: bool, otherwise: str) -> None:
@@ -125,6 +126,11 @@ class ConformanceCase:
         stated = [kind.capacity, self.device.attr(DeviceAttr.AVAILABLE_MEMORY) if scope == "global" else None]
         return min(1 << 30, *(value for value in stated if isinstance(value, int)), 1 << 30)
 
+    def far(self, scope: str = "global") -> int | None:
+        """An offset that 16 bits do not hold, where ``scope`` has room for it; None where it has not."""
+        far = -(-_FAR // (unit := self.device.memory_kind(scope).offset_alignment)) * unit
+        return far if self.room(scope) > 16 * far else None
+
     def available(self) -> int | None:
         """Bytes of scope global that nobody has, where the device says so."""
         found = self.device.attr(DeviceAttr.AVAILABLE_MEMORY)
@@ -211,6 +217,7 @@ class ConformanceCase:
         """Wait for ``event``; None is done."""
         if event is not None:
             expect(event.synchronize() is True, "synchronize() without a timeout returned something else than True")
+            expect(event.query() is True, "query() is not True after synchronize()")
 
     def write(self, space: Space, content: bytes, offset: int = 0) -> None:
         """Put ``content`` into ``space``: by a copy of the device, else through the host's view, of that scope or of

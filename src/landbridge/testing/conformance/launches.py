@@ -69,6 +69,13 @@ class LaunchConformance(KernelCase):
             self.wait(self.launch(kernel, regions[0], regions[1], regions[2]))
             found = self.read(spaces[2], size)
             self.expect_part(found, 3, third * step, minus(numbers(number), numbers(number + 9)))
+        if (far := self.far()) is not None:
+            regions = [Region(self.alloc(far + NBYTES), far) for _ in range(3)]
+            for region, seed in zip(regions, (1, 2, 3), strict=True):
+                self.write(region.space, numbers(seed), far)
+            self.wait(self.launch(kernel, regions[0], regions[1], regions[2]))
+            found = self.read(regions[2].space, NBYTES, far)
+            expect(found == minus(numbers(1), numbers(2)), f"a launch at offset {far} is wrong")
 
     def test_operands_of_one_space(self) -> None:
         """Arguments may be parts of one space."""

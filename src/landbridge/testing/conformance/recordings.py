@@ -111,6 +111,12 @@ class RecordingConformance(KernelCase):
         self.wait(self._replay(recording, {0: Region(ends[0], unit), 2: Region(ends[1], unit)}))
         moved = pattern(size, 50)[unit : unit + 128]
         self.expect_part(self.read(ends[1], size), 51, unit, moved)
+        if (far := self.far()) is not None:
+            others = [Region(self.alloc(far + 128), far) for _ in range(3)]
+            for seed, region in enumerate(others):
+                self.write(region.space, pattern(128, 60 + seed), far)
+            self.wait(self._replay(recording, dict(enumerate(others))))
+            expect(self.read(others[2].space, 128, far) == pattern(128, 60), f"a replay at offset {far} is wrong")
 
     def test_rebound_regions_stay(self) -> None:
         """replay(args): the regions are bound to their positions from now on."""
