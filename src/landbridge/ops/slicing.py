@@ -1,4 +1,4 @@
-"""Parts of tensors, and tensors of parts: Slice, Split, Concat, Pad."""
+"""Parts of tensors, and tensors of parts: Slice, Split, Concat."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
-from xdsl.ir import SSAValue
 
-from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError
-from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.types import element_count
 from landbridge.ops.accuracy import EXACT, accuracy
-from landbridge.ops.context import BodyBuffer, OpContext, Operand
-from landbridge.ops.legal import at_least, axis_of, distinct_axes, holds, one_of
+from landbridge.ops.context import OpContext, Operand
+from landbridge.ops.legal import at_least, axis_of, distinct_axes, holds
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.sizes.size import Extent, agree, ceildiv, largest, smallest
@@ -152,104 +149,3 @@ def concat(c: OpContext, *operands: Operand) -> Operand:
             )
     full = [x for x in operands if c.shape(x)[axis]] or [operands[0]]
     return full[0] if len(full) == 1 else c.g.concat([c.value(x) for x in full], axis)
-
-
-@rules(
-    "data: *S",
-    "pads?: _",
-    "constant_value?: () | 1 | 0",
-    "axes?: _",
-    attributes={
-        "pads": at_least(-(1 << 40), below=1 << 40),
-        "axes": axis_of("len(S)"),
-        "mode": one_of("constant", "edge", "reflect", "wrap", default="constant"),
-    },
-    where=(distinct_axes("len(S)"),),
-)
-@operator("Pad")
-@accuracy(EXACT)
-def pad(
-    c: OpContext,
-    x: Operand,
-    pads: Operand | None = None,
-    value: Operand | None = None,
-    axes: Operand | None = None,
-) -> Operand:
-    """Elements before and after each axis (negative: cut off): constant, edge, reflect or wrap."""
-    shape, dtype = c.shape(x), c.dtype(x)
-    rank = len(shape)
-    amounts = c.ints("pads", pads) or []
-    along = [c.axis(a, rank) for a in c.ints("axes", axes) or range(rank)]
-    if len(amounts) != 2 * len(along):
-        raise ShapeError(f"{c.g.node}: Pad has {len(amounts)} pads for {len(along)} axes; two for each are legal")
-    low, high = [0] * rank, [0] * rank
-    for i, a in enumerate(along):
-        low[a], high[a] = amounts[i], amounts[len(along) + i]
-    result = [e + a + b for e, a, b in zip(shape, low, high, strict=True)]
-    if any(e < 0 for e in result):
-        raise ShapeError(f"{c.g.node}: Pad of {shape} by {low} and {high} leaves a negative extent")
-    if not any(low) and not any(high):
-        return x
-    mode = c.attribute("mode", "constant")
-    if mode != "constant" and any(not e and r for e, r in zip(shape, result, strict=True)):
-        raise ShapeError(f"{c.g.node}: Pad with mode {mode!r} of {shape}; an axis without elements has none to repeat")
-    given = c.attribute("value", 0.0) if value is None or c.shape(value) == (0,) else value
-    fill = None if isinstance(given, SSAValue) else np.asarray(given, numpy_dtype(dtype)).reshape(-1)[0].item()
-    if mode == "constant" and fill is not None and min(low + high) >= 0:
-        return _constant_pad(c, x, low, high, fill)
-    if 0 in shape and 0 not in result:
-        if mode != "constant":
-            raise ShapeError(
-                f"{c.g.node}: Pad of {shape} to {tuple(result)} by {mode}: an empty tensor has no element to repeat; "
-                "only mode 'constant' gives it some"
-            )
-        return c.gather("pad", c.reshape(given, ()), result, lambda *d: [])
-    padded = [a for a in range(rank) if low[a] or high[a]]
-    operands: list[Operand] = [x, *(_source_index(c, mode, shape[a], low[a], high[a]) for a in padded)]
-    if fill is None:
-        operands.append(c.reshape(given, ()))
-
-    def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
-        where, outside = list(at), s.const(False, "bool")
-        for table, a in zip(buffers[1:], padded, strict=False):
-            index = table.load(s, [at[a]])
-            outside = outside | (index < 0)
-            where[a] = index_within(s, index, shape[a])
-        loaded = buffers[0].load(s, where)
-        if mode != "constant":
-            return loaded
-        return s.select(outside, buffers[-1].load(s, []) if fill is None else s.const(fill, dtype), loaded)
-
-    return c.compute("pad", operands, result, body, dtype)
-
-
-def _constant_pad(c: OpContext, x: Operand, low: Sequence[int], high: Sequence[int], fill: float | int) -> Operand:
-    """Padding with one known value, as a stage that lowering can fold into its reader."""
-    shape, dtype = c.shape(x), c.dtype(x)
-    result = [e + a + b for e, a, b in zip(shape, low, high, strict=True)]
-    if 0 in shape:
-        return np.full(result, fill, numpy_dtype(dtype))
-
-    def build(p: PrimBuilder) -> None:
-        padded = p.pad(p.inputs[0], low, high, fill)
-        p.generic("p" * len(result), result, [(padded, lambda *d: d)], [(p.outputs[0], lambda *d: d)], lambda s, v: v)
-
-    return c.g.call("pad", [c.value(x)], [(result, dtype)], build)[0]
-
-
-def _source_index(c: OpContext, mode: str, extent: int, low: int, high: int) -> np.ndarray[Any, Any]:
-    """Where each padded element comes from; -1 is outside."""
-    at = np.arange(extent + low + high) - low
-    if mode == "constant":
-        at = np.where((at < 0) | (at >= extent), -1, at)
-    elif mode == "edge":
-        at = np.clip(at, 0, extent - 1)
-    elif mode == "reflect":
-        period = max(2 * (extent - 1), 1)
-        at = np.abs((at + extent - 1) % period - (extent - 1)) if extent > 1 else np.zeros_like(at)
-    elif mode == "wrap":
-        first, rest = max(-low, 0), extent - max(-low, 0) - max(-high, 0)  # what negative padding leaves
-        at = first + (at - first) % max(rest, 1)
-    else:
-        raise c.unsupported(f"mode {mode!r}; constant, edge, reflect and wrap are known")
-    return at.astype(np.int64)
