@@ -19,6 +19,7 @@ from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.activation import softplus_of
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.matmul import matrix_product
+from landbridge.ops.shape import broadcast
 from landbridge.ops.slicing import part
 
 Activation: TypeAlias = Callable[[ScalarBuilder, Value], Value]
@@ -121,7 +122,8 @@ def recur(c: OpContext, layer: Layer, defaults: Sequence[str], step: Step) -> li
     if layer.lengths is not None and not (c.constant(layer.lengths, "sequence_lens") == steps).all():
         raise c.unsupported("sequence_lens shorter than the input cannot be compiled; pad outside, or drop them")
     forms = _activations(c, defaults, directions)
-    zeros = np.zeros((batch, hidden), numpy_dtype(c.dtype(layer.x)))
+    zero = np.zeros((1, hidden), numpy_dtype(c.dtype(layer.x)))
+    zeros = np.repeat(zero, batch, 0) if isinstance(batch, int) else broadcast(c, zero, (batch, hidden))
     c.g.budget.spend(steps * directions, f"{c.op_type} node {c.g.node!r}, of {steps} steps,")
     runs = [_run(c, layer.x, _direction(c, layer, d, forms[d], zeros), step) for d in range(directions)]
     flat_rows = [outputs[t] for t in range(steps) for outputs, _ in runs]
