@@ -18,7 +18,7 @@ from landbridge.ir.attributes import ints
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import Generic, PrimView, view_generic
 from landbridge.ir.types import shape_of
-from landbridge.sizes.size import Size
+from landbridge.sizes.size import Size, same
 
 Axis = tuple[SSAValue, int]
 Loop = tuple[linalg.ops.GenericOp, int]
@@ -67,7 +67,7 @@ class _Ties:
         shapes = shape_of(op.source.type), shape_of(op.destination.type)
         for axis, low in enumerate(ints(op.low)):
             ends = (op.source, axis), (op.destination, axis)
-            if low or shapes[0][axis] != shapes[1][axis]:
+            if not same(low, 0) or not same(shapes[0][axis], shapes[1][axis]):
                 self._fixed += ends
             else:
                 self._union.join(*ends)

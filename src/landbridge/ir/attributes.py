@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Operation
 
 from landbridge.errors import CompileError
 from landbridge.ir.types import SizeAttr, VDeviceAttr
-from landbridge.sizes.size import Extent, Size
+from landbridge.sizes.size import Extent, Size, same
 
 #: Any operation: the name that the model gave the node which it is part of.
 NODE = "node"
@@ -231,12 +231,13 @@ def set_target_number(function: func.FuncOp, target: int) -> None:
 
 def moved_bytes(function: func.FuncOp) -> int:
     """The bytes that a call of a PrimFunc moves; 0 for one that computes."""
-    return _integer(function, MOVES) or 0
+    found = _integer(function, MOVES)
+    return 0 if found is None else found
 
 
 def set_moved_bytes(function: func.FuncOp, nbytes: int) -> None:
     """State the bytes that a call of a PrimFunc moves; 0 for one that computes."""
-    if nbytes:
+    if not same(nbytes, 0):
         function.attributes[MOVES] = int_attr(nbytes)
     else:
         function.attributes.pop(MOVES, None)

@@ -16,6 +16,7 @@ from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import axis_of, holds, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
+from landbridge.sizes.size import never_below
 
 
 @rules("X: ...")
@@ -242,7 +243,7 @@ def first_maximum(c: OpContext, x: Operand, axis: int) -> Operand:
             lambda s, acc, v, m: s.minimum(
                 acc, s.select(s.matches(v, m), s.cast(s.index(n), "int64"), s.const(shape[axis], "int64"))
             ),
-            init=shape[axis],
+            init=never_below(shape[axis]),
         )
         p.generic(
             "p" * (n + 1),

@@ -18,7 +18,7 @@ from landbridge.ops.legal import at_least
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import part
-from landbridge.ops.windows import Windows
+from landbridge.ops.windows import Windows, check_kernel
 
 
 @rules(
@@ -43,6 +43,7 @@ from landbridge.ops.windows import Windows
 def conv_transpose(c: OpContext, x: Operand, w: Operand, bias: Operand | None = None) -> Operand:
     """Disjoint windows are written in place; otherwise a convolution over the input with zeros between elements."""
     spatial, kernel = c.shape(x)[2:], list(c.shape(w)[2:])
+    check_kernel(c, kernel)
     group, rank = c.attribute("group", 1), len(spatial)
     stride = c.ints("strides") or [1] * rank
     dilation = c.ints("dilations") or [1] * rank

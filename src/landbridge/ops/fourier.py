@@ -13,6 +13,7 @@ from landbridge.ops.context import Array, OpContext, Operand
 from landbridge.ops.legal import at_least, between
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
+from landbridge.sizes.size import Size
 
 
 def _matrix(points: int, bins: int, parts: int, inverse: bool, mirrored: int = 0) -> Array:
@@ -68,6 +69,8 @@ def _dft(c: OpContext, x: Operand, length: Operand | None, along: int) -> Operan
     mirrored = inverse and onesided
     points = (c.ints("dft_length", length) or [0])[0] if length is not None else 0
     points = points or (2 * (extent - 1) if mirrored else extent)
+    if isinstance(points, Size):
+        raise c.unsupported(f"a transform of {points} points, which is known when the input comes; give it a number")
     bins = points // 2 + 1 if onesided and not inverse else points
     used = min(extent, points // 2 + 1 if mirrored else points)
     table = _matrix(points, bins, parts, inverse, used if mirrored else 0)[..., :used]

@@ -19,6 +19,7 @@ from landbridge.ops.legal import at_least, axis_of, distinct_axes, one_of
 from landbridge.ops.reduce import reduced
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
+from landbridge.sizes.size import same
 
 #: Two passes: no digits of the deviation are lost to the mean.
 NORMALIZED = Accuracy(
@@ -119,7 +120,7 @@ def normalize_rows(
             return y + left.pop(0) if bias is not None else y
 
         def along(loops: Sequence[int]) -> Any:
-            return lambda *d: [d[i] if shape[i] > 1 else 0 for i in loops]
+            return lambda *d: [0 if same(shape[i], 1) else d[i] for i in loops]
 
         ins = [(source, whole), (mean, row), (inverse, row)]
         for buffer, (_, loops) in zip(p.inputs[1:], extra, strict=True):

@@ -19,7 +19,7 @@ from landbridge.ops.reduce import reduce, reduced
 from landbridge.ops.registry import Handler, operator
 from landbridge.ops.rules import rules
 from landbridge.ops.windows import WINDOWS, Windows, windows
-from landbridge.sizes.size import Extent, Size
+from landbridge.sizes.size import Extent, Size, never_below
 from landbridge.sizes.size import at_least as at_least_size
 
 
@@ -106,7 +106,7 @@ def _positions(c: OpContext, x: Operand, w: Windows, largest: Operand) -> Operan
             [(p.inputs[1], lambda *d: d[: rank + 2])],
             [(p.outputs[0], lambda *d: d[: rank + 2])],
             body,
-            init=last,
+            init=never_below(last),
         )
 
     result = ((n, channels, *w.output), "int64")

@@ -14,13 +14,13 @@ from landbridge.ir.scalar_dtypes import is_float
 from landbridge.ir.scalars import Number, ScalarBuilder, Value
 from landbridge.ir.types import LARGEST_CONSTANT, check_size
 from landbridge.ops.accuracy import EXACT, ROUNDED, accuracy
-from landbridge.ops.context import Array, BodyBuffer, OpContext, Operand
+from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.gather import as_index
 from landbridge.ops.legal import at_least, axis_of, holds, one_of
 from landbridge.ops.reduce import reduced_access
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import Index, rules
-from landbridge.sizes.size import Extent, Size, ceildiv, largest
+from landbridge.sizes.size import Extent, Size, ceildiv, largest, smallest
 
 
 @rules("input: ... R C", "k?: () | 1")
@@ -31,7 +31,7 @@ def trilu(c: OpContext, x: Operand, k: Operand | None = None) -> Operand:
     upper = bool(c.attribute("upper", 1))
     *_, rows, columns = c.shape(x)
     given = 0 if k is None else int(c.constant(k, "k").reshape(-1)[0])
-    diagonal = min(max(given, -rows), columns)  # farther ones are the same
+    diagonal = smallest(largest(given, -rows), columns)  # farther ones are the same
 
     def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
         row, column = at[-2] + diagonal, at[-1]
@@ -44,10 +44,17 @@ def trilu(c: OpContext, x: Operand, k: Operand | None = None) -> Operand:
 @rules("input: R C")
 @operator("EyeLike")
 @accuracy(EXACT)
-def eye_like(c: OpContext, x: Operand) -> Array:
+def eye_like(c: OpContext, x: Operand) -> Operand:
     """Ones on diagonal ``k``, zeros elsewhere."""
     rows, columns = c.shape(x)
     dtype = c.attribute("dtype") or c.dtype(x)
+    if isinstance(rows, Size) or isinstance(columns, Size):
+        diagonal = c.attribute("k", 0)
+
+        def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
+            return s.select((at[0] + diagonal).eq(at[1]), s.const(1, dtype), 0)
+
+        return c.compute("eye_like", [x], (rows, columns), body, dtype)
     check_size((rows, columns), dtype, LARGEST_CONSTANT)
     return np.eye(rows, columns, min(max(c.attribute("k", 0), -rows), columns), numpy_dtype(dtype))
 

@@ -16,7 +16,7 @@ from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import axis_of, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
-from landbridge.sizes.size import Extent, largest
+from landbridge.sizes.size import Extent, largest, never_below
 
 Finish = Callable[[ScalarBuilder, Value, Extent], Value]
 
@@ -220,7 +220,7 @@ def arg_extreme(c: OpContext, x: Operand) -> Operand:
             [x_access, (best, lambda *d: d[:n])],
             [(p.outputs[0], lambda *d: [0 if a == axis else d[w] for a, w in enumerate(where_to)])],
             position,
-            init=0 if last else shape[axis] - 1,
+            init=0 if last else never_below(shape[axis] - 1),
         )
 
     found = c.g.call(c.op_type.lower(), [c.value(x)], [(result, "int64")], build)[0]

@@ -152,6 +152,8 @@ def _keep_aspect(c: OpContext, sizes: Sequence[int] | None, shape: Sequence[int]
     policy = c.attribute("keep_aspect_ratio_policy", "stretch")
     if sizes is None or policy == "stretch":
         return None
+    if any(isinstance(e, Size) for e in (*sizes, *shape)):
+        raise c.unsupported(f"keep_aspect_ratio_policy {policy!r} of {shape} to {sizes}; give these axes numbers")
     ratios = [s / e for s, e in zip(sizes, shape, strict=True)]
     return [min(ratios) if policy == "not_larger" else max(ratios)] * len(ratios)
 

@@ -17,7 +17,7 @@ from landbridge.ops.legal import at_least, axis_of, between, distinct_axes, hold
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.sizes.broadcast import broadcast_shapes
-from landbridge.sizes.size import Extent, agree
+from landbridge.sizes.size import Extent, Size, agree
 
 
 @rules()
@@ -67,8 +67,11 @@ def dropout(
     """Inference: the same value; the mask is all true."""
     if training is not None and bool(c.constant(training, "training_mode").reshape(-1)[0]):
         raise c.unsupported("training_mode is true; export the model for inference")
-    mask = np.ones(c.shape(x) if c.outputs > 1 else (), numpy_dtype("bool" if c.opset >= 10 else c.dtype(x)))
-    return [x, mask]
+    one = np.ones((), numpy_dtype("bool" if c.opset >= 10 else c.dtype(x)))
+    shape = c.shape(x) if c.outputs > 1 else ()
+    if any(isinstance(e, Size) for e in shape):
+        return [x, broadcast(c, one, shape)]
+    return [x, np.broadcast_to(one, shape).copy()]
 
 
 @rules("data: ...", "shape: _", attributes={"shape": at_least(-1)})

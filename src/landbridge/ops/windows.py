@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from landbridge.errors import ShapeError
 from landbridge.ops.context import OpContext
 from landbridge.ops.legal import Legal, at_least, one_of
-from landbridge.sizes.size import Extent, ceildiv, largest, same
+from landbridge.sizes.size import Extent, Size, ceildiv, largest, same, smallest
+from landbridge.sizes.size import at_least as at_least_size
 
 #: Attributes of windows over the axes ``*D``.
 WINDOWS: dict[str, Legal] = {
@@ -45,8 +46,15 @@ class Windows:
         return (self.output[axis] - 1) * self.stride[axis] + (self.kernel[axis] - 1) * self.dilation[axis] + 1
 
 
+def check_kernel(c: OpContext, kernel: Sequence[Extent]) -> None:
+    """Raise UnsupportedOperatorError for a kernel whose extents are known only when the input comes."""
+    if any(isinstance(k, Size) for k in kernel):
+        raise c.unsupported(f"a kernel of {', '.join(map(str, kernel))} elements; give its axes numbers")
+
+
 def windows(c: OpContext, spatial: Sequence[Extent], kernel: Sequence[int], ceil_mode: bool = False) -> Windows:
     """The windows of the node over ``spatial``, from strides, dilations, pads, auto_pad and ceil_mode."""
+    check_kernel(c, kernel)
     rank = len(spatial)
     stride = c.ints("strides") or [1] * rank
     dilation = c.ints("dilations") or [1] * rank
@@ -70,8 +78,9 @@ def windows(c: OpContext, spatial: Sequence[Extent], kernel: Sequence[int], ceil
             after = total - before
         room: Extent = extent + before + after - reach
         count = (ceildiv(room, stride[i]) if ceil_mode else room // stride[i]) + 1
-        if ceil_mode and (count - 1) * stride[i] >= extent + before:
-            count -= 1  # a window must begin inside the input or the padding before it
+        if ceil_mode:  # a window must begin inside the input or the padding before it
+            beyond = at_least_size((count - 1) * stride[i], extent + before)
+            count = smallest(count, ceildiv(extent + before, stride[i])) if beyond is None else count - beyond
         if count < 1:
             raise ShapeError(
                 f"{c.g.node}: a {c.op_type} window of {reach} does not fit {extent} + {before} + {after} elements"

@@ -249,6 +249,12 @@ def least(extent: Extent) -> int:
     return extent if isinstance(extent, int) else max(extent.low or 0, 0)
 
 
+def never_below(extent: Extent) -> int:
+    """A number that ``extent`` never exceeds; that of the largest of all where none is known."""
+    most = extent if isinstance(extent, int) else extent.high
+    return (1 << 62) if most is None else most
+
+
 def likely(extent: Extent) -> int:
     """``extent`` for likely values of its dimensions: those between the ends of their ranges, by ratio."""
     if isinstance(extent, int):

@@ -11,6 +11,7 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError
 from landbridge.ir.types import dtype_of, element_count, shape_of
 from landbridge.ops.context import Operand
+from landbridge.sizes.size import Size
 
 
 class Unknown:
@@ -39,8 +40,9 @@ def check_single(what: str, value: Any) -> None:
 
 def constant_if_empty(value: Operand) -> Operand:
     """A tensor without elements is a constant."""
-    if isinstance(value, SSAValue) and 0 in shape_of(value.type):
-        return np.zeros(shape_of(value.type), numpy_dtype(dtype_of(value.type)))
+    shape = shape_of(value.type) if isinstance(value, SSAValue) else ()
+    if isinstance(value, SSAValue) and 0 in shape and not any(isinstance(e, Size) for e in shape):
+        return np.zeros(shape, numpy_dtype(dtype_of(value.type)))
     return value
 
 

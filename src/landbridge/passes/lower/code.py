@@ -206,7 +206,7 @@ class Code:
                 return self.mul(a, b)
             if isinstance(b, int) and e.kind == AffineBinaryOpKind.FloorDiv:
                 return self.floordiv(a, b)
-            if isinstance(b, int) and e.kind == AffineBinaryOpKind.Mod:
+            if not isinstance(b, SSAValue) and e.kind == AffineBinaryOpKind.Mod:
                 return self.remainder(a, b)
         raise CodegenError(f"affine expression {e} cannot be lowered")
 

@@ -17,10 +17,12 @@ from xdsl.ir.affine import AffineMap
 from landbridge.errors import CodegenError
 from landbridge.ir.attributes import ints, tile_bounds
 from landbridge.ir.prim_ops import PadOp
+from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.stages import Generic, PrimView, is_identity, view_generic
 from landbridge.ir.types import shape_of
 from landbridge.passes.lower.access import ElementAccess, Guard, Linear, linear_index, linearize, rename_access
 from landbridge.passes.lower.row_memory import index_strides
+from landbridge.sizes.size import same
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,7 @@ def _access(buffer: SSAValue, m: AffineMap, pads: Mapping[SSAValue, _Pad]) -> El
     exprs = list(m.results)
     while (pad := pads.get(buffer)) is not None:
         buffer, fill = pad.source, pad.value
-        exprs = [e - low if low else e for e, low in zip(exprs, pad.low, strict=True)]
+        exprs = [e if same(low, 0) else e + extent_expr(-low) for e, low in zip(exprs, pad.low, strict=True)]
         inner = shape_of(buffer.type)
         outer_changed = zip(exprs, inner, strict=True)
         guards += [Guard(linearize(e), extent) for e, extent in outer_changed]
