@@ -10,12 +10,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from landbridge.errors import InputError, UnsupportedError
+from landbridge.errors import InputError
 from landbridge.executable.bound_sizes import BoundSizes, sizes_of_inputs
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import Numbers, check_values, dimensions, instance
 from landbridge.executable.instructions import storages
 from landbridge.executable.parts import TensorSpec
+from landbridge.open_states import OpenStates
 from landbridge.session import Session
 from landbridge.sizes.size import Extent
 from landbridge.tensor import Tensor
@@ -50,11 +51,15 @@ class OpenSession(Session):
         self._instances: OrderedDict[tuple[int, ...], Session] = OrderedDict()
         self._by_shapes: dict[tuple[tuple[int, ...], ...], Session] = {}
         self._specs = _table(main.inputs)
+        self._output_specs = _table(main.outputs)
+        self._states = OpenStates()
         #: Inputs whose elements say what dimensions are: read at each run, as they may be the application's memory.
-        self._read_at_runs = [(i, spec.name) for i, spec in enumerate(main.inputs) if spec.elements]
+        self._read_at_runs = [spec.name for spec in main.inputs if spec.elements]
+        #: Whether sizes are known by shapes of what is given alone.
+        self._by_shapes_alone = not self._read_at_runs
         #: What is bound to inputs and outputs, by name, until the sizes are known and for other sizes later.
         self._held: dict[str, Any] = {}
-        self._held_outputs: dict[str | int, Any] = {}
+        self._held_outputs: dict[str, Any] = {}
         self._parameters_given: dict[str, Any] = {}
         self._now: Session | None = None
         self._settled = False
@@ -94,45 +99,60 @@ class OpenSession(Session):
 
     # What is bound ----------------------------------------------------------------------------------------------
 
-    def _hold(self, name: str | int, value: Any) -> None:
-        spec = self._spec(name)
+    def _hold(self, spec: TensorSpec, value: Any) -> None:
         BoundSizes().add(spec, np.shape(value))
         self._held[spec.name] = value
         self._settled = False
 
     def _spec(self, name: str | int) -> TensorSpec:
-        try:
-            return self._specs[name]
-        except (KeyError, TypeError):
-            names = ", ".join(spec.name for spec in self.inputs)
-            raise InputError(f"there is no input {name!r}; legal: {names}") from None
+        return _find("input", name, self._specs)
 
     @takes_turn
     def set_input(self, name: str | int, value: Any) -> None:
-        self._hold(name, np.array(np.from_dlpack(cast(Any, value)) if isinstance(value, Tensor) else value))
+        spec, copied = self._spec(name), np.array(_array(value))
+        if self._states.has(spec):
+            BoundSizes().add(spec, copied.shape)
+            self._states.give(spec.name, copied)
+        else:
+            self._hold(spec, copied)
 
     @takes_turn
     def set_input_zero_copy(self, name: str | int, value: Any) -> None:
-        self._hold(name, value)
+        spec = self._spec(name)
+        if self._states.has(spec):
+            raise InputError(f"input {spec.name!r} is a recurrent state, whose memory swaps at each run; use set_input")
+        self._hold(spec, value)
 
     @takes_turn
     def set_output_zero_copy(self, index: int | str, out: Any) -> None:
-        if index not in _table(self.outputs):
-            names = ", ".join(spec.name for spec in self.outputs)
-            raise InputError(f"there is no output {index!r}; legal: {names}")
-        self._held_outputs[index] = out
+        spec = _find("output", index, self._output_specs)
+        if self._states.has(spec):
+            raise InputError(f"{spec.name!r} is a recurrent state, whose memory swaps at each run; use get_output")
+        self._held_outputs[spec.name] = out
         self._settled = False
+
+    def _sizes(self, given: Mapping[str, Any]) -> dict[str, int]:
+        """The dimensions where inputs have ``given``, by name, states left out."""
+        shapes: Mapping[str, Sequence[int]] = {name: np.shape(value) for name, value in given.items()}
+        elements = {name: _elements(given[name]) for name in self._read_at_runs}
+        if self._states.pairs:
+            shapes = self._states.add_shapes(self.inputs, shapes, elements)
+        return sizes_of_inputs(self.inputs, shapes, elements)
+
+    def _given_inputs(self) -> list[TensorSpec]:
+        """The inputs that callers give: those that are no states."""
+        return [spec for spec in self.inputs if not self._states.has(spec)]
 
     def _settle(self) -> Session:
         """The instance for what is bound, with that bound to it."""
-        if self._settled and self._now is not None and not self._read_at_runs:
+        if self._settled and self._now is not None and self._by_shapes_alone:
             return self._now
-        missing = [spec.name for spec in self.inputs if spec.name not in self._held]
+        missing = [spec.name for spec in self._given_inputs() if spec.name not in self._held]
         if missing:
             raise InputError(f"nothing is bound to input {', '.join(map(repr, missing))}; bind it before run()")
-        shapes = {name: np.shape(value) for name, value in self._held.items()}
-        elements = {name: _elements(self._held[name]) for _, name in self._read_at_runs}
-        found = self._instance(sizes_of_inputs(self.inputs, shapes, elements))
+        found = self._instance(self._sizes(self._held))
+        if self._states.pairs:
+            self._states.turn_to(found)
         if self._settled and found is self._now:
             return found
         for name, value in self._held.items():
@@ -160,15 +180,17 @@ class OpenSession(Session):
             entry.refuse()
         try:
             shapes = tuple(map(np.shape, arrays))
-            found = None if self._read_at_runs else self._by_shapes.get(shapes)
+            found = self._by_shapes.get(shapes) if self._by_shapes_alone else None
             if found is None:
-                if len(arrays) != len(self.inputs):
-                    names = ", ".join(spec.name for spec in self.inputs)
-                    raise InputError(f"{len(arrays)} arrays are given; the program takes {len(self.inputs)}: {names}")
-                named = {spec.name: shape for spec, shape in zip(self.inputs, shapes, strict=True)}
-                elements = {name: _elements(arrays[i]) for i, name in self._read_at_runs}
-                found = self._instance(sizes_of_inputs(self.inputs, named, elements))
+                specs = self._given_inputs()
+                if len(arrays) != len(specs):
+                    names = ", ".join(spec.name for spec in specs)
+                    raise InputError(f"{len(arrays)} arrays are given; the program takes {len(specs)}: {names}")
+                given = {spec.name: array for spec, array in zip(specs, arrays, strict=True)}
+                found = self._instance(self._sizes(given))
                 self._by_shapes[shapes] = found
+                if self._states.pairs:
+                    self._states.turn_to(found)
             return found(*arrays, out=out)
         finally:
             entry.give_back(turn)
@@ -184,6 +206,9 @@ class OpenSession(Session):
 
     @takes_turn
     def get_output(self, index: int | str, out: Any = None) -> Any:
+        holder = self._states.holder
+        if holder is not None and self._states.has(_find("output", index, self._output_specs)):
+            return holder.get_output(index, out)
         return self._last().get_output(index, out)
 
     @takes_turn
@@ -202,7 +227,12 @@ class OpenSession(Session):
 
     @takes_turn
     def bind_state(self, output: str | int, input: str | int) -> None:
-        raise UnsupportedError("a program with open dimensions binds no recurrent states; compile with shapes=")
+        source, target = _find("output", output, self._output_specs), self._spec(input)
+        self._states.bind(source, target)
+        self._by_shapes_alone = False
+        self._held_outputs.pop(source.name, None)
+        if target.name in self._held:
+            self._states.give(target.name, np.array(_array(self._held.pop(target.name))))
 
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
@@ -214,12 +244,24 @@ def _most(nbytes: Extent) -> int | None:
     return nbytes if isinstance(nbytes, int) else nbytes.high
 
 
+def _array(value: Any) -> np.ndarray[Any, Any]:
+    return np.from_dlpack(cast(Any, value)) if isinstance(value, Tensor) else np.asarray(value)
+
+
 def _elements(value: Any) -> list[int]:
     """The elements of an input of integers, in order."""
-    array = np.from_dlpack(cast(Any, value)) if isinstance(value, Tensor) else np.asarray(value)
+    array = _array(value)
     if array.dtype.kind not in "iu":
         raise InputError(f"an input of {array.dtype} says what dimensions are; integers are legal")
     return cast(list[int], array.reshape(-1).tolist())
+
+
+def _find(what: str, name: str | int, specs: Mapping[str | int, TensorSpec]) -> TensorSpec:
+    try:
+        return specs[name]
+    except (KeyError, TypeError):
+        names = ", ".join(known for known in specs if isinstance(known, str))
+        raise InputError(f"there is no {what} {name!r}; legal: {names}") from None
 
 
 def _table(specs: Sequence[TensorSpec]) -> dict[str | int, TensorSpec]:

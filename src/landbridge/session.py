@@ -369,6 +369,7 @@ class Session:
 
         The state starts with the input's value if it has one, else with zeros; ``set_input`` sets it,
         ``get_output`` reads it. Raises InputError when shapes or dtypes differ or one of them is a state already.
+        With open dimensions a run of other sizes copies it once, and raises InputError where its shape is another then.
         """
         program = self._program
         try:

@@ -50,6 +50,7 @@ _LIFE = "tests/device/test_lifecycle.py::"
 _STREAM, _TARGET = "tests/device/test_stream.py::", "tests/targets/test_target.py::"
 _DLPACK, _TENSOR = "tests/dlpack/test_dlpack.py::", "tests/tensor/test_tensor.py::"
 _COHERENCE, _VIEW = "tests/memory/test_coherence.py::", "tests/tensor/test_host_view.py::"
+_OPEN_STATES = "tests/open_dimensions/test_states.py::"
 _SESSION, _DEVICES = "tests/session/test_session.py::", "tests/session/test_devices.py::"
 _INTERRUPTS = "tests/session/test_interrupts.py::"
 _LENT = "tests/vm/test_lent_memory.py::"
@@ -931,6 +932,14 @@ SENTENCES = (
         "vm/recurrent_states.py",
         "RecurrentStates._bind_all",
         Drop("own"),
+    ),
+    _s(
+        "bind_state with open dimensions: the state is carried to the sizes of the next run.",
+        f"{_OPEN_STATES}test_a_state_goes_from_size_to_size",
+        "Each size has a state of its own.",
+        "open_states.py",
+        "OpenStates.turn_to",
+        If("holder"),
     ),
     _s(
         "Input and output overlap raises at bind unless declared in place.",

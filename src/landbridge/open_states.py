@@ -1,0 +1,121 @@
+"""OpenStates: recurrent states of a program with open dimensions, which go with a Session from size to size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from landbridge.errors import InputError, ShapeError
+from landbridge.executable.bound_sizes import BoundSizes
+from landbridge.executable.parts import TensorSpec
+from landbridge.session import Session
+from landbridge.sizes.size import Extent, Size, dimensions_of
+
+
+class OpenStates:
+    """The states, (output, input) each, and where their values are: in the instance that ran last, or given since.
+
+    Each instance has two buffers of its own for a state, which swap; a turn to another instance copies the values.
+    """
+
+    def __init__(self) -> None:
+        self.pairs: tuple[tuple[TensorSpec, TensorSpec], ...] = ()
+        #: The instance whose memory has the values.
+        self.holder: Session | None = None
+        self._given: dict[str, Any] = {}
+        #: How many of the pairs an instance knows.
+        self._known: WeakKeyDictionary[Session, int] = WeakKeyDictionary()
+
+    def bind(self, output: TensorSpec, input: TensorSpec) -> None:
+        """Make ``output`` of each run the ``input`` of the next; raises InputError where they cannot be a state."""
+        for spec in (output, input):
+            if self.has(spec):
+                raise InputError(f"{spec.name!r} is a recurrent state already")
+        if (output.shape, output.dtype) != (input.shape, input.dtype):
+            raise InputError(
+                f"output {output.name!r} is {output.dtype}{_shown(output.shape)}, input {input.name!r} is "
+                f"{input.dtype}{_shown(input.shape)}; the two halves of a state must be equal"
+            )
+        if input.elements:
+            raise InputError(f"elements of input {input.name!r} say what dimensions are; it cannot be a state")
+        self.pairs = (*self.pairs, (output, input))
+
+    def has(self, spec: TensorSpec) -> bool:
+        """Whether ``spec`` is half of a state."""
+        return any(spec is half for pair in self.pairs for half in pair)
+
+    def give(self, name: str, value: Any) -> None:
+        """The next run starts with ``value``, an array that nobody writes, as state ``name``."""
+        self._given[name] = value
+
+    def add_shapes(
+        self,
+        specs: Sequence[TensorSpec],
+        shapes: Mapping[str, Sequence[int]],
+        elements: Mapping[str, Sequence[int]],
+    ) -> dict[str, Sequence[int]]:
+        """``shapes`` of inputs with those of states added: as given, else as the others say, else as they are now.
+
+        Raises ShapeError where shapes do not fit, InputError where a state that is to be carried does not.
+        """
+        found = dict(shapes) | {name: value.shape for name, value in self._given.items()}
+        bound = BoundSizes()
+        for spec in specs:
+            if spec.name in found:
+                bound.add(spec, found[spec.name])
+            if spec.elements:
+                bound.add_elements(spec, elements[spec.name])
+        left = [spec for _, spec in self.pairs if spec.name not in found]
+        for spec in left:
+            unknown = [name for name in dimensions_of(spec.shape) if name not in bound.values]
+            if unknown:
+                found[spec.name] = now = self._shape_now(spec, unknown[0])
+                try:
+                    bound.add(spec, now)
+                except ShapeError as error:
+                    raise InputError(f"state {spec.name!r} is {tuple(now)} now: {error}; {_way_out(spec)}") from None
+        for spec in left:
+            found.setdefault(spec.name, [e.at(bound.values) if isinstance(e, Size) else e for e in spec.shape])
+        return found
+
+    def _shape_now(self, spec: TensorSpec, dimension: str) -> tuple[int, ...]:
+        if self.holder is None:
+            raise InputError(
+                f"dimension {dimension!r} is that of state {spec.name!r}, which has none; {_way_out(spec)}"
+            )
+        return self.holder.get_input(spec.name).shape
+
+    def turn_to(self, instance: Session) -> None:
+        """Let the next run be one of ``instance``: copy there the values that are elsewhere.
+
+        The ledger's cause is ``set_input``. Raises InputError naming a state whose shape is another one there, before
+        anything is copied.
+        """
+        for i in range(self._known.get(instance, 0), len(self.pairs)):
+            output, input = self.pairs[i]
+            instance.bind_state(output.name, input.name)
+            self._known[instance] = i + 1
+        holder = self.holder
+        if holder is not None and holder is not instance:
+            carried = [spec for _, spec in self.pairs if spec.name not in self._given]
+            values = {spec.name: holder.get_input(spec.name) for spec in carried}
+            for spec in carried:
+                now, then = values[spec.name].shape, instance.get_input(spec.name).shape
+                if now != then:
+                    raise InputError(
+                        f"state {spec.name!r} is {now}, a run of these sizes takes {then}; {_way_out(spec)}"
+                    )
+            for name, value in values.items():
+                instance.set_input(name, value)
+        for name, value in self._given.items():
+            instance.set_input(name, value)
+        self.holder, self._given = instance, {}
+
+
+def _way_out(spec: TensorSpec) -> str:
+    return f"give it a value of its new shape with set_input({spec.name!r}, ...)"
+
+
+def _shown(shape: Sequence[Extent]) -> str:
+    return f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
