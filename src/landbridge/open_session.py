@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import Any, cast
@@ -22,6 +22,7 @@ from landbridge.sizes.size import Extent
 from landbridge.tensor import Tensor
 from landbridge.vm.arena import ProgramArena
 from landbridge.vm.background import AsyncRun
+from landbridge.vm.background_runs import BackgroundRuns
 from landbridge.vm.entry import Entry, takes_turn
 from landbridge.vm.planned_memory import PlannedMemory
 
@@ -41,6 +42,7 @@ class OpenSession(Session):
         main = executable.main
         sides = (", ".join(spec.name for spec in specs) for specs in (main.inputs, main.outputs))
         self._entry = Entry(f"Session({' -> '.join(sides)})")
+        self._background = BackgroundRuns(self._entry)
         self._executable = executable
         self._dimensions = dimensions(main)
         self._numbers = Numbers()
@@ -89,6 +91,7 @@ class OpenSession(Session):
             self._instances.move_to_end(key)
         return found
 
+    @takes_turn
     def prepare(self, **sizes: int | Sequence[int]) -> None:
         choices = {name: [value] if isinstance(value, int) else list(value) for name, value in sizes.items()}
         asked = [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
@@ -168,9 +171,14 @@ class OpenSession(Session):
     def run(self) -> None:
         self._settle().run()
 
-    @takes_turn
     def run_async(self) -> AsyncRun:
-        return self._settle().run_async()
+        started: list[AsyncRun] = []  # of an instance: this Session keeps its turn as long, for others share memory
+
+        def wait(begun: Callable[[], object]) -> None:
+            begun()
+            started[0].wait()
+
+        return self._background.start(lambda: started.append(self._settle().run_async()), wait)
 
     def __call__(self, *arrays: Any, out: Sequence[Any] | None = None) -> list[Any]:
         entry = self._entry

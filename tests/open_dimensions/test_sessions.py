@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +11,21 @@ import onnxruntime
 import pytest
 
 import landbridge as lb
-from landbridge.errors import CompileError, ExecutableError, InputError, ShapeError, UnsupportedOperatorError
+from landbridge.errors import (
+    CompileError,
+    ExecutableError,
+    InputError,
+    SessionBusyError,
+    ShapeError,
+    UnsupportedOperatorError,
+)
 from landbridge.executable.instance import instance
+from landbridge.executable.instructions import HostCall
 from landbridge.ir.module import IRModule
+from landbridge.sizes.dim import dimension_of
+from landbridge.vm.builtins import register_builtin
 from tests.open_dimensions.models import convolutions, parts
+from tests.vm import programs
 
 DIMS = {"N": "1..3", "H": "16..64:8", "W": "8..256:8@64"}
 
@@ -203,3 +216,39 @@ def test_runs_in_the_background(executable: lb.Executable) -> None:
     session.set_input("x", image())
     session.run_async().wait()
     assert session.get_output(0).shape == (1, 16, 4, 16)
+
+
+def test_a_run_in_the_background_has_the_session_alone(executable: lb.Executable) -> None:
+    """Instances share memory: while one runs no other may."""
+    entered, gate = threading.Event(), threading.Event()
+
+    def builtin(args: Sequence[np.ndarray], attributes: object) -> None:
+        entered.set()
+        assert gate.wait(30)
+        args[1][:] = args[0]
+
+    register_builtin("test.open.gate", builtin)
+    n = dimension_of("n", lb.Dim(1, 9))
+    program = (HostCall("test.open.gate", (0, 1), {}),)
+    session = lb.Session(programs.executable({"x": (n,)}, {"y": (n,)}, program))
+    session.set_input("x", np.ones(4, np.float32))
+    run = session.run_async()
+    try:
+        assert entered.wait(30)
+        other = np.zeros(5, np.float32)
+        for use in (
+            lambda: session(other),
+            lambda: session.set_input("x", other),
+            lambda: session.prepare(n=5),
+            session.run,
+            session.run_async,
+            lambda: session.get_output(0),
+        ):
+            with pytest.raises(SessionBusyError, match="run_async"):
+                use()
+    finally:
+        gate.set()
+    run.wait()
+    assert np.array_equal(np.from_dlpack(session.get_output(0)), np.ones(4))
+    (found,) = session(np.full(5, 2, np.float32))
+    assert np.array_equal(np.from_dlpack(found), np.full(5, 2))
