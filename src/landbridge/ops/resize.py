@@ -165,13 +165,24 @@ def _resize(c: OpContext, x: Operand, axes: Sequence[ResizedAxis], mode: str, tr
         tables = [_table(c, a, transform, nearest, fill is not None) for a in moved]
         return _nearest(c, x, moved, tables, fill)
     for a in moved:
-        if isinstance(a.old, Size):
-            raise c.unsupported(f"it interpolates along {a.old}, which is known when the input comes; fix its shape")
-    for a in moved:
         if a.old == 1 and a.new == 1:
             continue
-        x = _weighted(c, x, a, *resize_tables.taps(c, a, mode, transform, fill is not None), fill)
+        x = _weighted(c, x, a, *_taps(c, a, mode, transform, fill is not None), fill)
     return c.cast(x, dtype)  # once, not between the axes
+
+
+def _taps(c: OpContext, axis: ResizedAxis, mode: str, transform: str, crop: bool) -> tuple[Array, Array, Array | None]:
+    """Source and weight of each tap; of an open axis those of the elements that one of the source becomes."""
+    if not isinstance(axis.old, Size):
+        return resize_tables.taps(c, axis, mode, transform, crop)
+    repeats = transform in ("asymmetric", "half_pixel", "half_pixel_symmetric")
+    if not repeats or c.attribute("exclude_outside", 0):
+        excluded = " without what is outside" * bool(c.attribute("exclude_outside", 0))
+        raise c.unsupported(
+            f"it interpolates along {axis.old}, which is known when the input comes, by {transform!r}{excluded}: its "
+            "weights depend on the extent; fix its shape"
+        )
+    return *resize_tables.repeated_taps(c, axis, mode, transform), None
 
 
 def _table(c: OpContext, axis: ResizedAxis, transform: str, rounding: str, crop: bool) -> Array | None:
@@ -230,12 +241,16 @@ def _weighted(
     outside: Array | None,
     fill: float | None,
 ) -> Operand:
-    """The weighted sum of the taps along one axis, in the accumulator of the dtype, of integers in f32."""
+    """The weighted sum of the taps along one axis, in the accumulator of the dtype, of integers in f32.
+
+    The taps of an open axis are for one element of the source, and count from it.
+    """
     shape, dtype = list(c.shape(x)), c.dtype(x)
     shape[axis.axis] = axis.new
     rank, taps = len(shape), source.shape[1]
     inner = accumulator(dtype) if is_float(dtype) else "float32"
     kind: Any = numpy_dtype(inner)
+    factor = source.shape[0] if isinstance(axis.old, Size) else None
 
     def build(p: PrimBuilder) -> None:
         data, index = (BodyBuffer(b, p.dtype(b)) for b in p.inputs[:2])
@@ -243,13 +258,19 @@ def _weighted(
 
         def body(s: ScalarBuilder, acc: Value, weight: Value) -> Value:
             at = [s.index(d) for d in range(rank)]
-            at[axis.axis] = index_within(s, index.load(s, [at[axis.axis], s.index(rank)]), axis.old)
+            place = at[axis.axis]
+            if factor is None:
+                position = index.load(s, [place, s.index(rank)])
+            else:
+                element = s.binary("floordiv", place, factor)
+                position = index.load(s, [place - element * factor, s.index(rank)]) + s.cast(element, "int64")
+            at[axis.axis] = index_within(s, position, axis.old)
             return acc + s.cast(data.load(s, at), inner) * weight
 
         p.generic(
             "p" * rank + "r",
             (*shape, taps),
-            [(p.inputs[2], lambda *d: [d[axis.axis], d[rank]])],
+            [(p.inputs[2], lambda *d: [d[axis.axis] if factor is None else d[axis.axis] % factor, d[rank]])],
             [(total, lambda *d: d[:rank])],
             body,
             init=0,

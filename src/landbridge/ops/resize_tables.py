@@ -46,6 +46,19 @@ def taps(c: OpContext, axis: ResizedAxis, mode: str, transform: str, crop: bool)
     return np.clip(source, 0, axis.old - 1), weights, outside
 
 
+def repeated_taps(c: OpContext, axis: ResizedAxis, mode: str, transform: str) -> tuple[Array, Array]:
+    """``taps`` where the extent is a multiple of the old one: of the elements that each of the source becomes.
+
+    Sources count from that element; they may lie outside, where the nearest inside is meant.
+    """
+    factor, middle = int(axis.scale), 8  # of enough elements that no tap of the middle one is outside
+    source, weights, _ = taps(
+        c, ResizedAxis(axis.axis, 2 * middle, 2 * middle * factor, factor), mode, transform, False
+    )
+    row = slice(middle * factor, (middle + 1) * factor)
+    return source[row] - middle, weights[row]
+
+
 def _kernel(c: OpContext, mode: str, distance: Array) -> Array:
     """The interpolation kernel at a distance in source elements."""
     d = np.abs(distance)
