@@ -13,7 +13,8 @@ from landbridge.passes.lower.nest import Nest, Register, Stage
 from landbridge.passes.lower.operands import Operands, RowPadding, Tile
 from landbridge.passes.lower.padding import OpenEdges, Padding
 from landbridge.passes.lower.reduction import Reduction, Slots
-from landbridge.passes.lower.schedule import Run, Schedule
+from landbridge.passes.lower.runs import Run
+from landbridge.passes.lower.schedule import Schedule
 from landbridge.sizes.size import at_least
 
 

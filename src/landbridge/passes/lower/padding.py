@@ -11,7 +11,8 @@ from landbridge.passes.lower.access import ElementAccess, Guard
 from landbridge.passes.lower.combiners import combiner, identity
 from landbridge.passes.lower.nest import Nest, Stage, scalar_attr
 from landbridge.passes.lower.operands import RowPadding
-from landbridge.passes.lower.schedule import Run, Schedule
+from landbridge.passes.lower.runs import Run
+from landbridge.passes.lower.schedule import Schedule
 from landbridge.sizes.size import Extent, Size, at_least
 
 #: Edge tiles emitted one by one; beyond, padded reads test their bounds at run time.

@@ -19,8 +19,9 @@ from landbridge.passes.lower.combiners import combiner
 from landbridge.passes.lower.nest import Nest, Stage, widest_bytes
 from landbridge.passes.lower.register_block import register_block
 from landbridge.passes.lower.row_memory import is_past_the_end
+from landbridge.passes.lower.runs import Run, dividing_tile, overlapping_run, tile_runs
 from landbridge.passes.lower.simplify import index_range
-from landbridge.sizes.size import Extent, Size, at_least, ceildiv, likely, same
+from landbridge.sizes.size import Extent, Size, at_least, ceildiv, likely
 
 #: Scalar operations a task should be worth, so that handing it to a thread is cheap beside it.
 TASK_WORK = 1 << 19
@@ -34,22 +35,6 @@ class VectorUnit:
     vector_bytes: int
     registers: int
     max_lanes: int = 64
-
-
-@dataclass(frozen=True)
-class Run:
-    """``count`` consecutive tiles of ``tile`` iterations from ``start``; ``mask`` > 0 keeps that many lanes of
-    the last vector. Dims without lanes have ``mask`` 0.
-
-    No tile begins past ``last``, where that is stated: the last one then ends where the dim does, and computes again
-    what the tile before it has. Of a dim shorter than a tile ``last`` is negative, and there is no such tile.
-    """
-
-    start: Extent
-    count: Extent
-    tile: int
-    mask: int = 0
-    last: Extent | None = None
 
 
 @dataclass(frozen=True)
@@ -105,14 +90,14 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
         row_tile, column_tile = register_block(likely(row_extent), likely(column_extent), machine.registers)
     else:
         row_tile, column_tile = _unroll(nest, likely(row_extent)), 1
-    column_tile = _dividing(column_extent, column_tile)
+    column_tile = dividing_tile(column_extent, column_tile)
     if isinstance(row_extent, Size) and repeats and _can_overlap(nest, rows):
-        row_runs: tuple[Run, ...] = (_overlapping(row_extent, row_tile),)
+        row_runs: tuple[Run, ...] = (overlapping_run(row_extent, row_tile),)
     else:
-        row_tile = _dividing(row_extent, row_tile)
+        row_tile = dividing_tile(row_extent, row_tile)
         mask = nest.dims[rows].extent % lanes if rows == lane and rows is not None else 0
-        row_runs = _runs(row_extent, row_tile, mask)
-    column_runs = _runs(column_extent, column_tile, _column_mask(nest, columns, lane, lanes))
+        row_runs = tile_runs(row_extent, row_tile, mask)
+    column_runs = tile_runs(column_extent, column_tile, _column_mask(nest, columns, lane, lanes))
     taken = {rows, columns, lane}
     outer = tuple(d for d in parallel if d not in taken)
     work = _body_size(nest)
@@ -156,7 +141,7 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit) -> list
         return [sched]
 
     def row_runs(tile: int) -> tuple[Run, ...]:
-        return (_overlapping(rows, tile),) if overlaps else _runs(rows, tile, 0)
+        return (overlapping_run(rows, tile),) if overlaps else tile_runs(rows, tile, 0)
 
     lanes = max(2, 1 << (left - 1).bit_length())  # not every language has vectors of 1
     mask = left if left != lanes and _column_mask(nest, sched.columns, sched.lane, sched.lanes) else 0
@@ -165,7 +150,7 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit) -> list
     if not last:
         return [tail]
     row_tile, column_tile = register_block(likely(rows), last, machine.registers)
-    whole = replace(sched, row_runs=row_runs(row_tile), column_runs=_runs(last, column_tile, 0))
+    whole = replace(sched, row_runs=row_runs(row_tile), column_runs=tile_runs(last, column_tile, 0))
     return [whole, tail]
 
 
@@ -235,13 +220,6 @@ def _can_overlap(nest: Nest, rows: int | None) -> bool:
         and not nest.loaded()
         and all(isinstance(i.coeff(rows), int) and not i.nonlinear_in(rows) for i in indices)
     )
-
-
-def _dividing(extent: Extent, tile: int) -> int:
-    """``tile``, or of an open extent the largest that is at least half of it and leaves nothing over."""
-    if isinstance(extent, int):
-        return tile
-    return next((t for t in range(tile, tile // 2, -1) if extent % t == 0), tile)
 
 
 def _whole_vectors(nest: Nest, d: int, lanes: int) -> int:
@@ -319,26 +297,6 @@ def _unroll(nest: Nest, tiles: int) -> int:
     """Copies of a short all-parallel body that run side by side."""
     size = _body_size(nest)
     return min(tiles, 4 if size <= 12 else 2 if size <= 40 else 1)
-
-
-def _runs(extent: Extent, tile: int, mask: int) -> tuple[Run, ...]:
-    """Full tiles, then what is left; a masked last vector is part of the last tile."""
-    runs = []
-    full, left = divmod(extent, tile)
-    if isinstance(left, Size):
-        return (Run(0, full, tile), Run(full * tile, left, 1))
-    if mask and not left:
-        full, left = full - 1, tile
-    if same(full, 0) is not True:
-        runs.append(Run(0, full, tile))
-    if left:
-        runs.append(Run(full * tile, 1, left, mask))
-    return tuple(runs)
-
-
-def _overlapping(extent: Extent, tile: int) -> Run:
-    """Tiles over all of ``extent``, the last of which ends where that does."""
-    return Run(0, ceildiv(extent, tile), tile, last=extent - tile)
 
 
 def _body_size(nest: Nest) -> int:

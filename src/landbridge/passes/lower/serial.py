@@ -8,7 +8,8 @@ from collections.abc import Collection
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.operands import Tile
-from landbridge.passes.lower.schedule import Run, Schedule
+from landbridge.passes.lower.runs import Run
+from landbridge.passes.lower.schedule import Schedule
 from landbridge.sizes.size import likely
 
 #: The only tile of such a schedule.

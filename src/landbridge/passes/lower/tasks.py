@@ -20,7 +20,8 @@ from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import RowPadding
 from landbridge.passes.lower.prefix import shared_prefix, shrink
-from landbridge.passes.lower.schedule import TASK_WORK, Run, Schedule, VectorUnit, narrow_last_column, schedule
+from landbridge.passes.lower.runs import Run
+from landbridge.passes.lower.schedule import TASK_WORK, Schedule, VectorUnit, narrow_last_column, schedule
 from landbridge.passes.lower.simplify import simplify
 from landbridge.sizes.size import Extent, at_least, ceildiv, likely, product
 

@@ -23,7 +23,8 @@ from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import Tile
 from landbridge.passes.lower.row_memory import split
-from landbridge.passes.lower.schedule import Run, Schedule
+from landbridge.passes.lower.runs import Run
+from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.serial import serial
 from landbridge.passes.lower.simplify import drop_held_guards, drop_unit_loops
 

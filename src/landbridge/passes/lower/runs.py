@@ -1,0 +1,50 @@
+"""How a dim is cut into tiles: runs of equal ones, one after the other, or over each other at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from landbridge.sizes.size import Extent, Size, ceildiv, same
+
+
+@dataclass(frozen=True)
+class Run:
+    """``count`` consecutive tiles of ``tile`` iterations from ``start``; ``mask`` > 0 keeps that many lanes of
+    the last vector. Dims without lanes have ``mask`` 0.
+
+    No tile begins past ``last``, where that is stated: the last one then ends where the dim does, and computes again
+    what the tile before it has. Of a dim shorter than a tile ``last`` is negative, and there is no such tile.
+    """
+
+    start: Extent
+    count: Extent
+    tile: int
+    mask: int = 0
+    last: Extent | None = None
+
+
+def dividing_tile(extent: Extent, tile: int) -> int:
+    """``tile``, or of an open extent the largest that is at least half of it and leaves nothing over."""
+    if isinstance(extent, int):
+        return tile
+    return next((t for t in range(tile, tile // 2, -1) if extent % t == 0), tile)
+
+
+def tile_runs(extent: Extent, tile: int, mask: int) -> tuple[Run, ...]:
+    """Full tiles, then what is left; a masked last vector is part of the last tile."""
+    runs = []
+    full, left = divmod(extent, tile)
+    if isinstance(left, Size):
+        return (Run(0, full, tile), Run(full * tile, left, 1))
+    if mask and not left:
+        full, left = full - 1, tile
+    if same(full, 0) is not True:
+        runs.append(Run(0, full, tile))
+    if left:
+        runs.append(Run(full * tile, 1, left, mask))
+    return tuple(runs)
+
+
+def overlapping_run(extent: Extent, tile: int) -> Run:
+    """Tiles over all of ``extent``, the last of which ends where that does."""
+    return Run(0, ceildiv(extent, tile), tile, last=extent - tile)
