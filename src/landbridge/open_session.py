@@ -205,7 +205,7 @@ class OpenSession(Session):
 
     def _last(self) -> Session:
         if self._now is None:
-            raise InputError("no sizes are known yet: bind every input and call run(), or prepare()")
+            raise InputError("no sizes are known yet: bind every input and call run()")
         return self._now
 
     @takes_turn
@@ -244,6 +244,8 @@ class OpenSession(Session):
 
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
+        if self._now is None and self._instances:  # nothing was bound: of those prepared or called last
+            return next(reversed(self._instances.values())).planned_memory
         return self._last().planned_memory
 
 

@@ -160,6 +160,17 @@ def test_prepare_says_what_is_legal(executable: lb.Executable) -> None:
         known.prepare(L=5)
 
 
+def test_memory_at_a_bound_is_known_before_a_run(executable: lb.Executable) -> None:
+    session = lb.Session(executable)
+    with pytest.raises(InputError, match="no sizes are known yet"):
+        _ = session.planned_memory
+    session.prepare(N=3, H=64, W=256)
+    (most,) = (each.planned_bytes for each in session.planned_memory if each.scope == "global")
+    session.prepare(N=1, H=16, W=8)
+    (least,) = (each.planned_bytes for each in session.planned_memory if each.scope == "global")
+    assert 0 < least < most
+
+
 def test_files_keep_what_is_open(executable: lb.Executable, tmp_path: Path) -> None:
     executable.save(tmp_path / "net.lbx")
     loaded = lb.load(tmp_path / "net.lbx")

@@ -76,7 +76,8 @@ def input_shapes(
         tuple_text = f"({', '.join(map(str, example))}{',' * (len(example) == 1)})"
         advice.append(
             f"input {name!r} has unknown dimensions ({', '.join(shown)}): give "
-            f"shapes={{{name!r}: {tuple_text}}} or --shape {name}={'x'.join(map(str, example))} with your extents"
+            f"shapes={{{name!r}: {tuple_text}}} or --shape {name}={'x'.join(map(str, example))} with your extents, "
+            "or leave them open: dims={} or --dim"
         )
     return known, advice
 
