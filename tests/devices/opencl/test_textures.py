@@ -109,3 +109,19 @@ def test_a_file_keeps_what_is_an_image(device: Device, flat: tuple[np.ndarray, n
     executable = lb.compile(network(), target=Target.from_device(device), place={"conv2": TEXTURE})
     executable.save(tmp_path / "net.lbx")
     np.testing.assert_allclose(run(lb.load(tmp_path / "net.lbx"), device, flat[0]), flat[1], rtol=0, atol=2e-6)
+
+
+def test_no_kernel_writes_the_image_that_it_reads(device: Device) -> None:
+    """A sum over the last use of a tensor is written onto it in flat memory, and never where that is an image."""
+    pools = [
+        helper.make_node("MaxPool", ["x"], [name], name=name, kernel_shape=[k, k], pads=[k // 2] * 4)
+        for name, k in (("p", 3), ("q", 5))
+    ]
+    last = helper.make_node("Softmax", ["s"], ["y"], name="softmax", axis=1)
+    model = of([*pools, helper.make_node("Add", ["p", "q"], ["s"], name="add"), last], np.dtype(np.float32), SHAPE, {})
+    plain = lb.compile(model, target=Target.from_device(device))
+    assert "_in_place" in str(plain.main.instructions)
+    placed = lb.compile(model, target=Target.from_device(device), place=dict.fromkeys(("p", "q", "add"), TEXTURE))
+    assert "_in_place" not in str(placed.main.instructions)
+    x = np.random.default_rng(2).standard_normal(SHAPE).astype(np.float32)
+    np.testing.assert_array_equal(run(placed, device, x), run(plain, device, x))
