@@ -35,8 +35,9 @@ from landbridge.passes.progress import passes_to_do
 from landbridge.passes.registry import run_pipeline
 from landbridge.passes.spill import request_spill
 from landbridge.sizes.dim import dimensions_stated
+from landbridge.sizes.size import Extent
 from landbridge.targets import Target
-from landbridge.targets.grid import grid_limits
+from landbridge.targets.open_extents import takes_open_extents
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -134,7 +135,7 @@ def _import(
             o.inputs,
             o.max_nodes,
             o.check_indices,
-            None if o.dims is None else dimensions_stated(o.dims),
+            _dimensions(o, targets),
         )
     _refuse(o.shapes, o.inputs, o.extra_outputs, o.mutable, o.check_indices or o.constants, o.dims)
     if len(model.vdevices) > len(vdevices):
@@ -145,11 +146,18 @@ def _import(
     return replace(model, op=model.op.clone(), targets=targets, vdevices=vdevices, constants=dict(model.constants))
 
 
+def _dimensions(options: CompileOptions, targets: tuple[Target, ...]) -> dict[str, Extent] | None:
+    """What is stated of open dimensions; None where each extent has to be known, as targets make no other code."""
+    if options.dims is None and not all(map(takes_open_extents, targets)):
+        return None
+    return dimensions_stated(options.dims or {})
+
+
 def _check_open(module: IRModule) -> None:
     """Raise CompileError where a target makes no code of a module with open dimensions."""
     open_dimensions = module.dimensions()
     for target in module.targets:
-        if open_dimensions and (grid_limits(target) is not None or target.form != "vectors"):
+        if open_dimensions and not takes_open_extents(target):
             raise CompileError(
                 f"target {target.kind!r} makes code for known shapes only, and {', '.join(open_dimensions)} "
                 f"{'is' if len(open_dimensions) == 1 else 'are'} open; give shapes=, or compile for a CPU"

@@ -90,7 +90,12 @@ class ShapeError(CompileError):
 
 
 class UndecidedSizeError(ShapeError):
-    """A decision that depends on a dimension which is known only when the input comes."""
+    """A decision that depends on a dimension which is known only when the input comes.
+
+    ``question``: the comparison, where it is one (``sizes.question``).
+    """
+
+    question: object = None
 
 
 class NodeError(CompileError):

@@ -217,7 +217,7 @@ def test_what_cannot_be_open() -> None:
     with pytest.raises(CompileError, match="target 'opencl' makes code for known shapes only, and N, H, W are open"):
         lb.compile(convolutions(), "opencl", dims={})
     with pytest.raises(UnsupportedOperatorError, match="unknown dimensions"):
-        lb.compile(convolutions())
+        lb.compile(convolutions(), "opencl")
     with pytest.raises(ShapeError, match="'W'"):
         lb.compile(convolutions(), dims={"W": "9..3"})
 

@@ -110,8 +110,10 @@ def _read(file: Path, target: str, shapes: dict[str, tuple[int | str, ...]], dim
     if file.suffix == ".onnx":
         from landbridge.frontend.onnx import import_onnx
         from landbridge.sizes.dim import dimensions_stated
+        from landbridge.targets.open_extents import takes_open_extents
 
-        return import_onnx(file, shapes, targets, dimensions=None if dims is None else dimensions_stated(dims))
+        stated = None if dims is None and not takes_open_extents(targets[0]) else dimensions_stated(dims or {})
+        return import_onnx(file, shapes, targets, dimensions=stated)
     if shapes or dims:
         raise typer.BadParameter(
             "IR text states its shapes; --shape and --dim are for .onnx files", param_hint="--shape, --dim"

@@ -113,9 +113,11 @@ def squeeze(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
     """Without the axes given, or all axes of extent 1."""
     shape = c.shape(x)
     given = c.ints("axes", axes)
-    chosen = {a for a, e in enumerate(shape) if e == 1} if given is None else {c.axis(a, len(shape)) for a in given}
+    chosen = (
+        {a for a, e in enumerate(shape) if agree(e, 1)} if given is None else {c.axis(a, len(shape)) for a in given}
+    )
     for a in chosen:
-        if shape[a] != 1:
+        if not agree(shape[a], 1):
             raise ShapeError(f"{c.g.node}: Squeeze of axis {a} of {shape}, whose extent is {shape[a]} and not 1")
     return c.reshape(x, [e for a, e in enumerate(shape) if a not in chosen])
 

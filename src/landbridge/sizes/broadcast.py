@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import zip_longest
 
+from landbridge.sizes.question import Question
 from landbridge.sizes.size import Extent, same, undecided
 
 
@@ -28,7 +29,8 @@ def _extent(axis: Sequence[Extent], shapes: Sequence[Sequence[Extent]]) -> Exten
         equal = same(extent, result)
         if equal is None:
             raise undecided(
-                f"shapes {', '.join(map(str, shapes))} broadcast where {extent} is {result}", extent, result
+                f"shapes {', '.join(map(str, shapes))} broadcast where {extent} is {result}",
+                Question(extent, result, equal=True, needed=True),
             )
         if not equal:
             raise ValueError(f"shapes {', '.join(map(str, shapes))} do not broadcast: {extent} is not {result}")

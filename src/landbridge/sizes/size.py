@@ -13,8 +13,10 @@ from typing import TypeAlias
 from landbridge.errors import UndecidedSizeError
 from landbridge.sizes import bounds, division
 from landbridge.sizes.printing import range_text, text_of
+from landbridge.sizes.question import Question
 from landbridge.sizes.terms import (
     AboveZero,
+    Floor,
     Symbol,
     Terms,
     add,
@@ -127,10 +129,7 @@ class Size:
         return self // other, self % other
 
     def __bool__(self) -> bool:
-        answer = same(self, 0)
-        if answer is None:
-            raise undecided(f"{self} != 0", self)
-        return not answer
+        return not _decided(same(self, 0), f"{self} != 0", Question(self, 0, equal=True))
 
     def __lt__(self, other: Extent) -> bool:
         return not self >= other
@@ -139,13 +138,13 @@ class Size:
         return not self <= other
 
     def __le__(self, other: Extent) -> bool:
-        return _decided(at_least(other, self), f"{self} <= {other}", self, other)
+        return _decided(at_least(other, self), f"{self} <= {other}", Question(other, self))
 
     def __ge__(self, other: Extent) -> bool:
-        return _decided(at_least(self, other), f"{self} >= {other}", self, other)
+        return _decided(at_least(self, other), f"{self} >= {other}", Question(self, other))
 
     def __index__(self) -> int:
-        raise undecided(f"{self} is not one number", self)
+        raise UndecidedSizeError(f"{self} is not one number{_depends(self)}")
 
     __int__ = __index__
 
@@ -217,7 +216,7 @@ def same(left: Extent, right: Extent) -> bool | None:
 
 def agree(left: Extent, right: Extent) -> bool:
     """``same``; raises UndecidedSizeError where that depends on the input."""
-    return _decided(same(left, right), f"{left} == {right}", left, right)
+    return _decided(same(left, right), f"{left} == {right}", Question(left, right, equal=True))
 
 
 def largest(*extents: Extent) -> Extent:
@@ -283,10 +282,39 @@ def product(extents: Iterable[Extent]) -> Extent:
     return result
 
 
-def undecided(what: str, *extents: Extent) -> UndecidedSizeError:
-    """The error that ``what`` depends on the dimensions of ``extents``."""
+def undecided(what: str, question: Question) -> UndecidedSizeError:
+    """The error that ``what``, which is ``question``, depends on the input."""
+    error = UndecidedSizeError(what + _depends(question.left, question.right))
+    error.question = question
+    return error
+
+
+def replaced(extent: Extent, dimensions: Mapping[str, Extent]) -> Extent:
+    """``extent`` where some of its dimensions are ``dimensions``, by name: narrower ranges, or numbers."""
+    return _replaced(extent.terms, dimensions) if isinstance(extent, Size) else extent
+
+
+def _replaced(terms: Terms, dimensions: Mapping[str, Extent]) -> Extent:
+    total: Extent = 0
+    for product, number in terms:
+        term: Extent = number
+        for atom, power in product:
+            match atom:
+                case Symbol(name):
+                    value = dimensions[name] // atom.unit if name in dimensions else Size(of_atom(atom))
+                case Floor(numerator, divisor):
+                    value = _replaced(numerator, dimensions) // _replaced(divisor, dimensions)
+                case AboveZero(inner):
+                    value = _above_zero(_replaced(inner, dimensions))
+            for _ in range(power):
+                term = term * value
+        total = total + term
+    return total
+
+
+def _depends(*extents: Extent) -> str:
     ranges = ", ".join(f"{name} in {range_text(symbol)}" for name, symbol in dimensions_of(extents).items())
-    return UndecidedSizeError(f"{what}: for {ranges} it depends on the input; give these a narrower range, or a value")
+    return f": for {ranges} it depends on the input; give these a narrower range, or a value"
 
 
 def _terms(extent: Extent) -> Terms:
@@ -298,9 +326,9 @@ def _extent(terms: Terms) -> Extent:
     return Size(terms) if number is None else number
 
 
-def _decided(answer: bool | None, what: str, *extents: Extent) -> bool:
+def _decided(answer: bool | None, what: str, question: Question) -> bool:
     if answer is None:
-        raise undecided(what, *extents)
+        raise undecided(what, question)
     return answer
 
 
@@ -324,7 +352,7 @@ def _above_zero(value: Extent) -> Extent:
 def _floor(left: Extent, right: Extent) -> Extent:
     if isinstance(right, Size):
         if not at_least(right, 1):
-            raise undecided(f"{left} // {right}: the divisor may be 0", right)
+            raise undecided(f"{left} // {right}: the divisor may be 0", Question(right, 1, needed=True))
         return _extent(division.floor_by_terms(_terms(left), right.terms))
     if isinstance(left, int) or right == 0:
         return (left if isinstance(left, int) else 1) // right

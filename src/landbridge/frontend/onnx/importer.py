@@ -18,7 +18,8 @@ from landbridge.frontend.onnx.branches import import_if
 from landbridge.frontend.onnx.graph_walk import ControlFlow, GraphWalk
 from landbridge.frontend.onnx.load import load_model
 from landbridge.frontend.onnx.loops import import_loop, import_scan
-from landbridge.frontend.onnx.model_inputs import model_inputs
+from landbridge.frontend.onnx.model_inputs import ModelInputs, model_inputs
+from landbridge.frontend.onnx.open_ranges import in_open_ranges
 from landbridge.frontend.onnx.parameters import promote_parameters
 from landbridge.frontend.onnx.shapes import check_declared
 from landbridge.input_spec import InputSpec
@@ -67,10 +68,27 @@ def import_onnx(
     loaded, sources, files = load_model(model, max_nodes)
     graph = loaded.graph
     parameters = promote_parameters(graph, mutable)
-    inputs = model_inputs(graph, shapes or {}, constants or {}, frames or {}, dimensions)
+
+    def build(stated: Mapping[str, Extent] | None) -> IRModule:
+        inputs = model_inputs(graph, shapes or {}, constants or {}, frames or {}, stated)
+        module = IRModule(ModuleOp([]), targets, vdevices, parameters=parameters, sources=sources, files=files)
+        return _built(module, loaded, inputs, extra_outputs, Budget(max_nodes), check_indices)
+
+    return build(None) if dimensions is None else in_open_ranges(build, dimensions)
+
+
+def _built(
+    module: IRModule,
+    loaded: ir.Model,
+    inputs: ModelInputs,
+    extra_outputs: Sequence[str],
+    budget: Budget,
+    check_indices: bool,
+) -> IRModule:
+    """``module`` with ``@main`` of the model ``loaded``, of ``inputs``."""
+    graph = loaded.graph
     block = Block(arg_types=inputs.types())
-    module = IRModule(ModuleOp([]), targets, vdevices, parameters=parameters, sources=sources, files=files)
-    g = GraphBuilder(module, block, budget=Budget(max_nodes))
+    g = GraphBuilder(module, block, budget=budget)
     walk = GraphWalk(g, loaded.opset_imports, CONTROL_FLOW, check_indices)
     walk.values.update(inputs.values(g, block))
     walk.run_graph(graph)
@@ -90,8 +108,8 @@ def import_onnx(
         set_frame_layouts(main, {name: frame.layout for name, frame in inputs.frames.items()})
     if inputs.elements:
         set_input_elements(main, inputs.elements)
-    if parameters:
-        set_parameter_names(main, list(parameters))
+    if module.parameters:
+        set_parameter_names(main, list(module.parameters))
     Rewriter.insert_op(main, InsertPoint.at_start(module.op.body.block))
     return module
 

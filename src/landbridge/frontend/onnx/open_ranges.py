@@ -1,0 +1,47 @@
+"""Ranges of the dimensions that a file leaves open, where nobody states them: those that the model can be run in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from landbridge.errors import CompileError, UndecidedSizeError
+from landbridge.ir.module import IRModule
+from landbridge.sizes.question import Question
+from landbridge.sizes.settle import settled
+from landbridge.sizes.size import Extent, dimensions_of
+
+#: Ranges that are tried.
+_MOST_TRIED = 24
+
+
+def in_open_ranges(build: Callable[[Mapping[str, Extent]], IRModule], stated: Mapping[str, Extent]) -> IRModule:
+    """What ``build`` makes of dimensions by name: of ``stated``, which stay, and of ranges of others.
+
+    A question that these leave open narrows one of them to the widest range in which it has an answer, to the next
+    one where the model cannot be built in that. Where no range is found, raises what the widest ones ended in.
+    """
+    fixed = dimensions_of(stated.values())
+    ended: CompileError | None = None
+    pending: list[dict[str, Extent]] = [{}]
+    for tried in range(1, _MOST_TRIED + 1):
+        narrowed = pending.pop()
+        try:
+            return build({**narrowed, **stated})
+        except CompileError as error:
+            question = _question(error)
+            ranges = [] if question is None else settled(question, fixed)
+            pending += [{**narrowed, each.name: each.extent} for each in reversed(ranges)]
+            if not ranges:
+                ended = ended or error
+            if not pending or tried == _MOST_TRIED:
+                raise ended or error from None
+    raise AssertionError
+
+
+def _question(error: BaseException | None) -> Question | None:
+    """What ``error``, or one that it was made of, left open."""
+    while error is not None:
+        if isinstance(error, UndecidedSizeError) and isinstance(error.question, Question):
+            return error.question
+        error = error.__cause__
+    return None

@@ -1,0 +1,134 @@
+"""Ranges of one dimension in which a Question has an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import lcm, log
+
+from landbridge.sizes.question import Question
+from landbridge.sizes.size import (
+    LARGEST_EXTENT,
+    Extent,
+    Size,
+    at_least,
+    dimension,
+    dimensions_of,
+    replaced,
+    same,
+)
+from landbridge.sizes.terms import AboveZero, Floor, Symbol, Terms, as_constant, atoms
+
+#: Multiples of a dimension that are tried.
+_MOST_UNITS = 1 << 10
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A question that has ``answer`` where the dimension ``name`` is ``extent``, as ``wide`` as that is."""
+
+    name: str
+    extent: Extent
+    answer: bool
+    wide: float
+
+
+def settled(question: Question, fixed: Mapping[str, Extent]) -> list[Settled]:
+    """Ranges of one dimension, none of ``fixed``, in which ``question`` has an answer: the widest first.
+
+    A range is as wide as the ratio of its ends says, by what it is a multiple of.
+    """
+    found: list[Settled] = []
+    for symbol in dimensions_of((question.left, question.right)).values():
+        if symbol.name in fixed:
+            continue
+        for wanted in (True,) if question.needed else (True, False):
+            for low, high, units in _ranges(question, symbol, wanted):
+                extent = _dimension(symbol, low, high, units)
+                found.append(Settled(symbol.name, extent, wanted, _width(low, high) / units))
+    return sorted(found, key=lambda each: (-each.wide, not each.answer))
+
+
+def _ranges(question: Question, symbol: Symbol, wanted: bool) -> Iterator[tuple[int, int, int]]:
+    """Ends of the units of ``symbol`` and multiples of them that settle it: to an end, of some multiples, between."""
+    low, high = symbol.low, _high(symbol)
+
+    def holds(low: int, high: int, units: int = 1) -> bool:
+        if high // units < -(-low // units):
+            return False
+        return answer(question, {symbol.name: _dimension(symbol, low, high, units)}) is wanted
+
+    at_end, at_start = holds(high, high), holds(low, low)
+    if at_end:
+        yield _first(lambda end: holds(end, high), low, high), high, 1
+    if at_start:
+        yield low, -_first(lambda end: holds(low, -end), -high, -low), 1
+    if question.equal and wanted and not at_end and not at_start:
+        yield from _between(question, symbol)
+    units = next((units for units in _multiples(question) if holds(low, high, units)), None)
+    if units is not None:
+        yield low, high, units
+
+
+def _between(question: Question, symbol: Symbol) -> Iterator[tuple[int, int, int]]:
+    """Where the two sides cross: one is at least the other, and the other at least the one."""
+    for left, right in ((question.left, question.right), (question.right, question.left)):
+        for low, high, units in _ranges(Question(left, right), symbol, True):
+            part = _dimension(symbol, low, high, units)
+            if not isinstance(part, Size):
+                if answer(question, {symbol.name: part}):
+                    yield low, high, 1
+            elif units == 1:
+                yield from _ranges(Question(right, left), part.symbols[symbol.name], True)
+
+
+def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """The least number that ``holds`` from there to ``high``, where it does."""
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return high
+
+
+def answer(question: Question, dimensions: Mapping[str, Extent]) -> bool | None:
+    """What it is where some dimensions are ``dimensions``, by name; None where they leave it open."""
+    left, right = replaced(question.left, dimensions), replaced(question.right, dimensions)
+    return same(left, right) if question.equal else at_least(left, right)
+
+
+def _multiples(question: Question) -> list[int]:
+    """What a dimension may have to be a multiple of for quotients to have no remainder."""
+    divisors = {
+        by for extent in (question.left, question.right) if isinstance(extent, Size) for by in _divisors(extent.terms)
+    }
+    whole = lcm(*divisors)
+    return [units for units in range(2, min(whole, _MOST_UNITS) + 1) if whole % units == 0]
+
+
+def _divisors(terms: Terms) -> Iterator[int]:
+    for atom in atoms(terms):
+        if isinstance(atom, Floor):
+            by = as_constant(atom.divisor)
+            if by is not None:
+                yield by
+            yield from _divisors(atom.numerator)
+            yield from _divisors(atom.divisor)
+        elif isinstance(atom, AboveZero):
+            yield from _divisors(atom.terms)
+
+
+def _dimension(symbol: Symbol, low: int, high: int, units: int) -> Extent:
+    """``symbol`` with its units from ``low`` to ``high`` and multiples of ``units``."""
+    unit = symbol.unit
+    likely = symbol.likely
+    kept = likely is not None and likely % units == 0 and low <= likely <= high
+    often = likely * unit if likely is not None and kept else None
+    return dimension(symbol.name, low * unit, high * unit, unit * units, often)
+
+
+def _high(symbol: Symbol) -> int:
+    return LARGEST_EXTENT // symbol.unit if symbol.high is None else symbol.high
+
+
+def _width(low: int, high: int) -> float:
+    return log((high + 1) / max(low, 1))

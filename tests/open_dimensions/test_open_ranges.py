@@ -1,0 +1,99 @@
+"""Models as their files are, nothing said of what they leave open: they run for every size that they can be run for."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import parser
+
+import landbridge as lb
+from landbridge.sizes.printing import range_text
+from landbridge.sizes.size import dimensions_of
+
+
+def _model(text: str) -> onnx.ModelProto:
+    return parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> {text}')
+
+
+def _ranges(executable: lb.Executable) -> dict[str, str]:
+    symbols = dimensions_of(e for spec in executable.main.inputs for e in spec.shape)
+    return {name: range_text(symbol) for name, symbol in symbols.items()}
+
+
+WINDOW = """window (float[n, 3, h, w] x) => (float[n, 3, p, q] y) {
+    y = MaxPool <kernel_shape = [3, 5], strides = [2, 2]> (x)
+}"""
+PYRAMID = """pyramid (float[n, 1, h, w] x) => (float[n, 1, p, q] y) {
+    a = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]> (x)
+    b = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]> (a)
+    s = Constant <value = float[4] {1.0, 1.0, 2.0, 2.0}> ()
+    c = Resize <mode = "nearest"> (b, , s)
+    y = Add (a, c)
+}"""
+FIRST = """first (float[t, 4] x) => (float[s, 4] y) {
+    zero = Constant <value = int64[1] {0}> ()
+    end = Constant <value = int64[1] {1000000000}> ()
+    y = Slice (x, zero, end, zero)
+}"""
+SQUEEZED = """squeezed (float[n, t] x) => (float[n, 1] y) {
+    shape = Constant <value = int64[3] {0, 1, -1}> ()
+    a = Reshape (x, shape)
+    b = MaxPool <kernel_shape = [8], strides = [8]> (a)
+    axes = Constant <value = int64[1] {2}> ()
+    y = Squeeze (b, axes)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "ranges", "sizes"),
+    [
+        (WINDOW, {"n": "1..", "h": "3..", "w": "5.."}, [(1, 3, 3, 5), (2, 3, 31, 6), (1, 3, 8, 64)]),
+        (PYRAMID, {"n": "1..", "h": "4..:4", "w": "4..:4"}, [(1, 1, 4, 4), (2, 1, 64, 36), (1, 1, 8, 12)]),
+        (FIRST, {"t": "1.."}, [(1, 4), (17, 4)]),
+        (SQUEEZED, {"n": "1..", "t": "8..15"}, [(1, 8), (3, 15), (2, 11)]),
+    ],
+    ids=["window", "pyramid", "slice", "squeeze"],
+)
+def test_runs_in_the_ranges_it_can(text: str, ranges: dict[str, str], sizes: list[tuple[int, ...]]) -> None:
+    model = _model(text)
+    executable = lb.compile(model)
+    assert {
+        name: found.replace("2147483647", "").replace("2147483644", "") for name, found in _ranges(executable).items()
+    } == ranges
+    session, peer = lb.Session(executable), onnxruntime.InferenceSession(model.SerializeToString())
+    for size in sizes:
+        x = np.random.default_rng(1).standard_normal(size).astype(np.float32)
+        np.testing.assert_array_equal(np.from_dlpack(session(x)[0]), peer.run(None, {"x": x})[0])
+
+
+def test_a_size_it_cannot_run_for_is_named() -> None:
+    session = lb.Session(lb.compile(_model(PYRAMID)))
+    with pytest.raises(lb.ShapeError, match=r"axis 3 of input 'x' is 30; legal: w, with w in 4\.\.\d+:4"):
+        session(np.zeros((1, 1, 32, 30), np.float32))
+
+
+def test_what_is_stated_stays() -> None:
+    with pytest.raises(lb.UndecidedSizeError, match=r"w in 1\.\.64"):
+        lb.compile(_model(WINDOW), dims={"w": "1..64"})
+    assert _ranges(lb.compile(_model(WINDOW), dims={"w": "5..64:1@32"}))["w"] == "5..64@32"
+
+
+def test_names_in_shapes_are_open_ranges_too() -> None:
+    executable = lb.compile(_model(PYRAMID), shapes={"x": (1, 1, "H", 32)})
+    assert _ranges(executable)["H"].startswith("4..") and executable.main.inputs[0].shape[3] == 32
+
+
+def test_a_model_for_no_size_ends_in_what_is_wrong() -> None:
+    text = "none (float[n, 4] x, float[n, 3] z) => (float[n, 4] y) { y = Add (x, z) }"
+    with pytest.raises(lb.LandbridgeError, match="A .n, 4., B .n, 3. does not broadcast"):
+        lb.compile(_model(text))
+
+
+def test_axes_of_extent_1_are_left_out_only_where_they_are() -> None:
+    text = "squeezed (float[1, t, 4] x) => (float[s, 4] y) { y = Squeeze (x) }"
+    executable = lb.compile(_model(text))
+    assert _ranges(executable)["t"].startswith("2..")  # of 1 the result has another rank
+    with pytest.raises(lb.UndecidedSizeError, match="t == 1"):
+        lb.compile(_model(text), dims={"t": "1..9"})
