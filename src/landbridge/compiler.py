@@ -51,11 +51,10 @@ def compile(
 
     - ``target``: one target, or ``{vdevice name: target}``; the first vdevice holds inputs and outputs, unless kernels
       of a CPU look at them too, which shares its memory: then they are in the CPU's.
-    - ``shapes``: shapes of inputs by name, needed where the file leaves them open. An extent that is text is open,
-      ``"W"`` or an expression of such names: the program runs for all of its values.
-    - ``dims``: what open dimensions may be, by name: a ``Dim``, or text as ``"32..2560:8"`` (multiples of 8). With it
-      dimensions that the file leaves open stay open, under the names they have there; ``{}`` says nothing of them. CPU
-      targets run such programs (docs/open-dimensions.md).
+    - ``shapes``: shapes of inputs by name. An extent that is text is open, ``"W"`` or an expression of such names: the
+      program runs for all of its values. So does one that the file leaves open, on CPU targets; others need a number.
+    - ``dims``: what open dimensions may be, by name: a ``Dim``, or text as ``"32..2560:8"`` (multiples of 8). One of
+      which nothing is said is in the widest range in which the model can be run (docs/open-dimensions.md).
     - ``inputs``: what the application's frames are, by input, where that is not what the model takes: dtype, layout,
       strides, normalization, size. The first kernel reads them as they are.
     - ``extra_outputs``: names of inner tensors to return too, after the model's outputs.

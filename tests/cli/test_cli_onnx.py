@@ -71,11 +71,19 @@ def test_compile_writes_where_it_is_told(model: Path, tmp_path: Path) -> None:
     assert "sub.lbx" in done.stdout
 
 
-def test_open_dimensions_and_files_that_are_no_models_are_errors(model: Path, tmp_path: Path) -> None:
-    for command in ("run", "compile", "compare"):
+def test_a_file_runs_as_it_is(model: Path) -> None:
+    """What it leaves open stays so; without --at a run is of a likely size."""
+    for command in ("run", "compare"):
         done = runner.invoke(app, [command, str(model), "--json"])
+        assert done.exit_code == 0, done.stderr
+        assert json.loads(done.stdout)
+
+
+def test_open_dimensions_of_other_targets_and_files_that_are_no_models_are_errors(model: Path, tmp_path: Path) -> None:
+    for command in ("compile", "opt"):
+        done = runner.invoke(app, [command, str(model), "--target", "opencl"])
         assert (done.exit_code, done.stdout) == (1, "")
-        assert "'x'" in done.stderr
+        assert "'x'" in done.stderr and "--shape" in done.stderr
     junk = tmp_path / "junk.onnx"
     junk.write_bytes(b"\x00junk")
     for command in ("run", "compile", "compare", "opt"):

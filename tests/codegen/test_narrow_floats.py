@@ -4,10 +4,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from landbridge.codegen.registry import codegen_for
 from landbridge.targets.target import Target
 from landbridge.vm.code_image import LoadedImage
 
-from .native import Array, build, call, pointwise
+from .native import Array, build, call, parse, pointwise
 
 SIZE = 1 << 16
 NARROW = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
@@ -129,3 +130,13 @@ def test_comparisons_and_integers(image: LoadedImage, narrow: str) -> None:
     back = np.zeros(SIZE, np.int32)
     call(image, f"{narrow}_int", out, back, end=SIZE)
     np.testing.assert_array_equal(back, out.astype(np.float32).astype(np.int32))
+
+
+@pytest.mark.parametrize("cpu", ["x86-64", "x86-64-v3", "icelake-server"])
+@pytest.mark.parametrize("extent", [1, 2])
+def test_elements_are_never_passed_by_value(extent: int, cpu: str) -> None:
+    """A body that reads one element and writes one gets addresses: to pass the element is a call into a library."""
+    two = dict.fromkeys("ab", "bfloat16")
+    text = pointwise("sum", "%r = arith.addf %a, %b : {T}", two, "bfloat16", extent, 0)
+    imports = codegen_for("llvm")(parse(text), Target(f"llvm -mcpu={cpu}")).image.imports
+    assert not [name for name in imports if name.startswith("__")]

@@ -87,7 +87,7 @@ def test_names_in_shapes_are_open_ranges_too() -> None:
 
 def test_a_model_for_no_size_ends_in_what_is_wrong() -> None:
     text = "none (float[n, 4] x, float[n, 3] z) => (float[n, 4] y) { y = Add (x, z) }"
-    with pytest.raises(lb.LandbridgeError, match="A .n, 4., B .n, 3. does not broadcast"):
+    with pytest.raises(lb.LandbridgeError, match=r"A \(n, 4\), B \(n, 3\) does not broadcast"):
         lb.compile(_model(text))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from landbridge.sizes.question import Question
 from landbridge.sizes.size import Extent, same, undecided
 
 
@@ -30,7 +29,10 @@ def _extent(axis: Sequence[Extent], shapes: Sequence[Sequence[Extent]]) -> Exten
         if equal is None:
             raise undecided(
                 f"shapes {', '.join(map(str, shapes))} broadcast where {extent} is {result}",
-                Question(extent, result, equal=True, needed=True),
+                extent,
+                result,
+                equal=True,
+                needed=True,
             )
         if not equal:
             raise ValueError(f"shapes {', '.join(map(str, shapes))} do not broadcast: {extent} is not {result}")

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from landbridge.sizes.size import Extent
+from landbridge.sizes.terms import Terms
 
 
 @dataclass(frozen=True)
 class Question:
-    """Whether ``left`` is ``right``, or at least ``right``; ``needed``: where it is not, the model cannot be run."""
+    """Whether ``difference`` is at least 0, or, with ``equal``, 0; ``needed``: where it is not, no model can be run."""
 
-    left: Extent
-    right: Extent
+    difference: Terms
     equal: bool = False
     needed: bool = False

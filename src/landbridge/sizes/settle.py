@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from math import lcm, log
 
@@ -13,11 +13,10 @@ from landbridge.sizes.size import (
     Size,
     at_least,
     dimension,
-    dimensions_of,
     replaced,
     same,
 )
-from landbridge.sizes.terms import AboveZero, Floor, Symbol, Terms, as_constant, atoms
+from landbridge.sizes.terms import AboveZero, Floor, Symbol, Terms, as_constant, atoms, scale, symbols
 
 #: Multiples of a dimension that are tried.
 _MOST_UNITS = 1 << 10
@@ -33,17 +32,17 @@ class Settled:
     wide: float
 
 
-def settled(question: Question, fixed: Mapping[str, Extent]) -> list[Settled]:
-    """Ranges of one dimension, none of ``fixed``, in which ``question`` has an answer: the widest first.
+def settled(question: Question, fixed: Collection[str]) -> list[Settled]:
+    """Ranges of one dimension, none of those called ``fixed``, in which ``question`` has an answer: the widest first.
 
     A range is as wide as the ratio of its ends says, by what it is a multiple of.
     """
     found: list[Settled] = []
-    for symbol in dimensions_of((question.left, question.right)).values():
+    for symbol in symbols(question.difference).values():
         if symbol.name in fixed:
             continue
         for wanted in (True,) if question.needed else (True, False):
-            for low, high, units in _ranges(question, symbol, wanted):
+            for low, high, units in dict.fromkeys(_ranges(question, symbol, wanted)):
                 extent = _dimension(symbol, low, high, units)
                 found.append(Settled(symbol.name, extent, wanted, _width(low, high) / units))
     return sorted(found, key=lambda each: (-each.wide, not each.answer))
@@ -71,15 +70,16 @@ def _ranges(question: Question, symbol: Symbol, wanted: bool) -> Iterator[tuple[
 
 
 def _between(question: Question, symbol: Symbol) -> Iterator[tuple[int, int, int]]:
-    """Where the two sides cross: one is at least the other, and the other at least the one."""
-    for left, right in ((question.left, question.right), (question.right, question.left)):
-        for low, high, units in _ranges(Question(left, right), symbol, True):
+    """Where a difference crosses 0: it is at least 0, and at most."""
+    for sign in (1, -1):
+        above, below = (Question(scale(question.difference, by)) for by in (sign, -sign))
+        for low, high, units in _ranges(above, symbol, True):
             part = _dimension(symbol, low, high, units)
             if not isinstance(part, Size):
                 if answer(question, {symbol.name: part}):
                     yield low, high, 1
             elif units == 1:
-                yield from _ranges(Question(right, left), part.symbols[symbol.name], True)
+                yield from _ranges(below, part.symbols[symbol.name], True)
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
@@ -92,16 +92,13 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
 
 def answer(question: Question, dimensions: Mapping[str, Extent]) -> bool | None:
     """What it is where some dimensions are ``dimensions``, by name; None where they leave it open."""
-    left, right = replaced(question.left, dimensions), replaced(question.right, dimensions)
-    return same(left, right) if question.equal else at_least(left, right)
+    difference = replaced(question.difference, dimensions)
+    return same(difference, 0) if question.equal else at_least(difference, 0)
 
 
 def _multiples(question: Question) -> list[int]:
     """What a dimension may have to be a multiple of for quotients to have no remainder."""
-    divisors = {
-        by for extent in (question.left, question.right) if isinstance(extent, Size) for by in _divisors(extent.terms)
-    }
-    whole = lcm(*divisors)
+    whole = lcm(*_divisors(question.difference))
     return [units for units in range(2, min(whole, _MOST_UNITS) + 1) if whole % units == 0]
 
 

@@ -129,7 +129,7 @@ class Size:
         return self // other, self % other
 
     def __bool__(self) -> bool:
-        return not _decided(same(self, 0), f"{self} != 0", Question(self, 0, equal=True))
+        return not _decided(same(self, 0), f"{self} != 0", self, 0, equal=True)
 
     def __lt__(self, other: Extent) -> bool:
         return not self >= other
@@ -138,10 +138,10 @@ class Size:
         return not self <= other
 
     def __le__(self, other: Extent) -> bool:
-        return _decided(at_least(other, self), f"{self} <= {other}", Question(other, self))
+        return _decided(at_least(other, self), f"{self} <= {other}", other, self)
 
     def __ge__(self, other: Extent) -> bool:
-        return _decided(at_least(self, other), f"{self} >= {other}", Question(self, other))
+        return _decided(at_least(self, other), f"{self} >= {other}", self, other)
 
     def __index__(self) -> int:
         raise UndecidedSizeError(f"{self} is not one number{_depends(self)}")
@@ -193,7 +193,7 @@ def at_least(left: Extent, right: Extent) -> bool | None:
     """Whether ``left >= right`` for all values of the dimensions, or for none; None where it is not known."""
     if isinstance(left, int) and isinstance(right, int):
         return left >= right
-    difference = add(_terms(left), scale(_terms(right), -1))
+    difference = _difference(left, right)
     low = bounds.lower_bound(difference)
     if low is not None and low >= 0:
         return True
@@ -205,7 +205,7 @@ def same(left: Extent, right: Extent) -> bool | None:
     """Whether two extents are equal for all values of the dimensions, or for none; None where it is not known."""
     if left == right:
         return True
-    difference = add(_terms(left), scale(_terms(right), -1))
+    difference = _difference(left, right)
     if (number := as_constant(difference)) is not None:
         return number == 0
     low, high = bounds.lower_bound(difference), bounds.upper_bound(difference)
@@ -216,7 +216,7 @@ def same(left: Extent, right: Extent) -> bool | None:
 
 def agree(left: Extent, right: Extent) -> bool:
     """``same``; raises UndecidedSizeError where that depends on the input."""
-    return _decided(same(left, right), f"{left} == {right}", Question(left, right, equal=True))
+    return _decided(same(left, right), f"{left} == {right}", left, right, equal=True)
 
 
 def largest(*extents: Extent) -> Extent:
@@ -282,19 +282,20 @@ def product(extents: Iterable[Extent]) -> Extent:
     return result
 
 
-def undecided(what: str, question: Question) -> UndecidedSizeError:
-    """The error that ``what``, which is ``question``, depends on the input."""
-    error = UndecidedSizeError(what + _depends(question.left, question.right))
-    error.question = question
+def undecided(
+    what: str, left: Extent, right: Extent, *, equal: bool = False, needed: bool = False
+) -> UndecidedSizeError:
+    """The error that it depends on the input whether ``what``: ``left`` is at least, or ``equal`` to, ``right``.
+
+    ``needed``: where it is not, no model can be run.
+    """
+    error = UndecidedSizeError(what + _depends(left, right))
+    error.question = Question(_difference(left, right), equal, needed)
     return error
 
 
-def replaced(extent: Extent, dimensions: Mapping[str, Extent]) -> Extent:
-    """``extent`` where some of its dimensions are ``dimensions``, by name: narrower ranges, or numbers."""
-    return _replaced(extent.terms, dimensions) if isinstance(extent, Size) else extent
-
-
-def _replaced(terms: Terms, dimensions: Mapping[str, Extent]) -> Extent:
+def replaced(terms: Terms, dimensions: Mapping[str, Extent]) -> Extent:
+    """``terms`` where some of their dimensions are ``dimensions``, by name: narrower ranges, or numbers."""
     total: Extent = 0
     for product, number in terms:
         term: Extent = number
@@ -303,9 +304,9 @@ def _replaced(terms: Terms, dimensions: Mapping[str, Extent]) -> Extent:
                 case Symbol(name):
                     value = dimensions[name] // atom.unit if name in dimensions else Size(of_atom(atom))
                 case Floor(numerator, divisor):
-                    value = _replaced(numerator, dimensions) // _replaced(divisor, dimensions)
+                    value = replaced(numerator, dimensions) // replaced(divisor, dimensions)
                 case AboveZero(inner):
-                    value = _above_zero(_replaced(inner, dimensions))
+                    value = _above_zero(replaced(inner, dimensions))
             for _ in range(power):
                 term = term * value
         total = total + term
@@ -321,14 +322,18 @@ def _terms(extent: Extent) -> Terms:
     return extent.terms if isinstance(extent, Size) else constant(extent)
 
 
+def _difference(left: Extent, right: Extent) -> Terms:
+    return add(_terms(left), scale(_terms(right), -1))
+
+
 def _extent(terms: Terms) -> Extent:
     number = as_constant(terms)
     return Size(terms) if number is None else number
 
 
-def _decided(answer: bool | None, what: str, question: Question) -> bool:
+def _decided(answer: bool | None, what: str, left: Extent, right: Extent, *, equal: bool = False) -> bool:
     if answer is None:
-        raise undecided(what, question)
+        raise undecided(what, left, right, equal=equal)
     return answer
 
 
@@ -352,7 +357,7 @@ def _above_zero(value: Extent) -> Extent:
 def _floor(left: Extent, right: Extent) -> Extent:
     if isinstance(right, Size):
         if not at_least(right, 1):
-            raise undecided(f"{left} // {right}: the divisor may be 0", Question(right, 1, needed=True))
+            raise undecided(f"{left} // {right}: the divisor may be 0", right, 1, needed=True)
         return _extent(division.floor_by_terms(_terms(left), right.terms))
     if isinstance(left, int) or right == 0:
         return (left if isinstance(left, int) else 1) // right

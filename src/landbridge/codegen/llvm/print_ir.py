@@ -49,7 +49,18 @@ def print_functions(functions: Sequence[func.FuncOp], isa: Isa) -> str:
     state = LlvmModule(isa)
     texts = [_function(state, f) for f in functions]
     attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.vector_bits}" }}'
-    return "\n".join([*state.declarations.values(), *state.helpers.values(), *texts, attributes, *state.metadata, ""])
+    kept = _kept([f for f in functions if is_kernel(f)])
+    return "\n".join(
+        [*state.declarations.values(), *state.helpers.values(), *texts, kept, attributes, *state.metadata, ""]
+    )
+
+
+def _kept(kernels: Sequence[func.FuncOp]) -> str:
+    """What keeps the signatures of bodies: LLVM would pass an element in the place of a pointer that one is read by,
+    and a bf16 that is passed is converted by a function of a compiler's own library where the CPU has no such type."""
+    bodies = ", ".join(f"ptr {control.body_symbol(f.sym_name.data)}" for f in kernels)
+    kind = f"[{len(kernels)} x ptr]"
+    return f'@llvm.compiler.used = appending global {kind} [{bodies}], section "llvm.metadata"' if kernels else ""
 
 
 def _function(state: LlvmModule, function: func.FuncOp) -> str:

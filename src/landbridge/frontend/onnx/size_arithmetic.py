@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from landbridge.ops.extent_arrays import as_numbers
-from landbridge.sizes.question import Question
 from landbridge.sizes.size import Extent, agree, at_least, largest, product, smallest, undecided
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -37,7 +36,7 @@ def _each(function: Callable[..., Any]) -> Evaluate:
 def _ordered(left: Extent, right: Extent) -> bool:
     answer = at_least(left, right)
     if answer is None:
-        raise undecided(f"{left} >= {right}", Question(left, right))
+        raise undecided(f"{left} >= {right}", left, right)
     return answer
 
 
