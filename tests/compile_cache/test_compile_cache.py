@@ -96,6 +96,7 @@ def test_models_in_memory(folder: Path, tmp_path: Path, compiles: list[str], for
     "change",
     [
         {"target": "llvm -num-cores=1"},
+        {"target": "llvm -denormals=keep"},
         {"target": {"a": "llvm"}},
         {"shapes": {"x": (8,)}},
         {"inputs": {"x": lb.InputSpec(dtype="uint8")}},

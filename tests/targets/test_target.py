@@ -84,6 +84,14 @@ def test_forms_are_equal_and_hash_alike() -> None:
     assert target != "llvm -num-cores=3"
 
 
+@pytest.mark.parametrize("kind", ["llvm", "c"])
+def test_denormals_are_flushed_unless_stated(kind: str) -> None:
+    assert Target(kind).options["denormals"] == "flush" and Target(kind) == Target(f"{kind} -denormals=flush")
+    kept = Target({"kind": kind, "denormals": "keep"})
+    assert kept == Target(f"{kind} -denormals=keep") != Target(kind)
+    assert "-denormals=keep" in str(kept) and Target.from_json(kept.to_json()).options["denormals"] == "keep"
+
+
 def test_a_target_with_memory_and_host_is_written_as_json_and_read_back() -> None:
     vtcm = MemoryKind("global.vtcm", host_access="none", coherent=False, coherence_granule=128, capacity=1 << 20)
     target = Target(
@@ -134,6 +142,10 @@ def test_from_json_reads_what_was_recorded_without_llvm() -> None:
         ("llvm -num-cores=0", "at least 1"),
         ("llvm -num-cores=two", "an integer"),
         ("llvm -num-cores=1 -num-cores=2", "twice"),
+        ("llvm -denormals=kept", "'denormals' was given 'kept'; legal: one of flush, keep"),
+        ("c -denormals", "legal: one of flush, keep"),
+        ("opencl -denormals=keep", "has no option 'denormals'"),
+        ("vulkan -denormals=flush", "has no option 'denormals'"),
         ("llvm mcpu=generic", "is no option"),
         ("llvm -mcpu='generic", "does not parse"),
         ("", "is empty"),

@@ -26,6 +26,10 @@ from landbridge.targets import Target, is_built_in
 _PACKAGES = ("landbridge", "xdsl", "onnx", "llvmlite", "numpy", "ml_dtypes")
 
 
+#: Of the files of this package that do: modules, and the text that images are made of.
+_SUFFIXES = frozenset({".py", ".ll", ".h"})
+
+
 class NotCacheableError(LandbridgeError):
     """The result depends on what has no digest, a function for one; it is compiled each time."""
 
@@ -110,6 +114,6 @@ def _feed_plain(update: Callable[[bytes], object], value: object) -> None:
 def _code() -> str:
     """Which compiler this is: versions, and its files by time and size, as they change in a checkout."""
     root = Path(__file__).parents[1]
-    stats = [(str(file.relative_to(root)), file.stat()) for file in sorted(root.rglob("*.py"))]
+    stats = [(str(file.relative_to(root)), file.stat()) for file in sorted(root.rglob("*")) if file.suffix in _SUFFIXES]
     own = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
     return json.dumps([own, [(name, package_version(name)) for name in _PACKAGES]])

@@ -17,22 +17,26 @@ rows have no address (textures) cannot be operands of such kernels.
 
 A bound program is an array of *records*, each four 64-bit words::
 
-    word 0  kind     RECORD_CALL, RECORD_BRANCH_IF_ZERO, RECORD_JUMP
+    word 0  kind     RECORD_CALL, RECORD_FLUSHING_CALL, RECORD_BRANCH_IF_ZERO, RECORD_JUMP
     word 1  CALL: the kernel's address.   BRANCH: the address of the byte tested.   JUMP: 0
     word 2  CALL: address of its args.    BRANCH, JUMP: index of the record to go to
     word 3  CALL: tasks.                  BRANCH, JUMP: 0
 
+Kernels of a FLUSHING_CALL take denormal floats for zeros of their sign and give zeros in place of them; those of a CALL
+compute with them. Either has the default rounding and no traps, and leaves no trace in the floating-point state of
+the calling thread.
+
 Every CPU image also exports the runtime it runs under, with versioned names so that the first image loaded
 can serve the process::
 
-    int64_t landbridge_run_v1(void *pool, const int64_t *records, int64_t count)
+    int64_t landbridge_run_v2(void *pool, const int64_t *records, int64_t count)
     void   *landbridge_pool_create_v1(int64_t threads)      threads >= 1, the caller counts as one; 0 on failure
     void    landbridge_pool_destroy_v1(void *pool)          joins the workers
 
-They also export ``landbridge_packed_v1``, which ``landbridge.executable.packed`` describes: it serves callers that
+They also export ``landbridge_packed_v2``, which ``landbridge.executable.packed`` describes: it serves callers that
 speak tvm-ffi.
 
-``landbridge_run_v1`` runs records from 0 until index ``count`` and returns 0. ``pool`` may be 0: one thread. A
+``landbridge_run_v2`` runs records from 0 until index ``count`` and returns 0. ``pool`` may be 0: one thread. A
 pool that is busy with another run is not waited for: that run goes on the calling thread alone.
 """
 
@@ -42,8 +46,11 @@ RECORD_WORDS = 4
 RECORD_CALL = 0
 RECORD_BRANCH_IF_ZERO = 1
 RECORD_JUMP = 2
+RECORD_FLUSHING_CALL = 3
+#: The kinds that call a kernel.
+RECORD_CALLS = frozenset({RECORD_CALL, RECORD_FLUSHING_CALL})
 
-RUN_SYMBOL = "landbridge_run_v1"
+RUN_SYMBOL = "landbridge_run_v2"
 POOL_CREATE_SYMBOL = "landbridge_pool_create_v1"
 POOL_DESTROY_SYMBOL = "landbridge_pool_destroy_v1"
 

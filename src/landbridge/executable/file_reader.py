@@ -118,7 +118,8 @@ def _read_image(entry: ImageEntry | DeviceImageEntry, content: bytes) -> CodeIma
         device_image = DeviceImage(entry.format, content, entry.functions, entry.options, entry.requires)
         check_device_image(device_image)
         return device_image
-    image = CodeImage(entry.isa, content, entry.symbols, entry.imports, entry.relocations, entry.features)
+    facts = entry.symbols, entry.imports, entry.relocations, entry.features, entry.flushes_denormals
+    image = CodeImage(entry.isa, content, *facts)
     check_code_image(image)
     return image
 

@@ -98,7 +98,7 @@ def sha256(pieces: Iterable[Buffer]) -> str:
 def _image_entry(number: int, module: ModuleImage, offset: int) -> ImageEntry | DeviceImageEntry:
     image, size = module.image, len(module.image.code)
     if isinstance(image, CodeImage):
-        facts = image.symbols, image.imports, image.relocations, image.features
+        facts = image.symbols, image.imports, image.relocations, image.features, image.flushes_denormals
         return ImageEntry(number, module.target, image.isa, offset, size, *facts)
     sequences = image.functions, image.options, image.requires
     return DeviceImageEntry(number, module.target, image.format, offset, size, *sequences)

@@ -33,6 +33,7 @@ class ImageEntry:
     imports: Mapping[str, tuple[int, ...]]
     relocations: tuple[int, ...]
     features: tuple[str, ...]
+    flushes_denormals: bool
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Functions of the tvm-ffi calling convention for the kernels of a code image.
 
 A *packed function* is ``int f(void *self, const TVMFFIAny *args, int32_t count, TVMFFIAny *result)``. Every CPU
-image holds one checker, ``landbridge_packed_v1(descriptor, args, count)``: it compares the arguments with a
+image holds one checker, ``landbridge_packed_v2(descriptor, args, count)``: it compares the arguments with a
 descriptor, raises through ``TVMFFIErrorSetRaisedFromCStr`` what does not fit, and runs all tasks of the kernel on
 the calling thread. ``with_packed_functions`` appends to an image, for each kernel, its descriptor and a few bytes
 of code ``__tvm_ffi_<kernel>`` that call the checker with it.
@@ -9,7 +9,8 @@ of code ``__tvm_ffi_<kernel>`` that call the checker with it.
 A descriptor is an array of 64-bit words; offsets count bytes from its start::
 
     word 0   kernel's offset     1  tasks     2  number of operands     3  offset of the kernel's name
-    word 4   for each reason to refuse (REASONS): offset of the error's kind, offset of its printf format
+    word 4   1 where the kernel flushes denormal floats to zero
+    word 5   for each reason to refuse (REASONS): offset of the error's kind, offset of its printf format
     then     for each operand: DLPack type (code | bits << 8 | lanes << 16), alignment in bytes, rank,
              offset of its extents followed by its strides in elements, offset of its text ("float32[2, 3]")
 
@@ -28,7 +29,7 @@ from landbridge.errors import ExecutableError
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.parts import CodeImage, TensorSpec
 
-PACKED_SYMBOL = "landbridge_packed_v1"
+PACKED_SYMBOL = "landbridge_packed_v2"
 PREFIX = "__tvm_ffi_"
 PAGE = 4096
 
@@ -85,7 +86,7 @@ def with_packed_functions(image: CodeImage | DeviceImage, kernels: Mapping[str, 
     symbols = dict(image.symbols)
     for name, kernel in kernels.items():
         at = len(made)
-        made += _descriptor(name, kernel, image.symbols[name] - at)
+        made += _descriptor(name, kernel, image.symbols[name] - at, image.flushes_denormals)
         made += bytes(-len(made) % 16)
         symbols[PREFIX + name] = len(made)
         made += _call(len(made), at, image.symbols[PACKED_SYMBOL])
@@ -101,9 +102,9 @@ def _call(at: int, descriptor: int, checker: int) -> bytes:
     return load + struct.pack("<i", descriptor - after_load) + jump + struct.pack("<i", checker - after_jump)
 
 
-def _descriptor(name: str, kernel: PackedKernel, offset: int) -> bytes:
+def _descriptor(name: str, kernel: PackedKernel, offset: int, flushes_denormals: bool) -> bytes:
     words: list[int] = [offset, kernel.tasks, len(kernel.operands)]
-    size = 8 * (4 + 2 * len(REASONS) + 5 * len(kernel.operands))
+    size = 8 * (5 + 2 * len(REASONS) + 5 * len(kernel.operands))
     tail = bytearray()
 
     def add(data: bytes) -> int:
@@ -112,7 +113,7 @@ def _descriptor(name: str, kernel: PackedKernel, offset: int) -> bytes:
         tail.extend(data + bytes(-len(data) % 8))
         return where
 
-    words.append(add(_text(name)))
+    words += [add(_text(name)), int(flushes_denormals)]
     for kind, form in REASONS:
         words += [add(_text(kind)), add(_text(form))]
     for spec in kernel.operands:

@@ -90,7 +90,8 @@ class CodeImage:
     ``code`` is the flat image (linked text, read-only data); ``symbols`` are byte offsets of functions;
     ``imports`` are byte offsets of 8-byte slots, by symbol, that the loader fills with the addresses of
     functions of the C library; ``relocations`` are offsets of 8-byte slots to which the load address is added.
-    ``features`` are the CPU features (``/proc/cpuinfo`` flag names) the code needs.
+    ``features`` are the CPU features (``/proc/cpuinfo`` flag names) the code needs. ``flushes_denormals``: whether its
+    functions run with denormal floats taken for zeros and zeros given in place of them.
     """
 
     isa: str
@@ -99,12 +100,14 @@ class CodeImage:
     imports: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     relocations: tuple[int, ...] = ()
     features: tuple[str, ...] = ()
+    flushes_denormals: bool = False
 
     def __post_init__(self) -> None:
         freeze(self, symbols=Table(self.symbols), imports=Table(self.imports), relocations=Listing(self.relocations))
 
     def __repr__(self) -> str:
-        return f"CodeImage({self.isa}, {len(self.code):,} bytes, {len(self.symbols)} functions)"
+        denormals = "flushed" if self.flushes_denormals else "kept"
+        return f"CodeImage({self.isa}, {len(self.code):,} bytes, {len(self.symbols)} functions, denormals {denormals})"
 
 
 def check_code_image(image: CodeImage) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landbridge.targets.kind import Option
+from landbridge.targets.kind import Option, Options
 
 #: What kernels of a CPU are made for.
 CPU_OPTIONS = (
@@ -11,7 +11,19 @@ CPU_OPTIONS = (
     Option("vector-registers", "int", "Vector registers; derived from the CPU when absent.", minimum=4),
     Option("l1-bytes", "int", "Data cache nearest to a core, in bytes.", minimum=1),
     Option("l2-bytes", "int", "Second cache of a core, in bytes.", minimum=1),
+    Option(
+        "denormals",
+        "str",
+        "Denormal floats in kernels: taken for zeros, which is fast, or computed with.",
+        default="flush",
+        choices=("flush", "keep"),
+    ),
 )
+
+
+def flushes_denormals(options: Options) -> bool:
+    """Whether kernels of a CPU target with ``options`` take denormal floats for zeros; not unless it says so."""
+    return options.get("denormals") == "flush"
 
 
 def stated_features(mattr: object) -> tuple[str, ...]:

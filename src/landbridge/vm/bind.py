@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from landbridge.errors import BindError
+from landbridge.executable import abi
 from landbridge.executable import instructions as ins
-from landbridge.executable.abi import RECORD_BRANCH_IF_ZERO, RECORD_CALL, RECORD_JUMP, RECORD_WORDS
 from landbridge.executable.parts import Function, VDevice
 from landbridge.vm.builtins import find_builtin
 from landbridge.vm.code_image import LoadedImage
@@ -56,7 +56,7 @@ class _Binder:
         self._lent = LentMemory()
         self._records: list[int] = []
         kinds = [type(each) for each in ins.flattened(function.instructions)]
-        self._first_operand = RECORD_WORDS * (kinds.count(ins.Call) + 2 * kinds.count(ins.If))  # or fewer records
+        self._first_operand = abi.RECORD_WORDS * (kinds.count(ins.Call) + 2 * kinds.count(ins.If))  # or fewer records
         self._pointers: list[tuple[int, int]] = []
         self._listing: list[Step] = []
         self._listed = 0  # the word of records up to which they are in the listing
@@ -104,7 +104,7 @@ class _Binder:
             nonlocal start, listed
             native: list[Step] = []
             if len(self._records) > start:
-                native.append(NativeStep(start, (len(self._records) - start) // RECORD_WORDS))
+                native.append(NativeStep(start, (len(self._records) - start) // abi.RECORD_WORDS))
             start = len(self._records)
             self._list_records()
             lent = self._lent.take()
@@ -137,7 +137,7 @@ class _Binder:
     def _list_records(self) -> None:
         """Append the records since the last time to the listing."""
         if len(self._records) > self._listed:
-            self._listing.append(NativeStep(self._listed, (len(self._records) - self._listed) // RECORD_WORDS))
+            self._listing.append(NativeStep(self._listed, (len(self._records) - self._listed) // abi.RECORD_WORDS))
         self._listed = len(self._records)
 
     def _early(self, instructions: Sequence[ins.Instruction]) -> list[ins.Instruction]:
@@ -198,7 +198,8 @@ class _Binder:
         if call.moves_bytes:
             device = str(self._memory.home(places[-1].vdevice).device)
             self._list_move(MoveStep(call.name or call.function, call.moves_bytes, device))
-        self._records += (RECORD_CALL, address, 0, call.tasks)
+        kind = abi.RECORD_FLUSHING_CALL if image.image.flushes_denormals else abi.RECORD_CALL
+        self._records += (kind, address, 0, call.tasks)
 
     def _list_move(self, move: MoveStep) -> None:
         self._list_records()
@@ -242,7 +243,7 @@ class _Binder:
         outer, self._listing = self._listing, []
         branch = len(self._records)
         address = self._registers.address(condition, "the condition of an If")
-        self._records += [RECORD_BRANCH_IF_ZERO, address, 0, 0]
+        self._records += [abi.RECORD_BRANCH_IF_ZERO, address, 0, 0]
         self._listed = len(self._records)
         if condition.io is not None:
             self._operands.places[condition.io].append((branch + 1, condition.offset))
@@ -251,13 +252,13 @@ class _Binder:
         self._list_records()
         taken, self._listing = tuple(self._listing), []
         jump = len(self._records)
-        self._records += [RECORD_JUMP, 0, 0, 0]
-        self._records[branch + 2] = (len(self._records) - start) // RECORD_WORDS
+        self._records += [abi.RECORD_JUMP, 0, 0, 0]
+        self._records[branch + 2] = (len(self._records) - start) // abi.RECORD_WORDS
         self._listed = len(self._records)
         for instruction in orelse:
             self._native(instruction, start)
         self._list_records()
-        self._records[jump + 2] = (len(self._records) - start) // RECORD_WORDS
+        self._records[jump + 2] = (len(self._records) - start) // abi.RECORD_WORDS
         outer.append(BranchStep(branch + 1, taken, tuple(self._listing)))
         self._listing = outer
 

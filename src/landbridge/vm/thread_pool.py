@@ -62,7 +62,7 @@ def is_exiting() -> bool:
 
 
 def runtime_address(image: LoadedImage) -> int:
-    """The address of ``landbridge_run_v1`` of this process; ``image`` serves it when it is the first."""
+    """The address of ``landbridge_run_v2`` of this process; ``image`` serves it when it is the first."""
     with _process.lock:
         if _process.image is None:
             for symbol in (RUN_SYMBOL, POOL_CREATE_SYMBOL, POOL_DESTROY_SYMBOL):

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from landbridge.device.api import Device, Event
-from landbridge.executable.abi import RECORD_BRANCH_IF_ZERO, RECORD_CALL, RECORD_WORDS
+from landbridge.executable.abi import RECORD_BRANCH_IF_ZERO, RECORD_CALLS, RECORD_WORDS
 from landbridge.executable.bound_sizes import sizes_of_inputs
 from landbridge.executable.device_image import Launch
 from landbridge.executable.executable import Executable
@@ -152,7 +152,7 @@ class _Tracer:
         self._base = frame.words.buffer_info()[0]
         # Binding keeps the order of calls, so the n-th call record is the n-th Call of native code.
         found = _record_words((*bound.program.preparation, *bound.program.steps))
-        records = sorted(word for word in found if frame.words[word] == RECORD_CALL)
+        records = sorted(word for word in found if frame.words[word] in RECORD_CALLS)
         self._calls = dict(zip(records, calls, strict=True))
         self._events: list[TraceEvent] = []
         self._lanes: dict[str, DeviceLane] = {}
@@ -179,7 +179,7 @@ class _Tracer:
         while index < count:
             word = first + index * RECORD_WORDS
             kind, operand, target, _ = self._words[word : word + RECORD_WORDS]
-            if kind == RECORD_CALL:
+            if kind in RECORD_CALLS:
                 call, memory = self._calls[word]
                 began = time.perf_counter_ns()
                 self._run_native(self._base + word * _WORD, 1)

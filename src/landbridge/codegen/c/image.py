@@ -18,6 +18,7 @@ from landbridge.executable.device_image import Launch, LaunchSequence
 from landbridge.executable.packed import PACKED_SYMBOL
 from landbridge.executable.parts import CodeImage
 from landbridge.ir.attributes import task_count
+from landbridge.targets.cpu_options import flushes_denormals
 
 if TYPE_CHECKING:
     from landbridge.targets.target import Target
@@ -41,6 +42,7 @@ def generate_image(module: ModuleOp, target: Target) -> CodeImage:
         imports=linked.imports,
         relocations=linked.relocations,
         features=compiler.required_flags,
+        flushes_denormals=flushes_denormals(target.options),
     )
 
 

@@ -11,7 +11,7 @@ define internal i32 @landbridge.refuse(ptr %d, i64 %reason, i64 %number, i64 %te
 entry:
   %line = alloca [512 x i8], align 16
   %twice = shl i64 %reason, 1
-  %messages = getelementptr i64, ptr %d, i64 4
+  %messages = getelementptr i64, ptr %d, i64 5
   %kind_word = getelementptr i64, ptr %messages, i64 %twice
   %form_word = getelementptr i64, ptr %kind_word, i64 1
   %name_word = getelementptr i64, ptr %d, i64 3
@@ -36,11 +36,11 @@ done:
   ret i32 -1
 }
 
-define i32 @landbridge_packed_v1(ptr %d, ptr %given, i32 %count) #0 {
+define i32 @landbridge_packed_v2(ptr %d, ptr %given, i32 %count) #0 {
 entry:
   %tasks_at = getelementptr i64, ptr %d, i64 1
   %operands_at = getelementptr i64, ptr %d, i64 2
-  %first = getelementptr i64, ptr %d, i64 20
+  %first = getelementptr i64, ptr %d, i64 21
   %operands = load i64, ptr %operands_at, align 8
   %n = sext i32 %count to i64
   %all = icmp eq i64 %n, %operands
@@ -158,7 +158,14 @@ run:
   %kernel_offset = load i64, ptr %d, align 8
   %tasks = load i64, ptr %tasks_at, align 8
   %kernel = getelementptr i8, ptr %d, i64 %kernel_offset
+  %flushes_at = getelementptr i64, ptr %d, i64 4
+  %flushes = load i64, ptr %flushes_at, align 8
+  %keeps = icmp eq i64 %flushes, 0
+  %control = select i1 %keeps, i64 [KEEP], i64 [FLUSH]
+  %callers = call i64 @"landbridge.float_control"()
+  call void @"landbridge.set_float_control"(i64 %control)
   call void %kernel(ptr %args, i64 0, i64 %tasks)
+  call void @"landbridge.set_float_control"(i64 %callers)
   ret i32 0
 wrong_count:
   %r0 = call i32 @landbridge.refuse(ptr %d, i64 0, i64 %operands, i64 0, i64 %n, i64 0)

@@ -9,8 +9,9 @@ declare void @llvm.x86.sse2.pause()
 declare i64 @llvm.umax.i64(i64, i64)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
-define i64 @landbridge_run_v1(ptr %pool, ptr %records, i64 %count) #0 {
+define i64 @landbridge_run_v2(ptr %pool, ptr %records, i64 %count) #0 {
 entry:
+  %callers = call i64 @"landbridge.float_control"()
   %has_pool = icmp ne ptr %pool, null
   br i1 %has_pool, label %parallel, label %alone
 parallel:
@@ -30,6 +31,8 @@ loop:
   br label %next
 next:
   %i = phi i64 [ 0, %loop ], [ %after_call, %called ], [ %after_branch, %branch ], [ %target, %jump ]
+  ; What the register of floats was set to; 0, which it never is, before the first call.
+  %control = phi i64 [ 0, %loop ], [ %wanted, %called ], [ %control, %branch ], [ %control, %jump ]
   %more = icmp slt i64 %i, %count
   br i1 %more, label %record, label %end
 record:
@@ -41,8 +44,16 @@ record:
   %kind = load i64, ptr %at, align 8
   %address = load ptr, ptr %at1, align 8
   %target = load i64, ptr %at2, align 8
-  switch i64 %kind, label %jump [ i64 0, label %call i64 1, label %branch ]
+  %flushing = icmp eq i64 %kind, 3
+  %wanted = select i1 %flushing, i64 [FLUSH], i64 [KEEP]
+  switch i64 %kind, label %jump [ i64 0, label %call i64 1, label %branch i64 3, label %call ]
 call:
+  %is_set = icmp eq i64 %wanted, %control
+  br i1 %is_set, label %ready, label %set
+set:
+  call void @"landbridge.set_float_control"(i64 %wanted)
+  br label %ready
+ready:
   %args = inttoptr i64 %target to ptr
   %tasks = load i64, ptr %at3, align 8
   %many = icmp sgt i64 %tasks, 1
@@ -52,7 +63,7 @@ inline:
   call void %address(ptr %args, i64 0, i64 %tasks)
   br label %called
 share:
-  call void @"landbridge.share"(ptr %pool, ptr %address, ptr %args, i64 %tasks)
+  call void @"landbridge.share"(ptr %pool, ptr %address, ptr %args, i64 %tasks, i64 %wanted)
   br label %called
 called:
   %after_call = add i64 %i, 1
@@ -66,6 +77,12 @@ branch:
 jump:
   br label %next
 end:
+  %untouched = icmp eq i64 %control, 0
+  br i1 %untouched, label %leave, label %restore
+restore:
+  call void @"landbridge.set_float_control"(i64 %callers)
+  br label %leave
+leave:
   br i1 %owned, label %release, label %done
 release:
   %busy_end = getelementptr i8, ptr %pool, i64 [BUSY]
@@ -75,7 +92,7 @@ done:
   ret i64 0
 }
 
-define internal void @"landbridge.share"(ptr %pool, ptr %kernel, ptr %args, i64 %tasks) noinline #0 {
+define internal void @"landbridge.share"(ptr %pool, ptr %kernel, ptr %args, i64 %tasks, i64 %control) noinline #0 {
 entry:
   %threads_at = getelementptr i8, ptr %pool, i64 [THREADS]
   %threads = load i64, ptr %threads_at, align 8
@@ -89,10 +106,12 @@ entry:
   %job1 = getelementptr i64, ptr %job, i64 1
   %job2 = getelementptr i64, ptr %job, i64 2
   %job3 = getelementptr i64, ptr %job, i64 3
+  %job4 = getelementptr i64, ptr %job, i64 4
   store ptr %kernel, ptr %job, align 8
   store ptr %args, ptr %job1, align 8
   store i64 %tasks, ptr %job2, align 8
   store i64 %chunk, ptr %job3, align 8
+  store i64 %control, ptr %job4, align 8
   %pending = getelementptr i8, ptr %pool, i64 [PENDING]
   %chunks32 = trunc i64 %chunks to i32
   store atomic i32 %chunks32, ptr %pending monotonic, align 4
@@ -135,9 +154,11 @@ entry:
   %job1 = getelementptr i64, ptr %job, i64 1
   %job2 = getelementptr i64, ptr %job, i64 2
   %job3 = getelementptr i64, ptr %job, i64 3
+  %job4 = getelementptr i64, ptr %job, i64 4
   br label %look
 look:
-  %did = phi i32 [ 0, %entry ], [ %did1, %claimed ]
+  %did = phi i32 [ 0, %entry ], [ %did1, %ready ]
+  %control = phi i64 [ 0, %entry ], [ %wanted, %ready ]
   %first = load atomic i64, ptr %left monotonic, align 8
   br label %claim
 claim:
@@ -155,6 +176,13 @@ claimed:
   %args = load ptr, ptr %job1, align 8
   %tasks = load i64, ptr %job2, align 8
   %chunk = load i64, ptr %job3, align 8
+  %wanted = load i64, ptr %job4, align 8
+  %is_set = icmp eq i64 %wanted, %control
+  br i1 %is_set, label %ready, label %set
+set:
+  call void @"landbridge.set_float_control"(i64 %wanted)
+  br label %ready
+ready:
   %begin = mul i64 %n1, %chunk
   %stop = add i64 %begin, %chunk
   %over = icmp sgt i64 %stop, %tasks

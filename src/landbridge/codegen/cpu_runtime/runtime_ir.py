@@ -12,6 +12,11 @@ The interface is ``landbridge.executable.abi``. How threads share one call of ``
   (or sets ``waiting``) and then looks again, the other side first changes what is looked at and then looks for
   sleepers, all sequentially consistent: one of the two sees the other.
 
+What kernels of a call do with denormal floats is the kind of its record. A thread sets its register of floats before
+the first kernel and where the next one wants another setting; the caller's is restored when the run ends, flags and
+all. Workers have no other use for theirs. All of the register is set, so that kernels round to nearest and never
+trap, whatever the caller has set.
+
 All state lies in the pool, in memory from the C library; the image has no variables.
 """
 
@@ -40,6 +45,9 @@ _NUMBERS = {
     "FUTEX_WAKE": 129,
     # Cycles of the time-stamp counter, which runs at 2 to 3 GHz: about 20 us.
     "SPIN": 50_000,
+    # Of MXCSR: no flags, no traps, rounding to nearest; FLUSH with denormals-are-zero (bit 6), flush-to-zero (15).
+    "KEEP": 0x1F80,
+    "FLUSH": 0x9FC0,
     # For each thread.
     "CHUNKS": 4,
 }
@@ -47,7 +55,7 @@ _NUMBERS = {
 
 def runtime_ir() -> str:
     """The LLVM module of the runtime for x86-64 Linux."""
-    names = ("runtime.ll", "packed.ll")
+    names = ("runtime.ll", "packed.ll", "float_control_x86_64.ll")
     text = "\n".join(files(__package__).joinpath(name).read_text(encoding="utf-8") for name in names)
     for name, number in _NUMBERS.items():
         text = text.replace(f"[{name}]", str(number))

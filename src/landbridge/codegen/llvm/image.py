@@ -15,6 +15,7 @@ from landbridge.codegen.llvm.isa import isa_of, required_flags
 from landbridge.codegen.llvm.print_ir import print_functions, uses_vectors
 from landbridge.errors import CodegenError
 from landbridge.executable.parts import CodeImage
+from landbridge.targets.cpu_options import flushes_denormals
 from landbridge.targets.llvm_cpu import architecture
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def generate_image(module: ModuleOp, target: Target) -> CodeImage:
         imports=linked.imports,
         relocations=linked.relocations,
         features=flags,
+        flushes_denormals=flushes_denormals(target.options),
     )
 
 
