@@ -23,12 +23,15 @@ OPSET = 24
 def target_of(kind: str) -> tuple[Target, Any]:
     """The Target of this machine's first device of ``kind``, and that device; skips the test where there is none.
 
-    A CPU's keeps denormal numbers: bounds of accuracy are stated for targets that do.
+    CPUs, also those that drive a device, keep denormal numbers: bounds of accuracy are stated for targets that do. Text
+    of a target in place of its kind is taken as it is.
     """
-    if kind not in ("opencl", "vulkan"):
+    if kind in ("llvm", "c"):
         return Target(f"{kind} -denormals=keep"), None
+    if kind not in KINDS:
+        return Target(kind), None
     device = first_instance(kind)
-    return Target.from_device(device), device
+    return Target(Target.from_device(device), host="llvm -denormals=keep"), device
 
 
 def model_of(

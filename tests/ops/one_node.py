@@ -9,7 +9,7 @@ import numpy as np
 from onnx import ModelProto, defs, helper, shape_inference
 
 import landbridge as lb
-from tests.ops.elementwise_models import KINDS, target_of
+from tests.ops.elementwise_models import target_of
 
 Array = np.ndarray[Any, Any]
 
@@ -56,10 +56,10 @@ def run_node(
     **attributes: Any,
 ) -> list[Array]:
     """The outputs of a node of ``arrays``; inputs numbered in ``constants`` are part of the model. ``target``
-    is text of a CPU's, or one of KINDS, as ``target_of``."""
+    is one of KINDS, or text, as for ``target_of``."""
     model = one_node(op, arrays, constants, outputs, opset, **attributes)
     inputs = [(f"x{i}", a) for i, a in enumerate(arrays) if a is not None and i not in constants]
-    made, device = target_of(target) if target in KINDS else (target, None)
+    made, device = target_of(target)
     executable = lb.compile(model, made)
     if device is None:
         return [np.array(y) for y in lb.Session(executable, num_threads=threads)(*(a for _, a in inputs))]

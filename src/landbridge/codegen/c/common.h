@@ -16,6 +16,18 @@ LB_EXTREMA(f32, float)
 LB_EXTREMA(f64, double)
 #endif
 
+/* Floats as arithmetic reads them: zero of its sign where that flushes a denormal number. What looks at bits is given
+ * these: it would take the exponent of what its arithmetic finds to be 0. */
+#define LB_AS_READ(kind, type)                \
+  LB_INLINE type lb_as_read_##kind(type x) {  \
+    if (x != 0) return x;                     \
+    return signbit(x) ? -(type)0 : (type)0;   \
+  }
+LB_AS_READ(f32, float)
+#ifdef LB_F64
+LB_AS_READ(f64, double)
+#endif
+
 LB_INLINE uint64_t lb_ctpop(uint64_t x) {
   uint64_t n = 0;
   for (; x; x &= x - 1) ++n;

@@ -80,6 +80,12 @@ def _function(name: str) -> Rule:
     return lambda k, r, x: f"{name}{'f' if r.element == 'f32' else ''}({', '.join(x)})"
 
 
+def _library(name: str) -> Rule:
+    """The same of one that may look at bits of its operands, which are given as arithmetic reads them."""
+    call = _function(name)
+    return lambda k, r, x: call(k, r, [f"lb_as_read_{r.element}({text})" for text in x])
+
+
 def _of_kind(name: str) -> Rule:
     """A function of the prelude, named after the operand's element."""
     return lambda k, r, x: f"{name}_{k[0].element}({', '.join(x)})"
@@ -213,7 +219,7 @@ RULES: dict[type[Operation], Rule] = {
     arith.SubfOp: _infix("-"),
     arith.MulfOp: _infix("*"),
     arith.DivfOp: _infix("/"),
-    RemFOp: _function("fmod"),
+    RemFOp: _library("fmod"),
     arith.NegfOp: lambda k, r, x: f"(-{x[0]})",
     arith.MaximumfOp: _of_kind("lb_maximum"),
     arith.MinimumfOp: _of_kind("lb_minimum"),
@@ -230,14 +236,15 @@ RULES: dict[type[Operation], Rule] = {
     arith.TruncIOp: _truncate,
     arith.ExtUIOp: _cast,
     arith.ExtSIOp: _from_signed,
-    **{op: _function(name) for op, name in (FUNCTIONS | INSTRUCTIONS).items()},
+    **{op: _function(name) for op, name in INSTRUCTIONS.items()},
+    **{op: _library(name) for op, name in FUNCTIONS.items()},
     math.AbsIOp: lambda k, r, x: f"({signed(k[0], x[0])} < 0 ? ({r.scalar})(0 - {x[0]}) : {x[0]})",
     math.CountLeadingZerosOp: lambda k, r, x: f"({r.scalar})lb_ctlz({unsigned(k[0], x[0])}, {r.bits})",
     math.CountTrailingZerosOp: lambda k, r, x: f"({r.scalar})lb_cttz({unsigned(k[0], x[0])}, {r.bits})",
     math.CtPopOp: lambda k, r, x: f"({r.scalar})lb_ctpop({unsigned(k[0], x[0])})",
     math.FmaOp: _function("fma"),
     math.RsqrtOp: lambda k, r, x: f"(1 / sqrt{'f' if r.element == 'f32' else ''}({x[0]}))",
-    math.FPowIOp: lambda k, r, x: f"pow{'f' if r.element == 'f32' else ''}({x[0]}, ({r.scalar}){signed(k[1], x[1])})",
+    math.FPowIOp: lambda k, r, x: _library("pow")(k, r, [x[0], f"({r.scalar}){signed(k[1], x[1])}"]),
 }
 
 #: Operations on the bits of a float, or between floats: 16-bit ones are given to their rules as they are.

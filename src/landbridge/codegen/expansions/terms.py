@@ -213,3 +213,11 @@ class Term:
     def convert(self, opcode: str, element: str) -> Term:
         """The lanes through conversion ``opcode``."""
         return self.body.convert(opcode, self, element)
+
+
+def as_read(x: Term) -> Term:
+    """Float ``x`` as arithmetic reads it: zero of its sign where that flushes a denormal number.
+
+    What looks at bits is given it: it would take the exponent of what its arithmetic finds to be 0.
+    """
+    return x.equal(0.0).where(x.like(0.0).copysign(x), x)

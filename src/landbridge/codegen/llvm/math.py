@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 
 from landbridge.codegen.expansions.functions import COMMON, LIMITED
 from landbridge.codegen.expansions.remainder import is_far, near_fmod
-from landbridge.codegen.expansions.terms import Term
+from landbridge.codegen.expansions.terms import Term, as_read
 from landbridge.codegen.llvm.emitter import LlvmEmitter, LlvmModule, Printer
 from landbridge.codegen.llvm.float_arith import fast_flags
 from landbridge.codegen.llvm.narrow_floats import in_float, narrow, widen
@@ -102,6 +102,7 @@ def _else_library(module: LlvmModule, name: str, arguments: list[Term], large: T
 def _by_lanes(module: LlvmModule, name: str, body: LlvmBody, arguments: list[Term]) -> str:
     """Calls of the C library's function for each lane, put together again."""
     kind = body.kind
+    arguments = [as_read(x) for x in arguments]
     element = element_of(kind)
     callee = name + ("f" if element == "float" else "")
     module.declare(callee, element, [element] * len(arguments))
