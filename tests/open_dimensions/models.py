@@ -30,7 +30,11 @@ class Weights:
 
 
 def model(
-    nodes: Sequence[onnx.NodeProto], weights: Weights, inputs: dict[str, Sequence[int | str]], outputs: dict[str, int]
+    nodes: Sequence[onnx.NodeProto],
+    weights: Weights,
+    inputs: dict[str, Sequence[int | str]],
+    outputs: dict[str, int],
+    opset: int = 17,
 ) -> onnx.ModelProto:
     """A checked model; ``outputs`` are ranks by name."""
     graph = helper.make_graph(
@@ -40,7 +44,7 @@ def model(
         [helper.make_tensor_value_info(n, TensorProto.FLOAT, [None] * rank) for n, rank in outputs.items()],
         weights.made,
     )
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
     onnx.checker.check_model(made)
     return made
 

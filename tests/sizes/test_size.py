@@ -165,6 +165,8 @@ def test_forms(extent: Extent, text: str) -> None:
         (W // 8, 4),
         ((H - 1) // 2 + 1, 1),
         (H, smallest(H, 7)),
+        (3 * H // 4, 3 * H // 4 // 6 * 6),
+        ((3 * H + 5) // 4 + 2, (3 * H + 5) // 4 // 9 * 9),
     ],
 )
 def test_decided(left: Extent, right: Extent) -> None:

@@ -130,8 +130,12 @@ _MATH: dict[str, Callable[..., Operation]] = {
 class ScalarBuilder:
     """Builds the scalar body of one PrimFunc stage."""
 
-    def __init__(self, builder: Builder) -> None:
-        self._builder = builder
+    def __init__(self, builder: Builder, flags: arith.FastMathFlagsAttr = _FMF) -> None:
+        self._builder, self._flags = builder, flags
+
+    def uncontracted(self) -> ScalarBuilder:
+        """One whose float operations are each rounded: no product and sum become one."""
+        return ScalarBuilder(self._builder, arith.FastMathFlagsAttr("none"))
 
     def _add(self, op: Operation, dtype: str) -> Value:
         return Value(self, self._builder.insert(op).results[0], dtype)
@@ -180,7 +184,7 @@ class ScalarBuilder:
             if kind not in _FLOAT_BINARY:
                 raise CompileError(f"no float operation {kind!r}")
             op = _FLOAT_BINARY[kind]
-            return self._add(op(x.ssa, y.ssa, flags=_EXTREMA if kind in ("max", "min") else _FMF), dtype)
+            return self._add(op(x.ssa, y.ssa, flags=_EXTREMA if kind in ("max", "min") else self._flags), dtype)
         signed, unsigned = _INT_BINARY[kind]
         chosen = unsigned if dtype.startswith("uint") or dtype == "bool" else signed
         return self._add(chosen(x.ssa, y.ssa), dtype)

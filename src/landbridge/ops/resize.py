@@ -1,25 +1,25 @@
-"""Resize and Upsample: one axis after another, from tables of source positions computed at import."""
+"""Resize and Upsample: one axis after another, from tables of source positions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from fractions import Fraction
+from typing import cast
 
 import numpy as np
 
-from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator, is_float
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops import resize_tables
 from landbridge.ops.accuracy import Accuracy, accuracy
-from landbridge.ops.context import Array, BodyBuffer, OpContext, Operand
+from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import at_least, axis_of, distinct_axes, holds, one_of
 from landbridge.ops.registry import Handler, operator
-from landbridge.ops.resize_tables import ResizedAxis
+from landbridge.ops.resize_tables import ResizedAxis, Taps
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import index_within
-from landbridge.sizes.size import Extent, Size, agree
+from landbridge.sizes.size import Extent, Size, same
 
 #: nearest is exact; the others are sums of a few taps for each axis.
 WEIGHTED = Accuracy(
@@ -49,7 +49,7 @@ def upsample(c: OpContext, x: Operand, scales: Operand | None = None) -> Operand
     """Resize of opsets before 10: asymmetric coordinates, floor."""
     factors = c.attribute("scales") if scales is None else c.constant(scales, "scales").reshape(-1)
     axes = [
-        ResizedAxis(a, e, _scaled(c, e, float(f)), float(f))
+        ResizedAxis(a, e, _scaled(e, float(f)), float(f))
         for a, (e, f) in enumerate(zip(c.shape(x), factors, strict=True))
     ]
     return _resize(c, x, axes, c.attribute("mode", "nearest"), "asymmetric", "floor")
@@ -110,6 +110,8 @@ def resize(
     if roi is not None and transform == "tf_crop_and_resize":
         regions = c.constant(roi, "roi").astype(np.float64).reshape(2, -1)
     chosen: list[ResizedAxis] = []
+    scale: float | None
+    new: Extent
     given = None if scales is None else c.constant(scales, "scales").astype(np.float64).reshape(-1)
     wanted = c.ints("sizes", sizes) if sizes is not None else None
     factors = _keep_aspect(c, wanted, [shape[a] for a in axes])
@@ -118,10 +120,10 @@ def resize(
         if given is not None and given.size:
             scale = float(given[i])
             span = region[1] - region[0] if transform == "tf_crop_and_resize" else 1.0
-            new = _scaled(c, shape[a], span * scale)
+            new = _scaled(shape[a], span * scale)
         elif wanted is not None:
-            scale = factors[i] if factors else _ratio(c, wanted[i], shape[a])
-            new = int(np.floor(shape[a] * scale + 0.5)) if factors else wanted[i]
+            scale = factors[i] if factors else _ratio(wanted[i], shape[a])
+            new = int(np.floor(shape[a] * factors[i] + 0.5)) if factors else wanted[i]
         else:
             raise c.unsupported("it has neither scales nor sizes")
         chosen.append(ResizedAxis(a, shape[a], new, scale, region))
@@ -130,21 +132,20 @@ def resize(
     )
 
 
-def _scaled(c: OpContext, extent: Extent, scale: float) -> int:
-    """``extent * scale``, rounded down; an open extent must grow by a whole factor."""
-    if isinstance(extent, Size) and not scale.is_integer():
-        raise c.unsupported(f"it resizes {extent}, which is known when the input comes, by {scale}; fix its shape")
-    return cast(int, extent * int(scale)) if isinstance(extent, Size) else int(np.floor(extent * scale))
+def _scaled(extent: Extent, scale: float) -> Extent:
+    """``extent * scale``, rounded down."""
+    if isinstance(extent, int):
+        return int(np.floor(extent * scale))
+    exact = Fraction(scale)
+    return extent * exact.numerator // exact.denominator
 
 
-def _ratio(c: OpContext, new: Extent, old: Extent) -> float:
-    """``new / old``; where they are open, a whole number."""
+def _ratio(new: Extent, old: Extent) -> float | None:
+    """``new / old``; None where it is open."""
     if isinstance(new, int) and isinstance(old, int):
         return new / old
     factor = new // old
-    if not isinstance(factor, int) or not agree(factor * old, new):
-        raise c.unsupported(f"it resizes {old}, which is known when the input comes, to {new}; fix its shape")
-    return float(factor)
+    return float(factor) if isinstance(factor, int) and same(factor * old, new) else None
 
 
 def _keep_aspect(c: OpContext, sizes: Sequence[int] | None, shape: Sequence[int]) -> list[float] | None:
@@ -162,95 +163,88 @@ def _resize(c: OpContext, x: Operand, axes: Sequence[ResizedAxis], mode: str, tr
     fill = c.attribute("extrapolation_value", 0.0) if transform == "tf_crop_and_resize" else None
     moved, dtype = [a for a in axes if a.old != a.new or a.scale != 1 or fill is not None], c.dtype(x)
     if mode == "nearest":
-        tables = [_table(c, a, transform, nearest, fill is not None) for a in moved]
-        return _nearest(c, x, moved, tables, fill)
+        return _nearest(c, x, moved, transform, nearest, fill)
+    inner = accumulator(dtype) if is_float(dtype) else "float32"  # integers are summed in f32
     for a in moved:
         if a.old == 1 and a.new == 1:
             continue
-        x = _weighted(c, x, a, *_taps(c, a, mode, transform, fill is not None), fill)
+        x = _weighted(c, x, a, _taps(c, a, mode, transform, inner), inner)
+        if fill is not None:
+            x = _filled(c, x, a, transform, fill)
     return c.cast(x, dtype)  # once, not between the axes
 
 
-def _taps(c: OpContext, axis: ResizedAxis, mode: str, transform: str, crop: bool) -> tuple[Array, Array, Array | None]:
-    """Source and weight of each tap; of an open axis those of the elements that one of the source becomes."""
-    if not isinstance(axis.old, Size):
-        return resize_tables.taps(c, axis, mode, transform, crop)
-    repeats = transform in ("asymmetric", "half_pixel", "half_pixel_symmetric")
-    if not repeats or c.attribute("exclude_outside", 0):
-        excluded = " without what is outside" * bool(c.attribute("exclude_outside", 0))
-        raise c.unsupported(
-            f"it interpolates along {axis.old}, which is known when the input comes, by {transform!r}{excluded}: its "
-            "weights depend on the extent; fix its shape"
-        )
-    return *resize_tables.repeated_taps(c, axis, mode, transform), None
+def _taps(c: OpContext, axis: ResizedAxis, mode: str, transform: str, dtype: str) -> Taps:
+    """Source and weight of each tap; of an open axis that grows by a whole factor those of one element's copies."""
+    repeats = transform in ("asymmetric", "half_pixel", "half_pixel_symmetric") and not c.attribute(
+        "exclude_outside", 0
+    )
+    factor = _open_factor(axis)
+    if factor and repeats:
+        return resize_tables.repeated_taps(c, axis, factor, mode, transform, dtype)
+    return resize_tables.taps(c, axis, mode, transform, dtype)
 
 
-def _table(c: OpContext, axis: ResizedAxis, transform: str, rounding: str, crop: bool) -> Array | None:
-    """Where each element of a resized axis is from; None for an open one, whose elements are repeated in place."""
-    if not isinstance(axis.old, Size):
-        return resize_tables.nearest(axis, transform, rounding, crop)
-    repeats = (transform == "asymmetric" and rounding == "floor") or (
+def _repeats(axis: ResizedAxis, transform: str, rounding: str, crop: bool, table: Operand | None) -> int:
+    """How often each element of the source stands in a resized axis, one after another; 0 where that differs."""
+    if isinstance(table, np.ndarray):
+        assert isinstance(axis.old, int) and isinstance(axis.new, int)
+        factor = axis.new // axis.old if axis.old else 0
+        return factor if factor and np.array_equal(table, np.arange(axis.new) // factor) else 0
+    in_place = (transform == "asymmetric" and rounding == "floor") or (
         transform in ("half_pixel", "half_pixel_symmetric") and rounding.startswith("round")
     )
-    if crop or not repeats:
-        raise c.unsupported(
-            f"it resizes {axis.old}, which is known when the input comes, by {transform!r}, {rounding!r}; fix its shape"
-        )
-    return None
+    return _open_factor(axis) if in_place and not crop else 0
+
+
+def _open_factor(axis: ResizedAxis) -> int:
+    """The whole factor by which an open axis grows; 0 where there is none."""
+    whole = isinstance(axis.old, Size) and axis.scale is not None and axis.scale.is_integer()
+    return int(axis.scale or 0) if whole else 0
 
 
 def _nearest(
-    c: OpContext, x: Operand, axes: Sequence[ResizedAxis], tables: Sequence[Array | None], fill: float | None
+    c: OpContext, x: Operand, axes: Sequence[ResizedAxis], transform: str, rounding: str, fill: float | None
 ) -> Operand:
     """Copies; an affine read when every axis grows by a whole factor."""
-    shape, dtype = list(c.shape(x)), c.dtype(x)
-    whole: dict[int, int] = {}
-    for a, table in zip(axes, tables, strict=True):
-        shape[a.axis] = a.new
-        factor = a.new // a.old if a.old else 0
-        if table is None or (factor and np.array_equal(table, np.arange(a.new) // factor)):
-            whole[a.axis] = factor
-    if len(whole) == len(axes):
+    shape, dtype, crop = list(c.shape(x)), c.dtype(x), fill is not None
+    factors: dict[int, int] = {}
+    tables: dict[int, Operand] = {}
+    for a in axes:
+        shape[a.axis] = cast(int, a.new)
+        table = None if a.is_open else resize_tables.nearest(c, a, transform, rounding, crop)
+        factor = _repeats(a, transform, rounding, crop, table)
+        if factor:
+            factors[a.axis] = factor
+        else:
+            tables[a.axis] = resize_tables.nearest(c, a, transform, rounding, crop) if table is None else table
+    if not tables:
         return c.gather(
-            "resize_nearest", x, shape, lambda *d: [v // whole[i] if i in whole else v for i, v in enumerate(d)]
+            "resize_nearest", x, shape, lambda *d: [v // factors[i] if i in factors else v for i, v in enumerate(d)]
         )
 
-    known = [table for table in tables if table is not None]
-    if len(known) < len(axes):
-        raise c.unsupported("it resizes open axes, and others by no whole factor; fix its shape")
-
     def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
+        loads = dict(zip(tables, buffers[1:], strict=True))
         where, outside = list(at), s.const(False, "bool")
-        for a, table in zip(axes, buffers[1:], strict=True):
-            index = table.load(s, [at[a.axis]])
-            if fill is not None:
+        for a in axes:
+            if a.axis in factors:
+                where[a.axis] = s.binary("floordiv", at[a.axis], factors[a.axis])
+                continue
+            index = loads[a.axis].load(s, [at[a.axis]])
+            if crop:
                 outside = outside | (index < 0)
             where[a.axis] = index_within(s, index, a.old)
         value = buffers[0].load(s, where)
-        return value if fill is None else s.select(outside, s.const(fill, dtype), value)
+        return s.select(outside, s.const(fill or 0.0, dtype), value) if crop else value
 
-    return c.compute("resize_nearest", [x, *known], shape, body, dtype)
+    return c.compute("resize_nearest", [x, *tables.values()], shape, body, dtype)
 
 
-def _weighted(
-    c: OpContext,
-    x: Operand,
-    axis: ResizedAxis,
-    source: Array,
-    weights: Array,
-    outside: Array | None,
-    fill: float | None,
-) -> Operand:
-    """The weighted sum of the taps along one axis, in the accumulator of the dtype, of integers in f32.
-
-    The taps of an open axis are for one element of the source, and count from it.
-    """
-    shape, dtype = list(c.shape(x)), c.dtype(x)
-    shape[axis.axis] = axis.new
-    rank, taps = len(shape), source.shape[1]
-    inner = accumulator(dtype) if is_float(dtype) else "float32"
-    kind: Any = numpy_dtype(inner)
-    factor = source.shape[0] if isinstance(axis.old, Size) else None
+def _weighted(c: OpContext, x: Operand, axis: ResizedAxis, taps: Taps, inner: str) -> Operand:
+    """The weighted sum of the taps along one axis, in ``inner``."""
+    shape = list(c.shape(x))
+    shape[axis.axis] = cast(int, axis.new)
+    rank, count, factor = len(shape), c.shape(taps.source)[1], taps.factor
 
     def build(p: PrimBuilder) -> None:
         data, index = (BodyBuffer(b, p.dtype(b)) for b in p.inputs[:2])
@@ -269,19 +263,22 @@ def _weighted(
 
         p.generic(
             "p" * rank + "r",
-            (*shape, taps),
+            (*shape, count),
             [(p.inputs[2], lambda *d: [d[axis.axis] if factor is None else d[axis.axis] % factor, d[rank]])],
             [(total, lambda *d: d[:rank])],
             body,
             init=0,
         )
 
-    result: Operand = c.g.call(
-        "resize", [c.value(v) for v in (x, source, weights.astype(kind))], [(shape, inner)], build
-    )[0]
-    if outside is not None and outside.any():
-        column = outside.reshape([-1 if a == axis.axis else 1 for a in range(rank)])
-        result = c.elementwise(
-            "extrapolate", [column, result], lambda s, q, v: s.select(q, s.const(fill or 0.0, inner), v), inner
-        )
+    operands = [c.value(v) for v in (x, taps.source, taps.weight)]
+    result: Operand = c.g.call("resize", operands, [(shape, inner)], build)[0]
     return result
+
+
+def _filled(c: OpContext, x: Operand, axis: ResizedAxis, transform: str, fill: float) -> Operand:
+    """``x``, resized along ``axis``, with ``fill`` where that lies outside the source."""
+    column, dtype = resize_tables.outside(c, axis, transform), c.dtype(x)
+    if isinstance(column, np.ndarray) and not column.any():
+        return x
+    column = c.reshape(column, [axis.new if a == axis.axis else 1 for a in range(c.rank(x))])
+    return c.elementwise("extrapolate", [column, x], lambda s, q, v: s.select(q, s.const(fill, dtype), v), dtype)

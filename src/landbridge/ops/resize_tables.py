@@ -1,108 +1,162 @@
-"""Where the elements of a resized axis read, as tables computed at import."""
+"""Where the elements of a resized axis read, and by which weights (https://onnx.ai/onnx/operators/onnx__Resize.html)."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from landbridge.ir.types import LARGEST_CONSTANT, check_size
-from landbridge.ops.context import Array, OpContext
+from landbridge.ops.context import Array, OpContext, Operand
+from landbridge.ops.formulas import Formulas, table
+from landbridge.sizes.size import Extent, Size
 
 
 @dataclass(frozen=True)
 class ResizedAxis:
-    """One axis to resize: extents before and after, the scale, and the region of interest."""
+    """One axis to resize: extents before and after, the scale, and the region of interest.
+
+    ``scale`` is None where it is ``new / old`` of open extents.
+    """
 
     axis: int
-    old: int
-    new: int
-    scale: float
+    old: Extent
+    new: Extent
+    scale: float | None
     roi: tuple[float, float] = (0.0, 1.0)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether its tables are known when the input comes."""
+        return isinstance(self.old, Size) or isinstance(self.new, Size)
 
-def nearest(axis: ResizedAxis, transform: str, rounding: str, crop: bool) -> Array:
+
+@dataclass(frozen=True, eq=False)
+class Taps:
+    """``source`` and ``weight`` of each tap, of each element of the axis.
+
+    Where ``factor`` is not None it is of each of the ``factor`` elements that one of the source becomes; sources count
+    from that and may lie outside, where the nearest inside is meant.
+    """
+
+    source: Operand
+    weight: Operand
+    factor: int | None = None
+
+
+def nearest(c: OpContext, axis: ResizedAxis, transform: str, rounding: str, crop: bool) -> Operand:
     """The source index of every output element; with ``crop``, -1 where it lies outside."""
-    at = _positions(axis, transform)
-    index = np.clip(_rounded(at, rounding), 0, axis.old - 1).astype(np.int64)
-    return np.where((at < 0) | (at > axis.old - 1), -1, index) if crop else index
+
+    def index(f: Formulas, i: Any) -> Any:
+        last, at = f.number(axis.old) - 1.0, _position(f, i, axis, transform)
+        inside = f.within(_rounded(f, at, rounding), 0.0, last)
+        return f.chosen((at < 0.0) | (at > last), -1.0, inside) if crop else inside
+
+    return table(c, "resize_places", [axis.new], index, "int64", axis.old)
 
 
-def taps(c: OpContext, axis: ResizedAxis, mode: str, transform: str, crop: bool) -> tuple[Array, Array, Array | None]:
-    """(source index, weight) of every tap of every output element, and with ``crop`` which elements lie outside."""
+def taps(c: OpContext, axis: ResizedAxis, mode: str, transform: str, dtype: str) -> Taps:
+    """Those of every output element, inside the source; weights of ``dtype``."""
     if mode not in ("linear", "cubic"):
         raise c.unsupported(f"mode {mode!r}; nearest, linear and cubic are known")
-    at = _positions(axis, transform)
-    outside = (at < 0) | (at > axis.old - 1) if crop else None
-    if mode == "linear" and not c.attribute("antialias", 0):
-        at = np.clip(at, 0, axis.old - 1)
-    shrink = min(axis.scale, 1.0) if c.attribute("antialias", 0) else 1.0
-    reach = int(np.ceil((1 if mode == "linear" else 2) / shrink))
-    source = np.floor(at)[:, None].astype(np.int64) + np.arange(1 - reach, reach + 1)
-    weights = _kernel(c, mode, (source - at[:, None]) * shrink)
-    if c.attribute("exclude_outside", 0):
-        weights = np.where((source < 0) | (source >= axis.old), 0, weights)
-    weights = weights / weights.sum(1, keepdims=True)
-    return np.clip(source, 0, axis.old - 1), weights, outside
-
-
-def repeated_taps(c: OpContext, axis: ResizedAxis, mode: str, transform: str) -> tuple[Array, Array]:
-    """``taps`` where the extent is a multiple of the old one: of the elements that each of the source becomes.
-
-    Sources count from that element; they may lie outside, where the nearest inside is meant.
-    """
-    factor, middle = int(axis.scale), 8  # of enough elements that no tap of the middle one is outside
-    source, weights, _ = taps(
-        c, ResizedAxis(axis.axis, 2 * middle, 2 * middle * factor, factor), mode, transform, False
-    )
-    row = slice(middle * factor, (middle + 1) * factor)
-    return source[row] - middle, weights[row]
-
-
-def _kernel(c: OpContext, mode: str, distance: Array) -> Array:
-    """The interpolation kernel at a distance in source elements."""
-    d = np.abs(distance)
+    antialias, exclude = bool(c.attribute("antialias", 0)), bool(c.attribute("exclude_outside", 0))
+    if antialias and axis.scale is None:
+        raise c.unsupported(f"antialias from {axis.old} to {axis.new}: the number of taps is open; fix these extents")
+    shrink = min(axis.scale, 1.0) if antialias and axis.scale is not None else 1.0
+    reach = math.ceil((1 if mode == "linear" else 2) / shrink)
     a: float = c.attribute("cubic_coeff_a", -0.75)
-    near = (a + 2) * d**3 - (a + 3) * d**2 + 1
-    far = a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
-    cubic = np.where(d <= 1, near, np.where(d < 2, far, 0))
-    weights: Array = np.maximum(1 - d, 0) if mode == "linear" else cubic
-    return weights
+
+    def position(f: Formulas, i: Any) -> Any:
+        at = _position(f, i, axis, transform)
+        return f.within(at, 0.0, f.number(axis.old) - 1.0) if mode == "linear" and not antialias else at
+
+    def weight(f: Formulas, at: Any, source: Any) -> Any:
+        known = _kernel(f, mode, a, (source - at) * shrink)
+        outside = (source < 0.0) | (source >= f.number(axis.old))
+        return f.chosen(outside, 0.0, known) if exclude else known
+
+    def sources(f: Formulas, i: Any, tap: Any) -> Any:
+        source = f.floor(position(f, i)) + (tap + (1.0 - reach))
+        return f.within(source, 0.0, f.number(axis.old) - 1.0)
+
+    def weights(f: Formulas, i: Any, tap: Any) -> Any:
+        at = position(f, i)
+        first = f.floor(at) + (1.0 - reach)
+        total = sum((weight(f, at, first + float(k)) for k in range(1, 2 * reach)), weight(f, at, first))
+        return weight(f, at, first + tap) / total
+
+    shape = (axis.new, 2 * reach)
+    return Taps(
+        table(c, "resize_places", shape, sources, "int64", axis.old),
+        table(c, "resize_weights", shape, weights, dtype, axis.old),
+    )
 
 
-def _positions(axis: ResizedAxis, transform: str) -> Array:
-    """The source coordinate of every output element."""
-    check_size((axis.new,), "float64", LARGEST_CONSTANT)
-    i = np.arange(axis.new, dtype=np.float64)
+def outside(c: OpContext, axis: ResizedAxis, transform: str) -> Operand:
+    """Which elements lie outside the source."""
+
+    def is_outside(f: Formulas, i: Any) -> Any:
+        at = _position(f, i, axis, transform)
+        return (at < 0.0) | (at > f.number(axis.old) - 1.0)
+
+    return table(c, "resize_outside", [axis.new], is_outside, "bool", axis.old)
+
+
+def repeated_taps(c: OpContext, axis: ResizedAxis, factor: int, mode: str, transform: str, dtype: str) -> Taps:
+    """``taps`` where every element becomes ``factor``, with weights that do not depend on where it lies."""
+    middle = 8  # of enough elements that no tap of the middle one is outside
+    known = taps(c, ResizedAxis(axis.axis, 2 * middle, 2 * middle * factor, float(factor)), mode, transform, dtype)
+    row = slice(middle * factor, (middle + 1) * factor)
+    source, weight = _array(known.source)[row], _array(known.weight)[row]
+    return Taps(source - middle, weight, factor)
+
+
+def _array(operand: Operand) -> Array:
+    assert isinstance(operand, np.ndarray)
+    return operand
+
+
+def _kernel(f: Formulas, mode: str, a: float, distance: Any) -> Any:
+    """The interpolation kernel at a distance in source elements."""
+    d = f.absolute(distance)
+    if mode == "linear":
+        return f.within(1.0 - d, 0.0, 1.0)
+    near = (a + 2) * d * d * d - (a + 3) * d * d + 1.0
+    far = a * d * d * d - 5 * a * d * d + 8 * a * d - 4 * a
+    return f.chosen(d <= 1.0, near, f.chosen(d < 2.0, far, f.number(0.0)))
+
+
+def _position(f: Formulas, i: Any, axis: ResizedAxis, transform: str) -> Any:
+    """The source coordinate of output element ``i``."""
+    old, new = f.number(axis.old), f.number(axis.new)
+    scale = new / old if axis.scale is None else f.number(axis.scale)
+    start, end = axis.roi
     match transform:
-        case "align_corners":
-            length = axis.scale * axis.old  # not rounded, as the definition has it
-            return i * (axis.old - 1) / (length - 1) if axis.new > 1 else i * 0
+        case "align_corners":  # the length is not rounded, as the definition has it
+            return f.chosen(new > 1.0, i * (old - 1.0) / (scale * old - 1.0), i * 0.0)
         case "asymmetric":
-            return i / axis.scale
+            return i / scale
         case "tf_crop_and_resize":
-            start, end = axis.roi
-            if axis.new > 1:
-                return start * (axis.old - 1) + i * (end - start) * (axis.old - 1) / (axis.new - 1)
-            return i * 0 + 0.5 * (start + end) * (axis.old - 1)
+            spread = start * (old - 1.0) + i * (end - start) * (old - 1.0) / (new - 1.0)
+            return f.chosen(new > 1.0, spread, i * 0.0 + 0.5 * (start + end) * (old - 1.0))
         case "pytorch_half_pixel":
-            return (i + 0.5) / axis.scale - 0.5 if axis.new > 1 else i * 0
+            return f.chosen(new > 1.0, (i + 0.5) / scale - 0.5, i * 0.0)
         case "tf_half_pixel_for_nn":
-            return (i + 0.5) / axis.scale
+            return (i + 0.5) / scale
         case "half_pixel_symmetric":
-            adjust = axis.new / (axis.scale * axis.old)
-            return axis.old / 2 * (1 - adjust) + (i + 0.5) / axis.scale - 0.5
+            return old / 2.0 * (1.0 - new / (scale * old)) + (i + 0.5) / scale - 0.5
         case _:
-            return (i + 0.5) / axis.scale - 0.5
+            return (i + 0.5) / scale - 0.5
 
 
-def _rounded(x: Array, mode: str) -> Array:
+def _rounded(f: Formulas, x: Any, mode: str) -> Any:
     match mode:
         case "floor":
-            return np.floor(x)
+            return f.floor(x)
         case "ceil":
-            return np.ceil(x)
+            return f.ceil(x)
         case "round_prefer_ceil":
-            return np.floor(x + 0.5)
+            return f.floor(x + 0.5)
         case _:
-            return np.ceil(x - 0.5)
+            return f.ceil(x - 0.5)

@@ -42,7 +42,7 @@ def _at(index: Any, start: Extent, step: int, extent: Extent) -> Any:
     return index * step + extent_expr(start) if start != 0 else index * step if step != 1 else index
 
 
-def index_within(s: ScalarBuilder, v: Value, extent: int) -> Value:
+def index_within(s: ScalarBuilder, v: Value, extent: Extent) -> Value:
     """A number as a loop index that stays inside ``extent``, whatever the memory holds that it comes from."""
     return s.cast(s.minimum(s.maximum(s.cast(v, "int64"), 0), largest(extent - 1, 0)), "index")
 

@@ -63,17 +63,21 @@ def _lower(terms: Terms, depth: int) -> int | None:
 def _quotients(atom: Floor, terms: Terms) -> list[tuple[Terms, int]]:
     """Numerators and numbers that ``atom`` is the quotient of: its own, and such as other quotients in ``terms``.
 
-    Of ``x // 18`` and ``x // 2`` the first is ``(x // 2) // 9``.
+    Of ``x // 18`` and ``x // 2`` the first is ``(x // 2) // 9``; of ``x // 8`` and ``3 * x // 4`` it is
+    ``(3 * x // 4) // 6``.
     """
     by = as_constant(atom.divisor)
     if by is None:
         return []
     found = [(atom.numerator, by)]
     for other in atoms(terms):
-        if isinstance(other, Floor) and other != atom and (part := as_constant(other.divisor)) and by % part == 0:
-            shift = divide_exactly(add(atom.numerator, scale(other.numerator, -1)), part)
+        if isinstance(other, Floor) and other != atom and (part := as_constant(other.divisor)):
+            times = max(other.numerator[0][1] // atom.numerator[0][1], 1)
+            if times * by % part:
+                continue
+            shift = divide_exactly(add(scale(atom.numerator, times), scale(other.numerator, -1)), part)
             if shift is not None:
-                found.append((add(of_atom(other), shift), by // part))
+                found.append((add(of_atom(other), shift), times * by // part))
     return found
 
 
