@@ -6,11 +6,12 @@ import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from landbridge.dtypes import dtype_name
 from landbridge.errors import InputError
 from landbridge.shape import check_shape, check_strides, row_major
+from landbridge.sizes.size import Extent
 
 Resize = Literal["nearest", "linear"]
 
@@ -29,6 +30,7 @@ class InputSpec:
     - ``dtype``: of the frame's elements, ``"uint8"`` for most cameras.
     - ``layout``: the frame's axes, a permutation of ``model_layout``, such as ``"NHWC"``.
     - ``shape``: extents in the order of ``layout``. They are the model's, but for D, H and W where ``resize`` is given.
+      Text is an open dimension, or an expression of some, as in ``shapes=`` of ``lb.compile``.
     - ``strides``: elements between neighbours of each axis, in the order of ``layout``; left out they are dense. The
       pitch of a row, divided by the bytes of an element, is the stride of H.
     - ``mean``, ``scale``: the model sees ``(frame - mean) * scale``; each is a number, or one for each channel (C).
@@ -42,7 +44,7 @@ class InputSpec:
 
     dtype: str = ""
     layout: str = ""
-    shape: tuple[int, ...] | None = None
+    shape: tuple[int | str, ...] | None = None
     strides: tuple[int, ...] | None = None
     mean: float | tuple[float, ...] = 0.0
     scale: float | tuple[float, ...] = 1.0
@@ -62,7 +64,7 @@ class InputSpec:
         for field in ("mean", "scale"):
             _set(self, field, _numbers(field, getattr(self, field)))
         if self.shape is not None:
-            _set(self, "shape", check_shape(self.shape, self.dtype or "uint8"))
+            _set(self, "shape", _checked(self.shape, self.dtype or "uint8"))
         if self.strides is not None:
             _set(self, "strides", _integers(self.strides))
         ranks = {len(v) for v in (self.layout or None, self.model_layout or None, self.shape, self.strides) if v}
@@ -92,36 +94,41 @@ class InputSpec:
             )
         return layout
 
-    def model_shape(self) -> tuple[int, ...] | None:
+    def model_shape(self) -> tuple[int | str, ...] | None:
         """The shape of the model's input, where it follows from that of the frame."""
         if self.shape is None or self.resize is not None:
             return None
         at = dict(zip(self.axes(len(self.shape)), self.shape, strict=True))
         return tuple(at[letter] for letter in self.model_axes(len(self.shape)))
 
-    def frame_shape(self, model: Sequence[int]) -> tuple[int, ...]:
-        """The shape of a frame for a model's input of shape ``model``; raises InputError when they do not fit."""
+    def frame_shape(self, model: Sequence[Extent], shape: Sequence[Extent] | None) -> tuple[Extent, ...]:
+        """The shape of a frame for a model's input of shape ``model``; raises InputError when they do not fit.
+
+        ``shape``: what this one's is, its text read.
+        """
         layout = self.axes(len(model))
         wanted = dict(zip(self.model_axes(len(model)), model, strict=True))
-        if self.shape is None:
+        if shape is None:
             return tuple(wanted[letter] for letter in layout)
-        if len(self.shape) != len(layout):
-            raise InputError(f"shape {self.shape} has {len(self.shape)} axes, the layout {layout!r} {len(layout)}")
-        for letter, extent in zip(layout, self.shape, strict=True):
+        if len(shape) != len(layout):
+            raise InputError(f"shape {self.shape} has {len(shape)} axes, the layout {layout!r} {len(layout)}")
+        for letter, extent in zip(layout, shape, strict=True):
             if extent != wanted[letter] and (self.resize is None or letter not in _RESIZED or not extent):
                 way_out = "resize= changes D, H and W alone" if self.resize else "give resize= to change D, H and W"
                 raise InputError(
                     f"axis {letter} of the frame has extent {extent} and the model's {wanted[letter]}; {way_out}"
                 )
-        return self.shape
+        return tuple(shape)
 
-    def frame_strides(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+    def frame_strides(self, shape: tuple[Extent, ...]) -> tuple[Extent, ...]:
         """The strides of a frame of ``shape``; raises InputError where two elements would share memory."""
+        numbers = cast(tuple[int, ...], shape)
         if self.strides is None:
-            return row_major(shape)
-        strides = check_strides(self.strides, shape)
-        reach = 0  # of the axes inside, in elements
-        for step, extent in sorted((step, extent) for step, extent in zip(strides, shape, strict=True) if extent > 1):
+            return row_major(numbers)
+        strides = check_strides(self.strides, numbers)
+        reach: Extent = 0  # of the axes inside, in elements
+        further = [(step, extent) for step, extent in zip(strides, shape, strict=True) if extent not in (0, 1)]
+        for step, extent in sorted(further, key=operator.itemgetter(0)):
             if step <= reach:
                 raise InputError(
                     f"strides {strides} of shape {shape} are not legal: with a stride of {step}, elements of a frame "
@@ -130,7 +137,7 @@ class InputSpec:
             reach += (extent - 1) * step
         return strides
 
-    def per_channel(self, model: Sequence[int]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    def per_channel(self, model: Sequence[Extent]) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """``mean`` and ``scale``, each one number, or one for each channel of a model's input of shape ``model``."""
         letters = self.model_axes(len(model))
         channels = model[letters.index("C")] if "C" in letters else 0
@@ -144,6 +151,14 @@ class InputSpec:
 
 def _set(spec: InputSpec, field: str, value: object) -> None:
     object.__setattr__(spec, field, value)
+
+
+def _checked(shape: Sequence[int | str], dtype: str) -> tuple[int | str, ...]:
+    """``shape`` with its numbers as ints; raises InputError for what no tensor has."""
+    if any(isinstance(extent, str) for extent in shape):
+        check_shape([extent for extent in shape if not isinstance(extent, str)], dtype)
+        return tuple(extent if isinstance(extent, str) else operator.index(extent) for extent in shape)
+    return check_shape(cast(Sequence[int], shape), dtype)
 
 
 def _integers(values: Sequence[int]) -> tuple[int, ...]:

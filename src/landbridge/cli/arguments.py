@@ -188,7 +188,9 @@ def parse_input_specs(texts: list[str] | None) -> dict[str, InputSpec]:
 
 
 def _spec_value(field: str, text: str) -> Any:
-    if field in ("shape", "strides"):
+    if field == "shape":
+        return tuple(int(extent) if extent.isdecimal() else extent for extent in text.split("x"))
+    if field == "strides":
         return tuple(int(number) for number in text.split("x"))
     if field in ("mean", "scale"):
         numbers = tuple(float(number) for number in text.split("/"))

@@ -15,7 +15,8 @@ from landbridge.executable.parts import Function, StorageReport, TensorSpec, VDe
 from landbridge.ir.attributes import frame_layouts, input_elements, io_names, plan_quality
 from landbridge.ir.memory_ops import AllocStorageOp
 from landbridge.ir.module import IRModule
-from landbridge.ir.types import VDeviceAttr, dtype_of, nbytes_of, shape_of
+from landbridge.ir.types import VDeviceAttr, dtype_of, element_count, nbytes_of, shape_of
+from landbridge.shape import span
 
 
 def emit(module: IRModule, lowered: ModuleOp) -> Executable:
@@ -69,10 +70,11 @@ def _main(module: IRModule, kernels: Mapping[str, func.FuncOp]) -> tuple[Functio
 
 def _frame_spec(argument: TensorSpec, shape: tuple[int, ...], strides: tuple[int, ...]) -> TensorSpec:
     spec = TensorSpec(argument.name, shape, argument.dtype, strides)
-    if spec.nbytes != argument.nbytes:
+    reached, given = span(shape, strides) if strides else element_count(shape), element_count(argument.shape)
+    if reached != given:
         raise CodegenError(
-            f"input {spec.name!r} is a frame of shape {shape} and strides {strides or 'that are dense'}, {spec.nbytes} "
-            f"bytes, and its argument of @main has {argument.nbytes}; they must be equal"
+            f"input {spec.name!r} is a frame of shape {shape} and strides {strides or 'that are dense'}, {reached} "
+            f"elements, and its argument of @main has {given}; they must be equal"
         )
     return spec
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.ir import Attribute, SSAValue
@@ -23,9 +23,13 @@ from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalar_dtypes import is_float
 from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.types import tensor_type
+from landbridge.ops.context import OpContext, Operand
+from landbridge.ops.formulas import Formulas, table
 from landbridge.ops.slicing import index_within
 from landbridge.shape import row_major, same_layout, span
+from landbridge.sizes.size import Extent
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -40,29 +44,39 @@ class InputFrame:
     name: str
     spec: InputSpec
     dtype: str
-    shape: tuple[int, ...]
-    frame_strides: tuple[int, ...]
-    extents: tuple[int, ...]
-    strides: tuple[int, ...]
-    model_shape: tuple[int, ...]
+    shape: tuple[Extent, ...]
+    frame_strides: tuple[Extent, ...]
+    extents: tuple[Extent, ...]
+    strides: tuple[Extent, ...]
+    model_shape: tuple[Extent, ...]
     model_dtype: str
 
     @property
     def type(self) -> Attribute:
         """The type of the argument of ``@main``."""
-        return tensor_type((span(self.shape, self.frame_strides),), self.dtype)
+        return tensor_type((span(*_numbers(self.shape, self.frame_strides)),), self.dtype)
 
     @property
     def layout(self) -> FrameLayout:
         """Shape and strides of the frame, as ``@main`` states them."""
-        dense = same_layout(self.shape, self.frame_strides, row_major(self.shape))
-        return self.shape, () if dense else self.frame_strides
+        shape, strides = _numbers(self.shape, self.frame_strides)
+        return shape, () if same_layout(shape, strides, row_major(shape)) else strides
 
 
-def frame_of(name: str, spec: InputSpec, shape: tuple[int, ...], dtype: str) -> InputFrame:
-    """The frame that ``spec`` states for input ``name`` of a model; raises InputError where it does not fit."""
+def _numbers(*extents: tuple[Extent, ...]) -> tuple[tuple[int, ...], ...]:
+    """Extents, which compute as ints do, for what computes with ints."""
+    return cast(tuple[tuple[int, ...], ...], extents)
+
+
+def frame_of(
+    name: str, spec: InputSpec, frame: tuple[Extent, ...] | None, shape: tuple[Extent, ...], dtype: str
+) -> InputFrame:
+    """The frame that ``spec`` states for input ``name`` of a model, ``shape`` of ``dtype``; ``frame`` is its shape.
+
+    Raises InputError where it does not fit.
+    """
     try:
-        extents = spec.frame_shape(shape)
+        extents = spec.frame_shape(shape, frame)
         strides = spec.frame_strides(extents)
         mean, scale = spec.per_channel(shape)
     except InputError as error:
@@ -80,7 +94,7 @@ def frame_of(name: str, spec: InputSpec, shape: tuple[int, ...], dtype: str) -> 
         extents,
         strides,
         tuple(extents[a] for a in order),
-        tuple(strides[a] if extents[a] > 1 else 0 for a in order),
+        tuple(strides[a] if extents[a] not in (0, 1) else 0 for a in order),
         shape,
         dtype,
     )
@@ -90,7 +104,7 @@ def read_frame(g: GraphBuilder, argument: SSAValue, frame: InputFrame) -> SSAVal
     """The model's input, computed from ``argument``, a frame."""
     shape = frame.model_shape
     if 0 in shape:
-        return np.zeros(shape, numpy_dtype(frame.model_dtype))
+        return np.zeros(_numbers(shape)[0], numpy_dtype(frame.model_dtype))
     reader = _Reader(g, argument, frame)
     rank = len(shape)
 
@@ -99,11 +113,11 @@ def read_frame(g: GraphBuilder, argument: SSAValue, frame: InputFrame) -> SSAVal
         if not reader.is_affine:  # the body loads from it
             del ins[0]
         body = partial(reader.body, p.inputs[0])
-        p.generic("p" * rank, shape, ins, [(p.outputs[0], lambda *d: d)], body)
+        p.generic("p" * rank, _numbers(shape)[0], ins, [(p.outputs[0], lambda *d: d)], body)
 
     outer, g.node = g.node, f"{frame.name}:frame"
     try:
-        return g.call("frame", reader.operands, [(shape, frame.model_dtype)], build)[0]
+        return g.call("frame", reader.operands, [(_numbers(shape)[0], frame.model_dtype)], build)[0]
     finally:
         g.node = outer
 
@@ -115,16 +129,16 @@ class _Reader:
         shape = frame.model_shape
         self._g, self._frame = g, frame
         self._inner = frame.model_dtype if frame.model_dtype == "float64" else "float32"
-        resize = frame.spec.resize or "nearest"
+        c = OpContext(g, "InputSpec", 0, {})
         self._axes = [
-            _axis(a, frame.strides[a], old, new, resize)
+            _axis(c, _Line(a, frame.strides[a], old, new), frame.spec.resize or "nearest", self._inner)
             for a, (old, new) in enumerate(zip(frame.extents, shape, strict=True))
         ]
         self.is_affine = all(axis.step is not None for axis in self._axes)
         self.operands = [argument]
         self.accesses: list[Callable[..., Sequence[Any]]] = [self._place]
         #: By axis, the operands that hold the offsets of its taps, and the weight of the second.
-        self._tables = {axis.axis: self._table(axis) for axis in self._axes if axis.step is None}
+        self._tables = {axis.line.axis: self._table(axis) for axis in self._axes if axis.step is None}
         mean, scale = frame.spec.per_channel(shape)
         self._steps = [
             (kind, self._moment(what, values))
@@ -133,23 +147,22 @@ class _Reader:
         ]
 
     def _place(self, *dims: Any) -> Sequence[Any]:
-        return [sum((axis.at(dims[axis.axis]) for axis in self._axes), 0)]
+        return [sum((axis.at(dims[axis.line.axis]) for axis in self._axes), 0)]
 
-    def _operand(self, values: Array, what: str, axis: int) -> int:
-        """A constant with an element for each index of ``axis``; its number among the operands but the frame."""
-        self.operands.append(self._g.constant(values, f"{self._frame.name}_{what}"))
+    def _operand(self, values: Operand, what: str, axis: int) -> int:
+        """A tensor with an element for each index of ``axis``; its number among the operands but the frame."""
+        if isinstance(values, np.ndarray):
+            values = self._g.constant(values, f"{self._frame.name}_{what}")
+        self.operands.append(values)
         self.accesses.append(lambda *dims: [dims[axis]])
         return len(self.operands) - 2
 
     def _table(self, axis: _Axis) -> tuple[int, ...]:
-        letter = self._frame.spec.model_axes(len(self._axes))[axis.axis]
-        reach = max(int(axis.low.max()), int(axis.high.max())) * axis.stride
-        integers = np.int32 if reach < 1 << 31 else np.int64
-        low = self._operand((axis.low * axis.stride).astype(integers), f"{letter}_low", axis.axis)
-        if not axis.blends:
-            return (low,)
-        high = self._operand((axis.high * axis.stride).astype(integers), f"{letter}_high", axis.axis)
-        return low, high, self._operand(axis.weight.astype(self._inner), f"{letter}_weight", axis.axis)
+        letter = self._frame.spec.model_axes(len(self._axes))[axis.line.axis]
+        return tuple(
+            self._operand(values, f"{letter}_{what}", axis.line.axis)
+            for what, values in zip(("low", "high", "weight"), axis.tables, strict=False)
+        )
 
     def _moment(self, what: str, values: tuple[float, ...]) -> float | int:
         """One number, or the operand that has one for each channel."""
@@ -164,7 +177,9 @@ class _Reader:
         if self.is_affine:
             value, tables = values[0], values[1:]
         else:
-            fixed = [s.index(a.axis) * (a.step * a.stride) + a.first for a in self._axes if a.step is not None]
+            fixed = [
+                s.index(a.line.axis) * (a.step * a.line.stride) + a.first for a in self._axes if a.step is not None
+            ]
             value = self._sampled(s, source, tables, [a for a in self._axes if a.step is None], fixed)
         for kind, moment in self._steps:
             value = s.binary(kind, s.cast(value, self._inner), tables[moment] if type(moment) is int else moment)
@@ -179,8 +194,8 @@ class _Reader:
         if not axes:
             value = s.load(source, [reduce(add, terms)], self._frame.dtype)
             return s.cast(value, self._inner) if any(axis.blends for axis in self._axes) else value
-        low, *blend = (tables[n] for n in self._tables[axes[0].axis])
-        extent = axes[0].last + 1
+        low, *blend = (tables[n] for n in self._tables[axes[0].line.axis])
+        extent = (axes[0].line.old - 1) * axes[0].line.stride + 1
         first = self._sampled(s, source, tables, axes[1:], [*terms, index_within(s, low, extent)])
         if not blend:
             return first
@@ -189,42 +204,71 @@ class _Reader:
         return first + (second - first) * weight
 
 
-@dataclass(frozen=True, eq=False)
-class _Axis:
-    """How the model's elements along ``axis`` read the frame's: at ``low``, and by ``weight`` at ``high``.
-
-    Where ``step`` is not None they read element ``low[0] + step * index`` alone.
-    """
+@dataclass(frozen=True)
+class _Line:
+    """One axis of the model, ``new`` elements, and the frame's, ``old`` elements that are ``stride`` apart."""
 
     axis: int
-    stride: int
-    #: The place of the frame's last element along the axis, in elements of memory.
-    last: int
-    low: Array
-    high: Array
-    weight: Array
-    blends: bool
+    stride: Extent
+    old: Extent
+    new: Extent
+
+
+@dataclass(frozen=True, eq=False)
+class _Axis:
+    """How the model's elements along a line read the frame's.
+
+    Where ``step`` is not None they are those at ``first``, a place in memory, and every ``step`` elements from there.
+    Else ``tables`` has the place of each, or the places of two and the weight of the second.
+    """
+
+    line: _Line
     step: int | None
+    first: Extent = 0
+    tables: tuple[Operand, ...] = ()
 
     @property
-    def first(self) -> int:
-        """The place of the first, in elements of memory."""
-        return int(self.low[0]) * self.stride
+    def blends(self) -> bool:
+        """Whether each is between two of the frame's."""
+        return len(self.tables) > 1
 
     def at(self, index: Any) -> Any:
         """The place of the element at ``index``, where there is a step."""
         assert self.step is not None
-        return index * (self.step * self.stride) + self.first
+        return index * extent_expr(self.step * self.line.stride) + extent_expr(self.first)
 
 
-def _axis(axis: int, stride: int, old: int, new: int, resize: Resize) -> _Axis:
+def _axis(c: OpContext, line: _Line, resize: Resize, inner: str) -> _Axis:
     """Taps at half-pixel centers: the source coordinate is ``(index + 0.5) * old / new - 0.5`` (ONNX Resize)."""
-    at = np.clip((np.arange(new) + 0.5) * (old / new) - 0.5, 0, old - 1)
-    if resize == "nearest":
-        at = np.ceil(at - 0.5)  # round_prefer_floor
-    low = np.clip(np.floor(at).astype(np.int64), 0, old - 1)
-    weight = at - low
-    blends = bool(weight.any())
-    steps = {int(step) for step in np.diff(low)} or {1}
-    step = steps.pop() if len(steps) == 1 and not blends else None
-    return _Axis(axis, stride, (old - 1) * stride, low, np.minimum(low + 1, old - 1), weight, blends, step)
+    if line.old == line.new:
+        return _Axis(line, 1)
+
+    def position(f: Formulas, i: Any) -> Any:
+        old, new = f.number(line.old), f.number(line.new)
+        at = f.within((i + 0.5) * (old / new) - 0.5, 0.0, old - 1.0)
+        return f.ceil(at - 0.5) if resize == "nearest" else at  # round_prefer_floor
+
+    def weight(f: Formulas, i: Any) -> Any:
+        return position(f, i) - f.floor(position(f, i))
+
+    def place(f: Formulas, i: Any, further: float = 0.0) -> Any:
+        last = f.number(line.old) - 1.0
+        return f.within(f.floor(position(f, i)) + further, 0.0, last)
+
+    def tabled(what: str, formula: Callable[..., Any], dtype: str) -> Operand:
+        return table(c, what, [line.new], formula, dtype, line.old, line.stride)
+
+    low, weights = tabled("frame_index", place, "int64"), tabled("frame_weight", weight, inner)
+    blends = resize == "linear"
+    if isinstance(low, np.ndarray) and isinstance(weights, np.ndarray):
+        blends = bool(weights.any())
+        steps = {int(step) for step in np.diff(low)} or {1}
+        if len(steps) == 1 and not blends:
+            return _Axis(line, steps.pop(), int(low[0]) * line.stride)
+    last = (line.old - 1) * line.stride
+    integers = "int32" if isinstance(last, int) and last < 1 << 31 else "int64"
+    low, high = (
+        tabled("frame_place", lambda f, i, n=further: place(f, i, n) * f.number(line.stride), integers)
+        for further in (0.0, 1.0)
+    )
+    return _Axis(line, None, 0, (low, high, weights) if blends else (low,))

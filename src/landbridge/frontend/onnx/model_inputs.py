@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -21,7 +22,7 @@ from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.types import tensor_type
 from landbridge.ops.context import Array
 from landbridge.ops.extent_arrays import extents_array
-from landbridge.sizes.size import Extent, Size
+from landbridge.sizes.size import Extent, dimensions_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +91,21 @@ def model_inputs(
     }
     known, advice = input_shapes(inputs, given, dimensions)
     arguments = [v for v in inputs if v not in fixed]
-    return ModelInputs(arguments, fixed, known, _frames(arguments, frames, known), elements, advice)
+    made = ModelInputs(arguments, fixed, known, _frames(arguments, frames, known, dimensions or {}), elements, advice)
+    _check_said(made)
+    return made
+
+
+def _check_said(inputs: ModelInputs) -> None:
+    """Raise InputError for a dimension of a shape that no input which is bound has."""
+    bound = [inputs.frames[n].shape if n in inputs.frames else inputs.shapes.get(n, ()) for n in inputs.names]
+    said = dimensions_of(chain(*bound, *inputs.elements.values()))
+    for name, shape in inputs.shapes.items():
+        for dimension in dimensions_of(shape).keys() - said.keys():
+            raise InputError(
+                f"inputs: {name!r} is {shape}, and no frame says what {dimension!r} is, as it is resized to that; "
+                "state these extents in shapes="
+            )
 
 
 def _has_text(given: Any) -> bool:
@@ -130,7 +145,7 @@ def _fixed(inputs: Sequence[ir.Value], constants: Mapping[str, Any]) -> dict[ir.
     return fixed
 
 
-def _shapes_left_open(inputs: Sequence[ir.Value], frames: Mapping[str, InputSpec]) -> dict[str, tuple[int, ...]]:
+def _shapes_left_open(inputs: Sequence[ir.Value], frames: Mapping[str, InputSpec]) -> dict[str, tuple[int | str, ...]]:
     """The shapes of inputs that follow from those of their frames, where the file does not fix them."""
     fixed = {str(v.name) for v in inputs if v.shape is not None and all(isinstance(e, int) for e in v.shape)}
     shapes = {name: spec.model_shape() for name, spec in frames.items() if name not in fixed}
@@ -138,7 +153,10 @@ def _shapes_left_open(inputs: Sequence[ir.Value], frames: Mapping[str, InputSpec
 
 
 def _frames(
-    inputs: Sequence[ir.Value], frames: Mapping[str, InputSpec], known: Mapping[str, tuple[Extent, ...]]
+    inputs: Sequence[ir.Value],
+    frames: Mapping[str, InputSpec],
+    known: Mapping[str, tuple[Extent, ...]],
+    dimensions: Mapping[str, Extent],
 ) -> dict[str, InputFrame]:
     """The frames of inputs whose shape is known, by name."""
     dtypes = {str(v.name): _dtype(v) for v in inputs}
@@ -147,12 +165,9 @@ def _frames(
             raise InputError(f"inputs: no input {name!r} is left to state; they are: {', '.join(dtypes) or 'none'}")
     found = {}
     for name in frames.keys() & known.keys():
-        shape = known[name]
-        if any(isinstance(extent, Size) for extent in shape):
-            raise InputError(
-                f"inputs: the shape of {name!r} is open, {shape}; a frame has one shape, state it in shapes="
-            )
-        found[name] = frame_of(name, frames[name], cast(tuple[int, ...], shape), dtypes[name])
+        stated = frames[name].shape
+        frame = None if stated is None else read_extents(stated, dimensions)
+        found[name] = frame_of(name, frames[name], frame, known[name], dtypes[name])
     return {name: found[name] for name in frames if name in found}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from landbridge.errors import CompileError, UndecidedSizeError
+from landbridge.errors import CompileError, InputError, UndecidedSizeError
 from landbridge.ir.module import IRModule
 from landbridge.sizes.question import Question
 from landbridge.sizes.settle import settled
@@ -21,13 +21,13 @@ def in_open_ranges(build: Callable[[Mapping[str, Extent]], IRModule], stated: Ma
     one where the model cannot be built in that. Where no range is found, raises what the widest ones ended in.
     """
     fixed = dimensions_of(stated.values())
-    ended: CompileError | None = None
+    ended: CompileError | InputError | None = None
     pending: list[dict[str, Extent]] = [{}]
     for tried in range(1, _MOST_TRIED + 1):
         narrowed = pending.pop()
         try:
             return build({**narrowed, **stated})
-        except CompileError as error:
+        except (CompileError, InputError) as error:
             question = _question(error)
             ranges = [] if question is None else settled(question, fixed)
             pending += [{**narrowed, each.name: each.extent} for each in reversed(ranges)]
