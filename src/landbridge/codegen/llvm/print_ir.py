@@ -9,6 +9,7 @@ output may be an input, and takes ``noalias`` away.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from xdsl.dialects import func
@@ -30,6 +31,9 @@ from landbridge.codegen.llvm.types import extent_bytes
 from landbridge.ir.attributes import is_in_place
 from landbridge.sizes.size import least
 
+#: The type, and in the names of the intrinsics that have it.
+_BFLOAT = re.compile(r"(@llvm\.masked\.\w+\.v\d+)bf16\b|\bbfloat\b")
+
 PRINTERS: dict[type[Operation], Printer] = {
     **arith.PRINTERS,
     **float_arith.PRINTERS,
@@ -49,18 +53,18 @@ def print_functions(functions: Sequence[func.FuncOp], isa: Isa) -> str:
     state = LlvmModule(isa)
     texts = [_function(state, f) for f in functions]
     attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.vector_bits}" }}'
-    kept = _kept([f for f in functions if is_kernel(f)])
-    return "\n".join(
-        [*state.declarations.values(), *state.helpers.values(), *texts, kept, attributes, *state.metadata, ""]
+    return _in_bits(
+        "\n".join([*state.declarations.values(), *state.helpers.values(), *texts, attributes, *state.metadata, ""])
     )
 
 
-def _kept(kernels: Sequence[func.FuncOp]) -> str:
-    """What keeps the signatures of bodies: LLVM would pass an element in the place of a pointer that one is read by,
-    and a bf16 that is passed is converted by a function of a compiler's own library where the CPU has no such type."""
-    bodies = ", ".join(f"ptr {control.body_symbol(f.sym_name.data)}" for f in kernels)
-    kind = f"[{len(kernels)} x ptr]"
-    return f'@llvm.compiler.used = appending global {kind} [{bodies}], section "llvm.metadata"' if kernels else ""
+def _in_bits(text: str) -> str:
+    """``text`` with bf16 as the integers that its bits are, as nothing is computed in it.
+
+    On a CPU that lacks the type LLVM keeps a value of it, between blocks or passed to a function, as an f32, and gets
+    back by a function of a compiler's own library, which an image cannot import.
+    """
+    return _BFLOAT.sub(lambda found: f"{found[1] or ''}i16", text)
 
 
 def _function(state: LlvmModule, function: func.FuncOp) -> str:

@@ -73,7 +73,7 @@ def float_text(value: float, element: str) -> str:
     if element == "half":
         return f"0xH{narrow_bits(value, 'f16'):04X}"
     if element == "bfloat":
-        return f"0xR{narrow_bits(value, 'bf16'):04X}"
+        return str(narrow_bits(value, "bf16"))  # as its bits, as print_ir writes the type
     if element == "float":
         value = float(np.float32(value))
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
