@@ -53,9 +53,8 @@ def print_functions(functions: Sequence[func.FuncOp], isa: Isa) -> str:
     state = LlvmModule(isa)
     texts = [_function(state, f) for f in functions]
     attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.vector_bits}" }}'
-    return _in_bits(
-        "\n".join([*state.declarations.values(), *state.helpers.values(), *texts, attributes, *state.metadata, ""])
-    )
+    parts = [*state.declarations.values(), *state.helpers.values(), *texts, attributes, *state.metadata, ""]
+    return "\n".join(dict.fromkeys(map(_in_bits, parts)))  # one of bf16 may declare what one of i16 does
 
 
 def _in_bits(text: str) -> str:
