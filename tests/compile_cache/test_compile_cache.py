@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import landbridge as lb
 from landbridge.compile_cache.folder import open_folder
+from landbridge.compile_cache.key import _code
 
 X = np.arange(8, dtype=np.float32)
 
@@ -135,6 +136,11 @@ def test_weights_target_and_compiler_count(folder: Path, compiles: list[str], mo
     monkeypatch.setattr("landbridge.compile_cache.key._code", lambda: "another compiler")
     lb.compile(model(1.0))
     assert len(compiles) == 4
+
+
+@pytest.mark.parametrize("file", ["compiler.py", "codegen/cpu_runtime/runtime.ll", "codegen/c/prelude.h"])
+def test_every_file_that_images_are_made_of_counts(file: str) -> None:
+    assert f'["{file}", ' in _code()
 
 
 def test_what_has_no_digest_is_compiled(folder: Path, compiles: list[str], tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ from landbridge.vm.trace import trace_run
 Array = np.ndarray[Any, Any]
 KINDS = ("llvm", "c")
 SETTINGS = ("flush", "keep")
-#: Enough for a call to be shared among threads, and no multiple of a vector.
-SIZE = 100_003
+#: Enough for a call of several tasks, which threads share, and no multiple of a vector.
+SIZE = 1_000_003
 #: Products that are denormal and normal ones, by turns; all of them, and what is made of them, are exact.
 X = np.where(np.arange(SIZE) % 3 == 0, 2.0**-100, 2.0**-40).astype(np.float32)
 A, B = (np.full(SIZE, 2.0**power, np.float32) for power in (-35, 100))
@@ -187,7 +187,7 @@ def test_sessions_of_both_settings_in_threads_that_share_a_pool() -> None:
 
     def work(setting: str) -> None:
         session = lb.Session(compiled("llvm", setting), num_threads=3)
-        for _ in range(25):
+        for _ in range(8):
             for found, want in zip(session(X, A, B), wanted(setting), strict=True):
                 if not np.array_equal(np.asarray(found), want):
                     wrong.append(setting)
