@@ -46,15 +46,35 @@ SQUEEZED = """squeezed (float[n, t] x) => (float[n, 1] y) {
 }"""
 
 
+LAST = """last (float[n, t, 4] x) => (float[n, 4] y) {
+    shape = Shape (x)
+    one = Constant <value = int64 {1}> ()
+    length = Gather (shape, one)
+    index = Sub (length, one)
+    y = Gather <axis = 1> (x, index)
+}"""
+FROM_THE_END = """ends (float[n, t, 4] x) => (float[n, 2, 4] y) {
+    index = Constant <value = int64[2] {-1, -3}> ()
+    y = Gather <axis = 1> (x, index)
+}"""
+BOTH_ENDS = """ends (float[n, t, 4] x) => (float[n, 3, 4] y) {
+    index = Constant <value = int64[3] {0, -1, 1}> ()
+    y = Gather <axis = 1> (x, index)
+}"""
+
+
 @pytest.mark.parametrize(
     ("text", "ranges", "sizes"),
     [
+        (LAST, {"n": "1..", "t": "1.."}, [(1, 1, 4), (3, 17, 4)]),
+        (FROM_THE_END, {"n": "1..", "t": "3.."}, [(1, 3, 4), (3, 17, 4)]),
+        (BOTH_ENDS, {"n": "1..", "t": "2.."}, [(1, 2, 4), (3, 17, 4)]),
         (WINDOW, {"n": "1..", "h": "3..", "w": "5.."}, [(1, 3, 3, 5), (2, 3, 31, 6), (1, 3, 8, 64)]),
         (PYRAMID, {"n": "1..", "h": "4..:4", "w": "4..:4"}, [(1, 1, 4, 4), (2, 1, 64, 36), (1, 1, 8, 12)]),
         (FIRST, {"t": "1.."}, [(1, 4), (17, 4)]),
         (SQUEEZED, {"n": "1..", "t": "8..15"}, [(1, 8), (3, 15), (2, 11)]),
     ],
-    ids=["window", "pyramid", "slice", "squeeze"],
+    ids=["last", "from the end", "both ends", "window", "pyramid", "slice", "squeeze"],
 )
 def test_runs_in_the_ranges_it_can(text: str, ranges: dict[str, str], sizes: list[tuple[int, ...]]) -> None:
     model = _model(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -17,12 +17,13 @@ from landbridge.ops.legal import Condition, axis_of, between, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import index_of, rules
 from landbridge.ops.slicing import part
+from landbridge.sizes.size import Extent, Size, largest
 
 
 def as_index(s: ScalarBuilder, v: Value, extent: int) -> Value:
     """A model's index as a loop index that is in bounds: what is out of range is moved to the nearest end."""
     i = wrapped(s, v, extent)
-    return s.cast(s.minimum(s.maximum(i, 0), max(extent - 1, 0)), "index")
+    return s.cast(s.minimum(s.maximum(i, 0), largest(extent - 1, 0)), "index")
 
 
 def wrapped(s: ScalarBuilder, v: Value, extent: int) -> Value:
@@ -64,16 +65,28 @@ def gather(c: OpContext, x: Operand, indices: Operand) -> Operand:
 
 def _regular(c: OpContext, indices: np.ndarray[Any, Any], extent: int) -> tuple[int, int, int] | None:
     """(first, step, count) of constant indices that form a progression, else None; out of bounds is an error."""
+    if indices.dtype == object:  # a Size among them, as of the last element
+        return _one(c, indices.reshape(-1)[0], extent) if indices.size == 1 else None
     flat = indices.reshape(-1).astype(np.int64)
     if flat.size and not (-extent <= flat.min() and flat.max() < extent):
         raise ShapeError(f"{c.g.node}: {c.op_type} index {flat.min()}..{flat.max()} of an axis of {extent}")
-    flat = np.where(flat < 0, flat + extent, flat)
     if not flat.size:
         return 0, 1, 0
+    from_end = flat < 0
+    if isinstance(extent, Size) and from_end.any() and not from_end.all():
+        return None
+    flat = flat if isinstance(extent, Size) else np.where(from_end, flat + extent, flat)
     steps = np.unique(np.diff(flat))
     if steps.size > 1 or (steps.size == 1 and steps[0] == 0):
         return None
-    return int(flat[0]), int(steps[0]) if steps.size else 1, flat.size
+    first = int(flat[0]) + (extent if flat[0] < 0 else 0)
+    return first, int(steps[0]) if steps.size else 1, flat.size
+
+
+def _one(c: OpContext, index: Extent, extent: Extent) -> tuple[int, int, int]:
+    if not (index >= -extent and index < extent):
+        raise ShapeError(f"{c.g.node}: {c.op_type} index {index} of an axis of {extent}")
+    return cast(int, index + extent if index < 0 else index), 1, 1
 
 
 @rules(

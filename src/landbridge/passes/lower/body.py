@@ -72,7 +72,7 @@ def _computed(code: Code, op: memref.LoadOp, env: Mapping[SSAValue, SSAValue]) -
     row: Index = 0
     column: Index = 0
     for i, stride in zip(op.indices, index_strides(op.memref.type), strict=True):
-        if stride >= PITCH:
+        if isinstance(stride, int) and stride >= PITCH:  # scopes of rows have no open extents
             row = code.add(row, code.mul(env[i], stride // PITCH))
         else:
             column = code.add(column, code.mul(env[i], stride))
