@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, func, gpu, memref
+from xdsl.dialects import arith, func, gpu, memref, vector
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -111,6 +111,15 @@ def _constant(value: SSAValue) -> int:
     if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
         return owner.value.value.data
     raise CodegenError(f"a launch shape is computed by {owner}; it must be a constant")
+
+
+def is_written(kernel: GridKernel, image: SSAValue) -> bool:
+    """Whether ``kernel`` writes ``image``, else it reads it; raises CodegenError where it does both."""
+    loads = (memref.LoadOp, vector.LoadOp, vector.MaskedLoadOp)
+    is_read = any(isinstance(op, loads) and op.operands[0] is image for op in kernel.body.walk())
+    if is_read and image in kernel.stored:
+        raise CodegenError(f"kernel {kernel.name!r} reads and writes {image.type}; an image is for one of both")
+    return image in kernel.stored
 
 
 def is_local(ty: object) -> bool:

@@ -19,14 +19,15 @@ Op = IntEnum(
     {
         "Undef": 1, "Source": 3, "Name": 5, "MemberName": 6, "Extension": 10, "ExtInstImport": 11, "ExtInst": 12,
         "MemoryModel": 14, "EntryPoint": 15, "ExecutionMode": 16, "Capability": 17, "TypeVoid": 19, "TypeBool": 20,
-        "TypeInt": 21, "TypeFloat": 22, "TypeVector": 23, "TypeArray": 28, "TypeRuntimeArray": 29, "TypeStruct": 30,
-        "TypePointer": 32, "TypeFunction": 33, "ConstantTrue": 41, "ConstantFalse": 42, "Constant": 43,
-        "ConstantComposite": 44, "ConstantNull": 46, "SpecConstantTrue": 48, "SpecConstantFalse": 49,
+        "TypeInt": 21, "TypeFloat": 22, "TypeVector": 23, "TypeImage": 25, "TypeArray": 28, "TypeRuntimeArray": 29,
+        "TypeStruct": 30, "TypePointer": 32, "TypeFunction": 33, "ConstantTrue": 41, "ConstantFalse": 42,
+        "Constant": 43, "ConstantComposite": 44, "ConstantNull": 46, "SpecConstantTrue": 48, "SpecConstantFalse": 49,
         "SpecConstant": 50, "SpecConstantComposite": 51, "SpecConstantOp": 52, "Function": 54,
         "FunctionParameter": 55, "FunctionEnd": 56, "FunctionCall": 57, "Variable": 59, "Load": 61, "Store": 62,
         "CopyMemory": 63, "AccessChain": 65, "InBoundsAccessChain": 66, "Decorate": 71, "MemberDecorate": 72,
         "VectorExtractDynamic": 77, "VectorInsertDynamic": 78, "VectorShuffle": 79, "CompositeConstruct": 80,
-        "CompositeExtract": 81, "CompositeInsert": 82, "CopyObject": 83, "ConvertFToU": 109, "ConvertFToS": 110,
+        "CompositeExtract": 81, "CompositeInsert": 82, "CopyObject": 83, "ImageFetch": 95, "ImageWrite": 99,
+        "ConvertFToU": 109, "ConvertFToS": 110,
         "ConvertSToF": 111, "ConvertUToF": 112, "UConvert": 113, "SConvert": 114, "FConvert": 115, "Bitcast": 124,
         "SNegate": 126, "FNegate": 127, "IAdd": 128, "FAdd": 129, "ISub": 130, "FSub": 131, "IMul": 132, "FMul": 133,
         "UDiv": 134, "SDiv": 135, "FDiv": 136, "UMod": 137, "SRem": 138, "SMod": 139, "FRem": 140, "FMod": 141,
@@ -55,6 +56,7 @@ class Capability(IntEnum):
     Int64 = 11
     Int16 = 22
     Int8 = 39
+    StorageImageExtendedFormats = 49
     StorageBuffer16BitAccess = 4433
     StorageBuffer8BitAccess = 4448
     SignedZeroInfNanPreserve = 4466
@@ -80,10 +82,41 @@ class Decoration(IntEnum):
     BuiltIn = 11
     Restrict = 19
     NonWritable = 24
+    NonReadable = 25
     Binding = 33
     DescriptorSet = 34
     Offset = 35
     NoContraction = 42
+
+
+class ImageFormat(IntEnum):
+    """How the pixels of an image lie in memory, where a kernel writes them; all are of unsigned integers."""
+
+    Unknown = 0
+    Rgba32ui = 30
+    Rgba16ui = 31
+    Rgba8ui = 32
+    R32ui = 33
+    Rg32ui = 35
+    Rg16ui = 36
+    Rg8ui = 37
+    R16ui = 38
+    R8ui = 39
+
+
+#: By the bytes of an element, and the elements of a pixel.
+IMAGE_FORMATS = {
+    (1, 1): ImageFormat.R8ui,
+    (1, 2): ImageFormat.Rg8ui,
+    (1, 4): ImageFormat.Rgba8ui,
+    (2, 1): ImageFormat.R16ui,
+    (2, 2): ImageFormat.Rg16ui,
+    (2, 4): ImageFormat.Rgba16ui,
+    (4, 1): ImageFormat.R32ui,
+    (4, 2): ImageFormat.Rg32ui,
+    (4, 4): ImageFormat.Rgba32ui,
+}
+IMAGE_2D = 1  # the dimensionality of an image
 
 
 class BuiltIn(IntEnum):
@@ -110,13 +143,13 @@ _NO_RESULT = frozenset(
         Op.Source, Op.Name, Op.MemberName, Op.Extension, Op.MemoryModel, Op.EntryPoint, Op.ExecutionMode,
         Op.ExecutionModeId, Op.Capability, Op.FunctionEnd, Op.Store, Op.CopyMemory, Op.Decorate, Op.MemberDecorate,
         Op.ControlBarrier, Op.MemoryBarrier, Op.LoopMerge, Op.SelectionMerge, Op.Branch, Op.BranchConditional,
-        Op.Switch, Op.Return, Op.ReturnValue, Op.Unreachable,
+        Op.Switch, Op.Return, Op.ReturnValue, Op.Unreachable, Op.ImageWrite,
     }
 )  # fmt: skip
 _UNTYPED_RESULT = frozenset(
     {
-        Op.ExtInstImport, Op.TypeVoid, Op.TypeBool, Op.TypeInt, Op.TypeFloat, Op.TypeVector, Op.TypeArray,
-        Op.TypeRuntimeArray, Op.TypeStruct, Op.TypePointer, Op.TypeFunction, Op.Label,
+        Op.ExtInstImport, Op.TypeVoid, Op.TypeBool, Op.TypeInt, Op.TypeFloat, Op.TypeVector, Op.TypeImage,
+        Op.TypeArray, Op.TypeRuntimeArray, Op.TypeStruct, Op.TypePointer, Op.TypeFunction, Op.Label,
     }
 )  # fmt: skip
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 from landbridge.targets.grid_options import powers_of_two, shared_host_memory, stated, vector_width
+from landbridge.targets.images import TEXTURE_SCOPE
 from landbridge.targets.kind import Option, Options, TargetKind
 
 #: Memory of the host that the device reaches, where "global" is the device's alone: coherent, and cached but not
@@ -20,11 +21,22 @@ _POWERS_OF_TWO = ("memory-alignment", "coherence-granule", "import-alignment")
 
 
 def vulkan_memory(options: Options) -> tuple[MemoryKind, ...]:
-    """The memory of a device with ``options``: one scope that both sides use, or one for each side."""
+    """The memory of a device with ``options``: one scope that both sides use, or one for each side; and images, where
+    kernels use them."""
     unified = options["unified-memory"] is True
     coherent = options["coherent-memory"] is True
     max_bytes, capacity = stated(options, "max-allocation-bytes"), stated(options, "memory-bytes")
     importable = _integer(options, "import-alignment") > 0
+
+    images = MemoryKind(
+        scope=TEXTURE_SCOPE,
+        host_access="none",
+        coherent=False,
+        max_bytes=max_bytes,
+        capacity=capacity,
+        ndim=3,  # rows, pixels, the lanes of a pixel
+        allocators=("naive",),
+    )
 
     def kind(scope: str, shared: bool) -> MemoryKind:
         return MemoryKind(
@@ -40,7 +52,8 @@ def vulkan_memory(options: Options) -> tuple[MemoryKind, ...]:
             import_alignment=max(1, _integer(options, "import-alignment")) if shared else 1,
         )
 
-    return (kind(GLOBAL_SCOPE, True),) if unified else (kind(GLOBAL_SCOPE, False), kind(HOST_SCOPE, True))
+    flat = (kind(GLOBAL_SCOPE, True),) if unified else (kind(GLOBAL_SCOPE, False), kind(HOST_SCOPE, True))
+    return (*flat, images) if options["images"] is True else flat
 
 
 def _integer(options: Options, name: str) -> int:
@@ -70,6 +83,11 @@ VULKAN = TargetKind(
         Option("preserve-nan", "bool", "shaderSignedZeroInfNanPreserveFloat32, and of f64 with fp64.", default=False),
         Option("int64", "bool", "shaderInt64: arithmetic in 64 bits.", default=False),
         Option("small-elements", "bool", "Storage and integers of 8 and 16 bits.", default=False),
+        Option("images", "bool", "Images, the scope global.texture: shaderStorageImageExtendedFormats.", default=False),
+        Option("image-width", "int", "maxImageDimension2D.", default=4096, minimum=1),
+        Option("image-height", "int", "maxImageDimension2D.", default=4096, minimum=1),
+        Option("max-sampled-images", "int", "maxPerStageDescriptorSampledImages.", default=16, minimum=0),
+        Option("max-storage-images", "int", "maxPerStageDescriptorStorageImages.", default=4, minimum=0),
         Option("unified-memory", "bool", "Whether device and host use the same memory.", default=True),
         Option("coherent-memory", "bool", "Whether shared memory needs no barriers.", default=True),
         Option("memory-alignment", "int", "Of allocations, in bytes.", default=64, minimum=1),

@@ -26,10 +26,10 @@ def images(device: Device) -> None:
         pytest.skip(f"{device} has no images")
 
 
-def network() -> ModelProto:
-    """``softmax(conv2(relu(conv(x))) + x)`` over channels; every tensor has the shape SHAPE."""
-    rng = np.random.default_rng(0)
-    weights = {name: rng.standard_normal((8, 8, 3, 3)).astype(np.float32) / 12 for name in ("w1", "w2")}
+def network(shape: tuple[int, ...] = SHAPE) -> ModelProto:
+    """``softmax(conv2(relu(conv(x))) + x)`` over channels; every tensor has ``shape``."""
+    rng, channels = np.random.default_rng(0), shape[1]
+    weights = {name: rng.standard_normal((channels, channels, 3, 3)).astype(np.float32) / 12 for name in ("w1", "w2")}
     nodes = [
         helper.make_node("Conv", ["x", "w1"], ["c"], name="conv", pads=[1, 1, 1, 1]),
         helper.make_node("Relu", ["c"], ["r"], name="relu"),
@@ -37,7 +37,7 @@ def network() -> ModelProto:
         helper.make_node("Add", ["d", "x"], ["s"], name="add"),
         helper.make_node("Softmax", ["s"], ["y"], name="softmax", axis=1),
     ]
-    return of(nodes, np.dtype(np.float32), SHAPE, weights)
+    return of(nodes, np.dtype(np.float32), shape, weights)
 
 
 def of(nodes: list[Any], dtype: np.dtype[Any], shape: tuple[int, ...], weights: dict[str, np.ndarray]) -> ModelProto:

@@ -21,8 +21,8 @@ from tests.testing.whole_suite import run_conformance
 
 _LAYER = "VK_LAYER_KHRONOS_validation"
 
-#: The suite, a launch, a recording and a Session in every way; a process of its own, whose start reads the layers.
-#: With "break" it also flushes a range that the specification forbids, so that the layer is seen to look.
+#: The suite, a launch, a recording, a Session, one with images, in every way; a process of its own, whose start reads
+#: the layers. With "break" it also flushes a range that the specification forbids, so that the layer is seen to look.
 _CHILD = """
 import ctypes, sys
 import numpy as np
@@ -34,6 +34,7 @@ from tests.testing.whole_suite import run_conformance
 from tests.devices.opencl.test_session import expected, frame, model
 from tests.devices.vulkan.conftest import WAYS
 from tests.devices.vulkan.shaders import SAXPY, assembled
+from tests.devices.vulkan.test_textures import SHAPE, TEXTURE, network, run
 
 def work(api):
     registry._plugins._known["vulkan"], registry._types[7], registry._devices = api, "vulkan", {}
@@ -58,6 +59,9 @@ def work(api):
         session.run()
         result = np.asarray(session.get_output(0).to_device("cpu"))
         assert (result == expected(frames[turn % 2])).all()
+    places = dict.fromkeys(("x", "conv", "relu"), TEXTURE)
+    placed = lb.compile(network(), Target.from_device(device), place=places)
+    run(placed, device, np.ones(SHAPE, np.float32))
     if "break" in sys.argv:
         device = api.logical(0)
         request = structs_work.VkMappedMemoryRange(memory=regions[0].space.handle.memory, offset=3, size=5)

@@ -7,7 +7,7 @@ import pytest
 
 import landbridge as lb
 from landbridge.device.api import Device, Region
-from landbridge.devices.vulkan.images import _FORMATS
+from landbridge.devices.vulkan.images import DTYPES
 from landbridge.errors import HostViewError, InputError, OutOfMemoryError, UnsupportedError
 from tests.devices.vulkan.shaders import SAXPY, assembled
 from tests.devices.vulkan.test_modules import api_of, back
@@ -16,7 +16,7 @@ SCOPE = "global.texture"
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 4])
-@pytest.mark.parametrize("dtype", _FORMATS)
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_pixels_come_back_as_they_went(device: Device, dtype: str, lanes: int) -> None:
     rng = np.random.default_rng(lanes)
     values = rng.integers(0, 255, 7 * 13 * lanes * np.dtype(dtype).itemsize, np.uint8).view(dtype)
@@ -68,7 +68,7 @@ def test_what_images_refuse(plain: Device) -> None:
     with pytest.raises(HostViewError, match="images"):
         api.host_pointer(image)
     module = api.load_module(0, assembled(SAXPY), "spirv")
-    with pytest.raises(InputError, match="given an image, and kernels take buffers"):
+    with pytest.raises(InputError, match="given an image where it takes a buffer"):
         api.launch(module, "saxpy", (1, 1, 1), (64, 1, 1), [Region(image), Region(flat), 1.0], None)
     for space in (image, flat):
         api.free_data_space(space)

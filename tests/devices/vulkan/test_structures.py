@@ -8,8 +8,9 @@ import re
 import subprocess
 from pathlib import Path
 
-from landbridge.devices.vulkan import flags, images, structs_device, structs_work
+from landbridge.devices.vulkan import flags, images, structs_device, structs_image, structs_work
 from landbridge.devices.vulkan.structure import Chained, array, layout
+from landbridge.executable.spirv import IMAGE_FORMATS
 from tests.selection.installed import missing, program
 
 _HEADER = Path("/usr/include/vulkan/vulkan_core.h")
@@ -70,7 +71,7 @@ def test_layouts_and_numbers_are_those_of_the_header(tmp_path: Path) -> None:
     compiler, _ = program("cc", "debian"), header()
     structures = {
         name: of
-        for module in (structs_device, structs_work)
+        for module in (structs_device, structs_image, structs_work)
         for name, of in inspect.getmembers(module, inspect.isclass)
         if issubclass(of, ctypes.Structure) and name.startswith("Vk")
     }
@@ -102,12 +103,10 @@ def test_layouts_and_numbers_are_those_of_the_header(tmp_path: Path) -> None:
 
 def test_formats_are_those_of_the_header() -> None:
     numbers = dict(re.findall(r"(VK_FORMAT_\w+) = (\d+),", header()))
-    kinds = {"u": "UINT", "i": "SINT", "f": "SFLOAT"}
-    for dtype, formats in images._FORMATS.items():
-        bits = dtype.lstrip("uintfloa")
-        for lanes, number in zip(("R", "RG", "RGBA"), formats, strict=True):
-            name = "".join(f"{lane}{bits}" for lane in lanes)
-            assert int(numbers[f"VK_FORMAT_{name}_{kinds[dtype[0]]}"]) == number
+    assert images._FORMATS.keys() == {*IMAGE_FORMATS.values()}
+    for (itemsize, lanes), format in IMAGE_FORMATS.items():
+        name = "".join(f"{lane}{8 * itemsize}" for lane in "RGBA"[:lanes])
+        assert int(numbers[f"VK_FORMAT_{name}_UINT"]) == images._FORMATS[format]
 
 
 def _type_name(structure: str) -> str:

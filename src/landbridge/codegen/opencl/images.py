@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import memref, vector
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
 from landbridge.codegen.c.emitter import CEmitter
 from landbridge.codegen.c.types import CType, kind_of
-from landbridge.codegen.grid import GridKernel
+from landbridge.codegen.grid import GridKernel, is_written
 from landbridge.codegen.layout import is_image
 from landbridge.codegen.opencl.unit import ELEMENTS
 from landbridge.errors import CodegenError
@@ -25,11 +24,7 @@ _ACCESSES = {
 
 def parameter(kernel: GridKernel, image: SSAValue) -> str:
     """The type of a kernel's argument; raises CodegenError for an image that it both reads and writes."""
-    loads = (memref.LoadOp, vector.LoadOp, vector.MaskedLoadOp)
-    is_read = any(isinstance(op, loads) and op.operands[0] is image for op in kernel.body.walk())
-    if is_read and image in kernel.stored:
-        raise CodegenError(f"kernel {kernel.name!r} reads and writes {image.type}; an image is for one of both")
-    return f"{'write' if image in kernel.stored else 'read'}_only image2d_t"
+    return f"{'write' if is_written(kernel, image) else 'read'}_only image2d_t"
 
 
 def load(e: CEmitter, op: Operation) -> None:

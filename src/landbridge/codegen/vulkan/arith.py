@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import VectorType
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Operation
 
@@ -165,9 +166,14 @@ def _compare_integers(e: SpirvEmitter, op: Operation) -> None:
 
 
 def _constant(e: SpirvEmitter, op: Operation) -> None:
-    element = e.element(op.results[0])
-    (value,) = constant_values(op, e.form)
-    e.set(op.results[0], e.constant(narrow_bits(value, element) if element in NARROW else value, element))
+    ty = op.results[0].type
+    element = e.element_of(ty.element_type if isinstance(ty, VectorType) else ty)
+    values = constant_values(op, e.form)
+    found = [e.constant(narrow_bits(value, element) if element in NARROW else value, element) for value in values]
+    if isinstance(ty, VectorType):
+        e.lanes[op.results[0]] = tuple(found * (ty.element_count() // len(found)))
+    else:
+        e.set(op.results[0], found[0])
 
 
 def _select(e: SpirvEmitter, op: Operation) -> None:

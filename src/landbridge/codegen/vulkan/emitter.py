@@ -32,6 +32,16 @@ class MemoryVariable:
     start: int = 0
 
 
+@dataclass(frozen=True)
+class ImageVariable:
+    """A variable of the module that is an image of type ``kind``, whose pixels have ``lanes`` ``element``s."""
+
+    variable: int
+    kind: int
+    element: str
+    lanes: int
+
+
 class SpirvEmitter(Dispatcher):
     """Writes one kernel into ``module``; ``index`` is the element that indices are, ``i32`` or ``i64``.
 
@@ -48,7 +58,10 @@ class SpirvEmitter(Dispatcher):
         self.index = index
         self.doubles = doubles
         self.ids: dict[SSAValue, int] = {}
+        #: Vectors, which are pixels, by the ids of their lanes.
+        self.lanes: dict[SSAValue, tuple[int, ...]] = {}
         self.memory: dict[SSAValue, MemoryVariable] = {}
+        self.images: dict[SSAValue, ImageVariable] = {}
         #: Variables of the module that the kernel uses, and its own.
         self.interface: dict[int, None] = {}
         self.variables: list[int] = []

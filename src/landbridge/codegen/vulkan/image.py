@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Operation
 
 from landbridge.codegen.functions import errors_of
-from landbridge.codegen.grid import GridFunction, GridKernel, grid_functions
-from landbridge.codegen.vulkan import arith, casts, control, math, memory
+from landbridge.codegen.grid import GridFunction, GridKernel, grid_functions, is_written
+from landbridge.codegen.layout import is_image
+from landbridge.codegen.vulkan import arith, casts, control, images, math, memory
 from landbridge.codegen.vulkan.emitter import MemoryVariable, Printer, SpirvEmitter
 from landbridge.codegen.vulkan.module_builder import SpirvModule
 from landbridge.errors import CodegenError
@@ -24,6 +25,7 @@ PRINTERS: dict[type[Operation], Printer] = {
     **casts.PRINTERS,
     **math.PRINTERS,
     **memory.PRINTERS,
+    **images.PRINTERS,
     **control.PRINTERS,
 }
 
@@ -41,20 +43,31 @@ def generate_image(module: ModuleOp, target: Target) -> DeviceImage:
 
 
 def _emit(module: SpirvModule, function: GridFunction, kernel: GridKernel, target: Target) -> None:
-    most = target.options.get("max-storage-buffers")
-    if isinstance(most, int) and len(kernel.buffers) > most:
-        raise CodegenError(
-            f"function {function.name!r}: kernel {kernel.name!r} uses {len(kernel.buffers)} buffers; target "
-            f"{target.kind!r} states -max-storage-buffers={most}"
-        )
+    placed = [b for b in kernel.buffers if isinstance(b.type, MemRefType) and is_image(b.type)]
+    flat = [buffer for buffer in kernel.buffers if buffer not in placed]
+    written = [image for image in placed if is_written(kernel, image)]
+    for option, what, count in (
+        ("max-storage-buffers", "buffers", len(flat)),
+        ("max-storage-images", "images to write", len(written)),
+        ("max-sampled-images", "images to read", len(placed) - len(written)),
+    ):
+        most = target.options.get(option)
+        if isinstance(most, int) and count > most:
+            raise CodegenError(
+                f"function {function.name!r}: kernel {kernel.name!r} uses {count} {what}; target {target.kind!r} "
+                f"states -{option}={most}"
+            )
     doubles = target.options.get("fp64") is True and target.options.get("int64") is True
     e = SpirvEmitter(module, PRINTERS, "i64" if kernel.is_large else "i32", doubles=doubles)
-    starts = _starts(e, len(kernel.buffers))
-    for binding, (buffer, start) in enumerate(zip(kernel.buffers, starts, strict=True)):
+    starts = iter(_starts(e, len(flat)))
+    for binding, buffer in enumerate(kernel.buffers):
+        if buffer in placed:
+            images.declare(e, buffer, binding, written=buffer in written)
+            continue
         element = memory.stored_element(e, buffer)
         read_only = buffer not in kernel.stored
         variable = module.buffer(element, binding, read_only=read_only, restrict=not kernel.in_place)
-        e.memory[buffer] = MemoryVariable(variable, element, StorageClass.StorageBuffer, start)
+        e.memory[buffer] = MemoryVariable(variable, element, StorageClass.StorageBuffer, next(starts))
         e.interface[variable] = None
     with errors_of(function.name):
         e.region(kernel.body.ops)

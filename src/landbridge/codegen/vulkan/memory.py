@@ -10,6 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from landbridge.codegen.grid import is_local
 from landbridge.codegen.layout import span, strides_and_offset
+from landbridge.codegen.vulkan import images
 from landbridge.codegen.vulkan.emitter import MemoryVariable, Printer, SpirvEmitter, kept
 from landbridge.errors import CodegenError
 from landbridge.executable.spirv import Op, StorageClass
@@ -47,6 +48,9 @@ def _pointer(e: SpirvEmitter, ref: SSAValue, indices: Sequence[SSAValue]) -> tup
 
 
 def _load(e: SpirvEmitter, op: Operation) -> None:
+    if op.operands[0] in e.images:
+        images.load_lane(e, op)
+        return
     pointer, element = _pointer(e, op.operands[0], op.operands[1:])
     value = e.emit(Op.Load, element, pointer)
     if e.element(op.results[0]) == "i1":
@@ -56,6 +60,9 @@ def _load(e: SpirvEmitter, op: Operation) -> None:
 
 def _store(e: SpirvEmitter, op: Operation) -> None:
     value, ref, *indices = op.operands
+    if ref in e.images:
+        images.store(e, op)
+        return
     pointer, element = _pointer(e, ref, indices)
     found = e.ids[value]
     if e.element(value) == "i1":

@@ -10,12 +10,14 @@ import numpy as np
 
 from landbridge.executable.spirv import (
     GL_COMPUTE,
+    IMAGE_2D,
     MAGIC,
     VERSION_1_5,
     BuiltIn,
     Capability,
     Decoration,
     ExecutionMode,
+    ImageFormat,
     Op,
     StorageClass,
 )
@@ -28,6 +30,8 @@ _CAPABILITIES = {
     "i64": (Capability.Int64, None),
     "f64": (Capability.Float64, None),
 }
+#: Formats that every device writes.
+_PLAIN_FORMATS = (ImageFormat.Rgba32ui, ImageFormat.Rgba16ui, ImageFormat.Rgba8ui, ImageFormat.R32ui)
 _PACK = {"f32": "<f", "f64": "<d", "i8": "<B", "i16": "<H", "i32": "<I", "i64": "<Q"}
 
 
@@ -121,20 +125,38 @@ class SpirvModule:
         pointer = self.pointer(StorageClass.StorageBuffer, self._block(element))
         variable = self.fresh()
         self._globals += encode(Op.Variable, pointer, variable, StorageClass.StorageBuffer)
-        self.decorate(variable, Decoration.DescriptorSet, 0)
-        self.decorate(variable, Decoration.Binding, binding)
+        self._bind(variable, binding)
         if read_only:
             self.decorate(variable, Decoration.NonWritable)
         if restrict:
             self.decorate(variable, Decoration.Restrict)
         return variable
 
+    def image(self, binding: int, written: ImageFormat | None) -> tuple[int, int]:
+        """An image of pixels of unsigned integers that a kernel writes in a format, or reads (None), bound as
+        ``binding`` of descriptor set 0: its type, and the variable."""
+        if written not in (None, *_PLAIN_FORMATS):
+            self.need(Capability.StorageImageExtendedFormats)
+        use, format = (1, ImageFormat.Unknown) if written is None else (2, written)
+        number = self.type_of("i32")
+        kind = self._once(("image", format), Op.TypeImage, number, IMAGE_2D, 0, 0, 0, use, format)
+        pointer = self.pointer(StorageClass.UniformConstant, kind)
+        variable = self.fresh()
+        self._globals += encode(Op.Variable, pointer, variable, StorageClass.UniformConstant)
+        self._bind(variable, binding)
+        if written is not None:
+            self.decorate(variable, Decoration.NonReadable)
+        return kind, variable
+
+    def integers(self, count: int) -> int:
+        """The type of a vector of ``count`` integers of 32 bits."""
+        return self._once(("vector", count), Op.TypeVector, self.type_of("i32"), count)
+
     def builtin(self, which: BuiltIn) -> int:
         """The input variable of three integers that the device fills with ``which``."""
         key = ("builtin", which)
         if key not in self._known:
-            three = self._once(("vector", 3), Op.TypeVector, self.type_of("i32"), 3)
-            pointer = self.pointer(StorageClass.Input, three)
+            pointer = self.pointer(StorageClass.Input, self.integers(3))
             variable = self._known[key] = self.fresh()
             self._globals += encode(Op.Variable, pointer, variable, StorageClass.Input)
             self.decorate(variable, Decoration.BuiltIn, which)
@@ -184,6 +206,10 @@ class SpirvModule:
         words += [*self._decorations, *self._globals, *self._functions]
         header = [MAGIC, VERSION_1_5, 0, self._bound, 0]
         return np.asarray([*header, *words], "<u4").tobytes()
+
+    def _bind(self, variable: int, binding: int) -> None:
+        self.decorate(variable, Decoration.DescriptorSet, 0)
+        self.decorate(variable, Decoration.Binding, binding)
 
     def _block(self, element: str) -> int:
         """The structure that a buffer of ``element``s is."""

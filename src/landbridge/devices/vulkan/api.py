@@ -225,9 +225,9 @@ class VulkanDeviceAPI(DeviceAPI):
     def load_module(self, index: int, binary: bytes, format: str, options: str = "") -> VulkanModule:
         """SPIR-V of compute shaders; ``options`` are not used. Raises KernelBuildError with the module's text.
 
-        Each entry point is a kernel. Its storage buffers, of descriptor set 0, take the Regions of a launch in the
-        order of their bindings, its push constants the numbers. With one unsigned push constant for each buffer, and
-        none given, those are the elements at which the Regions begin, which may then be any.
+        Each entry point is a kernel. Its storage buffers and images, of descriptor set 0, take the Regions of a launch
+        in the order of their bindings, its push constants the numbers. With one unsigned push constant for each
+        buffer, and none given, those are the elements at which the Regions begin, which may then be any.
         """
         if format != "spirv":
             raise InputError(f"vulkan:{index} loads no modules of format {format!r}; legal: spirv")

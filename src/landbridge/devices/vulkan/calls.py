@@ -59,6 +59,8 @@ _DEVICE = """
     vkBindBufferMemory: object handle handle u64
     vkCreateImage: object struct struct struct
     vkDestroyImage: object handle struct -> none
+    vkCreateImageView: object struct struct struct
+    vkDestroyImageView: object handle struct -> none
     vkGetImageMemoryRequirements: object handle struct -> none
     vkBindImageMemory: object handle handle u64
     vkCreateSemaphore: object struct struct struct

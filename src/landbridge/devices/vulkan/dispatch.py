@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from landbridge.devices.vulkan import flags, structs_work
 from landbridge.devices.vulkan.allocation import Allocation
 from landbridge.devices.vulkan.driver_objects import DriverObjects
+from landbridge.devices.vulkan.images import Image
 from landbridge.devices.vulkan.memory_uses import UsedMemory
-from landbridge.devices.vulkan.modules import Pipeline
+from landbridge.devices.vulkan.modules import Pipeline, descriptor_types
 from landbridge.devices.vulkan.spirv_facts import EntryPoint, Shape
 from landbridge.devices.vulkan.steps import MemoryPlace
 from landbridge.devices.vulkan.structure import array, handles
 from landbridge.errors import InputError, UseAfterFreeError
+from landbridge.executable.spirv import ImageFormat
+from landbridge.targets.images import TEXTURE_SCOPE
 
 
 @dataclass(frozen=True)
@@ -60,28 +63,32 @@ class Dispatch:
     def _starts(self) -> bytes:
         entry = self.kernel.entry
         alignment = self.kernel.device.physical.limits.minStorageBufferOffsetAlignment
-        pairs = zip(self.places, entry.strides, strict=True)
-        return _packed(entry.name, entry, [place.offset % alignment // stride for place, stride in pairs])
+        triples = zip(entry.bindings, self.places, entry.strides, strict=True)
+        flat = [(place, stride) for binding, place, stride in triples if binding not in entry.images]
+        return _packed(entry.name, entry, [place.offset % alignment // stride for place, stride in flat])
+
+    def _range(self, place: MemoryPlace) -> structs_work.VkDescriptorBufferInfo:
+        """The part of its buffer that a kernel is given: descriptors begin where the device lets them."""
+        assert isinstance(place.memory, Allocation)
+        limits = self.kernel.device.physical.limits
+        alignment = limits.minStorageBufferOffsetAlignment
+        start = place.offset // alignment * alignment
+        reach = min(place.memory.bound_bytes - start, limits.maxStorageBufferRange)
+        return structs_work.VkDescriptorBufferInfo(place.memory.buffer, start, reach)
 
     def _write(self, descriptors: int) -> None:
         device = self.kernel.device
-        limits = device.physical.limits
-        most, alignment = limits.maxStorageBufferRange, limits.minStorageBufferOffsetAlignment
         writes = []
-        for binding, place in zip(self.kernel.entry.bindings, self.places, strict=True):
-            assert isinstance(place.memory, Allocation)
-            start = place.offset // alignment * alignment
-            reach = min(place.memory.bound_bytes - start, most)
-            info = structs_work.VkDescriptorBufferInfo(place.memory.buffer, start, reach)
-            writes.append(
-                structs_work.VkWriteDescriptorSet(
-                    dstSet=descriptors,
-                    dstBinding=binding,
-                    descriptorCount=1,
-                    descriptorType=flags.DESCRIPTOR_STORAGE_BUFFER,
-                    pBufferInfo=ctypes.pointer(info),
-                )
+        for (binding, kind), place in zip(descriptor_types(self.kernel.entry).items(), self.places, strict=True):
+            write = structs_work.VkWriteDescriptorSet(
+                dstSet=descriptors, dstBinding=binding, descriptorCount=1, descriptorType=kind
             )
+            if isinstance(place.memory, Image):
+                view = structs_work.VkDescriptorImageInfo(0, place.memory.view, flags.IMAGE_LAYOUT_GENERAL)
+                write.pImageInfo = ctypes.pointer(view)
+            else:
+                write.pBufferInfo = ctypes.pointer(self._range(place))
+            writes.append(write)
         every = array(structs_work.VkWriteDescriptorSet, writes)
         device.calls.vkUpdateDescriptorSets(device.handle, len(writes), every, 0, None)
 
@@ -102,7 +109,7 @@ def dispatch(
     starts = not numbers and entry.can_take_starts
     if len(places) != len(entry.bindings) or (len(numbers) != len(entry.push) and not starts):
         raise InputError(
-            f"{what} takes {len(entry.bindings)} buffers and {len(entry.push)} numbers; {len(places)} and "
+            f"{what} takes {len(entry.bindings)} buffers or images and {len(entry.push)} numbers; {len(places)} and "
             f"{len(numbers)} were given"
         )
     if tuple(block) != entry.local_size:
@@ -118,19 +125,40 @@ def dispatch(
 def _check_places(kernel: Pipeline, places: Sequence[MemoryPlace], *, starts: bool) -> None:
     what = f"kernel {kernel.entry.name!r} on {kernel.device.name}"
     alignment = kernel.device.physical.limits.minStorageBufferOffsetAlignment
-    for place, stride in zip(places, kernel.entry.strides, strict=True):
+    entry = kernel.entry
+    for binding, place, stride in zip(entry.bindings, places, entry.strides, strict=True):
         memory, step = place.memory, stride if starts else alignment
         if memory.device is not kernel.device:
             raise InputError(f"{what} was given memory of {memory.device.name}; import it, or copy it there")
-        if not isinstance(memory, Allocation):
-            raise InputError(f"{what} was given an image, and kernels take buffers; copy it to one")
         if memory.freed:
             raise UseAfterFreeError(f"{what} was given a space that was freed; allocate another one")
+        if binding in entry.images:
+            _check_image(f"{what}, binding {binding},", place, entry.images[binding])
+            continue
+        if not isinstance(memory, Allocation):
+            raise InputError(f"{what} was given an image where it takes a buffer (binding {binding}); copy it to one")
         if place.offset % step or not 0 <= place.offset < max(memory.nbytes, 1):
             raise InputError(
                 f"{what} was given a space of {memory.nbytes} bytes from byte {place.offset}; legal: a multiple of "
                 f"{step} inside it ({'its elements' if starts else 'minStorageBufferOffsetAlignment'})"
             )
+
+
+def _check_image(what: str, place: MemoryPlace, format: ImageFormat) -> None:
+    image = place.memory
+    if not isinstance(image, Image) or place.offset:
+        found = f"an image from byte {place.offset} on" if isinstance(image, Image) else "a buffer"
+        raise InputError(
+            f"{what} was given {found} where it takes an image; legal: all of one, of scope {TEXTURE_SCOPE!r}"
+        )
+    usage = flags.IMAGE_STORAGE if format else flags.IMAGE_SAMPLED
+    if not image.usage & usage:
+        raise InputError(
+            f"{what} {'writes' if format else 'reads'} an image of {image.format.name}, which no kernel does on this "
+            "driver; take other lanes or another dtype"
+        )
+    if format not in (ImageFormat.Unknown, image.format):
+        raise InputError(f"{what} writes images of {format.name} and was given one of {image.format.name}")
 
 
 def _packed(what: str, entry: EntryPoint, numbers: Sequence[int | float]) -> bytes:

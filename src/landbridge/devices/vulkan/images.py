@@ -1,4 +1,6 @@
-"""Images: 2-D spaces of pixels in the driver's own order, the scope ``global.texture``; copies alone reach them.
+"""Images: 2-D spaces of pixels in the driver's own order, the scope ``global.texture``.
+
+Their formats are of unsigned integers, whatever they hold: kernels see the bits of elements, which no driver converts.
 
 They stay in the layout "general", which every use allows (Vulkan 1.3 specification, section 12.4 "Image Layouts").
 """
@@ -20,34 +22,49 @@ from landbridge.devices.vulkan.steps import MemoryPlace
 from landbridge.devices.vulkan.structs_device import VkExtent3D
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import InputError, OutOfMemoryError
-from landbridge.targets.images import TEXTURE_SCOPE
+from landbridge.executable.spirv import IMAGE_FORMATS, ImageFormat
+from landbridge.targets.images import LANES, TEXTURE_SCOPE
 
-#: VkFormat of pixels of 1, 2 and 4 lanes.
+#: VkFormat of what a shader calls by these.
 _FORMATS = {
-    "uint8": (13, 20, 41),
-    "int8": (14, 21, 42),
-    "uint16": (74, 81, 95),
-    "int16": (75, 82, 96),
-    "float16": (76, 83, 97),
-    "uint32": (98, 101, 107),
-    "int32": (99, 102, 108),
-    "float32": (100, 103, 109),
+    ImageFormat.R8ui: 13,
+    ImageFormat.Rg8ui: 20,
+    ImageFormat.Rgba8ui: 41,
+    ImageFormat.R16ui: 74,
+    ImageFormat.Rg16ui: 81,
+    ImageFormat.Rgba16ui: 95,
+    ImageFormat.R32ui: 98,
+    ImageFormat.Rg32ui: 101,
+    ImageFormat.Rgba32ui: 107,
 }
-_LANES = (1, 2, 4)
+DTYPES = ("uint8", "int8", "uint16", "int16", "float16", "uint32", "int32", "float32")
 #: Bytes of a row of the widest image that any driver has today, 32768 pixels of 16.
 LARGEST_ROW = 1 << 19
 
 
 class Image(PixelRows, UsedMemory):
-    """``height`` rows of ``width`` pixels of ``pixel_bytes``; byte offsets count them as if rows were dense."""
+    """``height`` rows of ``width`` pixels of ``pixel_bytes``; byte offsets count them as if rows were dense.
 
-    __slots__ = ("height", "image", "pixel_bytes", "width")
+    ``view`` is what kernels are given, 0 where they are given none, and ``usage`` what it is for.
+    """
+
+    __slots__ = ("format", "height", "image", "pixel_bytes", "usage", "view", "width")
 
     def __init__(
-        self, device: DriverObjects, image: int, memory: int, height: int, width: int, pixel_bytes: int
+        self,
+        device: DriverObjects,
+        made: tuple[int, int, int],
+        shape: tuple[int, int, int],
+        format: ImageFormat,
+        usage: int,
     ) -> None:
-        super().__init__(device, height * width * pixel_bytes, (("Image", image), ("Memory", memory)))
-        self.image = image
+        """``made`` are the driver's image, memory and view; ``shape`` is of rows, pixels and the bytes of one."""
+        height, width, pixel_bytes = shape
+        self.image, memory, self.view = made
+        objects = (("ImageView", self.view), ("Image", self.image), ("Memory", memory))
+        super().__init__(device, height * width * pixel_bytes, tuple(o for o in objects if o[1]))
+        self.format = format
+        self.usage = usage
         self.height = height
         self.width = width
         self.pixel_bytes = pixel_bytes
@@ -75,18 +92,18 @@ def _allocate(device: LogicalDevice, shape: Sequence[int], dtype: str) -> Image:
     Raises InputError for what no image has, OutOfMemoryError when the memory is not there.
     """
     extents = tuple(shape)
-    formats = _FORMATS.get(dtype)
-    if len(extents) != 3 or min(extents) < 1 or extents[2] not in _LANES or formats is None:
+    if len(extents) != 3 or min(extents) < 1 or extents[2] not in LANES or dtype not in DTYPES:
         raise InputError(
             f"{device.name}: an image of {dtype}{list(extents)}; legal: rows, pixels and 1, 2 or 4 lanes, of "
-            f"{', '.join(_FORMATS)}"
+            f"{', '.join(DTYPES)}"
         )
     height, width, lanes = extents
     most = device.physical.limits.maxImageDimension2D
     if height > most or width > most:
         raise InputError(f"{device.name}: an image of {height} rows of {width} pixels; legal: {most} of {most}")
-    format = formats[_LANES.index(lanes)]
-    features = device.format_features(format)
+    itemsize = dtype_facts(dtype).itemsize
+    format = IMAGE_FORMATS[itemsize, lanes]
+    features = device.format_features(_FORMATS[format])
     if features & flags.FORMAT_TRANSFER != flags.FORMAT_TRANSFER:
         raise InputError(
             f"{device.name} has no images of {lanes} lanes of {dtype} that can be copied; take other lanes"
@@ -96,7 +113,7 @@ def _allocate(device: LogicalDevice, shape: Sequence[int], dtype: str) -> Image:
     usage |= flags.IMAGE_STORAGE if features & flags.FORMAT_STORAGE else 0
     request = structs_image.VkImageCreateInfo(
         imageType=flags.IMAGE_2D,
-        format=format,
+        format=_FORMATS[format],
         extent=VkExtent3D(width, height, 1),
         mipLevels=1,
         arrayLayers=1,
@@ -104,15 +121,17 @@ def _allocate(device: LogicalDevice, shape: Sequence[int], dtype: str) -> Image:
         usage=usage,
     )
     image = device.create("Image", request)
-    memory = 0
+    memory = view = 0
     try:
         memory = _bind(device, image)
-        made = Image(device, image, memory, height, width, lanes * dtype_facts(dtype).itemsize)
+        if usage & (flags.IMAGE_SAMPLED | flags.IMAGE_STORAGE):
+            view = _view(device, image, _FORMATS[format])
+        made = Image(device, (image, memory, view), (height, width, lanes * itemsize), format, usage)
         device.submit(device.stream, [_Prepare(made)]).synchronize()
     except BaseException:
-        device.destroy("Image", image)
-        if memory:
-            device.destroy("Memory", memory)
+        for kind, handle in (("ImageView", view), ("Image", image), ("Memory", memory)):
+            if handle:
+                device.destroy(kind, handle)
         raise
     return made
 
@@ -179,11 +198,23 @@ class _Prepare:
             srcQueueFamilyIndex=flags.QUEUE_FAMILY_IGNORED,
             dstQueueFamilyIndex=flags.QUEUE_FAMILY_IGNORED,
             image=self._image.image,
-            subresourceRange=structs_image.VkImageSubresourceRange(flags.IMAGE_ASPECT_COLOR, 0, 1, 0, 1),
+            subresourceRange=_whole(),
         )
         stages = (flags.STAGE_TRANSFER, flags.STAGE_TRANSFER | flags.STAGE_COMPUTE)
         device.calls.vkCmdPipelineBarrier(commands, *stages, 0, 0, None, 0, None, 1, ctypes.byref(barrier))
         return None
+
+
+def _whole() -> structs_image.VkImageSubresourceRange:
+    return structs_image.VkImageSubresourceRange(flags.IMAGE_ASPECT_COLOR, 0, 1, 0, 1)
+
+
+def _view(device: DriverObjects, image: int, format: int) -> int:
+    """All of ``image``, as kernels are given it."""
+    request = structs_image.VkImageViewCreateInfo(
+        image=image, viewType=flags.IMAGE_VIEW_2D, format=format, subresourceRange=_whole()
+    )
+    return device.create("ImageView", request)
 
 
 def _bind(device: DriverObjects, image: int) -> int:

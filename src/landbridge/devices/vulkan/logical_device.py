@@ -42,6 +42,7 @@ _FEATURES = frozenset(
         "shaderInt64",
         "storageBuffer8BitAccess",
         "storageBuffer16BitAccess",
+        "shaderStorageImageExtendedFormats",
         *PRESERVED.values(),
     }
 )

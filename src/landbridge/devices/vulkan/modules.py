@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from landbridge.devices.vulkan import flags, structs_work
@@ -25,6 +26,7 @@ _FEATURE_OF = {
     Capability.Int64: "shaderInt64",
     Capability.StorageBuffer8BitAccess: "storageBuffer8BitAccess",
     Capability.StorageBuffer16BitAccess: "storageBuffer16BitAccess",
+    Capability.StorageImageExtendedFormats: "shaderStorageImageExtendedFormats",
     Capability.SignedZeroInfNanPreserve: PRESERVED[32],
 }
 #: In the core of the versions that Landbridge asks for, so that no device extension has to be on.
@@ -124,7 +126,7 @@ class Pipeline:
         self.entry = entry
         limits = device.physical.limits
         self._check_limits(limits)
-        self.set_layout = device.create("DescriptorSetLayout", _set_layout(entry.bindings))
+        self.set_layout = device.create("DescriptorSetLayout", _set_layout(descriptor_types(entry)))
         ranges = [structs_work.VkPushConstantRange(flags.SHADER_STAGE_COMPUTE, 0, entry.push_bytes)]
         ranges = ranges if entry.push else []
         self.layout = device.create(
@@ -155,12 +157,14 @@ class Pipeline:
                 self._spare.append(descriptors)
 
     def _grow(self) -> None:
-        device, count = self.device, max(1, len(self.entry.bindings))
-        size = structs_work.VkDescriptorPoolSize(flags.DESCRIPTOR_STORAGE_BUFFER, count * _SETS_A_POOL)
+        device, types = self.device, Counter(descriptor_types(self.entry).values())
+        sizes = [structs_work.VkDescriptorPoolSize(kind, count * _SETS_A_POOL) for kind, count in types.items()]
         pool = device.create(
             "DescriptorPool",
             structs_work.VkDescriptorPoolCreateInfo(
-                maxSets=_SETS_A_POOL, poolSizeCount=1, pPoolSizes=ctypes.pointer(size)
+                maxSets=_SETS_A_POOL,
+                poolSizeCount=len(sizes),
+                pPoolSizes=array(structs_work.VkDescriptorPoolSize, sizes),
             ),
         )
         self._pools.append(pool)
@@ -191,9 +195,12 @@ class Pipeline:
 
     def _check_limits(self, limits: Any) -> None:
         x, y, z = self.entry.local_size
+        types = Counter(descriptor_types(self.entry).values())
         found: dict[str, tuple[int, int]] = {
             "invocations of a workgroup": (x * y * z, limits.maxComputeWorkGroupInvocations),
-            "storage buffers": (len(self.entry.bindings), limits.maxPerStageDescriptorStorageBuffers),
+            "storage buffers": (types[flags.DESCRIPTOR_STORAGE_BUFFER], limits.maxPerStageDescriptorStorageBuffers),
+            "storage images": (types[flags.DESCRIPTOR_STORAGE_IMAGE], limits.maxPerStageDescriptorStorageImages),
+            "sampled images": (types[flags.DESCRIPTOR_SAMPLED_IMAGE], limits.maxPerStageDescriptorSampledImages),
             "bytes of push constants": (self.entry.push_bytes, limits.maxPushConstantsSize),
         }
         for axis, size, most in zip("xyz", self.entry.local_size, limits.maxComputeWorkGroupSize, strict=True):
@@ -216,12 +223,19 @@ class Pipeline:
                 self.device.retire(kind, handle)
 
 
-def _set_layout(bindings: Sequence[int]) -> structs_work.VkDescriptorSetLayoutCreateInfo:
+def descriptor_types(entry: EntryPoint) -> dict[int, int]:
+    """The VkDescriptorType of each binding, in order."""
+    images = {
+        binding: flags.DESCRIPTOR_STORAGE_IMAGE if format else flags.DESCRIPTOR_SAMPLED_IMAGE
+        for binding, format in entry.images.items()
+    }
+    return {binding: images.get(binding, flags.DESCRIPTOR_STORAGE_BUFFER) for binding in entry.bindings}
+
+
+def _set_layout(types: Mapping[int, int]) -> structs_work.VkDescriptorSetLayoutCreateInfo:
     entries = [
-        structs_work.VkDescriptorSetLayoutBinding(
-            binding, flags.DESCRIPTOR_STORAGE_BUFFER, 1, flags.SHADER_STAGE_COMPUTE, None
-        )
-        for binding in bindings
+        structs_work.VkDescriptorSetLayoutBinding(binding, kind, 1, flags.SHADER_STAGE_COMPUTE, None)
+        for binding, kind in types.items()
     ]
     return structs_work.VkDescriptorSetLayoutCreateInfo(
         bindingCount=len(entries), pBindings=array(structs_work.VkDescriptorSetLayoutBinding, entries)

@@ -1,20 +1,24 @@
 """What a SPIR-V module says of itself: its entry points, what they are bound to, and what they need of a device.
 
-Only compute shaders whose resources are storage buffers of descriptor set 0, and push constants.
+Only compute shaders whose resources are storage buffers and images of unsigned integers of descriptor set 0, and push
+constants.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from landbridge.executable.spirv import (
     GL_COMPUTE,
+    IMAGE_2D,
+    IMAGE_FORMATS,
     VERSION_1_4,
     BuiltIn,
     Decoration,
     ExecutionMode,
+    ImageFormat,
     Op,
     StorageClass,
     instructions,
@@ -28,8 +32,9 @@ Shape = tuple[int, int, int]
 class EntryPoint:
     """One kernel. ``bindings`` are numbers in descriptor set 0 in order, ``written`` those it may write.
 
-    ``strides`` are the bytes of an element of each, 1 where it is no plain array. ``push`` has the byte offset and the
-    ``struct`` format of each push constant, ``local_size`` the invocations of a workgroup.
+    ``strides`` are the bytes of an element of each, 1 where it is no plain array. ``images`` are the bindings that are
+    images, with the format of those that are storage images, Unknown for sampled ones. ``push`` has the byte offset and
+    the ``struct`` format of each push constant, ``local_size`` the invocations of a workgroup.
     """
 
     name: str
@@ -38,11 +43,17 @@ class EntryPoint:
     strides: tuple[int, ...]
     written: frozenset[int]
     push: tuple[tuple[int, str], ...]
+    images: Mapping[int, ImageFormat] = field(default_factory=dict)
+
+    @property
+    def buffers(self) -> int:
+        """How many of its bindings are storage buffers."""
+        return len(self.bindings) - len(self.images)
 
     @property
     def can_take_starts(self) -> bool:
         """Whether it has one unsigned push constant for each buffer, which may say where that begins."""
-        return bool(self.push) and [form for _, form in self.push] == ["<I"] * len(self.bindings)
+        return bool(self.push) and [form for _, form in self.push] == ["<I"] * self.buffers
 
     @property
     def push_bytes(self) -> int:
@@ -105,6 +116,7 @@ def facts_of(words: Sequence[int]) -> ModuleFacts:
 def _entry_point(r: _Reading, function: int, name: str, interface: Sequence[int]) -> EntryPoint:
     bindings: dict[int, bool] = {}
     strides: dict[int, int] = {}
+    images: dict[int, ImageFormat] = {}
     push: tuple[tuple[int, str], ...] = ()
     for variable in interface:
         if variable not in r.variables:
@@ -117,12 +129,17 @@ def _entry_point(r: _Reading, function: int, name: str, interface: Sequence[int]
             strides[binding] = _stride(r, pointee)
         elif storage == StorageClass.PushConstant:
             push = _push_constants(r, pointee, name)
+        elif storage == StorageClass.UniformConstant and pointee in r.types and r.types[pointee][0] == Op.TypeImage:
+            binding = _binding(r, variable, name)
+            images[binding] = _image_format(r, pointee, name)
+            strides[binding] = 1
+            bindings[binding] = bool(images[binding]) and (variable, Decoration.NonWritable) not in r.decorations
         elif storage in (StorageClass.Uniform, StorageClass.UniformConstant):
-            raise ValueError(f"entry point {name!r} uses %{variable}, which is no storage buffer")
+            raise ValueError(f"entry point {name!r} uses %{variable}, which is no storage buffer and no image")
     written = frozenset(number for number, writes in bindings.items() if writes)
     numbers = tuple(sorted(bindings))
     sizes = tuple(strides[number] for number in numbers)
-    return EntryPoint(name, _local_size(r, function, name), numbers, sizes, written, push)
+    return EntryPoint(name, _local_size(r, function, name), numbers, sizes, written, push, images)
 
 
 def _binding(r: _Reading, variable: int, name: str) -> int:
@@ -131,6 +148,20 @@ def _binding(r: _Reading, variable: int, name: str) -> int:
     if not binding or not chosen or chosen[0] != 0:
         raise ValueError(f"entry point {name!r} uses %{variable}, which is not bound in descriptor set 0")
     return binding[0]
+
+
+def _image_format(r: _Reading, image: int, name: str) -> ImageFormat:
+    """The format of a storage image, Unknown of a sampled one; raises ValueError for images that no Space is."""
+    _, sampled, dimensions, _, layers, samples, use, format = r.types[image][1][:8]
+    number = r.types.get(sampled, (0, ()))
+    flat = dimensions == IMAGE_2D and not layers and not samples
+    legal = (0,) if use == 1 else IMAGE_FORMATS.values() if use == 2 else ()
+    if not flat or number[0] != Op.TypeInt or tuple(number[1][1:]) != (32, 0) or format not in legal:
+        raise ValueError(
+            f"entry point {name!r} uses image type %{image}; legal: 2-D images of unsigned integers, sampled, or "
+            f"written in one of the formats {', '.join(f.name for f in IMAGE_FORMATS.values())}"
+        )
+    return ImageFormat(format)
 
 
 def _stride(r: _Reading, block: int) -> int:
@@ -222,6 +253,7 @@ _TAKE: dict[int, _Take] = {
     Op.SpecConstantComposite: lambda r, _, x: r.composites.__setitem__(x[1], x[2:]),
     Op.Variable: lambda r, _, x: r.variables.__setitem__(x[1], (x[0], x[2])),
     **dict.fromkeys(
-        (Op.TypeInt, Op.TypeFloat, Op.TypeStruct, Op.TypePointer, Op.TypeArray, Op.TypeRuntimeArray), _type
+        (Op.TypeInt, Op.TypeFloat, Op.TypeImage, Op.TypeStruct, Op.TypePointer, Op.TypeArray, Op.TypeRuntimeArray),
+        _type,
     ),
 }

@@ -33,6 +33,18 @@ class VkImageSubresourceRange(ctypes.Structure):
     _fields_ = layout("u32: aspectMask baseMipLevel levelCount baseArrayLayer layerCount")
 
 
+class VkImageViewCreateInfo(Chained):
+    """What ``vkCreateImageView`` takes; ``components`` of 0 leave each lane where it is."""
+
+    STRUCTURE_TYPE = 15
+    _fields_ = layout(
+        """
+        u32: flags u64: image u32: viewType format components[4] VkImageSubresourceRange: subresourceRange
+        """,
+        VkImageSubresourceRange,
+    )
+
+
 class VkImageMemoryBarrier(Chained):
     """Makes the content of an image be in another layout."""
 

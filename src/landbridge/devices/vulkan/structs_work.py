@@ -215,15 +215,22 @@ class VkDescriptorBufferInfo(ctypes.Structure):
     _fields_ = layout("u64: buffer offset range")
 
 
+class VkDescriptorImageInfo(ctypes.Structure):
+    """The image that a descriptor names."""
+
+    _fields_ = layout("u64: sampler imageView u32: imageLayout")
+
+
 class VkWriteDescriptorSet(Chained):
     """One descriptor to write."""
 
     STRUCTURE_TYPE = 35
     _fields_ = layout(
         """
-        u64: dstSet u32: dstBinding dstArrayElement descriptorCount descriptorType pointer: pImageInfo
+        u64: dstSet u32: dstBinding dstArrayElement descriptorCount descriptorType *VkDescriptorImageInfo: pImageInfo
         *VkDescriptorBufferInfo: pBufferInfo *u64: pTexelBufferView
         """,
+        VkDescriptorImageInfo,
         VkDescriptorBufferInfo,
     )
 
