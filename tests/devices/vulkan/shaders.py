@@ -83,3 +83,38 @@ OpStore %y_at %sum
 OpReturn
 OpFunctionEnd
 """
+
+
+#: One invocation writes the first pixel of an image that it reads to one that it writes, both of four integers.
+PIXEL = """
+OpCapability Shader
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %main "pixel" %x %y
+OpExecutionMode %main LocalSize 1 1 1
+OpDecorate %x DescriptorSet 0
+OpDecorate %x Binding 0
+OpDecorate %y DescriptorSet 0
+OpDecorate %y Binding 1
+OpDecorate %y NonReadable
+%void = OpTypeVoid
+%function = OpTypeFunction %void
+%uint = OpTypeInt 32 0
+%uint4 = OpTypeVector %uint 4
+%uint2 = OpTypeVector %uint 2
+%zero = OpConstant %uint 0
+%first = OpConstantComposite %uint2 %zero %zero
+%read = OpTypeImage %uint 2D 0 0 0 1 Unknown
+%written = OpTypeImage %uint 2D 0 0 0 2 Rgba32ui
+%read_pointer = OpTypePointer UniformConstant %read
+%written_pointer = OpTypePointer UniformConstant %written
+%x = OpVariable %read_pointer UniformConstant
+%y = OpVariable %written_pointer UniformConstant
+%main = OpFunction %void None %function
+%start = OpLabel
+%from = OpLoad %read %x
+%to = OpLoad %written %y
+%texel = OpImageFetch %uint4 %from %first Lod %zero
+OpImageWrite %to %first %texel
+OpReturn
+OpFunctionEnd
+"""

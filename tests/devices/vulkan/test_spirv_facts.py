@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from landbridge.devices.vulkan.spirv_facts import EntryPoint, ModuleFacts, facts_of
-from landbridge.executable.spirv import HEADER_WORDS, Capability, disassemble, words_of
-from tests.devices.vulkan.shaders import SAXPY, assembled, assembled_unchecked
+from landbridge.executable.spirv import HEADER_WORDS, Capability, ImageFormat, disassemble, words_of
+from tests.devices.vulkan.shaders import PIXEL, SAXPY, assembled, assembled_unchecked
 
 
 def test_an_entry_point() -> None:
@@ -21,6 +21,31 @@ def test_an_entry_point() -> None:
     }
     assert facts.entry_points["saxpy"].push_bytes == 4
     assert not facts.entry_points["saxpy"].can_take_starts
+
+
+def test_images() -> None:
+    entry = facts_of(words_of(assembled(PIXEL))).entry_points["pixel"]
+    assert entry.images == {0: ImageFormat.Unknown, 1: ImageFormat.Rgba32ui}
+    assert entry.bindings == (0, 1) and entry.buffers == 0
+    assert entry.written == {1}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("%uint 2D 0 0 0 2 Rgba32ui", "%uint 3D 0 0 0 2 Rgba32ui"),
+        ("%uint 2D 0 0 0 2 Rgba32ui", "%uint 2D 0 1 0 2 Rgba32ui"),
+        ("%uint 2D 0 0 0 2 Rgba32ui", "%uint 2D 0 0 1 2 Rgba32ui"),
+        ("%uint 2D 0 0 0 2 Rgba32ui", "%uint 2D 0 0 0 2 Unknown"),
+        ("%uint 2D 0 0 0 2 Rgba32ui", "%void 2D 0 0 0 2 Rgba32ui"),
+        ("%uint 2D 0 0 0 1 Unknown", "%uint 2D 0 0 0 0 Unknown"),
+        ("%uint 2D 0 0 0 1 Unknown", "%uint 2D 0 0 0 1 Rgba32ui"),
+    ],
+)
+def test_images_that_no_memory_is(old: str, new: str) -> None:
+    words = words_of(assembled_unchecked(PIXEL.replace(f"OpTypeImage {old}", f"OpTypeImage {new}")))
+    with pytest.raises(ValueError, match="legal: 2-D images of unsigned integers"):
+        facts_of(words)
 
 
 def test_push_constants_of_other_types() -> None:
@@ -47,10 +72,12 @@ def test_what_is_not_taken(old: str, new: str, message: str) -> None:
 
 @settings(max_examples=300)
 @given(
-    st.lists(st.tuples(st.integers(0, 400), st.integers(0, (1 << 32) - 1) | st.integers(0, 80)), max_size=6), st.data()
+    st.sampled_from((SAXPY, PIXEL)),
+    st.lists(st.tuples(st.integers(0, 400), st.integers(0, (1 << 32) - 1) | st.integers(0, 80)), max_size=6),
+    st.data(),
 )
-def test_any_words_are_facts_or_a_value_error(changes: list[tuple[int, int]], data: st.DataObject) -> None:
-    words = list(words_of(assembled(SAXPY)))
+def test_any_words_are_facts_or_a_value_error(shader: str, changes: list[tuple[int, int]], data: st.DataObject) -> None:
+    words = list(words_of(assembled(shader)))
     for place, word in changes:
         words[place % len(words)] = word
     words = words[: data.draw(st.integers(HEADER_WORDS, len(words)))]

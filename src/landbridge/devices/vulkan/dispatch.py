@@ -108,8 +108,9 @@ def dispatch(
     what = f"kernel {entry.name!r} on {kernel.device.name}"
     starts = not numbers and entry.can_take_starts
     if len(places) != len(entry.bindings) or (len(numbers) != len(entry.push) and not starts):
+        images = f", {len(entry.images)} images" if entry.images else ""
         raise InputError(
-            f"{what} takes {len(entry.bindings)} buffers or images and {len(entry.push)} numbers; {len(places)} and "
+            f"{what} takes {entry.buffers} buffers{images} and {len(entry.push)} numbers; {len(places)} and "
             f"{len(numbers)} were given"
         )
     if tuple(block) != entry.local_size:

@@ -152,7 +152,8 @@ def _binding(r: _Reading, variable: int, name: str) -> int:
 
 def _image_format(r: _Reading, image: int, name: str) -> ImageFormat:
     """The format of a storage image, Unknown of a sampled one; raises ValueError for images that no Space is."""
-    _, sampled, dimensions, _, layers, samples, use, format = r.types[image][1][:8]
+    operands = r.types[image][1]
+    _, sampled, dimensions, _, layers, samples, use, format = (operands[i] for i in range(8))
     number = r.types.get(sampled, (0, ()))
     flat = dimensions == IMAGE_2D and not layers and not samples
     legal = (0,) if use == 1 else IMAGE_FORMATS.values() if use == 2 else ()
