@@ -1,6 +1,6 @@
-"""One program for all sizes against programs of one size each, and onnxruntime, on one thread.
+"""One program for all sizes against programs of one size each, onnxruntime and OpenVINO, on one thread.
 
-python benchmarks/open_dimensions.py [--rounds 15]
+python benchmarks/open_dimensions.py [--rounds 15] [--model magika]   (needs openvino)
 """
 
 from __future__ import annotations
@@ -8,11 +8,13 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import onnxruntime
+import openvino
 
 import landbridge as lb
 
@@ -20,18 +22,118 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "examples" / "ocr")]
 
 from measure import in_turns, write  # noqa: E402
-from wheel_models import CLASSIFY, PP_OCR, RECOGNIZE, wheel_model  # noqa: E402
+from wheel_models import CLASSIFY, DETECT, PP_OCR, RECOGNIZE, wheel_model  # noqa: E402
 
-#: Models whose width is open, widths that are compared, and 64 that come one after another.
+Feeds = dict[str, np.ndarray]
+SILERO = "silero-vad==6.2.3"
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model of a wheel: what is stated of its shapes, and ``feeds``, its inputs where dimensions are ``sizes``."""
+
+    requirement: str
+    file: str
+    dims: dict[str, str]
+    sizes: tuple[dict[str, int], ...]
+    feeds: Callable[[dict[str, int]], Feeds]
+    shapes: dict[str, tuple[int | str, ...]] | None = None
+    #: Of the dimensions one whose values come one after another.
+    changing: str = ""
+
+
+def noise(*shape: int, scale: float = 1.0) -> np.ndarray:
+    return (scale * np.random.default_rng(shape[-1]).standard_normal(shape)).astype(np.float32)
+
+
+def tokens(*shape: int, below: int) -> np.ndarray:
+    return np.random.default_rng(shape[-1]).integers(1, below, shape)
+
+
+def each(name: str, *values: int) -> tuple[dict[str, int], ...]:
+    return tuple({name: value} for value in values)
+
+
 MODELS = {
-    "PP-OCRv4 rec": (RECOGNIZE, "32..2560:8@320", (32, 136, 320, 640, 1280)),
-    "PP-OCRv4 cls": (CLASSIFY, "32..640:8@192", (32, 136, 192, 640)),
+    "PP-OCRv4 rec": Model(
+        PP_OCR,
+        RECOGNIZE,
+        {"W": "32..2560:8@320"},
+        each("W", 32, 136, 320, 640, 1280),
+        lambda at: {"x": noise(1, 3, 48, at["W"])},
+        {"x": (1, 3, 48, "W")},
+        "W",
+    ),
+    "PP-OCRv4 cls": Model(
+        PP_OCR,
+        CLASSIFY,
+        {"W": "32..640:8@192"},
+        each("W", 32, 136, 192, 640),
+        lambda at: {"x": noise(1, 3, 48, at["W"])},
+        {"x": (1, 3, 48, "W")},
+        "W",
+    ),
+    "PP-OCRv4 det": Model(
+        PP_OCR,
+        DETECT,
+        {"H": "32..1024:32@320", "W": "32..1024:32@320"},
+        ({"H": 96, "W": 320}, {"H": 320, "W": 320}, {"H": 480, "W": 640}),
+        lambda at: {"x": noise(1, 3, at["H"], at["W"])},
+        {"x": (1, 3, "H", "W")},
+    ),
+    "magika": Model(
+        "magika==0.6.1",
+        "model.onnx",
+        {"unk__215": "1..64@8"},
+        each("unk__215", 1, 8, 32),
+        lambda at: {"bytes": tokens(at["unk__215"], 2048, below=256).astype(np.int32)},
+    ),
+    "silero VAD": Model(
+        SILERO,
+        "silero_vad_16k_op15.onnx",
+        {"batch": "1..32@4"},
+        each("batch", 1, 4, 17),
+        lambda at: {
+            "input": noise(at["batch"], 576, scale=0.1),
+            "state": np.zeros((2, at["batch"], 128), np.float32),
+            "sr": np.array(16000),
+        },
+        {"input": ("batch", 576)},
+    ),
+    "silero VAD, half": Model(
+        SILERO,
+        "silero_vad_half.onnx",
+        {"batch": "1..32@4"},
+        each("batch", 1, 17),
+        lambda at: {"input": noise(at["batch"], 576, scale=0.1), "state": np.zeros((2, at["batch"], 128), np.float32)},
+        {"input": ("batch", 576)},
+    ),
+    "rxnmap, a transformer": Model(
+        "chython-rxnmap==2.0",
+        "rxnmap.onnx",
+        {"seq_len": "1..512@64"},
+        each("seq_len", 16, 64, 100),
+        lambda at: {
+            "atoms": tokens(1, at["seq_len"], below=20),
+            "neighbors": tokens(1, at["seq_len"], below=10),
+            "distances": tokens(1, at["seq_len"], at["seq_len"], below=9),
+            "roles": tokens(1, at["seq_len"], below=3),
+        },
+    ),
+    "name romanizer, decoder": Model(
+        "arabic-name-romanizer==0.2.0",
+        "decoder.onnx",
+        {"batch": "1..8", "tgt_len": "1..64@8", "src_len": "1..64@8"},
+        tuple({"batch": 1, "tgt_len": length, "src_len": 9} for length in (1, 8, 30)),
+        lambda at: {
+            "prefix": tokens(at["batch"], at["tgt_len"], below=100),
+            "memory": noise(at["batch"], at["src_len"], 256),
+            "src_mask": np.ones((at["batch"], at["src_len"]), bool),
+            "hidden": noise(at["batch"], 2, 256),
+        },
+    ),
 }
-WIDTHS = [8 * units for units in np.random.default_rng(0).integers(4, 81, 64)]
-
-
-def line(width: int) -> np.ndarray:
-    return np.random.default_rng(width).standard_normal((1, 3, 48, width)).astype(np.float32)
+UNITS = np.random.default_rng(0).integers(4, 81, 64)
 
 
 def seconds(action: Callable[[], object]) -> float:
@@ -44,79 +146,113 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
+def peers_of(file: Path) -> dict[str, Callable[[Feeds], Sequence[np.ndarray]]]:
+    """Runs by onnxruntime, and OpenVINO where it takes the model, of one thread, in f32."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(str(file), options)
+    config = {"INFERENCE_NUM_THREADS": 1, "INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": 1}
+    peers: dict[str, Callable[[Feeds], Sequence[np.ndarray]]] = {"onnxruntime": lambda feeds: session.run(None, feeds)}
+    try:
+        compiled = openvino.Core().compile_model(str(file), "CPU", config)
+    except RuntimeError:
+        return peers
+    request = compiled.create_infer_request()
+
+    def by_openvino(feeds: Feeds) -> Sequence[np.ndarray]:
+        results = request.infer(feeds, share_inputs=True, share_outputs=True)
+        return [results[output] for output in compiled.outputs]
+
+    return peers | {"OpenVINO": by_openvino}
+
+
+def run_on(session: lb.Session, feeds: Feeds) -> Sequence[np.ndarray]:
+    return [np.from_dlpack(found) for found in session(*(feeds[spec.name] for spec in session.inputs))]
+
+
 def measured(name: str, rounds: int) -> list[tuple[str, str, str]]:
-    file, stated, widths = MODELS[name]
-    model = wheel_model(PP_OCR, file)
+    model = MODELS[name]
+    file = wheel_model(model.requirement, model.file)
     rows: list[tuple[str, str, str]] = []
 
     def row(what: str, value: float | str) -> None:
         rows.append((name, what, value if isinstance(value, str) else f"{value:.4g}"))
+        print(*rows[-1], sep=" | ", flush=True)
 
-    shapes = {"x": (1, 3, 48, "W")}
-    lb.compile(model, shapes={"x": (1, 3, 48, widths[0])})  # what the first compile of a process imports and caches
+    def known_at(at: dict[str, int]) -> lb.Executable:
+        return lb.compile(file, shapes={n: array.shape for n, array in model.feeds(at).items()})
+
+    known_at(model.sizes[0])  # what the first compile of a process imports and caches
     began = time.process_time()
-    executable = lb.compile(model, shapes=shapes, dims={"W": stated})
+    executable = lb.compile(file, shapes=model.shapes, dims=model.dims)
     spent = time.process_time() - began
     began = time.process_time()
-    lb.compile(model, shapes={"x": (1, 3, 48, widths[len(widths) // 2])})
-    row("compile, open over one width (s of processors)", f"{spent:.2f} / {time.process_time() - began:.2f}")
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    peer = onnxruntime.InferenceSession(str(model), options)
+    known_at(model.sizes[len(model.sizes) // 2])
+    row("compile, open over one size (s of processors)", f"{spent:.2f} / {time.process_time() - began:.2f}")
+    peers = peers_of(file)
     session = lb.Session(executable, num_threads=1)
-    for width in widths:
-        x = line(width)
-        known = lb.Session(lb.compile(model, shapes={"x": x.shape}), num_threads=1)
-        found, one, other = session(x)[0], known(x)[0], peer.run(None, {"x": x})[0]
-        error = max(np.abs(np.from_dlpack(found) - each).max() for each in (np.from_dlpack(one), other))
-        times = in_turns(
-            {
-                "open": lambda x=x: session(x),
-                "one width": lambda x=x, known=known: known(x),
-                "onnxruntime": lambda x=x: peer.run(None, {"x": x}),
-            },
-            rounds,
+    for at in model.sizes:
+        feeds = model.feeds(at)
+        known = lb.Session(known_at(at), num_threads=1)
+        runs = {"open": lambda s=session, f=feeds: run_on(s, f), "one size": lambda s=known, f=feeds: run_on(s, f)}
+        runs |= {peer: lambda run=run, f=feeds: run(f) for peer, run in peers.items()}
+        found = {way: [np.array(part) for part in run()] for way, run in runs.items()}
+        error = max(
+            np.abs(a.astype(np.float64) - b).max()
+            for way in ("one size", "onnxruntime")
+            for a, b in zip(found["open"], found[way], strict=True)
         )
-        here = times["open"]
+        times = in_turns(runs, rounds)
+        shown = ", ".join(f"{dimension}={value}" for dimension, value in at.items())
+        figures = " / ".join(f"{times[way] * 1e3:.2f}" for way in runs)
         row(
-            f"width {width}: ms open / of one width / onnxruntime; open over one width; error",
-            f"{here * 1e3:.2f} / {times['one width'] * 1e3:.2f} / {times['onnxruntime'] * 1e3:.2f}; "
-            f"{here / times['one width']:.2f}; {error:.1e}",
+            f"{shown}: ms {' / '.join(runs)}; open over one size; error",
+            f"{figures}; {times['open'] / times['one size']:.2f}; {error:.1e}",
         )
-    fresh = lb.Session(executable, num_threads=1)
-    lines = [line(width) for width in WIDTHS]
-    before = resident_bytes()
-    ours, theirs = (sum(seconds(lambda x=x, run=run: run(x)) for x in lines) for run in (fresh, _peer(peer)))
-    row(f"{len(WIDTHS)} widths, first visits included: s ours / onnxruntime", f"{ours:.2f} / {theirs:.2f}")
-    again = [sum(seconds(lambda x=x, run=run: run(x)) for x in lines) for run in (fresh, _peer(peer))]
-    row(f"{len(WIDTHS)} widths again: s ours / onnxruntime", f"{again[0]:.2f} / {again[1]:.2f}")
-    row("the process has grown by, MB", (resident_bytes() - before) / 1e6)
-    sizes = iter(range(40, 640, 8))
-    new = sorted(seconds(lambda: fresh.prepare(W=next(sizes))) for _ in range(40))
-    row("an instance for a new width, ms (median)", new[len(new) // 2] * 1e3)
-    a, b = line(320), line(160)
-
-    def turn() -> None:
-        for x in (a, b):
-            fresh.set_input_zero_copy("x", x)
-
-    fresh.set_input_zero_copy("x", a)
-    fresh.run()
-    runs = in_turns({"bind": turn}, rounds, calls=1000)
-    row("binding another width, us", runs["bind"] / 2 * 1e6)
+    if model.changing:
+        changes(row, model, executable, peers, rounds)
     return rows
 
 
-def _peer(peer: onnxruntime.InferenceSession) -> Callable[[np.ndarray], object]:
-    return lambda x: peer.run(None, {"x": x})
+def changes(
+    row: Callable[[str, float | str], None],
+    model: Model,
+    executable: lb.Executable,
+    peers: dict[str, Callable[[Feeds], Sequence[np.ndarray]]],
+    rounds: int,
+) -> None:
+    """One dimension, of another value at each run."""
+    name = model.changing
+    fresh = lb.Session(executable, num_threads=1)
+    feeds = [model.feeds({name: 8 * int(units)}) for units in UNITS]
+    before = resident_bytes()
+    ways: list[Callable[[Feeds], object]] = [lambda each: run_on(fresh, each), *peers.values()]
+    for visit in ("first visits included", "again"):
+        spent = [sum(seconds(lambda f=f, run=run: run(f)) for f in feeds) for run in ways]
+        row(f"{len(feeds)} of {name}, {visit}: s ours / {' / '.join(peers)}", " / ".join(f"{s:.2f}" for s in spent))
+    row("the process, peers and all, has grown by, MB", (resident_bytes() - before) / 1e6)
+    sizes = iter(range(40, 640, 8))
+    new = sorted(seconds(lambda: fresh.prepare(**{name: next(sizes)})) for _ in range(40))
+    row("an instance for a new size, ms (median)", new[len(new) // 2] * 1e3)
+    (a,), (b,) = (model.feeds({name: value}).values() for value in (320, 160))
+
+    def turn() -> None:
+        for x in (a, b):
+            fresh.set_input_zero_copy(0, x)
+
+    fresh.set_input_zero_copy(0, a)
+    fresh.run()
+    row("binding another size, us", in_turns({"bind": turn}, rounds, calls=1000)["bind"] / 2 * 1e6)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=15)
-    rounds = parser.parse_args().rounds
-    rows = [row for name in MODELS for row in measured(name, rounds)]
-    write("open_dimensions", ("model", "what", "value"), rows)
+    parser.add_argument("--model", action="append", choices=MODELS, help="one of them, repeatable; all if absent")
+    arguments = parser.parse_args()
+    rows = [row for name in arguments.model or MODELS for row in measured(name, arguments.rounds)]
+    if not arguments.model:
+        write("open_dimensions", ("model", "what", "value"), rows)
 
 
 if __name__ == "__main__":
