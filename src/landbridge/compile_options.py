@@ -28,4 +28,4 @@ class CompileOptions:
     max_nodes: int
     check_indices: bool
     sanitize: bool
-    dims: Mapping[str, Dim | str] | None
+    dims: Mapping[str, Dim | str | int] | None

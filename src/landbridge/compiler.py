@@ -32,7 +32,7 @@ def compile(
     target: Targets = "llvm",
     *,
     shapes: Mapping[str, Sequence[int | str]] | None = None,
-    dims: Mapping[str, Dim | str] | None = None,
+    dims: Mapping[str, Dim | str | int] | None = None,
     inputs: Mapping[str, InputSpec] | None = None,
     extra_outputs: Sequence[str] = (),
     constants: Mapping[str, Any] | None = None,
@@ -53,8 +53,8 @@ def compile(
       of a CPU look at them too, which shares its memory: then they are in the CPU's.
     - ``shapes``: shapes of inputs by name. An extent that is text is open, ``"W"`` or an expression of such names: the
       program runs for all of its values. So does one that the file leaves open, on CPU targets; others need a number.
-    - ``dims``: what open dimensions may be, by name: a ``Dim``, or text as ``"32..2560:8"`` (multiples of 8). One of
-      which nothing is said is in the widest range in which the model can be run (docs/open-dimensions.md).
+    - ``dims``: what open dimensions may be, by name: a ``Dim``, a number, or text as ``"32..2560:8"`` (multiples of 8).
+      One of which nothing is said is in the widest range in which the model can be run (docs/open-dimensions.md).
     - ``inputs``: what the application's frames are, by input, where that is not what the model takes: dtype, layout,
       strides, normalization, size. The first kernel reads them as they are.
     - ``extra_outputs``: names of inner tensors to return too, after the model's outputs.

@@ -100,6 +100,13 @@ def test_what_is_stated_stays() -> None:
     assert _ranges(lb.compile(_model(WINDOW), dims={"w": "5..64:1@32"}))["w"] == "5..64@32"
 
 
+def test_a_dimension_may_be_one_number() -> None:
+    executable = lb.compile(_model(PYRAMID), dims={"n": 1, "h": "32"})
+    assert executable.main.inputs[0].shape[:3] == (1, 1, 32) and list(_ranges(executable)) == ["w"]
+    again = lb.compile(_model(PYRAMID), shapes={"x": ("N", 1, "2*N", "W")}, dims={"N": 2})
+    assert again.main.inputs[0].shape[:3] == (2, 1, 4)
+
+
 def test_names_in_shapes_are_open_ranges_too() -> None:
     executable = lb.compile(_model(PYRAMID), shapes={"x": (1, 1, "H", 32)})
     assert _ranges(executable)["H"].startswith("4..") and executable.main.inputs[0].shape[3] == 32

@@ -31,13 +31,16 @@ def test_ranges(stated: lb.Dim | str, text: str) -> None:
 
 def test_one_value_is_a_number() -> None:
     assert dimension_of("W", lb.Dim(48, 48)) == dimension_of("W", "48..48") == 48
+    assert dimension_of("W", 48) == dimension_of("W", "48") == 48
 
 
 @pytest.mark.parametrize(
     "stated",
     [
         lb.Dim(9, 3), lb.Dim(33, 39, 8), lb.Dim(1, 8, 0), lb.Dim(-1, 8), lb.Dim(1, 8, likely=9), lb.Dim(8, 64, 8, 12),
-        "8", "1..x", "..3", "3..1", "8..64:0", "", "1..8:2:3",
+        -3, True, 1.5, None,
+        lb.Dim(1, 8, likely=(3, 4)), lb.Dim(1.0, 8), lb.Dim(1, "8"),
+        "x", "8:2", "1..x", "..3", "3..1", "8..64:0", "", "1..8:2:3",
     ],
 )  # fmt: skip
 def test_what_no_number_is(stated: lb.Dim | str) -> None:

@@ -24,18 +24,28 @@ class Dim:
     likely: int | None = None
 
 
-def dimension_of(name: str, stated: Dim | str) -> Extent:
-    """The dimension ``name`` as stated, also as text: ``32..2560:8``; raises ShapeError where no number is legal."""
+def dimension_of(name: str, stated: Dim | str | int) -> Extent:
+    """The dimension ``name`` as stated, also as text, ``32..2560:8``, or as the one number that it is.
+
+    Raises ShapeError where no number is legal.
+    """
+    if isinstance(stated, int) and not isinstance(stated, bool):
+        stated = Dim(stated, stated)
     if isinstance(stated, str):
         return parse_range(name, stated)
+    if not isinstance(stated, Dim):
+        raise ShapeError(f"dimension {name!r} is {stated!r}; a Dim is legal, a number, or text as '32..2560:8@320'")
     low, high, by = stated.low, stated.high, stated.multiple_of
+    for field, number in (("low", low), ("high", high), ("multiple_of", by), ("likely", stated.likely)):
+        if number is not None and (isinstance(number, bool) or not hasattr(number, "__index__")):
+            raise ShapeError(f"dimension {name!r}: {field}={number!r} is not legal; give one integer")
     try:
         return dimension(name, low, LARGEST_EXTENT if high is None else high, by, stated.likely)
     except (ValueError, TypeError) as error:
         raise ShapeError(f"dimension {name!r}: {error}; {stated} is not legal") from None
 
 
-def dimensions_stated(dims: Mapping[str, Dim | str]) -> dict[str, Extent]:
+def dimensions_stated(dims: Mapping[str, Dim | str | int]) -> dict[str, Extent]:
     """Those of ``dims`` by name."""
     return {name: dimension_of(identifier(name), stated) for name, stated in dims.items()}
 

@@ -10,12 +10,12 @@ from landbridge.errors import ShapeError
 from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, dimension, largest, of_symbol, smallest
 from landbridge.sizes.terms import Symbol, divide_exactly
 
-_RANGE = re.compile(r"(\d+)\.\.(\d*)(?::(\d+))?(?:@(\d+))?")
+_RANGE = re.compile(r"(\d+)(?:\.\.(\d*)(?::(\d+))?(?:@(\d+))?)?")
 _LEGAL = "names of dimensions, integers, + - * // /, max(...) and min(...) are legal"
 
 
-def parse_size(text: str, symbols: Mapping[str, Symbol]) -> Extent:
-    """The extent that ``text`` writes over the dimensions ``symbols``, by name.
+def parse_size(text: str, symbols: Mapping[str, Symbol | int]) -> Extent:
+    """The extent that ``text`` writes over the dimensions ``symbols``, by name; one of a single value is that number.
 
     Raises ShapeError for a name that is none of them, for ``/`` that leaves a remainder and for what is no such text.
     """
@@ -31,24 +31,25 @@ def parse_range(name: str, text: str) -> Extent:
     match = _RANGE.fullmatch(text.strip())
     if match is None:
         raise ShapeError(
-            f"{text!r} is no range of dimension {name!r}; legal are 32..2560, 32.., 32..2560:8 and 32..2560:8@320"
+            f"{text!r} is no range of dimension {name!r}; legal are 32..2560, 32.., 32..2560:8, 32..2560:8@320 and 48"
         )
     low, high, unit, often = match.groups()
     try:
-        bound = int(high) if high else LARGEST_EXTENT
+        bound = int(high) if high else LARGEST_EXTENT if ".." in text else int(low)
         return dimension(name, int(low), bound, int(unit or 1), int(often) if often else None)
     except (ValueError, ZeroDivisionError) as error:
         raise ShapeError(f"dimension {name!r}: {error}") from None
 
 
-def _extent(node: ast.expr, symbols: Mapping[str, Symbol]) -> Extent:
+def _extent(node: ast.expr, symbols: Mapping[str, Symbol | int]) -> Extent:
     match node:
         case ast.Constant(int(number)) if not isinstance(number, bool):
             return number
         case ast.Name(name):
             if name not in symbols:
                 raise ShapeError(f"there is no dimension {name!r}; legal: {', '.join(symbols) or 'none'}")
-            return of_symbol(symbols[name])
+            known = symbols[name]
+            return known if isinstance(known, int) else of_symbol(known)
         case ast.UnaryOp(ast.USub(), operand):
             return -_extent(operand, symbols)
         case ast.BinOp(left, ast.Add(), right):

@@ -16,6 +16,7 @@ from landbridge.ops.extent_arrays import array_dtype
 from landbridge.sizes.dim import identifier
 from landbridge.sizes.parsing import parse_size
 from landbridge.sizes.size import Extent, dimension, dimensions_of
+from landbridge.sizes.terms import Symbol
 from landbridge.warning_notes import warn
 
 #: Exporters write these for a dimension they know nothing about: two of them need not be equal.
@@ -91,7 +92,8 @@ def _dimension(name: str, instead: str, stated: Mapping[str, Extent]) -> Extent:
 
 def read_extents(shape: Sequence[int | str], stated: Mapping[str, Extent]) -> tuple[Extent, ...]:
     """Extents of which open ones are text: names of dimensions, or expressions of them."""
-    known = dimensions_of(stated.values())
+    known: dict[str, Symbol | int] = {identifier(n): e for n, e in stated.items() if isinstance(e, int)}
+    known |= dimensions_of(stated.values())
     for text in (e for e in shape if isinstance(e, str)):
         for name in re.findall(r"[^\W\d]\w*", text):
             if name not in known and name not in ("max", "min"):
