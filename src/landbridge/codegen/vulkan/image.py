@@ -55,7 +55,7 @@ def _emit(module: SpirvModule, function: GridFunction, kernel: GridKernel, targe
         if isinstance(most, int) and count > most:
             raise CodegenError(
                 f"function {function.name!r}: kernel {kernel.name!r} uses {count} {what}; target {target.kind!r} "
-                f"states -{option}={most}"
+                f"states -{option}={most}{'' if what == 'buffers' else '; place fewer of its tensors in images'}"
             )
     doubles = target.options.get("fp64") is True and target.options.get("int64") is True
     e = SpirvEmitter(module, PRINTERS, "i64" if kernel.is_large else "i32", doubles=doubles)
