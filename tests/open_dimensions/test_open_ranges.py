@@ -100,6 +100,16 @@ def test_what_is_stated_stays() -> None:
     assert _ranges(lb.compile(_model(WINDOW), dims={"w": "5..64:1@32"}))["w"] == "5..64@32"
 
 
+def test_a_program_says_its_ranges() -> None:
+    executable = lb.compile(_model(PYRAMID), dims={"n": "1..8@2"})
+    assert executable.dimensions == {
+        "n": lb.Dim(1, 8, likely=2),
+        "h": lb.Dim(4, multiple_of=4),
+        "w": lb.Dim(4, multiple_of=4),
+    }
+    assert not lb.compile(_model(PYRAMID), shapes={"x": (1, 1, 8, 8)}).dimensions
+
+
 def test_a_dimension_may_be_one_number() -> None:
     executable = lb.compile(_model(PYRAMID), dims={"n": 1, "h": "32"})
     assert executable.main.inputs[0].shape[:3] == (1, 1, 32) and list(_ranges(executable)) == ["w"]

@@ -6,7 +6,7 @@ import pytest
 
 import landbridge as lb
 from landbridge.errors import ShapeError
-from landbridge.sizes.dim import dimension_of, identifier
+from landbridge.sizes.dim import dimension_of, identifier, stated_of
 from landbridge.sizes.printing import range_text
 from landbridge.sizes.size import Size, likely
 
@@ -27,6 +27,15 @@ def test_ranges(stated: lb.Dim | str, text: str) -> None:
     assert isinstance(size, Size)
     assert range_text(size.symbols["W"]) == text
     assert dimension_of("W", text) == size
+
+
+@pytest.mark.parametrize(
+    "stated", [lb.Dim(32, 2560, 8, 320), lb.Dim(30, 45), lb.Dim(), lb.Dim(3), lb.Dim(8, None, 8, 64)]
+)
+def test_what_is_known_says_it_again(stated: lb.Dim) -> None:
+    size = dimension_of("W", stated)
+    assert isinstance(size, Size)
+    assert stated_of(size.symbols["W"]) == stated
 
 
 def test_one_value_is_a_number() -> None:

@@ -16,7 +16,8 @@ from landbridge.executable.file_writer import file_pieces
 from landbridge.executable.listing import Table, cut, freeze
 from landbridge.executable.parts import Function, ModuleImage, StorageReport, VDevice
 from landbridge.output_file import check_outputs, open_output
-from landbridge.sizes.size import Size
+from landbridge.sizes.dim import Dim, stated_of
+from landbridge.sizes.size import Size, dimensions_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,6 +76,13 @@ class Executable:
         """Whether extents of inputs or outputs are known only when the input comes."""
         specs = (*self.main.inputs, *self.main.outputs)
         return any(isinstance(extent, Size) for spec in specs for extent in (*spec.shape, *spec.elements))
+
+    @property
+    def dimensions(self) -> dict[str, Dim]:
+        """The open dimensions of inputs and outputs, by name, in the ranges that the program runs for."""
+        specs = (*self.main.inputs, *self.main.outputs)
+        symbols = dimensions_of(e for spec in specs for e in (*spec.shape, *spec.strides, *spec.elements))
+        return {name: stated_of(symbol) for name, symbol in symbols.items()}
 
     @property
     def crossings(self) -> tuple[CrossingReport, ...]:

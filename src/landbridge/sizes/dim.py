@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from landbridge.errors import ShapeError
 from landbridge.sizes.parsing import parse_range
 from landbridge.sizes.size import LARGEST_EXTENT, Extent, dimension
+from landbridge.sizes.terms import Symbol
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,13 @@ def dimension_of(name: str, stated: Dim | str | int) -> Extent:
         return dimension(name, low, LARGEST_EXTENT if high is None else high, by, stated.likely)
     except (ValueError, TypeError) as error:
         raise ShapeError(f"dimension {name!r}: {error}; {stated} is not legal") from None
+
+
+def stated_of(symbol: Symbol) -> Dim:
+    """What says all that is known of ``symbol``."""
+    unit, likely = symbol.unit, symbol.likely
+    high = None if symbol.high is None or (symbol.high + 1) * unit > LARGEST_EXTENT else symbol.high * unit
+    return Dim(symbol.low * unit, high, unit, None if likely is None else likely * unit)
 
 
 def dimensions_stated(dims: Mapping[str, Dim | str | int]) -> dict[str, Extent]:
