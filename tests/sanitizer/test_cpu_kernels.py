@@ -84,6 +84,39 @@ def test_what_lies_outside_is_reported_and_not_done(checked: LoadedImage, name: 
             assert np.array_equal(y, kept)
 
 
+TWO_AXES = f"""
+func.func @two(%at: memref<2xi64>, %x: memref<4x8xf32>, %y: memref<1xf32>, %report: memref<{WORDS}xi64>,
+    %begin: index, %end: index) {{{{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = memref.load %at[%c0] : memref<2xi64>
+  %b = memref.load %at[%c1] : memref<2xi64>
+  %i = arith.index_cast %a : i64 to index
+  %j = arith.index_cast %b : i64 to index
+  {{access}}
+  memref.store %v, %y[%c0] : memref<1xf32>
+  func.return
+}}}}"""
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_each_axis_is_tested_by_itself(target: str) -> None:
+    """An index past a row is outside though the buffer has the byte; the report counts elements of the whole."""
+    module = parse(TWO_AXES.format(access="%v = memref.load %x[%i, %j] : memref<4x8xf32>"))
+    (function,) = module.body.block.ops
+    assert isinstance(function, func.FuncOp)
+    guard_accesses(function)
+    image = load_image(codegen_for(Target(target).kind)(module, Target(target)).image)
+    x = np.arange(1, 33, dtype=np.float32).reshape(4, 8)
+    for i, j in ((0, 0), (3, 7), (4, 0), (-1, 7), (-1, 0), (0, 8), (2, 11), (1, -1), (5, 9)):
+        y, report = np.full(1, 99, np.float32), np.zeros(WORDS, np.int64)
+        call(image, "two", np.array([i, j], np.int64), x, y, report)
+        inside = 0 <= i < 4 and 0 <= j < 8
+        found = {int(word): int(report[word]) for word in np.flatnonzero(report)}
+        assert found == ({} if inside else {report_word(1, True): 2 * (8 * i + j) + 1}), (i, j)
+        assert y[0] == (x[i, j] if inside else 0)
+
+
 def test_address_sanitizer_agrees(tmp_path: Path) -> None:
     """The same kernels without tests, in C, each in a process of its own."""
     module = parse("\n".join(map(text, PLANTED)))

@@ -92,8 +92,10 @@ class Spaces:
     def free(self, block: TrackedBlock, free: Callable[[Space], None], *, keep: bool = True) -> None:
         """Check ``block``, and give it back by ``free``, now or when it has been held back long enough."""
         pending = self._order.unfinished(block, 0, block.nbytes, True)
-        self.check_redzones(block, "work that nobody saw end" if pending else "somebody")
-        block.died = call_site()
+        freed_at = call_site()
+        done_by = " or ".join(dict.fromkeys(known.what for known in pending)) or "somebody"
+        self.check_redzones(block, f"{done_by}, before the free at {freed_at},")
+        block.died = freed_at
         self.unwatch(block)
         kind = block.inner.device.memory_kinds.get(block.inner.scope)
         if keep and kind is not None and kind.ndim == 1 and not _is_small(kind) and block.total <= _MOST_BYTES // 4:
@@ -110,7 +112,11 @@ class Spaces:
         else:
             free(block.inner)
         if pending:
-            fail("freed in use", f"{block} is freed at {block.died} while {pending[0].what} may still use it")
+            first = pending[0]
+            fail(
+                "freed in use",
+                f"{block} is freed at {block.died} while {first.what} may still use it from byte {first.start} on",
+            )
 
     def held_back(self, index: int) -> int:
         """Bytes of instance ``index`` that only the sanitizer keeps."""
@@ -186,9 +192,10 @@ class Spaces:
     def _check_freed(self, block: TrackedBlock, filled: bool) -> None:
         if not filled:
             return
-        found = InnerBytes(block.inner.device, self._host).read(block.region(), block.nbytes)
-        wrong = _first_other(found, FREED)
+        bytes_of = InnerBytes(block.inner.device, self._host)
+        wrong = _first_other(bytes_of.read(block.region(), block.nbytes), FREED)
         if wrong is not None:
+            bytes_of.fill(block.region(), block.nbytes, FREED)  # so that it is told once
             tell("use after free", f"byte {wrong} of {block} was written after it was freed at {block.died}")
 
     def _let_go_of(self, block: TrackedBlock, life: DeviceState) -> None:
