@@ -117,6 +117,21 @@ class ResetKeepsMemory(Correct):
         self._instances[index].used_bytes = used
 
 
+class StreamsOutliveReset(Correct):
+    """Streams are numbers, and those of the last life are streams of the next."""
+
+    caught_by = "test_streams_end_with_their_life"
+
+    def copy_data_from_to(
+        self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
+    ) -> Event | None:
+        own = stream and Stream(dst.space.device, stream.handle)
+        return super().copy_data_from_to(src, dst, nbytes, own, keep_alive)
+
+    def _key(self, index: int, stream: Stream | None) -> Any:
+        return None if stream is None else stream.handle
+
+
 class ResetsAll(Correct):
     """A reset is of every instance: the card has one wire for it."""
 

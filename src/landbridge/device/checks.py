@@ -7,15 +7,17 @@ from typing import Any
 
 from landbridge.device.api import Device, DeviceAPI, Region, Space, Stream
 from landbridge.device.protocols import HostMemory
-from landbridge.errors import HostViewError, InputError, UseAfterFreeError
+from landbridge.errors import DeviceLostError, HostViewError, InputError, UseAfterFreeError
 from landbridge.memory_kind import MemoryKind, normalize_scope
 
 
 def stream_handle(api: DeviceAPI, index: int, stream: Stream) -> Any:
-    """The handle of ``stream``; raises InputError unless it is of instance ``index`` of ``api``, UseAfterFreeError
-    unless its handle is ``alive``."""
+    """The handle of ``stream``; raises InputError unless it is of instance ``index`` of ``api``, DeviceLostError
+    when it is of a life that ended, UseAfterFreeError unless its handle is ``alive``."""
     if stream.device.api is not api or stream.device.index != index:
         raise InputError(f"a stream of {stream.device} was given to {api.name}:{index}; a stream belongs to one device")
+    if stream.device != Device(api, index):
+        raise DeviceLostError(f"this stream is of a life of {stream.device} that ended; create another one")
     if not stream.handle.alive:
         raise UseAfterFreeError("this stream was freed; create another one")
     return stream.handle

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import landbridge as lb
-from landbridge.device.api import Region
+from landbridge.device.api import Region, Streams
 from landbridge.device.lifecycle import Lifecycle
 from landbridge.errors import InputError, LandbridgeError
-from landbridge.testing.conformance.base import ConformanceCase, expect, pattern
+from landbridge.testing.conformance.base import ConformanceCase, expect, expect_raises, pattern
 
 _BYTES = 4096
 _LIVES = 3
@@ -79,6 +79,20 @@ class LifecycleConformance(ConformanceCase):
                 expect(not late, "work of the last life wrote to memory of this one")
                 self.free(space)
             expect(self.available() == before, f"of {before} bytes {self.available()} are available after a reset")
+
+    def test_streams_end_with_their_life(self) -> None:
+        """A stream of the last life takes no work after reset(index): an error says so."""
+        self._own_lifecycle()
+        old = self.ability(Streams).create_stream(self.device.index)
+        self._let_go()
+        self.device = self.device.reset()
+        source, target = self.alloc(_BYTES), self.alloc(_BYTES)
+        self.write(source, pattern(_BYTES, 7))
+        self.write(target, pattern(_BYTES, 8))
+        what = "a copy on a stream of the last life"
+        expect_raises(LandbridgeError, lambda: self.copy(Region(source), Region(target), _BYTES, old), what)
+        expect(self.read(target, _BYTES) == pattern(_BYTES, 8), f"{what} was done")
+        self._try_it(9)
 
     def test_reset_of_one_instance(self) -> None:
         """reset(index) and close(index) are of that instance alone."""
