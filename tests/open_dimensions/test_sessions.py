@@ -22,6 +22,8 @@ from landbridge.errors import (
 from landbridge.executable.instance import instance
 from landbridge.executable.instructions import HostCall
 from landbridge.ir.module import IRModule
+from landbridge.memory.allocators.naive import NaiveAllocator
+from landbridge.memory.allocators.pooled import PooledAllocator
 from landbridge.sizes.dim import dimension_of
 from landbridge.vm.builtins import register_builtin
 from tests.open_dimensions.models import convolutions, parts
@@ -102,6 +104,30 @@ def test_instances_share_the_memory_of_the_largest(executable: lb.Executable) ->
     assert needed[8] < needed[64] < needed[256]
     arena = session._arena  # type: ignore[attr-defined]
     assert needed[256] <= arena.nbytes <= 3 * needed[256] + 4096 and arena.generation == 0  # up to three pictures
+
+
+def test_results_of_all_sizes_come_from_one_pool(executable: lb.Executable) -> None:
+    pool = PooledAllocator(NaiveAllocator(lb.device("cpu"), "global"))
+    session = lb.Session(executable, memory_cfg={("cpu", "global"): pool})
+    pictures = [image(*size) for size in ((3, 64, 256), (2, 64, 200), (3, 40, 256))]
+
+    def visit() -> int:
+        for picture in pictures:
+            (result,) = session(picture)
+            assert result.nbytes > 1 << 16  # smaller ones are numpy's
+            del result
+        return pool.reserved_bytes
+
+    first = visit()
+    assert first and {visit() for _ in range(5)} == {first}
+    held = [session(pictures[0])[0] for _ in range(3)]  # what the application keeps is not written again
+    kept = [np.array(np.from_dlpack(result)) for result in held]
+    session(pictures[1])
+    assert len({np.from_dlpack(result).ctypes.data for result in held}) == 3
+    assert all(np.array_equal(np.from_dlpack(result), values) for result, values in zip(held, kept, strict=True))
+    before = pool.reserved_bytes
+    del held
+    assert visit() == before
 
 
 def test_memory_without_a_bound_grows_with_the_largest() -> None:
