@@ -9,7 +9,9 @@ import pytest
 from onnx import parser
 
 import landbridge as lb
+from landbridge.frontend.onnx import open_ranges
 from landbridge.sizes.printing import range_text
+from landbridge.sizes.settle import settled
 from landbridge.sizes.size import dimensions_of
 
 
@@ -98,6 +100,19 @@ def test_what_is_stated_stays() -> None:
     with pytest.raises(lb.UndecidedSizeError, match=r"w in 1\.\.64"):
         lb.compile(_model(WINDOW), dims={"w": "1..64"})
     assert _ranges(lb.compile(_model(WINDOW), dims={"w": "5..64:1@32"}))["w"] == "5..64@32"
+
+
+def test_what_no_range_mends_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """unknown (float[n, 3, h, w] x) => (float[n, 3, p, q] y) {
+        a = MaxPool <kernel_shape = [3, 5], strides = [2, 2]> (x)
+        y = test.NoSuchOperator (a)
+    }"""
+    tried: list[object] = []
+    monkeypatch.setattr(open_ranges, "settled", lambda *args: tried.append(args) or settled(*args))
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["": 18, "test": 1]> {text}')
+    with pytest.raises(lb.UnsupportedOperatorError, match="NoSuchOperator"):
+        lb.compile(model)
+    assert len(tried) == 2  # the height and the width that the window fits in
 
 
 def test_a_program_says_its_ranges() -> None:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from landbridge.errors import CompileError, InputError, UndecidedSizeError
+from landbridge.errors import CompileError, InputError, ShapeError, UndecidedSizeError
 from landbridge.ir.module import IRModule
 from landbridge.sizes.question import Question
 from landbridge.sizes.settle import settled
 from landbridge.sizes.size import Extent, dimensions_of
 
 #: Ranges that are tried.
-_MOST_TRIED = 24
+_MOST_TRIED = 16
 
 
 def in_open_ranges(build: Callable[[Mapping[str, Extent]], IRModule], stated: Mapping[str, Extent]) -> IRModule:
     """What ``build`` makes of dimensions by name: of ``stated``, which stay, and of ranges of others.
 
     A question that these leave open narrows one of them to the widest range in which it has an answer, to the next
-    one where the model cannot be built in that. Where no range is found, raises what the widest ones ended in.
+    one where shapes contradict each other in that. Where no range is found, raises what the widest ones ended in.
     """
     fixed = dimensions_of(stated.values())
     ended: CompileError | InputError | None = None
@@ -33,9 +33,14 @@ def in_open_ranges(build: Callable[[Mapping[str, Extent]], IRModule], stated: Ma
             pending += [{**narrowed, each.name: each.extent} for each in reversed(ranges)]
             if not ranges:
                 ended = ended or error
-            if not pending or tried == _MOST_TRIED:
+            if not pending or tried == _MOST_TRIED or not (ranges or _is_of_a_range(error)):
                 raise ended or error from None
     raise AssertionError
+
+
+def _is_of_a_range(error: CompileError | InputError) -> bool:
+    """Whether the model may be built in another range; what wants a number is in none."""
+    return isinstance(error, ShapeError | InputError) and not isinstance(error, UndecidedSizeError)
 
 
 def _question(error: BaseException | None) -> Question | None:
