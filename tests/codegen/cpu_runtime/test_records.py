@@ -157,7 +157,10 @@ def test_pools_come_and_go(runtime: Runtime) -> None:
             time.sleep(2e-4)
         runtime.destroy(pool)
     assert (a == 160).all()
-    assert threads_of_process() == before
+    deadline = time.monotonic() + 5  # the kernel lists a thread for a moment after it was joined
+    while threads_of_process() > before and time.monotonic() < deadline:
+        time.sleep(1e-3)
+    assert threads_of_process() <= before
 
 
 def threads_of_process() -> int:

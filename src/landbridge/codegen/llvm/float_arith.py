@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 
 from landbridge.codegen.llvm.emitter import LlvmEmitter, Printer
 from landbridge.codegen.llvm.narrow_floats import in_float, is_narrow, widen
-from landbridge.codegen.llvm.types import with_element
+from landbridge.codegen.llvm.types import element_of, splat, with_element
 from landbridge.codegen.printing import constant_values, predicate
 
 # Flags that let LLVM assume away NaN or infinities are never passed on: they gave NaN on real networks.
@@ -122,6 +122,10 @@ def _compare_float(e: LlvmEmitter, op: Operation) -> None:
 
 def _negate(e: LlvmEmitter, op: Operation) -> None:
     a = op.operands[0]
+    kind = e.type(a.type)
+    if element_of(kind) == "bfloat":  # which the text has as its bits
+        e.set(op.results[0], f"xor {kind} {e.names[a]}, {splat(-0.0, kind)}")
+        return
     e.set(op.results[0], f"fneg {fast_flags(op)}{e.type(a.type)} {e.names[a]}")
 
 
