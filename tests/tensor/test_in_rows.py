@@ -45,6 +45,16 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimScratchDeviceAPI]:
     assert not made.violations
 
 
+@pytest.mark.parametrize("scope", [TABLE, PITCHED])
+def test_a_row_there_is_not_is_refused(scope: str) -> None:
+    space = lb.empty((4, 5), dtype="float32", device="sim:scratch", scope=scope).storage.live_region.space
+    assert isinstance(space, NdSpace)
+    assert space.row(3) != space.row(0)
+    for number in (-1, 4):
+        with pytest.raises(InputError, match=f"row {number} of 4; legal: 0 to 3"):
+            space.row(number)
+
+
 def values(*shape: int, dtype: str = "float32") -> np.ndarray:
     return np.arange(np.prod(shape), dtype=dtype).reshape(shape)
 

@@ -1,4 +1,4 @@
-"""Every mutant of a flat device: importing the files that have them is what makes them known."""
+"""Every mutant: importing the files that have them is what makes them known."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import tests.testing.life_mutants
 import tests.testing.memory_mutants
 import tests.testing.reach_mutants
 import tests.testing.record_mutants
+import tests.testing.row_launch_mutants
 import tests.testing.time_mutants  # noqa: F401
 from tests.testing.mutants import RUNTIME, Correct, RuntimeMutant, device_mutants
 

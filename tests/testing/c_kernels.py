@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryDirectory
@@ -17,6 +17,8 @@ from landbridge.errors import CodegenError, KernelBuildError
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.parts import ModuleImage
 from landbridge.targets import Option, Target, TargetKind, c_compiler
+
+_int = ctypes.c_int64
 
 FORMAT = "mutant-elf"
 KIND = TargetKind(
@@ -65,7 +67,13 @@ class Library:
     def __getattr__(self, name: str) -> Callable[..., None]:
         return partial(_call, getattr(self._library, name))
 
+    def run(self, name: str, grid: tuple[int, int, int], operands: Sequence[int | list[int]]) -> None:
+        """Call a function on addresses: of an operand in rows, on those of all its rows."""
+        tables = {i: (ctypes.c_void_p * len(o))(*o) for i, o in enumerate(operands) if isinstance(o, list)}
+        addresses = [ctypes.addressof(tables[i]) if i in tables else o for i, o in enumerate(operands)]
+        getattr(self._library, name)((ctypes.c_void_p * len(operands))(*addresses), _int(0), _int(grid[0]))
+
 
 def _call(function: Any, grid: tuple[int, int, int], block: tuple[int, int, int], *arrays: Any) -> None:
     addresses = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
-    function(addresses, ctypes.c_int64(0), ctypes.c_int64(grid[0]))
+    function(addresses, _int(0), _int(grid[0]))

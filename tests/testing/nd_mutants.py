@@ -2,23 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from landbridge.device.api import Event, NdSpace, Region, Space, Stream
-from landbridge.errors import OutOfMemoryError
+from landbridge.device.protocols import RowTable
+from landbridge.errors import DeviceError, InputError, OutOfMemoryError
 from landbridge.testing import sim_scratch
 from landbridge.testing.sim_scratch import SimScratchDeviceAPI
 from landbridge.testing.sim_scratch_memory import Guarded, flat, table
+from tests.testing.c_kernels import FORMAT, KIND, Library, loaded
 from tests.testing.mutants import RuntimeMutant
+
+Extents = tuple[int, int, int]
 
 
 class CorrectRows(SimScratchDeviceAPI):
-    """Nothing broken."""
+    """Nothing broken. Its kernels are those of ``c_kernels``, done on return."""
 
     name = "mutant"
     caught_by: ClassVar[str] = ""
+
+    def target_properties(self, index: int) -> Mapping[str, Any]:
+        return {"kind": KIND.name}
+
+    def module_formats(self, index: int) -> Sequence[str]:
+        return (FORMAT,)
+
+    def load_module(self, index: int, binary: bytes, format: str, options: str = "") -> object:
+        if format != FORMAT:
+            raise InputError(f"mutant loads no modules of format {format!r}; legal: {FORMAT}")
+        return loaded(binary)
+
+    def launch(
+        self, module: object, function: str, grid: Extents, block: Extents, args: Sequence[Any], stream: Stream | None
+    ) -> Event | None:
+        assert isinstance(module, Library)
+        if not hasattr(module, function):
+            raise DeviceError(f"mutant has no function {function!r}")
+        module.run(function, grid, [self.operand(arg) for arg in args])
+        return None
+
+    def operand(self, arg: Region | RowTable) -> int | list[int]:
+        """The address of flat bytes, or those of rows."""
+        if isinstance(arg, RowTable):
+            return [self._address(row, 0) for row in arg.rows]
+        return self._address(arg, 0)
 
 
 class NoMethodForRows(CorrectRows):

@@ -52,6 +52,7 @@ _DLPACK, _TENSOR = "tests/dlpack/test_dlpack.py::", "tests/tensor/test_tensor.py
 _COHERENCE, _VIEW = "tests/memory/test_coherence.py::", "tests/tensor/test_host_view.py::"
 _OPEN_STATES = "tests/open_dimensions/test_states.py::"
 _SESSION, _DEVICES = "tests/session/test_session.py::", "tests/session/test_devices.py::"
+_IN_ROWS = "tests/tensor/test_in_rows.py::"
 _INTERRUPTS = "tests/session/test_interrupts.py::"
 _LENT = "tests/vm/test_lent_memory.py::"
 _PARAMS, _THREADS = "tests/session/test_params.py::", "tests/session/test_threads.py::"
@@ -73,6 +74,14 @@ SENTENCES = (
         "device/registry.py",
         "_find",
         If("index"),
+    ),
+    _s(
+        "NdSpace.row: a row that there is not, -1 as any other, is an error.",
+        f"{_IN_ROWS}test_a_row_there_is_not_is_refused",
+        "Rows are counted from the end, or lie beside the space.",
+        "device/api.py",
+        "NdSpace.row",
+        If("physical_shape"),
     ),
     _s(
         "A name already taken: an error of its own.",

@@ -19,6 +19,7 @@ from tests.testing.c_kernels import KIND, generate
 from tests.testing.contract_table import DOCUMENT, contract_table, runtime_table
 from tests.testing.honest_devices import HONEST
 from tests.testing.nd_mutants import ROWS_RUNTIME, CorrectRows
+from tests.testing.row_launch_mutants import Records
 from tests.testing.whole_suite import run_conformance
 
 MUTANTS = [*device_mutants(Correct), *device_mutants(CorrectRows), *device_mutants(CorrectOnDemand)]
@@ -53,7 +54,7 @@ def test_honest_devices_conform(device: type[DeviceAPI], admit) -> None:
     assert [r for r in run_conformance("mutant", own_process=True) if r.outcome == "fail"] == []
 
 
-@pytest.mark.parametrize("device", [Correct, CorrectRows, CorrectOnDemand])
+@pytest.mark.parametrize("device", [Correct, CorrectRows, Records, CorrectOnDemand])
 def test_the_devices_that_are_mutated_conform(device: type[DeviceAPI], admit) -> None:
     admit(device())
     assert [r for r in run_conformance("mutant", own_process=True) if r.outcome == "fail"] == []

@@ -209,7 +209,9 @@ class NdSpace(Space):
     rows: tuple[Any, ...] | None = None
 
     def row(self, number: int) -> Region:
-        """Where row ``number`` begins."""
+        """Where row ``number`` begins; raises InputError where there is no such row, -1 as any other."""
+        if not 0 <= number < self.physical_shape[0]:
+            raise InputError(f"row {number} of {self.physical_shape[0]}; legal: 0 to {self.physical_shape[0] - 1}")
         if self.rows is not None:
             return Region(Space(self.device, self.scope, self.rows[number]))
         return Region(self, number * (self.row_pitch or 0))

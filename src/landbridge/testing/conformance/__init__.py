@@ -25,6 +25,7 @@ from landbridge.testing.conformance.ordering import OrderConformance
 from landbridge.testing.conformance.pressure import PressureConformance
 from landbridge.testing.conformance.reach import ReachConformance
 from landbridge.testing.conformance.recordings import RecordingConformance
+from landbridge.testing.conformance.row_launches import RowLaunchConformance
 from landbridge.testing.conformance.sharing import SharingConformance
 from landbridge.testing.conformance.spaces import SpaceConformance
 from landbridge.testing.conformance.streams import StreamConformance
@@ -48,6 +49,7 @@ class DeviceConformance(
     BarrierConformance,
     ReachConformance,
     LaunchConformance,
+    RowLaunchConformance,
     LifecycleConformance,
     WorkspaceConformance,
     AcquisitionConformance,

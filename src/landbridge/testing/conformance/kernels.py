@@ -9,36 +9,53 @@ from dataclasses import dataclass
 import landbridge as lb
 from landbridge.device.api import Event, Region, Space, Stream
 from landbridge.device.protocols import DeviceModules, RowTable
-from landbridge.errors import CodegenError, TargetError
+from landbridge.errors import CodegenError, PlacementError, TargetError
 from landbridge.executable.device_image import DeviceImage, LaunchSequence
 from landbridge.testing.conformance.base import ConformanceCase
 
 COUNT = 96  # elements of each operand: no multiple of 64
 NBYTES = 4 * COUNT
 
-_VECTOR, _MEMORY = f'tensor<{COUNT}xf32, #lb.vdevice<0, "global">>', f'memref<{COUNT}xf32, "global">'
-_PROGRAM = f"""
+
+def _program(scope: str, shape: tuple[int, ...], separators: tuple[int, ...]) -> str:
+    """``y = a - b`` on tensors of ``shape``: ``a`` and ``y`` lie in ``scope``, ``b`` in ordinary memory."""
+    extents, counts = "x".join(map(str, shape)), ", ".join(f"{count} : i64" for count in shape)
+    loops, parallel = ", ".join(f"d{i}" for i in range(len(shape))), ", ".join(['"parallel"'] * len(shape))
+    same = f"affine_map<({loops}) -> ({loops})>"
+    flat, flat_memory = f'tensor<{extents}xf32, #lb.vdevice<0, "global">>', f'memref<{extents}xf32, "global">'
+    there, memory, a, y = flat, flat_memory, "%a", "%d"
+    move_a = move_y = ""
+    if separators:
+        axes = f'"{scope}", {list(separators)}'
+        there, memory = f"tensor<{extents}xf32, #lb.vdevice<0, {axes}>>", f"memref<{extents}xf32, #lb.space<{axes}>>"
+        move_a = f'%p = "lb.to_vdevice"(%a) : ({flat}) -> {there}'
+        move_y = f'%q = "lb.to_vdevice"(%d) : ({there}) -> {flat}'
+        a, y = "%p", "%q"
+    return f"""
 builtin.module {{
-  func.func @main(%a: {_VECTOR}, %b: {_VECTOR}) -> {_VECTOR}
+  func.func @main(%a: {flat}, %b: {flat}) -> {flat}
       attributes {{lb.input_names = ["a", "b"], lb.output_names = ["y"]}} {{
-    %d = bufferization.alloc_tensor() : {_VECTOR}
-    %y = "lb.call"(%a, %b, %d) {{callee = @minus, node = "y", operandSegmentSizes = array<i32: 2, 1>}}
-      : ({_VECTOR}, {_VECTOR}, {_VECTOR}) -> {_VECTOR}
-    func.return %y : {_VECTOR}
+    {move_a}
+    %e = bufferization.alloc_tensor() : {there}
+    %d = "lb.call"({a}, %b, %e) {{callee = @minus, node = "y", operandSegmentSizes = array<i32: 2, 1>}}
+      : ({there}, {flat}, {there}) -> {there}
+    {move_y}
+    func.return {y} : {flat}
   }}
-  func.func @minus(%a: {_MEMORY}, %b: {_MEMORY}, %y: {_MEMORY}) attributes {{lb.prim}} {{
-    linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
-        iterator_types = ["parallel"]}} ins(%a, %b : {_MEMORY}, {_MEMORY}) outs(%y : {_MEMORY})
-        attrs = {{lb.extents = [{COUNT} : i64]}} {{
+  func.func @minus(%a: {memory}, %b: {flat_memory}, %y: {memory}) attributes {{lb.prim}} {{
+    linalg.generic {{indexing_maps = [{same}, {same}, {same}], iterator_types = [{parallel}]}}
+        ins(%a, %b : {memory}, {flat_memory}) outs(%y : {memory}) attrs = {{lb.extents = [{counts}]}} {{
     ^bb0(%s: f32, %t: f32, %u: f32):
-      %d = arith.subf %s, %t fastmath<contract> : f32
-      linalg.yield %d : f32
+      %v = arith.subf %s, %t fastmath<contract> : f32
+      linalg.yield %v : f32
     }}
     func.return
   }}
 }}
 """
-_images: dict[str, DeviceImage] = {}
+
+
+_images: dict[tuple[str, str], DeviceImage] = {}
 
 
 @dataclass(frozen=True)
@@ -64,8 +81,11 @@ def minus(a: bytes, b: bytes) -> bytes:
 class KernelCase(ConformanceCase):
     """A test that launches; of memory that kernels use, scope ``global``."""
 
-    def image(self) -> DeviceImage:
-        """The kernel as the code generator makes it; skips the test where nothing makes kernels for the device."""
+    def image(
+        self, scope: str = "global", shape: tuple[int, ...] = (COUNT,), separators: tuple[int, ...] = ()
+    ) -> DeviceImage:
+        """The kernel as the code generator makes it, its first and last operand in ``scope``; skips the test where
+        nothing makes such kernels for the device."""
         self.ability(DeviceModules)
         if self.device.memory_kind().ndim != 1:
             self.skip("has no flat memory of scope 'global'")
@@ -73,28 +93,35 @@ class KernelCase(ConformanceCase):
             target = lb.Target.from_device(self.device)
         except TargetError as error:
             self.skip(f"has no target kind: {error}")
-        found = _images.get(target.to_json())
+        found = _images.get((target.to_json(), scope))
         if found is None:
             try:
-                executable = lb.compile(_PROGRAM, target)
+                executable = lb.compile(_program(scope, shape, separators), target)
             except ImportError as error:
                 self.skip(f"is not compiled for, as the compiler's packages are not installed: {error}")
-            except CodegenError as error:
-                self.skip(f"has no kernel of a difference: {error}")
+            except (CodegenError, PlacementError) as error:
+                self.skip(f"has no kernel of a difference in scope {scope!r}: {error}")
             images = [module.image for module in executable.modules if isinstance(module.image, DeviceImage)]
             if not images:
                 self.skip("has a target kind that makes no kernels which it loads")
-            found = _images[target.to_json()] = images[0]
+            found = _images[target.to_json(), scope] = images[0]
         return found
 
-    def kernel(self) -> SuiteKernel:
-        """The kernel, loaded."""
-        image = self.image()
+    def kernel(
+        self, scope: str = "global", shape: tuple[int, ...] = (COUNT,), separators: tuple[int, ...] = ()
+    ) -> SuiteKernel:
+        """The kernel that ``image`` finds, loaded."""
+        image = self.image(scope, shape, separators)
         (sequence,) = image.functions.values()
         return SuiteKernel(image, sequence, self._loaded(image))
 
     def launch(
-        self, kernel: SuiteKernel, a: Region, b: Region, y: Region, stream: Stream | None = None
+        self,
+        kernel: SuiteKernel,
+        a: Region | RowTable,
+        b: Region,
+        y: Region | RowTable,
+        stream: Stream | None = None,
     ) -> Event | None:
         """Queue ``y = a - b``; the event of the last launch."""
         buffers = [a, b, y, *(Region(self.alloc(max(1, size))) for size in kernel.sequence.scratch)]

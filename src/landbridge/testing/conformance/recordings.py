@@ -15,17 +15,39 @@ _BYTES = 512
 _ROUNDS = 8  # a wrong order may be right by luck
 
 
-class RecordingConformance(KernelCase):
+class RecordingCase(KernelCase):
+    """A test that records."""
+
+    def record_work(self, work: Callable[[Stream | None], object]) -> object:
+        """What ``work`` does on a stream, recorded."""
+        recorder, streams, index = self.ability(Recording), self.device.capability(Streams), self.device.index
+        stream = None if streams is None else streams.create_stream(index)
+        recorder.begin_record(index, stream)
+        try:
+            work(stream)
+        finally:
+            recording = recorder.end_record(index, stream)
+        if streams is not None and stream is not None:
+            streams.free_stream(stream)
+        return recording
+
+    def replay_work(
+        self, recording: object, args: Mapping[int, Region] | None = None, stream: Stream | None = None
+    ) -> Event | None:
+        return self.ability(Recording).replay(recording, args or {}, stream)
+
+
+class RecordingConformance(RecordingCase):
     """``begin_record``, ``end_record`` and ``replay``."""
 
     def test_what_is_recorded_is_not_done(self) -> None:
         """begin_record: work on that stream is noted, and not done."""
         self.ability(Recording)
         source, target = self.operand(pattern(_BYTES, 1)), self.operand(pattern(_BYTES, 2))
-        recording = self._record(lambda s: self.copy(Region(source), Region(target), _BYTES, s))
+        recording = self.record_work(lambda s: self.copy(Region(source), Region(target), _BYTES, s))
         expect(self.read(target, _BYTES) == pattern(_BYTES, 2), "a copy was done while it was recorded")
         self.write(source, pattern(_BYTES, 3))
-        self.wait(self._replay(recording))
+        self.wait(self.replay_work(recording))
         expect(self.read(target, _BYTES) == pattern(_BYTES, 3), "a replay does not copy what is there by then")
 
     def test_only_one_stream_is_recorded(self) -> None:
@@ -46,7 +68,7 @@ class RecordingConformance(KernelCase):
         expect(self.read(spaces[5], _BYTES) == pattern(_BYTES, 4), "a copy on another stream was recorded, too")
         for number in (3, 5):
             self.write(spaces[number], pattern(_BYTES, 9))
-        self.wait(self._replay(recording))
+        self.wait(self.replay_work(recording))
         left = self.read(spaces[3], _BYTES) == self.read(spaces[5], _BYTES) == pattern(_BYTES, 9)
         expect(left, "a replay does what was queued on other streams")
 
@@ -59,11 +81,11 @@ class RecordingConformance(KernelCase):
             for source, target in pairwise(spaces):
                 self.copy(Region(source), Region(target), _BYTES, stream)
 
-        recording = self._record(chain)
+        recording = self.record_work(chain)
         for seed in range(_ROUNDS):
             self.write(spaces[0], pattern(_BYTES, seed))
             seen = self.operand(bytes(_BYTES))
-            self.wait(self._replay(recording))
+            self.wait(self.replay_work(recording))
             self._copy_beside(spaces[-1], seen)
             expect(self.read(seen, _BYTES) == pattern(_BYTES, seed), "a replay was not done, or not in order")
 
@@ -72,12 +94,12 @@ class RecordingConformance(KernelCase):
         streams, index = self.ability(Streams), self.device.index
         self.ability(Recording)
         first, second, third, last = (self.operand(bytes(_BYTES)) for _ in range(4))
-        recording = self._record(lambda s: self.copy(Region(second), Region(third), _BYTES, s))
+        recording = self.record_work(lambda s: self.copy(Region(second), Region(third), _BYTES, s))
         for seed in range(_ROUNDS):
             for stream, content in ((None, 2 * seed), (streams.create_stream(index), 2 * seed + 1)):
                 self.write(first, pattern(_BYTES, content))
                 self.copy(Region(first), Region(second), _BYTES, stream)
-                self._replay(recording, stream=stream)
+                self.replay_work(recording, stream=stream)
                 self.wait(self.copy(Region(third), Region(last), _BYTES, stream))
                 streams.stream_sync(index, stream)
                 expect(self.read(last, _BYTES) == pattern(_BYTES, content), "a replay was not in its stream's order")
@@ -95,38 +117,38 @@ class RecordingConformance(KernelCase):
             self.copy(regions[0], regions[1], 128, stream)
             self.copy(regions[1], regions[2], 128, stream)
 
-        recording = self._record(work)
+        recording = self.record_work(work)
         for position in range(3):
             other = self.operand(pattern(size, 40 + position))
             for seed, space in enumerate(spaces):
                 self.write(space, pattern(size, seed))
-            self.wait(self._replay(recording, {position: Region(other, 3 * unit)}))
+            self.wait(self.replay_work(recording, {position: Region(other, 3 * unit)}))
             seeds, starts, now = [0, 1, 2], [unit] * 3, spaces.copy()
             seeds[position], starts[position], now[position] = 40 + position, 3 * unit, other
             moved = pattern(size, seeds[0])[starts[0] : starts[0] + 128]
             for number in (1, 2):
                 self.expect_part(self.read(now[number], size), seeds[number], starts[number], moved)
-            self.wait(self._replay(recording, {position: regions[position]}))
+            self.wait(self.replay_work(recording, {position: regions[position]}))
         ends = [self.operand(pattern(size, 50 + end)) for end in range(2)]
-        self.wait(self._replay(recording, {0: Region(ends[0], unit), 2: Region(ends[1], unit)}))
+        self.wait(self.replay_work(recording, {0: Region(ends[0], unit), 2: Region(ends[1], unit)}))
         moved = pattern(size, 50)[unit : unit + 128]
         self.expect_part(self.read(ends[1], size), 51, unit, moved)
         if (far := self.far()) is not None:
             others = [Region(self.alloc(far + 128), far) for _ in range(3)]
             for seed, region in enumerate(others):
                 self.write(region.space, pattern(128, 60 + seed), far)
-            self.wait(self._replay(recording, dict(enumerate(others))))
+            self.wait(self.replay_work(recording, dict(enumerate(others))))
             expect(self.read(others[2].space, 128, far) == pattern(128, 60), f"a replay at offset {far} is wrong")
 
     def test_rebound_regions_stay(self) -> None:
         """replay(args): the regions are bound to their positions from now on."""
         self.ability(Recording)
         source, target, other = (self.operand(pattern(_BYTES, seed)) for seed in range(3))
-        recording = self._record(lambda s: self.copy(Region(source), Region(target), _BYTES, s))
-        self.wait(self._replay(recording, {1: Region(other)}))
+        recording = self.record_work(lambda s: self.copy(Region(source), Region(target), _BYTES, s))
+        self.wait(self.replay_work(recording, {1: Region(other)}))
         self.write(target, pattern(_BYTES, 7))
         self.write(other, pattern(_BYTES, 8))
-        self.wait(self._replay(recording))
+        self.wait(self.replay_work(recording))
         expect(self.read(other, _BYTES) == pattern(_BYTES, 0), "the next replay does not write what was bound before")
         expect(self.read(target, _BYTES) == pattern(_BYTES, 7), "a replay writes what was bound at first")
 
@@ -136,8 +158,8 @@ class RecordingConformance(KernelCase):
         for seed in range(_ROUNDS):
             source = self.operand(pattern(_BYTES, seed))
             targets = [self.operand(bytes(_BYTES)) for _ in range(4)]
-            recording = self._record(partial(self.copy, Region(source), Region(targets[0]), _BYTES))
-            events = [self._replay(recording, {1: Region(target)}) for target in targets]
+            recording = self.record_work(partial(self.copy, Region(source), Region(targets[0]), _BYTES))
+            events = [self.replay_work(recording, {1: Region(target)}) for target in targets]
             for event in events:
                 self.wait(event)
             done = all(self.read(target, _BYTES) == pattern(_BYTES, seed) for target in targets)
@@ -148,34 +170,16 @@ class RecordingConformance(KernelCase):
         self.ability(Recording)
         kernel = self.kernel()
         a, b, y, other = (self.operand(numbers(seed)) for seed in (1, 2, 3, 4))
-        recording = self._record(lambda s: self.launch(kernel, Region(a), Region(b), Region(y), s))
+        recording = self.record_work(lambda s: self.launch(kernel, Region(a), Region(b), Region(y), s))
         expect(self.read(y, NBYTES) == numbers(3), "a launch was done while it was recorded")
-        self.wait(self._replay(recording))
+        self.wait(self.replay_work(recording))
         expect(self.read(y, NBYTES) == minus(numbers(1), numbers(2)), "a replay did not launch")
         args = [number for launch in kernel.sequence.launches for number in launch.args]
         position = list(dict.fromkeys(args)).index(2)
         self.write(y, numbers(5))
-        self.wait(self._replay(recording, {position: Region(other)}))
+        self.wait(self.replay_work(recording, {position: Region(other)}))
         expect(self.read(other, NBYTES) == minus(numbers(1), numbers(2)), "a launch was not bound to another region")
         expect(self.read(y, NBYTES) == numbers(5), "a launch wrote what was bound before")
-
-    def _record(self, work: Callable[[Stream | None], object]) -> object:
-        """What ``work`` does on a stream, recorded."""
-        recorder, streams, index = self.ability(Recording), self.device.capability(Streams), self.device.index
-        stream = None if streams is None else streams.create_stream(index)
-        recorder.begin_record(index, stream)
-        try:
-            work(stream)
-        finally:
-            recording = recorder.end_record(index, stream)
-        if streams is not None and stream is not None:
-            streams.free_stream(stream)
-        return recording
-
-    def _replay(
-        self, recording: object, args: Mapping[int, Region] | None = None, stream: Stream | None = None
-    ) -> Event | None:
-        return self.ability(Recording).replay(recording, args or {}, stream)
 
     def _copy_beside(self, source: Space, target: Space) -> None:
         """Copy on another stream than None, where there is one: what is queued there is not waited for."""
