@@ -2,15 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from landbridge.errors import InputError, ShapeError
 from landbridge.input_spec import InputSpec
 from landbridge.sizes.dim import Dim
 
 if TYPE_CHECKING:
     from landbridge.passes.place import Places
+
+
+#: Characters of a value in an error.
+_SHOWN = 60
+
+#: What each option that is no number is given as, and an example.
+_FORMS: dict[str, tuple[Any, str, str]] = {
+    "shapes": (Mapping, "shapes of inputs by name", '{"x": (1, 3, 224, 224)}'),
+    "dims": (Mapping, "what open dimensions may be, by name", '{"W": "32..2560:8"}'),
+    "inputs": (Mapping, "InputSpecs by name of an input", '{"x": lb.InputSpec(dtype="uint8")}'),
+    "constants": (Mapping, "values of inputs by name", '{"k": 5}'),
+    "spill": (Mapping, "scopes by scope", '{"global.vtcm": "global"}'),
+    "place": ((Mapping, Callable), "places by pattern of nodes, or a function", '{"Conv*": "npu"}'),
+    "extra_outputs": (Sequence, "names of tensors", '["features"]'),
+    "mutable": (Sequence, "names of weights", '["fc.weight"]'),
+}
+
+
+def check_form(options: Mapping[str, object]) -> None:
+    """Raise InputError for an option of ``landbridge.compile`` that is not given in the form it takes."""
+    for name, (legal, what, example) in _FORMS.items():
+        given = options[name]
+        if given is not None and (not isinstance(given, legal) or isinstance(given, str | bytes)):
+            raise InputError(f"{name}= takes {what}, as {name}={example}, not {_shown(given)}")
+    for name, shape in (options["shapes"] or {}).items():  # type: ignore[attr-defined]
+        _check_shape(name, shape)
+    for name, spec in (options["inputs"] or {}).items():  # type: ignore[attr-defined]
+        if not isinstance(spec, InputSpec):
+            raise InputError(f"inputs= takes a landbridge.InputSpec for {name!r}, not {_shown(spec)}")
+    nodes = options["max_nodes"]
+    if isinstance(nodes, bool) or not hasattr(nodes, "__index__"):
+        raise InputError(f"max_nodes={nodes!r}; legal: a number from 1")
+
+
+def _check_shape(name: object, shape: object) -> None:
+    """Raise ShapeError unless ``shape`` lists extents: numbers, and text where one is open."""
+    if isinstance(shape, str) or not hasattr(shape, "__iter__"):
+        raise ShapeError(f"shapes: {name!r} is {_shown(shape)}; a shape lists its extents, as (1, 3, 224, 224)")
+    for extent in shape:
+        whole = hasattr(extent, "__index__") or (isinstance(extent, float) and extent.is_integer())
+        if isinstance(extent, bool) or not (whole or isinstance(extent, str)):
+            raise ShapeError(
+                f"shapes: extent {extent!r} of input {name!r} is not legal; give a number, or a name where it is open, "
+                'as "N"'
+            )
+
+
+def _shown(given: object) -> str:
+    text = repr(given)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({type(given).__name__})"
 
 
 @dataclass(frozen=True)

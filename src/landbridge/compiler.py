@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from landbridge.compile_cache import look_up
-from landbridge.compile_options import CompileOptions
-from landbridge.errors import CompileError, TargetError
+from landbridge.compile_options import CompileOptions, check_form
+from landbridge.errors import CompileError, ImportModelError, TargetError
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import VDevice
 from landbridge.input_spec import InputSpec
@@ -83,6 +83,8 @@ def compile(
 
     Raises CompileError (see ``landbridge.errors``) and TargetError; the message says what would be legal.
     """
+    _check_model(model)
+    check_form(locals())
     if on_mismatch not in ("error", "copy"):
         raise CompileError(f"on_mismatch={on_mismatch!r}; legal: 'error', 'copy'")
     if dump is not None:
@@ -112,6 +114,26 @@ def compile(
     if entry is not None:
         entry.keep(executable, told)
     return executable
+
+
+def _check_model(model: object) -> None:
+    """Raise ImportModelError for what no model can be read from."""
+    kind = type(model).__name__
+    if isinstance(model, str | bytes | Path) or kind in ("ModelProto", "IRModule"):
+        return
+    ways = {
+        "Executable": "it is compiled already: make a Session of it",
+        "GraphProto": "give the model that the graph is of, or onnx.helper.make_model(graph)",
+        "bytearray": "give bytes(...) of it",
+        "BytesIO": "give its getvalue()",
+        "BufferedReader": "give its path, or read()",
+    }
+    way = ways.get(kind, "legal: a path, the bytes of a file, an onnx.ModelProto, or IR")
+    raise ImportModelError(f"{_article(kind)} is no model: {way}")
+
+
+def _article(kind: str) -> str:
+    return f"a{'n' if kind[:1] in 'aeiouAEIOU' else ''} {kind}"
 
 
 def _resolve(target: Targets) -> tuple[tuple[Target, ...], tuple[VDevice, ...]]:

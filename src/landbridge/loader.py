@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+from landbridge.errors import InputError
 from landbridge.executable.executable import Executable
 from landbridge.executable.file_reader import Verify, read_executable
 
@@ -28,4 +30,6 @@ def load(path: str | Path, *, verify: Verify = "auto", mapped: bool = True) -> E
     Raises ExecutableError when the file is no ``.lbx``, truncated, corrupt or of another version; OSError when it
     cannot be opened. Whether this machine can run it is checked by ``Session``.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"load takes the path of an .lbx file, not {type(path).__name__}")
     return read_executable(Path(path), verify=verify, mapped=mapped)

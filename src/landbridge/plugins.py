@@ -122,7 +122,8 @@ class Plugins(Generic[_T]):
             return points[0].load(), origin
         except (Exception, SystemExit) as error:  # a script without its guard ends the process when it is imported
             raise self._error(
-                f"the plugin of {self._noun} {name!r}, {origin}, does not import: {type(error).__name__}: {error}"
+                f"the plugin of {self._noun} {name!r}, {origin}, does not import: {type(error).__name__}: {error}; "
+                "install what it needs, or uninstall it"
             ) from error
 
     def _points(self) -> Mapping[str, list[EntryPoint]]:

@@ -18,6 +18,7 @@ from landbridge.device.state import concerns
 from landbridge.device.stream import current_device
 from landbridge.errors import BindError, InputError, ShapeError
 from landbridge.executable.executable import Executable
+from landbridge.executable.no_program import no_program
 from landbridge.executable.parts import TensorSpec
 from landbridge.memory import ledger
 from landbridge.memory.accesses import open_views
@@ -62,6 +63,8 @@ class Session:
 
     def __new__(cls, executable: Executable, *args: Any, **kwargs: Any) -> Session:
         """A Session; of a program with open dimensions one that has an instance for each of the sizes that come."""
+        if not isinstance(executable, Executable):
+            raise no_program(executable)
         if executable.is_open and cls is Session:
             if cls._of_open_programs is None:
                 raise BindError("this program has open dimensions; make its Session as landbridge.Session")
@@ -79,8 +82,8 @@ class Session:
         host_access: HostAccess | AccessMode | None = None,
         arena: ProgramArena | None = None,
     ) -> None:
-        threads = default_threads() if num_threads is None else num_threads
-        if type(threads) is not int or threads < 1:
+        threads = default_threads() if num_threads is None else _whole(num_threads)
+        if threads is None or threads < 1:
             raise InputError(f"num_threads is {num_threads!r}; legal: None, or a number from 1")
         main = executable.main
         sides = (", ".join(spec.name for spec in specs) for specs in (main.inputs, main.outputs))
@@ -377,6 +380,11 @@ class Session:
         finally:
             self._has_states = bool(program.states.pairs)
             self._written = (*self._run_frame.outputs, *(half for _, half in program.states.pairs))
+
+
+def _whole(number: object) -> int | None:
+    """``number`` where it is an integer of Python or numpy."""
+    return int(number) if isinstance(number, int | np.integer) and not isinstance(number, bool) else None
 
 
 def _execute_checked(

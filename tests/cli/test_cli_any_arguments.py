@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Iterator
@@ -158,6 +159,8 @@ def check(line: list[str]) -> None:
     if done.exit_code in (1, 2):
         errors = [text for text in done.stderr.splitlines() if "error: " in text.lower() or "─ Error" in text]
         assert len(errors) == 1, (line, done.stderr)
+        if "--json" in line and line[0] in OPTIONS:
+            assert json.loads(done.stdout)["error"]["exit_code"] == done.exit_code, line
 
 
 def test_any_arguments(folder: Path, request: pytest.FixtureRequest) -> None:

@@ -52,7 +52,7 @@ def test_targets_resolves_one() -> None:
 
 
 def test_an_error_is_one_message_on_standard_error() -> None:
-    done = runner.invoke(app, ["targets", "lvm", "--json"])
+    done = runner.invoke(app, ["targets", "lvm"])
     assert done.exit_code == 1
     assert done.stdout == ""
     assert "did you mean 'llvm'" in done.stderr

@@ -114,7 +114,10 @@ def test_files_that_do_not_fit_an_input(model: Path, tmp_path: Path, array: np.n
     file = tmp_path / "a.npy"
     np.save(file, array, allow_pickle=True)
     done = runner.invoke(app, ["run", str(model), "--input", f"a={file}", "--json"])
-    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.exit_code == 1
+    told = json.loads(done.stdout)["error"]
+    assert (told["kind"], told["exit_code"]) == ("InputError", 1)
+    assert says in told["message"]
     assert says in done.stderr
 
 

@@ -20,7 +20,7 @@ from landbridge.cli.conformance import conformance
 from landbridge.cli.devices import devices
 from landbridge.cli.new_device import new_device
 from landbridge.cli.opt import opt
-from landbridge.cli.output import error
+from landbridge.cli.output import emit, error
 from landbridge.cli.plan import plan
 from landbridge.cli.run import run
 from landbridge.cli.sanitize import EXIT_FOUND
@@ -33,22 +33,60 @@ EXIT_ERROR = 1
 _HELP = """Compile a model for a target and run it on any device, every byte where it was asked to be.
 
 Exit codes: 0 done; 1 an error, described on standard error; 2 wrong usage; 3 compare found a
-difference, conformance a broken sentence, or run --sanitize a wrong access.
+difference, conformance a broken sentence, or run --sanitize a wrong access. With --json an error is an
+object {"error": {"kind", "message", "exit_code"}} on standard output, too.
 """
 
 
+#: What typer raises for arguments that are not legal, whichever click it brings.
+_WrongUsage: type[Exception] = typer.BadParameter.__bases__[0]
+
+_JSON = "landbridge.json"
+
+
 class _Commands(TyperGroup):
-    """Prints Landbridge's errors, and those of the file system, as one message without a traceback."""
+    """Prints Landbridge's errors, and those of the file system, as one message without a traceback; with ``--json`` as
+    an object on standard output, too."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta[_JSON] = "--json" in args
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        found = super().resolve_command(ctx, args)
+        for param in getattr(found[1], "params", ()):
+            if getattr(param, "is_flag", False):
+                param.metavar = ""  # a flag takes no value, so help shows none
+        return found
 
     def invoke(self, ctx: Any) -> Any:
+        try:
+            return self._invoke(ctx)
+        except _WrongUsage as wrong:
+            describe = getattr(wrong, "format_message", wrong.__str__)
+            self._emit(ctx, "UsageError", describe(), getattr(wrong, "exit_code", 2))
+            raise
+        except (typer.Exit, typer.Abort):
+            raise
+        except Exception as fault:
+            self._emit(ctx, type(fault).__name__, str(fault), EXIT_ERROR)
+            raise
+
+    def _emit(self, ctx: Any, kind: str, text: str, code: int) -> None:
+        if ctx.meta.get(_JSON):
+            emit({"error": {"kind": kind, "message": text, "exit_code": code}})
+
+    def _invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except BrokenPipeError as closed:  # who reads our output, as in "| head", has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at exit
             raise typer.Exit(EXIT_ERROR) from closed
         except (LandbridgeError, OSError) as problem:
+            code = EXIT_FOUND if isinstance(problem, SanitizerError) else EXIT_ERROR
+            self._emit(ctx, type(problem).__name__, str(problem), code)
             error(str(problem))
-            raise typer.Exit(EXIT_FOUND if isinstance(problem, SanitizerError) else EXIT_ERROR) from problem
+            raise typer.Exit(code) from problem
 
 
 app = typer.Typer(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -11,20 +13,57 @@ import typer
 if TYPE_CHECKING:
     from landbridge.input_spec import InputSpec
 
+
+def complete_devices(incomplete: str) -> list[str]:
+    """Names of devices that complete the last one of a list; nothing is opened."""
+    from landbridge.device.registry import names
+
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in names() if name.startswith(last)]
+
+
+def complete_targets(incomplete: str) -> list[str]:
+    """Kinds of targets and tags."""
+    from landbridge.targets import registry, tags
+
+    return [name for name in (*registry.names(), *sorted(tags.known_tags())) if name.startswith(incomplete)]
+
+
+def _allocators(incomplete: str) -> list[str]:
+    before, equals, last = incomplete.rpartition("=")
+    return [f"{before}{equals}{name}" for name in ("pooled", "naive") if name.startswith(last)]
+
+
+def choices(*legal: str) -> Callable[[str], list[str]]:
+    """Completes a value to the ``legal`` ones."""
+    return lambda incomplete: [name for name in legal if name.startswith(incomplete)]
+
+
 Model: TypeAlias = Annotated[
     Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="An .onnx, .mlir or .lbx file.")
 ]
 TargetText: TypeAlias = Annotated[
     str | None,
-    typer.Option("--target", "-t", help='What to compile for, as in "llvm -mcpu=generic"; this host if absent.'),
+    typer.Option(
+        "--target",
+        "-t",
+        help='What to compile for, as in "llvm -mcpu=generic"; this host if absent.',
+        autocompletion=complete_targets,
+    ),
 ]
 DeviceText: TypeAlias = Annotated[
-    str, typer.Option("--device", "-d", help="The device to run on: name[:index], as in cpu.")
+    str,
+    typer.Option(
+        "--device", "-d", help="The device to run on: name[:index], as in cpu.", autocompletion=complete_devices
+    ),
 ]
 DeviceTexts: TypeAlias = Annotated[
     str,
     typer.Option(
-        "--device", "-d", help="The device to run on, as in cpu; with others behind it for the rest: opencl:0,cpu."
+        "--device",
+        "-d",
+        help="The device to run on, as in cpu; with others behind it for the rest: opencl:0,cpu.",
+        autocompletion=complete_devices,
     ),
 ]
 Places: TypeAlias = Annotated[
@@ -86,6 +125,7 @@ MemoryTexts: TypeAlias = Annotated[
         "--memory-cfg",
         metavar="[DEVICE[/SCOPE]=]NAME",
         help="The allocator to use, pooled or naive: of all memory, a device or one scope; repeat for others.",
+        autocompletion=_allocators,
     ),
 ]
 CheckIndices: TypeAlias = Annotated[
@@ -99,6 +139,10 @@ Seed: TypeAlias = Annotated[int, typer.Option("--seed", min=0, help="Seed of the
 Json: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on standard output, messages on standard error.")
 ]
+
+
+#: What joins extents; a capital one beside a digit too, as it is typed at times.
+_X = re.compile(r"x|(?<=\d)X(?=\d)")
 
 
 def parse_dims(texts: list[str] | None) -> dict[str, str] | None:
@@ -126,11 +170,14 @@ def parse_at(texts: list[str] | None) -> dict[str, int]:
 
 
 def parse_shapes(texts: list[str] | None) -> dict[str, tuple[int | str, ...]]:
-    """``["x=1x3xW"]`` as ``{"x": (1, 3, "W")}``; ``"x="`` is a scalar. Raises BadParameter."""
+    """``["x=1x3xW"]`` as ``{"x": (1, 3, "W")}``; ``"x="`` is a scalar. Raises BadParameter.
+
+    As other programs show shapes is legal too: ``x=1×3×W``, ``x=[1, 3, W]``.
+    """
     shapes: dict[str, tuple[int | str, ...]] = {}
     for text in texts or ():
         name, equals, dims = text.rpartition("=")
-        shape = tuple(int(dim) if dim.isdecimal() else dim for dim in dims.split("x")) if dims else ()
+        shape = _extents(dims)
         legal = all(isinstance(dim, int) or dim.isidentifier() for dim in shape)
         if not equals or not name or not legal or name in shapes:
             raise typer.BadParameter(
@@ -138,6 +185,15 @@ def parse_shapes(texts: list[str] | None) -> dict[str, tuple[int | str, ...]]:
             )
         shapes[name] = shape
     return shapes
+
+
+def _extents(dims: str) -> tuple[int | str, ...]:
+    """The extents in ``"1x3x320"``, ``"1×3×320"`` or ``"[1, 3, 320]"``; names in a list with commas may have an x."""
+    plain = dims.strip().removeprefix("[").removesuffix("]").removeprefix("(").removesuffix(")").replace("×", "x")
+    if not plain.strip():
+        return ()
+    parts = plain.removesuffix(",").split(",") if "," in plain else _X.sub(",", plain).split(",")
+    return tuple(int(part) if part.strip().isdecimal() else part.strip() for part in parts)
 
 
 def parse_places(texts: list[str] | None) -> dict[str, str]:

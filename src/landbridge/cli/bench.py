@@ -60,6 +60,7 @@ def bench(
         model, target, shapes, devices=devices, places=args.parse_places(place), dims=args.parse_dims(dim)
     )
     executable = at_sizes(opened.executable, files, args.parse_at(at))
+    devices.say_where_kernels_run(executable)
     inputs = make_inputs(executable, files, devices.of_inputs(executable), seed)
     load = os.getloadavg()[0]
     results = []

@@ -25,7 +25,10 @@ def compile_(
     device: Annotated[
         str | None,
         typer.Option(
-            "--device", "-d", help="The device to compile for as it describes itself, others behind it: opencl:0,cpu."
+            "--device",
+            "-d",
+            help="The device to compile for as it describes itself, others behind it: opencl:0,cpu.",
+            autocompletion=args.complete_devices,
         ),
     ] = None,
     place: args.Places = None,
@@ -43,7 +46,12 @@ def compile_(
         typer.Option("--constant", metavar="N=FILE.npy", help="The value of input N, fixed now; repeat for others."),
     ] = None,
     on_mismatch: Annotated[
-        str, typer.Option("--on-mismatch", help="Where memory is not what the target said: error, or copy.")
+        str,
+        typer.Option(
+            "--on-mismatch",
+            help="Where memory is not what the target said: error, or copy.",
+            autocompletion=args.choices("error", "copy"),
+        ),
     ] = "error",
     max_nodes: Annotated[
         int | None, typer.Option("--max-nodes", min=1, help="Nodes a model may have with its loops unfolded.")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from landbridge.cli.output import message
+
 if TYPE_CHECKING:
     from landbridge.executable.executable import Executable
 
@@ -40,6 +42,21 @@ class DeviceList:
         """For ``Session(devices=)``: the vdevices of ``executable`` that have the name of a device here."""
         vdevices = {vdevice.name for vdevice in executable.vdevices}
         return {name: name for name in self.names if name in vdevices}
+
+    def say_where_kernels_run(self, executable: Executable) -> None:
+        """Say on standard error where a device that runs kernels gives memory alone, as the program has none for it."""
+        from landbridge.device.protocols import DeviceModules
+        from landbridge.device.registry import device
+        from landbridge.executable.device_image import DeviceImage
+
+        if any(isinstance(module.image, DeviceImage) for module in executable.modules):
+            return
+        for name in self.names:
+            if device(name).capability(DeviceModules) is not None:
+                message(
+                    f"the kernels are code of a CPU and run there, in memory of {name}; for kernels of {name} compile "
+                    f"the model with --device {name}"
+                )
 
     def of_inputs(self, executable: Executable) -> str:
         """The device that inputs and outputs are on."""

@@ -16,6 +16,11 @@ EXIT_FAILED = 3
 _LINES = TextWrapper(79, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False, break_long_words=False)
 
 
+#: Columns of the table of memory, and the facts in them: together no wider than a terminal of 80.
+_COLUMNS = {"scope": "scope", "host": "host_access", "coherent": "coherent", "alignment": "alignment",
+            "capacity": "capacity", "import": "importable", "export": "exportable"}  # fmt: skip
+
+
 def devices(
     json: args.Json = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print also what discovery tried.")] = False,
@@ -29,22 +34,31 @@ def devices(
         return
     found, broken, tried = _devices()
     if json:
-        emit({"devices": found, "broken": broken, **({"tried": tried} if verbose else {})})
+        absent = {e["name"]: e["looked_for"] for e in tried if not e["instances"] and e["name"] not in broken}
+        emit({"devices": found, "absent": absent, "broken": broken, **({"tried": tried} if verbose else {})})
         return
     for entry in found:
         reason = entry["self_test"]
         typer.echo(f"{entry['name']}: {'PASS' if reason is None else f'FAIL: {reason}'}")
         attrs = {name: value for name, value in entry["attrs"].items() if name != "features"}
         table("", ("fact", "value"), [(name, str(value)) for name, value in attrs.items()])
-        columns = ("scope", "host_access", "coherent", "alignment", "capacity", "importable", "exportable")
-        table("", columns, [[kind[c] for c in columns] for kind in entry["memory"]])
+        table("", list(_COLUMNS), [[kind[field] for field in _COLUMNS.values()] for kind in entry["memory"]])
     if verbose:
         for entry in tried:
             typer.echo(f"{entry['name']} of {entry['plugin']}: {entry['found']}")
             for line in entry["looked_for"]:
                 typer.echo(_LINES.fill(line))
+    else:
+        for entry in tried:
+            if not entry["instances"] and entry["name"] not in broken:
+                typer.echo(_LINES.fill(f"{entry['name']}: none; {_why_none(entry['looked_for'])}").lstrip())
     for name, reason in broken.items():
         message(f"{name}: {reason}")
+
+
+def _why_none(looked_for: list[str]) -> str:
+    """The one thing that was looked for, or where they are listed."""
+    return looked_for[0] if len(looked_for) == 1 else "landbridge devices --verbose says what was looked for"
 
 
 def _check(name: str, *, json: bool) -> None:
@@ -85,8 +99,16 @@ def _devices() -> tuple[list[dict[str, Any]], dict[str, str], list[dict[str, Any
             reason = str(error) if isinstance(error, LandbridgeError) else f"{type(error).__name__}: {error}"
             origin = registry.origin(name)
             broken[name] = reason if origin in reason else f"{reason} (from {origin})"
-            outcome, looked_for = f"broken: {type(error).__name__}", []
-        tried.append({"name": name, "plugin": registry.origin(name), "found": outcome, "looked_for": looked_for})
+            outcome, looked_for, instances = f"broken: {type(error).__name__}", [], []
+        tried.append(
+            {
+                "name": name,
+                "plugin": registry.origin(name),
+                "found": outcome,
+                "instances": len(instances),
+                "looked_for": looked_for,
+            }
+        )
     for name, origin in registry.passed_over().items():
         broken[f"{name}, again"] = f"{origin} claims the name of a device of Landbridge's own, and is passed over"
     return found, broken, tried

@@ -9,6 +9,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from landbridge.cli.output import message
 from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.errors import InputError
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 #: Random integers are below this: as indices they are legal for most real models.
 _INTEGERS_BELOW = 8
+
+#: How files of numpy begin: one array, and an archive of several.
+_ARRAY, _ARCHIVE = b"\x93NUMPY", b"PK"
 
 
 def make_inputs(executable: Executable, files: Mapping[str, Path], device: str, seed: int) -> dict[str, Tensor]:
@@ -35,6 +39,8 @@ def make_inputs(executable: Executable, files: Mapping[str, Path], device: str, 
     rng = np.random.default_rng(seed)
     tensors = {}
     for name, spec in specs.items():
+        if 0 in spec.shape:
+            message(f"input {name!r} is {'x'.join(map(str, spec.shape))}: it has no elements, and nothing is computed")
         source = _read(name, files[name], spec) if name in files else _random(rng, spec)
         memory = empty(spec.memory.shape, dtype=spec.dtype, device=device)
         tensor = Tensor(memory.storage, spec.dtype, spec.shape, spec.strides) if spec.strides else memory
@@ -46,6 +52,14 @@ def make_inputs(executable: Executable, files: Mapping[str, Path], device: str, 
 
 def read_array(name: str, file: Path) -> np.ndarray[Any, Any]:
     """The value of input ``name`` in ``file``; raises InputError for what is no .npy file of plain values."""
+    with file.open("rb") as opened:
+        head = opened.read(len(_ARRAY))
+    if head != _ARRAY and head[: len(_ARCHIVE)] != _ARCHIVE:
+        what = "is empty" if not head else f"begins with {head.decode(errors='backslashreplace')!r}"
+        raise InputError(
+            f"input {name!r}: {file} is not a .npy file of plain values, it {what}; write the array with "
+            "numpy.save(FILE, array)"
+        )
     try:
         array = np.load(file, allow_pickle=False)  # not mapped: a file may be cut while it is read
     except (ValueError, EOFError, MemoryError, BadZipFile) as error:

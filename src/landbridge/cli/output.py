@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +15,12 @@ if TYPE_CHECKING:
 
 #: Seconds of work after which it is announced.
 PROGRESS_AFTER = 1.0
+
+
+#: Cells of so many characters are not broken while there is another column to narrow.
+_WHOLE = 22
+#: Columns of what is no terminal: programs that read a table want its lines whole.
+_NO_TERMINAL = 1000
 
 
 def emit(result: Mapping[str, object]) -> None:
@@ -40,10 +47,12 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) 
     if not rows:
         return
     grid = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        grid.add_column(column, overflow="fold")
-    for row in rows:
-        grid.add_row(*(_plain(cell) for cell in row))
+    plain = [[_plain(cell) for cell in row] for row in rows]
+    for number, column in enumerate(columns):
+        cells = [column, *(row[number] for row in plain)]
+        grid.add_column(column, overflow="fold", no_wrap=max(map(len, cells)) <= _WHOLE)
+    for cells in plain:
+        grid.add_row(*cells)
     _console(stderr=False).print(grid)
 
 
@@ -76,7 +85,9 @@ def progress(doing: str) -> Iterator[None]:
 def _console(stderr: bool) -> Console:
     from rich.console import Console  # honours NO_COLOR
 
-    return Console(stderr=stderr)
+    stream = sys.stderr if stderr else sys.stdout
+    unbound = not stderr and not stream.isatty() and "COLUMNS" not in os.environ
+    return Console(stderr=stderr, width=_NO_TERMINAL if unbound else None)
 
 
 def _plain(cell: object) -> str:

@@ -66,6 +66,8 @@ def device(name: str | Device, index: int | None = None, **options: object) -> D
     the nearest names, DeviceIndexError, DeviceNameTakenError, DeviceTypeTakenError or DeviceVersionError, and
     DeviceError when the plugin itself fails.
     """
+    if not isinstance(name, str | Device):
+        raise UnknownDeviceError(f"a device is named by text, as in 'cpu' or 'opencl:1', not {type(name).__name__}")
     found = name if isinstance(name, Device) else _known(name if index is None else f"{name}:{index}")
     if options or not (found.state.is_open or found.state.is_over):
         open_once(found.api, found.state, found.index, options)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from landbridge.errors import ShapeError
 from landbridge.executable.parts import TensorSpec
-from landbridge.sizes.printing import range_text
-from landbridge.sizes.size import Extent, Size
+from landbridge.sizes.printing import nearest_text, range_text
+from landbridge.sizes.size import Extent, Size, of_symbol
 from landbridge.sizes.terms import Symbol, split_constant
 
 
@@ -63,7 +63,10 @@ class BoundSizes:
     def _set(self, symbol: Symbol, units: int | None, extent: Size, number: int, where: str) -> None:
         high = symbol.high
         if units is None or units < symbol.low or (high is not None and units > high):
-            raise ShapeError(f"{where} is {number}; legal: {extent}, with {symbol.name} in {range_text(symbol)}")
+            raise ShapeError(
+                f"{where} is {number}; legal: {extent}, with {symbol.name} in {range_text(symbol)}"
+                + (f": {nearest_text(symbol, number)}" if extent == of_symbol(symbol) else "")
+            )
         value = units * symbol.unit
         before = self.values.setdefault(symbol.name, value)
         if before != value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.errors import ExecutableError
+from landbridge.errors import ExecutableError, InputError
 from landbridge.executable.crossing_report import CrossingReport, crossings_of
 from landbridge.executable.file_watch import FileWatch, begin_checks
 from landbridge.executable.file_writer import file_pieces
@@ -97,6 +98,8 @@ class Executable:
         files, and when the system cannot write it: what was there is then unchanged. Raises ExecutableError as
         ``check_files`` does.
         """
+        if not isinstance(path, str | os.PathLike):
+            raise InputError(f"save takes the path of a file, not {type(path).__name__}")
         check_outputs([path], self.sources)
         self.check_files()
         pieces = pieces_of_file(self)

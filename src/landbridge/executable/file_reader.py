@@ -42,6 +42,8 @@ def read_executable(path: Path, *, verify: Verify = "auto", mapped: bool = True)
     """
     if verify not in ("auto", "bind", "all", True, False):
         raise InputError(f"verify={verify!r}; legal: 'auto', 'bind', 'all', True (as 'all'), False")
+    if path.is_dir():
+        raise ExecutableError(f"{path} is a folder, and no .lbx; name a file")
     # Not blocking: a pipe would wait for a writer.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

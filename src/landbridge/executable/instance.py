@@ -22,7 +22,7 @@ from landbridge.executable.instructions import (
     flattened,
 )
 from landbridge.executable.parts import Function, TensorSpec
-from landbridge.sizes.printing import range_text
+from landbridge.sizes.printing import nearest_text, range_text
 from landbridge.sizes.size import Extent, Size, dimensions_of
 from landbridge.sizes.terms import Symbol
 
@@ -109,7 +109,10 @@ def check_values(known: Mapping[str, Symbol], values: Mapping[str, int]) -> None
             raise ShapeError(f"dimension {name!r} has no value; legal: {range_text(symbol)}")
         number, left = divmod(values[name], symbol.unit)
         if left or number < symbol.low or (symbol.high is not None and number > symbol.high):
-            raise ShapeError(f"dimension {name!r} is {values[name]}; legal: {range_text(symbol)}")
+            raise ShapeError(
+                f"dimension {name!r} is {values[name]}; legal: {range_text(symbol)}: "
+                f"{nearest_text(symbol, values[name])}"
+            )
 
 
 class _Instance:

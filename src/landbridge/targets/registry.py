@@ -37,7 +37,25 @@ def is_built_in(name: str) -> bool:
 
 def get_kind(name: str) -> TargetKind:
     """The kind called ``name``; raises TargetError naming the nearest ones, or the plugin that failed."""
-    return _kinds.get(name)
+    try:
+        return _kinds.get(name)
+    except TargetError as error:
+        kinds = [] if name in names() else _for_device(name.partition(":")[0].strip())
+        if not kinds:
+            raise
+        raise TargetError(
+            f"{name!r} is a device, and no target; code for it is of target {' or '.join(map(repr, kinds))}"
+        ) from error
+
+
+def _for_device(device_name: str) -> list[str]:
+    """The kinds whose code runs on devices called ``device_name``, those that are its defaults first."""
+    found: list[TargetKind] = []
+    for name in names():
+        with suppress(TargetError):
+            found.append(get_kind(name))
+    found = [kind for kind in found if device_name in kind.device_types]
+    return [kind.name for kind in sorted(found, key=lambda kind: device_name not in kind.default_for)]
 
 
 def kind_for_device(device_name: str) -> str:

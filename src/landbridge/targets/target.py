@@ -87,6 +87,11 @@ class Target:
 
         ``kind`` chooses among the kinds that compile for such a device; without it there must be one.
         """
+        if not hasattr(device, "api"):
+            asked = (
+                f"landbridge.device({device!r})" if isinstance(device, str) else "what landbridge.device(name) gives"
+            )
+            raise TargetError(f"from_device takes the device itself, not {type(device).__name__}: give {asked}")
         properties = getattr(device.api, "target_properties", None)
         form = {} if properties is None else dict(properties(device.index))
         form["kind"] = kind or form.get("kind") or registry.kind_for_device(device.name)

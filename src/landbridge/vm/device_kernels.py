@@ -105,5 +105,7 @@ def _kind_of(target: str) -> str:
 
 def _way_out(target: str) -> str:
     name = device_of(target)
-    bind = f'bind one that does, as in Session(exe, device="{name}")' if name else "bind one that does"
+    bind = (
+        f'bind one that does, as in Session(exe, device="{name}") or --device {name}' if name else "bind one that does"
+    )
     return f'{bind}, or compile for target "llvm"'

@@ -135,7 +135,7 @@ def bind_devices(
             wrong = "; ".join(_differences(executable, number, home.kind))
             if wrong:
                 other = None if module is None else device_of(module.target)
-                which = f', as in device="{other}"' if other not in (None, found.name) else ""
+                which = f', as in device="{other}" or --device {other}' if other not in (None, found.name) else ""
                 raise BindError(
                     f"{where}: {home} is not what vdevice {vdevice.name!r} was compiled for: {wrong}; bind another "
                     f'device{which}, state its memory in the Target, or compile with on_mismatch="copy"'

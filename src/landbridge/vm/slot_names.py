@@ -27,6 +27,11 @@ def find_slot(what: str, name: Any, slots: Mapping[Any, Slot]) -> Slot:
 def unknown_slot(what: str, name: object, slots: Mapping[Any, Slot]) -> InputError:
     """The error for a ``what`` called ``name`` that there is not."""
     names = [known for known in slots if isinstance(known, str)]
+    if not isinstance(name, str | int):
+        return InputError(
+            f"an {what} has a name or an index, not a value of {type(name).__name__}; the name comes first, "
+            f"legal: {', '.join(names) or 'none'}, or an index from 0"
+        )
     hint = did_you_mean(str(name), names)
     if what == "parameter":
         way_out = f"compile(..., mutable=({name!r},)) makes a weight one"

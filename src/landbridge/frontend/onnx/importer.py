@@ -12,9 +12,10 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.ir import Block, Region
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from landbridge.errors import InputError, UnsupportedOperatorError
+from landbridge.errors import InputError, ShapeError, UndecidedSizeError, UnsupportedOperatorError
 from landbridge.executable.parts import VDevice
 from landbridge.frontend.onnx.branches import import_if
+from landbridge.frontend.onnx.fitting_sizes import naming_inputs
 from landbridge.frontend.onnx.graph_walk import ControlFlow, GraphWalk
 from landbridge.frontend.onnx.load import load_model
 from landbridge.frontend.onnx.loops import import_loop, import_scan
@@ -23,10 +24,11 @@ from landbridge.frontend.onnx.open_ranges import in_open_ranges
 from landbridge.frontend.onnx.parameters import promote_parameters
 from landbridge.frontend.onnx.shapes import check_declared
 from landbridge.input_spec import InputSpec
-from landbridge.ir.attributes import set_frame_layouts, set_input_elements, set_io_names, set_parameter_names
+from landbridge.ir.attributes import io_names, set_frame_layouts, set_input_elements, set_io_names, set_parameter_names
 from landbridge.ir.budget import MAX_NODES, Budget
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.module import IRModule
+from landbridge.ir.types import shape_of
 from landbridge.sizes.size import Extent
 from landbridge.targets import Target
 
@@ -69,12 +71,27 @@ def import_onnx(
     graph = loaded.graph
     parameters = promote_parameters(graph, mutable)
 
-    def build(stated: Mapping[str, Extent] | None) -> IRModule:
-        inputs = model_inputs(graph, shapes or {}, constants or {}, frames or {}, stated)
+    def build(stated: Mapping[str, Extent] | None, shapes: Mapping[str, Sequence[int | str]]) -> IRModule:
+        inputs = model_inputs(graph, shapes, constants or {}, frames or {}, stated)
         module = IRModule(ModuleOp([]), targets, vdevices, parameters=parameters, sources=sources, files=files)
         return _built(module, loaded, inputs, extra_outputs, Budget(max_nodes), check_indices)
 
-    return build(None) if dimensions is None else in_open_ranges(build, dimensions)
+    given = shapes or {}
+    try:
+        if dimensions is None:
+            return build(None, given)
+        return in_open_ranges(lambda stated: build(stated, given), dimensions)
+    except UndecidedSizeError:
+        raise
+    except ShapeError as error:
+        raise naming_inputs(error, given, lambda stated: build(stated, {}), _shapes) from error
+
+
+def _shapes(module: IRModule) -> dict[str, Sequence[Extent]]:
+    """Those of the inputs of ``@main``, by name."""
+    main = module.main
+    names, _ = io_names(main)
+    return {name: shape_of(a.type) for name, a in zip(names, main.body.block.args, strict=False)}
 
 
 def _built(

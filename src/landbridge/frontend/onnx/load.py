@@ -13,8 +13,10 @@ import onnx_ir as ir
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx_ir.passes.common import InlinePass
 
+from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import CompileError, ImportModelError
 from landbridge.executable.file_watch import FileWatch
+from landbridge.frontend.onnx.not_a_model import what_it_is
 from landbridge.frontend.onnx.unfolded_size import unfolded_nodes
 from landbridge.ir.budget import MAX_NODES, Budget
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 OLDEST_OPSET = 7
 #: External data up to this many bytes is read, so that the files may change; more of it is mapped.
 _MOST_READ = 256 << 20
+#: Characters of a listing in an error.
+_SHOWN = 200
 #: A ModelProto larger than this cannot be serialized, so it is checked by path only.
 _PROTO_LIMIT = 1 << 31
 
@@ -45,7 +49,9 @@ def load_model(source: str | Path | bytes | ModelProto, max_nodes: int = MAX_NOD
     name = f"{source}" if isinstance(source, str | Path) else "the model"
     proto, folder = _proto(source, name)
     if not proto.opset_import or not proto.HasField("graph"):
-        raise ImportModelError(f"{name} is no ONNX model: it has no graph or no opset; give an .onnx file")
+        parsed = isinstance(source, onnx.ModelProto)
+        found = ("" if parsed else what_it_is(_content(source))) or "it has no graph or no opset; give an .onnx file"
+        raise ImportModelError(f"{name} is no ONNX model: {found}")
     _check(proto, source, name)
     try:
         model = ir.serde.deserialize_model(proto)
@@ -100,19 +106,45 @@ def _proto(source: str | Path | bytes | ModelProto, name: str) -> tuple[ModelPro
     try:
         if isinstance(source, bytes):
             return onnx.load_model_from_string(source), None
-        if not stat.S_ISREG(Path(source).stat().st_mode):
+        mode = Path(source).stat().st_mode
+        if not name or stat.S_ISDIR(mode):
+            inside = sorted(path.name for path in Path(source).glob("*.onnx")) if name else []
+            found = f"; it holds {', '.join(inside)[:_SHOWN]}" if inside else ""
+            raise ImportModelError(f"{name!r} is a folder, and no model{found}; name a file")
+        if not stat.S_ISREG(mode):
             raise ImportModelError(f"{name} is no regular file; read it and give its bytes")
         return onnx.load(str(source), load_external_data=False), Path(source).parent
     except ImportModelError:
         raise
     except DecodeError as error:
-        raise ImportModelError(
-            f"{name} is no ONNX model, or is truncated: {error}; export or download it again"
-        ) from error
+        found = what_it_is(_content(source))
+        why = f"{name} is no ONNX model: {found}" if found else f"{name} is no ONNX model, or is truncated: {error}"
+        raise ImportModelError(why if found else f"{why}; export or download it again") from error
+    except FileNotFoundError as error:
+        raise ImportModelError(f"there is no file {name!r}{_near(Path(name))}") from error
     except OSError as error:
         raise ImportModelError(f"{name} cannot be opened: {error.strerror or error}") from error
     except Exception as error:
         raise ImportModelError(f"{name} could not be read: {error}") from error
+
+
+def _content(source: str | Path | bytes | ModelProto) -> bytes:
+    """The bytes of ``source``: all of them, as an archive lists what it holds at its end."""
+    if isinstance(source, bytes):
+        return source
+    try:
+        return b"" if isinstance(source, onnx.ModelProto) else Path(source).read_bytes()
+    except OSError:
+        return b""
+
+
+def _near(file: Path) -> str:
+    """The models beside ``file``, which is not there, that have a name like it; else where it was looked for."""
+    folder = file.absolute().parent
+    if not folder.is_dir():
+        return f": there is no folder {str(folder)!r}"
+    near = did_you_mean(file.name, (path.name for path in folder.iterdir()))
+    return near or f" in {str(folder)!r}"
 
 
 def _check(proto: ModelProto, source: Any, name: str) -> None:

@@ -15,7 +15,7 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.errors import InputError, UnsupportedOperatorError
 from landbridge.frontend.onnx.attributes import dtype_of_onnx
 from landbridge.frontend.onnx.frames import InputFrame, frame_of, read_frame
-from landbridge.frontend.onnx.shapes import input_shapes, read_extents
+from landbridge.frontend.onnx.shapes import check_stated, input_shapes, read_extents
 from landbridge.frontend.onnx.values import UNKNOWN, Imported
 from landbridge.input_spec import InputSpec
 from landbridge.ir.graph_builder import GraphBuilder
@@ -80,6 +80,13 @@ def model_inputs(
     the file.
     """
     inputs = [v for v in graph.inputs if v.name not in graph.initializers]
+    if dimensions:
+        stated = [
+            *shapes.values(),
+            *(spec.shape or () for spec in frames.values()),
+            *filter(_has_text, constants.values()),
+        ]
+        check_stated(inputs, chain.from_iterable([v] if isinstance(v, str) else v for v in stated), dimensions)
     open_values = {name: array for name, array in constants.items() if _has_text(array)}
     fixed = _fixed(inputs, {name: array for name, array in constants.items() if name not in open_values})
     elements = _elements(inputs, open_values, dimensions)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
 from xdsl.ir import SSAValue
 
+from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import ImportModelError, InputError, ModelWarning, ShapeError
 from landbridge.frontend.onnx.attributes import dtype_of_onnx
 from landbridge.ir.types import dtype_of, shape_of
@@ -73,14 +74,37 @@ def input_shapes(
             )
             continue
         shown = [str(d) if isinstance(d, int) or d not in _ANONYMOUS else "?" for d in bound]
-        example = [d if isinstance(d, int) else 1 for d in bound]
-        tuple_text = f"({', '.join(map(str, example))}{',' * (len(example) == 1)})"
+        example = [str(d) if isinstance(d, int) else f"<{d}>" for d in _placeholders(bound)]
+        tuple_text = f"({', '.join(example)}{',' * (len(example) == 1)})"
         advice.append(
             f"input {name!r} has unknown dimensions ({', '.join(shown)}): give "
-            f"shapes={{{name!r}: {tuple_text}}} or --shape {name}={'x'.join(map(str, example))} with your extents, "
+            f"shapes={{{name!r}: {tuple_text}}} or --shape '{name}={'x'.join(example)}', a number for each <...>, "
             "or leave them open: dims={} or --dim"
         )
     return known, advice
+
+
+def _placeholders(dims: Sequence[Extent | str]) -> list[Extent | str]:
+    """``dims`` with a name for what has none: no number that is pasted makes a program of what nobody meant."""
+    return [d if not isinstance(d, str) or d not in _ANONYMOUS else f"axis {axis}" for axis, d in enumerate(dims)]
+
+
+def check_stated(inputs: Sequence[ir.Value], given: Iterable[object], dimensions: Mapping[str, Extent]) -> None:
+    """Raise InputError for one of ``dimensions`` that neither the file nor the text of an extent in ``given`` has."""
+    known: list[str] = []
+    for value in inputs:
+        for axis, dim in enumerate(_dims(value) or ()):
+            if isinstance(dim, str):
+                known.append(f"{value.name}_{axis}" if dim in _ANONYMOUS else dim)
+    for extent in given:
+        known += re.findall(r"[^\W\d]\w*", extent) if isinstance(extent, str) else []
+    legal = {identifier(name) for name in known}
+    for name in dimensions:
+        if identifier(name) not in legal:
+            listed = ", ".join(dict.fromkeys(known)) or "none"
+            raise InputError(
+                f"dims: the model has no open dimension {name!r}{did_you_mean(name, known)}; it has: {listed}"
+            )
 
 
 def _dimension(name: str, instead: str, stated: Mapping[str, Extent]) -> Extent:

@@ -1,0 +1,22 @@
+"""What is given where a compiled program is wanted, and how to get one of it."""
+
+from __future__ import annotations
+
+import os
+
+from landbridge.errors import InputError
+
+
+def no_program(given: object) -> InputError:
+    """The error that says of ``given``, which is no Executable, how to make one."""
+    if isinstance(given, str | os.PathLike):
+        path = os.fspath(given)
+        call = "load" if str(path).endswith(".lbx") else "compile"
+        return InputError(f"a Session runs a compiled program, not a path; make one: lb.{call}({str(path)!r})")
+    what = type(given).__name__
+    if what == "ModelProto":
+        return InputError("a Session runs a compiled program, not an ONNX model; make one: lb.compile(model)")
+    return InputError(
+        f"a Session runs a compiled program, an Executable, not {what}; make one with lb.compile(model), or "
+        "lb.load(path) of a file that was saved"
+    )
