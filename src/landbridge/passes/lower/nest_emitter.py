@@ -11,8 +11,9 @@ from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.nest import Nest, Register, Stage
 from landbridge.passes.lower.operands import Operands, RowPadding, Tile
-from landbridge.passes.lower.padding import OpenEdges, Padding
+from landbridge.passes.lower.padding import Padding
 from landbridge.passes.lower.reduction import Reduction, Slots
+from landbridge.passes.lower.row_edges import OpenEdges
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.sizes.size import at_least

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.dialects import arith
-from xdsl.ir import SSAValue
-
-from landbridge.passes.lower.access import ElementAccess, Guard
-from landbridge.passes.lower.combiners import combiner, identity
-from landbridge.passes.lower.nest import Nest, Stage, scalar_attr
+from landbridge.passes.lower.access import Guard
+from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.operands import RowPadding
+from landbridge.passes.lower.row_edges import OpenEdges, open_edges, row_guards, skips_padding
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.sizes.size import Extent, Size, at_least
 
 #: Edge tiles emitted one by one; beyond, padded reads test their bounds at run time.
 MAX_EDGE_TILES = 6
-
-
-@dataclass(frozen=True)
-class OpenEdges:
-    """How many of the first rows read before their buffers, and how many of the last rows beyond."""
-
-    first: int
-    last: int
 
 
 class Padding:
@@ -36,8 +23,8 @@ class Padding:
 
     def __init__(self, nest: Nest, sched: Schedule) -> None:
         self._nest, self._sched = nest, sched
-        self.skips = nest.reduction is not None and _skips_padding(nest.reduction)
-        self.row_guards = self._find_row_guards()
+        self.skips = nest.reduction is not None and skips_padding(nest.reduction)
+        self.row_guards = row_guards(nest, sched.rows, sched.lane)
         self.rows = self._inner_rows()
 
     def row_tiles(self) -> list[tuple[Run, RowPadding]]:
@@ -61,27 +48,6 @@ class Padding:
                 result.append((Run(run.start + k * run.tile, end - k, run.tile, run.mask), padding))
                 k = end
         return result
-
-    def _find_row_guards(self) -> list[tuple[Guard, int]]:
-        """Guards that tie the row dim to one reduction dim, with that dim; empty when they are not of that form."""
-        rows, main = self._sched.rows, self._nest.reduction
-        if rows is None or main is None or not self.skips or rows == self._sched.lane:
-            return []
-        tiled = {b.inner for b in self._nest.bounds}
-        found = []
-        for r in main.reads:
-            for g in r.guards if isinstance(r, ElementAccess) else ():
-                if g.index.coeff(rows):
-                    others = [d for d in g.index.coeffs if d != rows]
-                    if (
-                        len(others) != 1
-                        or g.index.rest
-                        or others[0] in tiled
-                        or not self._nest.dims[others[0]].reduction
-                    ):
-                        return []
-                    found.append((g, others[0]))
-        return found
 
     def _inner_rows(self) -> tuple[int, int] | None:
         """The rows whose every read is inside; None when there is nothing to split or too much."""
@@ -125,21 +91,11 @@ class Padding:
 
     def open_edges(self, run: Run) -> OpenEdges | None:
         """The edges of an open number of rows, whose first and last tile ``run`` has one of; None where they are not
-        the same for all numbers."""
-        if run.last is None or not self.row_guards:
+        the same for all numbers, or a tile may have both."""
+        if run.last is None:
             return None
-        first, last, rows = 0, 0, run.last + run.tile
-        for g, r in self.row_guards:
-            c, turns = g.index.coeff(self._sched.rows), self._nest.dims[r].extent - 1  # type: ignore[arg-type]
-            if c <= 0 or isinstance(turns, Size) or isinstance(g.index.const, Size):
-                return None
-            left = g.extent - c * rows
-            if isinstance(left, Size):
-                return None
-            ends = sorted((0, g.index.coeff(r) * turns))
-            first = max(first, -((g.index.const + ends[0]) // c))
-            last = max(last, -((left + c - 1 - g.index.const - ends[1]) // c))
-        return OpenEdges(first, last) if first + last <= run.tile else None
+        edges = open_edges(self._nest, self.row_guards, self._sched.rows)
+        return edges if edges is not None and edges.first + edges.last <= run.tile else None
 
     def row_inside(self, row: Extent, d: int, i: int) -> bool:
         """Whether turn ``i`` of reduction loop ``d`` reads inside the buffers at ``row``. Of an open number of rows the
@@ -162,36 +118,3 @@ class Padding:
     def settled_by_turn(self, d: int) -> list[Guard]:
         """Guards that hold at a row of an edge tile where ``row_inside`` says so of the turn of loop ``d``."""
         return [g for g, r in self.row_guards if r == d]
-
-
-def _widened(value: SSAValue) -> SSAValue:
-    """What a conversion to a wider float, which changes no number, was given; else ``value``."""
-    return value.owner.operands[0] if isinstance(value.owner, arith.ExtFOp) else value
-
-
-def _skips_padding(stage: Stage) -> bool:
-    """Whether leaving out padded iterations gives the same result as computing them.
-
-    True for ``acc + x``, ``acc + x * w`` with padding 0, and for max and min padded with their identity.
-    """
-    combine = combiner(stage)
-    padded = [r for r in stage.reads if isinstance(r, ElementAccess) and r.guards]
-    if combine is None or not padded:
-        return combine is not None
-    accumulator = stage.body.args[len(stage.reads)]
-    op = next(iter(accumulator.uses)).operation
-    other = _widened(op.operands[1] if op.operands[0] is accumulator else op.operands[0])
-    arguments = dict(zip(stage.body.args, stage.reads, strict=False))
-    if other in arguments:
-        factors = [other]
-    elif combine in ("arith.addf", "arith.addi") and isinstance(other.owner, arith.MulfOp | arith.MuliOp):
-        factors = [_widened(v) for v in other.owner.operands]
-    else:
-        return False
-    if any(f not in arguments for f in factors):
-        return False
-    for r in padded:
-        assert r.fill is not None
-        if scalar_attr(r.fill) != scalar_attr(identity(combine, r.element)):
-            return False
-    return True

@@ -18,6 +18,7 @@ from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.combiners import combiner
 from landbridge.passes.lower.nest import Nest, Stage, widest_bytes
 from landbridge.passes.lower.register_block import register_block
+from landbridge.passes.lower.row_edges import open_edges, row_guards
 from landbridge.passes.lower.row_memory import is_past_the_end
 from landbridge.passes.lower.runs import Run, dividing_tile, overlapping_run, tile_runs
 from landbridge.passes.lower.simplify import index_range
@@ -86,12 +87,14 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
             rows = lane  # an elementwise nest walks its lane; unrolling it is the row block
     row_extent = _tiles(nest, rows, lane, lanes)
     column_extent = _tiles(nest, columns, lane, lanes)
+    overlaps = isinstance(row_extent, Size) and repeats and _can_overlap(nest, rows)
     if reduction:
-        row_tile, column_tile = register_block(likely(row_extent), likely(column_extent), machine.registers)
+        margin = _edge_rows(nest, rows, lane) if overlaps else None
+        row_tile, column_tile = register_block(likely(row_extent), likely(column_extent), machine.registers, margin)
     else:
         row_tile, column_tile = _unroll(nest, likely(row_extent)), 1
     column_tile = dividing_tile(column_extent, column_tile)
-    if isinstance(row_extent, Size) and repeats and _can_overlap(nest, rows):
+    if overlaps:
         row_runs: tuple[Run, ...] = (overlapping_run(row_extent, row_tile),)
     else:
         row_tile = dividing_tile(row_extent, row_tile)
@@ -140,16 +143,18 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit) -> list
     if isinstance(rows, Size) and not overlaps:
         return [sched]
 
+    margin = _edge_rows(nest, sched.rows, sched.lane) if overlaps else None
+
     def row_runs(tile: int) -> tuple[Run, ...]:
         return (overlapping_run(rows, tile),) if overlaps else tile_runs(rows, tile, 0)
 
     lanes = max(2, 1 << (left - 1).bit_length())  # not every language has vectors of 1
     mask = left if left != lanes and _column_mask(nest, sched.columns, sched.lane, sched.lanes) else 0
-    tile, _ = register_block(likely(rows), 1, machine.registers)
+    tile, _ = register_block(likely(rows), 1, machine.registers, margin)
     tail = replace(sched, lanes=lanes, row_runs=row_runs(tile), column_runs=(Run(last, 1, 1, mask),))
     if not last:
         return [tail]
-    row_tile, column_tile = register_block(likely(rows), last, machine.registers)
+    row_tile, column_tile = register_block(likely(rows), last, machine.registers, margin)
     whole = replace(sched, row_runs=row_runs(row_tile), column_runs=tile_runs(last, column_tile, 0))
     return [whole, tail]
 
@@ -220,6 +225,12 @@ def _can_overlap(nest: Nest, rows: int | None) -> bool:
         and not nest.loaded()
         and all(isinstance(i.coeff(rows), int) and not i.nonlinear_in(rows) for i in indices)
     )
+
+
+def _edge_rows(nest: Nest, rows: int | None, lane: int | None) -> int:
+    """How many rows more than a tile has there must be, for that no tile has padding of both ends."""
+    edges = open_edges(nest, row_guards(nest, rows, lane), rows)
+    return max(edges.first, edges.last) if edges else 0
 
 
 def _whole_vectors(nest: Nest, d: int, lanes: int) -> int:

@@ -1,0 +1,92 @@
+"""Padded reads that the rows of a nest decide: which they are, and how many rows at either end have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from landbridge.passes.lower.access import ElementAccess, Guard
+from landbridge.passes.lower.combiners import combiner, identity
+from landbridge.passes.lower.nest import Nest, Stage, scalar_attr
+from landbridge.sizes.size import Size
+
+
+@dataclass(frozen=True)
+class OpenEdges:
+    """How many of the first rows read before their buffers, and how many of the last rows beyond."""
+
+    first: int
+    last: int
+
+
+def row_guards(nest: Nest, rows: int | None, lane: int | None) -> list[tuple[Guard, int]]:
+    """Guards that tie loop ``rows`` to one reduction loop, with that loop; empty when they are not of that form, or
+    padding is no neutral element of the reduction."""
+    main = nest.reduction
+    if rows is None or main is None or rows == lane or not skips_padding(main):
+        return []
+    tiled = {b.inner for b in nest.bounds}
+    found = []
+    for r in main.reads:
+        for g in r.guards if isinstance(r, ElementAccess) else ():
+            if g.index.coeff(rows):
+                others = [d for d in g.index.coeffs if d != rows]
+                if len(others) != 1 or g.index.rest or others[0] in tiled or not nest.dims[others[0]].reduction:
+                    return []
+                found.append((g, others[0]))
+    return found
+
+
+def open_edges(nest: Nest, guards: Sequence[tuple[Guard, int]], rows: int | None) -> OpenEdges | None:
+    """The edges of an open number of rows by their ``row_guards``; None where there are none, or they are not the same
+    for all numbers."""
+    if rows is None or not guards:
+        return None
+    first, last, extent = 0, 0, nest.dims[rows].extent
+    for g, r in guards:
+        c, turns = g.index.coeff(rows), nest.dims[r].extent - 1
+        if c <= 0 or isinstance(turns, Size) or isinstance(g.index.const, Size):
+            return None
+        left = g.extent - c * extent
+        if isinstance(left, Size):
+            return None
+        ends = sorted((0, g.index.coeff(r) * turns))
+        first = max(first, -((g.index.const + ends[0]) // c))
+        last = max(last, -((left + c - 1 - g.index.const - ends[1]) // c))
+    return OpenEdges(first, last)
+
+
+def _widened(value: SSAValue) -> SSAValue:
+    """What a conversion to a wider float, which changes no number, was given; else ``value``."""
+    return value.owner.operands[0] if isinstance(value.owner, arith.ExtFOp) else value
+
+
+def skips_padding(stage: Stage) -> bool:
+    """Whether leaving out padded iterations gives the same result as computing them.
+
+    True for ``acc + x``, ``acc + x * w`` with padding 0, and for max and min padded with their identity.
+    """
+    combine = combiner(stage)
+    padded = [r for r in stage.reads if isinstance(r, ElementAccess) and r.guards]
+    if combine is None or not padded:
+        return combine is not None
+    accumulator = stage.body.args[len(stage.reads)]
+    op = next(iter(accumulator.uses)).operation
+    other = _widened(op.operands[1] if op.operands[0] is accumulator else op.operands[0])
+    arguments = dict(zip(stage.body.args, stage.reads, strict=False))
+    if other in arguments:
+        factors = [other]
+    elif combine in ("arith.addf", "arith.addi") and isinstance(other.owner, arith.MulfOp | arith.MuliOp):
+        factors = [_widened(v) for v in other.owner.operands]
+    else:
+        return False
+    if any(f not in arguments for f in factors):
+        return False
+    for r in padded:
+        assert r.fill is not None
+        if scalar_attr(r.fill) != scalar_attr(identity(combine, r.element)):
+            return False
+    return True
