@@ -49,6 +49,26 @@ def function(body: str, tasks: int = 8) -> func.FuncOp:
 #: What is right, and a change of its text that makes it wrong.
 PAIRS = {
     "constant": ("%v = memref.load %x[%c7] : memref<64xf32>", "%c7", "%c64"),
+    "first lanes": (
+        """%mask = vector.create_mask %c8 : vector<16xi1>
+           %c56 = arith.constant 56 : index
+           %zero = arith.constant dense<0.0> : vector<16xf32>
+           %v = vector.maskedload %x[%c56], %mask, %zero
+             : memref<64xf32>, vector<16xi1>, vector<16xf32> into vector<16xf32>""",
+        "create_mask %c8",
+        "create_mask %c9",
+    ),
+    "first lanes from an index": (
+        """scf.for %t = %begin to %end step %c1 {
+             %i = arith.muli %t, %c9 : index
+             %left = arith.subi %c64, %i : index
+             %mask = vector.create_mask %left : vector<16xi1>
+             %zero = arith.constant dense<0.0> : vector<16xf32>
+             vector.maskedstore %x[%i], %mask, %zero : memref<64xf32>, vector<16xi1>, vector<16xf32>
+           }""",
+        "subi %c64, %i",
+        "addi %c64, %i",
+    ),
     "tasks": (
         """scf.for %t = %begin to %end step %c1 {
              %i = arith.muli %t, %c8 : index

@@ -30,7 +30,7 @@ class LoweredAccess(NamedTuple):
     """``op`` reads or writes the elements ``first`` to ``last``, both included, counted from its index.
 
     Along the last axis, that is; along others it is the one at the index. ``first > last`` where a constant mask keeps
-    nothing. ``mask`` is one that only a run knows: any of the lanes may be kept.
+    nothing. ``mask`` is one that only a run knows: any of the lanes may be kept, or the first ``kept``.
     """
 
     op: Operation
@@ -41,6 +41,7 @@ class LoweredAccess(NamedTuple):
     last: int
     reads: bool
     mask: SSAValue | None
+    kept: SSAValue | None
 
 
 def lowered_access(op: Operation) -> LoweredAccess:
@@ -51,13 +52,14 @@ def lowered_access(op: Operation) -> LoweredAccess:
     shape = shape_of(buffer.type)
     indices = operands[position + 1 : position + 1 + len(shape)]
     mask = operands[-2] if kind in _MASKED else None
-    kept = _kept(mask)
-    if kept is None:
+    constant = _kept(mask)
+    if constant is None:
         value = op.results[0] if kind in _READS else operands[0 if kind is vector.StoreOp else -1]
-        kept = 0, (_lanes(value) if kind in _VECTORS else 1) - 1
+        constant = 0, (_lanes(value) if kind in _VECTORS else 1) - 1
     else:
         mask = None
-    return LoweredAccess(op, buffer, shape, indices, *kept, kind in _READS, mask)
+    first_lanes = mask.owner.operands[0] if mask is not None and isinstance(mask.owner, vector.CreateMaskOp) else None
+    return LoweredAccess(op, buffer, shape, indices, *constant, kind in _READS, mask, first_lanes)
 
 
 def _lanes(value: SSAValue) -> int:

@@ -109,9 +109,17 @@ class _Walk:
             return  # every lane is masked
         shape, lanes = access.shape, (access.first, access.last)
         for axis, (index, extent) in enumerate(zip(access.indices, shape, strict=True), 1):
-            self._reach(access, self._ranges.form(index), extent, lanes if axis == len(shape) else (0, 0))
+            form = self._ranges.form(index)
+            if axis == len(shape) and access.kept is not None and self._first_inside(form, access.kept, extent):
+                return
+            self._reach(access, form, extent, lanes if axis == len(shape) else (0, 0))
         if not shape:
             self._reach(access, constant(0), 1, lanes)
+
+    def _first_inside(self, index: Form, kept: SSAValue, extent: int) -> bool:
+        """Whether the first ``kept`` elements from ``index`` on are known to be inside."""
+        ranges = self._ranges
+        return ranges.is_at_most(index.scaled(-1), 0) and ranges.is_at_most(index.plus(ranges.form(kept)), extent)
 
     def _reach(self, access: LoweredAccess, index: Form, extent: int, lanes: tuple[int, int]) -> None:
         size, number = split_number(index.const)

@@ -16,7 +16,7 @@ from landbridge.passes.lower.reduction import Reduction, Slots
 from landbridge.passes.lower.row_edges import OpenEdges
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule
-from landbridge.sizes.size import at_least
+from landbridge.sizes.size import Size, at_least
 
 
 class NestEmitter:
@@ -37,7 +37,18 @@ class NestEmitter:
             self.row_run(run, padding, 0, run.count, column, columns)
 
     def row_run(self, run: Run, padding: RowPadding, low: Index, high: Index, column: Index, columns: Run) -> None:
-        """Tiles ``low .. high`` of one run of rows, or all where it has edges; too few rows are done one by one."""
+        """Tiles ``low .. high`` of one run of rows, or all where it has edges; too few rows are done one by one.
+
+        Nothing where it depends on a Size how many lanes there are, and that is none.
+        """
+        kept = [mask for mask in (run.mask, columns.mask) if isinstance(mask, Size) and not at_least(mask, 1)]
+        if kept:
+            some = self.code.all_of(*(self.code.at_most(1, mask) for mask in kept))
+            self.code.when(some, lambda: self._row_run(run, padding, low, high, column, columns))
+        else:
+            self._row_run(run, padding, low, high, column, columns)
+
+    def _row_run(self, run: Run, padding: RowPadding, low: Index, high: Index, column: Index, columns: Run) -> None:
         if run.last is None:
             self._tiles(run, padding, low, high, column, columns)
             return

@@ -26,7 +26,7 @@ from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.operands import Operands, RowPadding, Tile
 from landbridge.passes.lower.padding import Padding
 from landbridge.passes.lower.schedule import Schedule
-from landbridge.sizes.size import likely, same
+from landbridge.sizes.size import Extent, likely, same
 
 #: Terms that are added to one accumulator before it is added to the total.
 BLOCK = 256
@@ -52,7 +52,7 @@ class Reduction:
         padding: Padding,
         operands: Operands,
         tile: Tile,
-        lows: Mapping[int, int] = MappingProxyType({}),
+        lows: Mapping[int, Extent] = MappingProxyType({}),
     ) -> None:
         main = nest.reduction
         if main is None:
@@ -187,7 +187,7 @@ class Reduction:
             return None, 0
         lane = self.sched.lane if self.sched.horizontal else None
         dims = [*(d for d in self.sched.inner if d != lane), *(d for d in self.sched.inner if d == lane)]
-        turns = {d: likely(self.nest.dims[d].extent) - self._lows.get(d, 0) for d in dims}
+        turns = {d: likely(self.nest.dims[d].extent) - likely(self._lows.get(d, 0)) for d in dims}
         if dims:
             turns[dims[-1]] //= self._lane_step(dims[-1]) * self.sched.copies
         below = 1

@@ -10,7 +10,7 @@ from landbridge.sizes.size import Extent, Size, ceildiv, same
 @dataclass(frozen=True)
 class Run:
     """``count`` consecutive tiles of ``tile`` iterations from ``start``; ``mask`` > 0 keeps that many lanes of
-    the last vector. Dims without lanes have ``mask`` 0.
+    the last vector, a Size that many of the whole tile. Dims without lanes have ``mask`` 0.
 
     No tile begins past ``last``, where that is stated: the last one then ends where the dim does, and computes again
     what the tile before it has. Of a dim shorter than a tile ``last`` is negative, and there is no such tile.
@@ -19,7 +19,7 @@ class Run:
     start: Extent
     count: Extent
     tile: int
-    mask: int = 0
+    mask: Extent = 0
     last: Extent | None = None
 
 
@@ -31,11 +31,14 @@ def dividing_tile(extent: Extent, tile: int) -> int:
 
 
 def tile_runs(extent: Extent, tile: int, mask: int) -> tuple[Run, ...]:
-    """Full tiles, then what is left; a masked last vector is part of the last tile."""
+    """Full tiles, then what is left; a masked last vector is part of the last tile.
+
+    Of an open extent what is left goes by smaller and smaller tiles.
+    """
     runs = []
     full, left = divmod(extent, tile)
     if isinstance(left, Size):
-        return (Run(0, full, tile), Run(full * tile, left, 1))
+        return (Run(0, full, tile), *_smaller_runs(full * tile, left, tile))
     if mask and not left:
         full, left = full - 1, tile
     if same(full, 0) is not True:
@@ -43,6 +46,29 @@ def tile_runs(extent: Extent, tile: int, mask: int) -> tuple[Run, ...]:
     if left:
         runs.append(Run(full * tile, 1, left, mask))
     return tuple(runs)
+
+
+def _smaller_runs(start: Extent, left: Extent, tile: int) -> tuple[Run, ...]:
+    """The ``left`` iterations from ``start`` on, fewer than ``tile``."""
+    smaller = smaller_tile(tile)
+    full, rest = divmod(left, smaller)
+    run = Run(start, full, smaller)
+    if isinstance(rest, int) and not rest:
+        return (run,)
+    return (run, *_smaller_runs(start + full * smaller, rest, smaller))
+
+
+def smaller_tile(tile: int) -> int:
+    """The tiles that what is left of an open extent is cut into, which is less than ``tile``."""
+    return max(1, tile // 3)
+
+
+def masked_runs(extent: Extent, lanes: int, tile: int) -> tuple[Run, ...]:
+    """Full tiles of ``tile`` vectors, then one that keeps what is left of an open number of elements, none perhaps."""
+    full = extent // (tile * lanes)
+    left = extent - full * (tile * lanes)
+    runs = (Run(0, full, tile),) if same(full, 0) is not True else ()
+    return (*runs, Run(full * tile, 1, tile, left)) if same(left, 0) is not True else runs
 
 
 def overlapping_run(extent: Extent, tile: int) -> Run:

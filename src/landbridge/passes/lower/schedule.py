@@ -18,11 +18,11 @@ from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.combiners import combiner
 from landbridge.passes.lower.nest import Nest, Stage, widest_bytes
 from landbridge.passes.lower.register_block import register_block
-from landbridge.passes.lower.row_edges import open_edges, row_guards
+from landbridge.passes.lower.row_cut import open_end, row_cut, tiles_along
 from landbridge.passes.lower.row_memory import is_past_the_end
-from landbridge.passes.lower.runs import Run, dividing_tile, overlapping_run, tile_runs
+from landbridge.passes.lower.runs import Run, dividing_tile, masked_runs, tile_runs
 from landbridge.passes.lower.simplify import index_range
-from landbridge.sizes.size import Extent, Size, at_least, ceildiv, likely
+from landbridge.sizes.size import Size, likely
 
 #: Scalar operations a task should be worth, so that handing it to a thread is cheap beside it.
 TASK_WORK = 1 << 19
@@ -85,28 +85,25 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
             lanes = min(lanes, 1 << (extent - 1).bit_length())
         if not reduction and extent != lanes:
             rows = lane  # an elementwise nest walks its lane; unrolling it is the row block
-    row_extent = _tiles(nest, rows, lane, lanes)
-    column_extent = _tiles(nest, columns, lane, lanes)
-    overlaps = isinstance(row_extent, Size) and repeats and _can_overlap(nest, rows)
+    cut = row_cut(nest, rows, lane, lanes, repeats=repeats)
+    column_extent = tiles_along(nest, columns, lane, lanes)
     if reduction:
-        margin = _edge_rows(nest, rows, lane) if overlaps else None
-        row_tile, column_tile = register_block(likely(row_extent), likely(column_extent), machine.registers, margin)
+        row_tile, column_tile = register_block(cut.pieces, cut.most, likely(column_extent), machine.registers)
     else:
-        row_tile, column_tile = _unroll(nest, likely(row_extent)), 1
+        row_tile, column_tile = _unroll(nest, likely(cut.extent)), 1
     column_tile = dividing_tile(column_extent, column_tile)
-    if overlaps:
-        row_runs: tuple[Run, ...] = (overlapping_run(row_extent, row_tile),)
+    ends_within = open_end(nest, lane, lanes) if columns == lane else None
+    if ends_within is not None:
+        column_runs = masked_runs(ends_within, lanes, column_tile)
     else:
-        row_tile = dividing_tile(row_extent, row_tile)
-        mask = nest.dims[rows].extent % lanes if rows == lane and rows is not None else 0
-        row_runs = tile_runs(row_extent, row_tile, mask)
-    column_runs = tile_runs(column_extent, column_tile, _column_mask(nest, columns, lane, lanes))
+        column_runs = tile_runs(column_extent, column_tile, _column_mask(nest, columns, lane, lanes))
     taken = {rows, columns, lane}
     outer = tuple(d for d in parallel if d not in taken)
     work = _body_size(nest)
     for d in reductions:
         work *= likely(nest.dims[d].extent)
-    copies = _copies(nest, lane, lanes, horizontal, reductions, row_tile * column_tile)
+    row_runs = cut.runs(row_tile)
+    copies = _copies(nest, lane, lanes, horizontal, reductions, row_runs[0].tile * column_tile)
     return Schedule(lane, lanes, horizontal, rows, row_runs, columns, column_runs, outer, reductions, work, copies)
 
 
@@ -126,7 +123,7 @@ def _copies(
     return wanted if steps >= 4 * wanted else 1
 
 
-def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit) -> list[Schedule]:
+def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit, *, repeats: bool) -> list[Schedule]:
     """``sched``, or two that do its work: a last column that holds half a vector or less gets a vector of its size.
 
     24 channels in blocks of 16 then cost 24 lanes, not 32, where narrower vectors are cheaper.
@@ -137,25 +134,17 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit) -> list
     last, left = divmod(bound.extent, bound.tile)
     if not left or left > bound.tile // 2:
         return [sched]
-    first = sched.row_runs[0]
-    overlaps = first.last is not None
-    rows = sum(r.count * r.tile for r in sched.row_runs) if first.last is None else first.last + first.tile
-    if isinstance(rows, Size) and not overlaps:
+    cut = row_cut(nest, sched.rows, sched.lane, sched.lanes, repeats=repeats)
+    if isinstance(cut.extent, Size) and not cut.overlaps:
         return [sched]
-
-    margin = _edge_rows(nest, sched.rows, sched.lane) if overlaps else None
-
-    def row_runs(tile: int) -> tuple[Run, ...]:
-        return (overlapping_run(rows, tile),) if overlaps else tile_runs(rows, tile, 0)
-
     lanes = max(2, 1 << (left - 1).bit_length())  # not every language has vectors of 1
     mask = left if left != lanes and _column_mask(nest, sched.columns, sched.lane, sched.lanes) else 0
-    tile, _ = register_block(likely(rows), 1, machine.registers, margin)
-    tail = replace(sched, lanes=lanes, row_runs=row_runs(tile), column_runs=(Run(last, 1, 1, mask),))
+    tile, _ = register_block(cut.pieces, cut.most, 1, machine.registers)
+    tail = replace(sched, lanes=lanes, row_runs=cut.runs(tile), column_runs=(Run(last, 1, 1, mask),))
     if not last:
         return [tail]
-    row_tile, column_tile = register_block(likely(rows), last, machine.registers, margin)
-    whole = replace(sched, row_runs=row_runs(row_tile), column_runs=tile_runs(last, column_tile, 0))
+    row_tile, column_tile = register_block(cut.pieces, cut.most, last, machine.registers)
+    whole = replace(sched, row_runs=cut.runs(row_tile), column_runs=tile_runs(last, column_tile, 0))
     return [whole, tail]
 
 
@@ -186,12 +175,7 @@ def _choose_lane(nest: Nest, parallel: list[int], reductions: tuple[int, ...], l
         )
 
     candidates = [
-        d
-        for d in parallel
-        if nest.dims[d].extent != 1
-        and all(w.index.coeff(d) == 1 for w in writes)
-        and legal(d)
-        and _in_whole_vectors(nest.dims[d].extent, lanes)
+        d for d in parallel if nest.dims[d].extent != 1 and all(w.index.coeff(d) == 1 for w in writes) and legal(d)
     ]
     if candidates:
         return max(candidates, key=lambda d: likely(nest.dims[d].extent)), False
@@ -201,8 +185,7 @@ def _choose_lane(nest: Nest, parallel: list[int], reductions: tuple[int, ...], l
         main_reads = [r for r in reduction.reads if isinstance(r, ElementAccess)]
         for d in reductions:
             if (
-                at_least(nest.dims[d].extent, lanes)
-                and _in_whole_vectors(nest.dims[d].extent, lanes)
+                likely(nest.dims[d].extent) >= lanes
                 and d not in outer
                 and _whole_vectors(nest, d, lanes) > 1
                 and legal(d)
@@ -210,27 +193,6 @@ def _choose_lane(nest: Nest, parallel: list[int], reductions: tuple[int, ...], l
             ):
                 return d, True
     return None, False
-
-
-def _in_whole_vectors(extent: Extent, lanes: int) -> bool:
-    """Whether lanes may run along a loop of ``extent``: an open one must end with a vector."""
-    return isinstance(extent, int) or extent % lanes == 0
-
-
-def _can_overlap(nest: Nest, rows: int | None) -> bool:
-    """Whether the last tile of ``rows`` may begin anywhere, and that is proved to stay inside the buffers."""
-    indices = [i for a in nest.accesses() for i in (a.index, *(g.index for g in a.guards))]
-    return (
-        rows is not None
-        and not nest.loaded()
-        and all(isinstance(i.coeff(rows), int) and not i.nonlinear_in(rows) for i in indices)
-    )
-
-
-def _edge_rows(nest: Nest, rows: int | None, lane: int | None) -> int:
-    """How many rows more than a tile has there must be, for that no tile has padding of both ends."""
-    edges = open_edges(nest, row_guards(nest, rows, lane), rows)
-    return max(edges.first, edges.last) if edges else 0
 
 
 def _whole_vectors(nest: Nest, d: int, lanes: int) -> int:
@@ -266,13 +228,6 @@ def _choose_rows(nest: Nest, parallel: list[int], lane: int | None, columns: int
         if d not in (lane, columns) and write.index.coeff(d) != 0 and not write.index.nonlinear_in(d)
     ]
     return min(found, key=lambda d: abs(likely(write.index.coeff(d))), default=None)
-
-
-def _tiles(nest: Nest, dim: int | None, lane: int | None, lanes: int) -> Extent:
-    if dim is None:
-        return 1
-    extent = nest.dims[dim].extent
-    return ceildiv(extent, lanes) if dim == lane else extent
 
 
 def _column_mask(nest: Nest, columns: int | None, lane: int | None, lanes: int) -> int:

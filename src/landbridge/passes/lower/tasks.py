@@ -134,14 +134,14 @@ def _single(
     pieces: list[_Piece] = []
     work: Extent = 0
     outer: list[int] = []
-    for sched in narrow_last_column(nest, schedule(nest, machine, repeats=repeats), machine):
+    for sched in narrow_last_column(nest, schedule(nest, machine, repeats=repeats), machine, repeats=repeats):
         emitter = NestEmitter(code, nest, sched, buffers, {})
         rows = emitter.row_tiles
         outer = [nest.dims[d].extent for d in sched.outer]
         tile_work = sched.work * sched.lanes
         few = likely(product(outer) * sum(r.count for r in sched.column_runs)) < MANY_TASKS
         for columns in sched.column_runs:
-            if few and not any(padding is RowPadding.BY_TURN for _, padding in rows):
+            if few and at_least(columns.count, 1) and not any(padding is RowPadding.BY_TURN for _, padding in rows):
                 for run, padding in rows:
                     chunk = max(1, min(likely(run.count), TASK_WORK // max(tile_work * run.tile * columns.tile, 1)))
                     pieces.append(_Piece(emitter, columns, [(run, padding)], chunk))

@@ -1,0 +1,82 @@
+"""How the rows of a nest may be cut into tiles of a register block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from landbridge.passes.lower.nest import Nest
+from landbridge.passes.lower.row_edges import open_edges, row_guards
+from landbridge.passes.lower.runs import Run, dividing_tile, masked_runs, overlapping_run, tile_runs
+from landbridge.sizes.size import Extent, Size, ceildiv, likely
+
+
+@dataclass(frozen=True)
+class RowCut:
+    """``extent`` rows; where they are the lane, vectors.
+
+    ``overlaps``: of an open number the last tile ends where the rows do, and is none that has padding of both ends:
+    there are ``margin`` rows more than a tile has. ``ends_within``: the elements of an open lane whose last vector is
+    masked. ``mask``: the lanes of a known one's last vector, 0 for all.
+    """
+
+    extent: Extent
+    overlaps: bool = False
+    margin: int = 0
+    ends_within: Size | None = None
+    lanes: int = 1
+    mask: int = 0
+
+    @property
+    def most(self) -> int:
+        """The most rows that a tile may have, for all of them to go in tiles where their number is a likely one."""
+        return likely(self.extent) - self.margin
+
+    def runs(self, tile: int) -> tuple[Run, ...]:
+        """All rows in tiles of ``tile``, or a little less where that leaves nothing over."""
+        if self.ends_within is not None:
+            return masked_runs(self.ends_within, self.lanes, tile)
+        if self.overlaps:
+            return (overlapping_run(self.extent, tile),)
+        return tile_runs(self.extent, dividing_tile(self.extent, tile), self.mask)
+
+    def pieces(self, tile: int) -> list[tuple[int, int]]:
+        """The rows of the tiles, and how many such tiles there are, likely."""
+        return [(run.tile, likely(run.count)) for run in self.runs(tile)]
+
+
+def row_cut(nest: Nest, rows: int | None, lane: int | None, lanes: int, *, repeats: bool) -> RowCut:
+    """How loop ``rows`` of ``nest`` may be cut; it is ``lane`` where vectors of ``lanes`` lie along it.
+
+    ``repeats``: an element may be computed twice.
+    """
+    extent = tiles_along(nest, rows, lane, lanes)
+    if rows is None:
+        return RowCut(extent)
+    if rows == lane:
+        ends_within = open_end(nest, lane, lanes)
+        if ends_within is not None:
+            return RowCut(extent, ends_within=ends_within, lanes=lanes)
+    if isinstance(extent, Size) and repeats and _can_overlap(nest, rows):
+        edges = open_edges(nest, row_guards(nest, rows, lane), rows)
+        return RowCut(extent, overlaps=True, margin=max(edges.first, edges.last) if edges else 0)
+    return RowCut(extent, mask=nest.dims[rows].extent % lanes if rows == lane else 0)
+
+
+def tiles_along(nest: Nest, dim: int | None, lane: int | None, lanes: int) -> Extent:
+    """The iterations of ``dim``, of a lane its vectors."""
+    if dim is None:
+        return 1
+    extent = nest.dims[dim].extent
+    return ceildiv(extent, lanes) if dim == lane else extent
+
+
+def open_end(nest: Nest, lane: int | None, lanes: int) -> Size | None:
+    """The extent of a lane that is open and may end in the midst of a vector."""
+    extent: Extent = 0 if lane is None else nest.dims[lane].extent
+    return extent if isinstance(extent, Size) and extent % lanes != 0 else None
+
+
+def _can_overlap(nest: Nest, rows: int) -> bool:
+    """Whether the last tile of ``rows`` may begin anywhere, and that is proved to stay inside the buffers."""
+    indices = [i for a in nest.accesses() for i in (a.index, *(g.index for g in a.guards))]
+    return not nest.loaded() and all(isinstance(i.coeff(rows), int) and not i.nonlinear_in(rows) for i in indices)
