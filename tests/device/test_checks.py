@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pytest
@@ -11,15 +12,17 @@ from landbridge.device.checks import (
     check_inside,
     check_request,
     host_address,
+    host_reaches,
     is_copy_to_itself,
     kind_of,
     own_device,
     stream_handle,
 )
 from landbridge.device.registry import device
+from landbridge.device.state import begin_anew
 from landbridge.devices.opencl.absent import AbsentDeviceAPI
-from landbridge.errors import HostViewError, InputError, UseAfterFreeError
-from landbridge.memory_kind import MemoryKind
+from landbridge.errors import DeviceLostError, HostViewError, InputError, UseAfterFreeError
+from landbridge.memory_kind import HostAccess, MemoryKind
 from tests.device.queueing_device import QueueingDeviceAPI
 
 API = QueueingDeviceAPI()
@@ -47,11 +50,21 @@ class Point:
 def test_a_stream_is_of_one_instance_and_not_freed() -> None:
     handle = Handle()
     assert stream_handle(API, 1, Stream(SECOND, handle)) is handle
-    for other in (FIRST, CPU):
+    for other in (FIRST, CPU, Device(QueueingDeviceAPI(), 1)):
         with pytest.raises(InputError, match=f"a stream of {other} was given to queueing:1"):
             stream_handle(API, 1, Stream(other, handle))
     with pytest.raises(UseAfterFreeError, match="create another one"):
         stream_handle(API, 1, Stream(SECOND, Handle(alive=False)))
+
+
+def test_a_stream_of_a_life_that_ended() -> None:
+    api = QueueingDeviceAPI()
+    old = Stream(Device(api, 1), Handle())
+    assert stream_handle(api, 1, old) is old.handle
+    begin_anew(api, 1, "a test", {})
+    with pytest.raises(DeviceLostError, match="of a life of queueing:1 that ended; create another one"):
+        stream_handle(api, 1, old)
+    assert stream_handle(api, 0, Stream(Device(api, 0), old.handle)) is old.handle
 
 
 def test_a_copy_is_for_the_destination_first() -> None:
@@ -64,9 +77,9 @@ def test_a_copy_is_for_the_destination_first() -> None:
 
 def test_copies_within_a_space() -> None:
     space, other = Space(FIRST, "global", 1), Space(FIRST, "global", 2)
-    assert is_copy_to_itself(API, Region(space, 8), Region(space, 8), 16)
-    assert not is_copy_to_itself(API, Region(space, 8), Region(other, 8), 16)
-    assert not is_copy_to_itself(API, Region(space, 8), Region(space, 24), 16)
+    assert is_copy_to_itself(API, Region(space, 8), Region(space, 8), 16) is True
+    assert is_copy_to_itself(API, Region(space, 8), Region(other, 8), 16) is False
+    assert is_copy_to_itself(API, Region(space, 8), Region(space, 24), 16) is False
     for start in (7, 23):
         with pytest.raises(InputError, match=f"from 8 to {start} of one space overlaps"):
             is_copy_to_itself(API, Region(space, 8), Region(space, start), 16)
@@ -100,3 +113,24 @@ def test_host_addresses() -> None:
     CPU.api.free_data_space(space)
     with pytest.raises(HostViewError, match="opencl:0 has no memory that the host can address"):
         host_address(Region(Space(Device(AbsentDeviceAPI()), "global", 1)))
+
+
+@pytest.mark.parametrize("host_access", ["none", "read", "read_write"])
+@pytest.mark.parametrize("coherent", [True, False])
+@pytest.mark.parametrize("ndim", [1, 2])
+@pytest.mark.parametrize("has_address", [True, False])
+def test_the_host_reaches_what_it_maps_whole_without_barriers(
+    host_access: HostAccess, coherent: bool, ndim: int, has_address: bool
+) -> None:
+    kind = MemoryKind("global", host_access, coherent=coherent, ndim=ndim)
+
+    class OneKind(QueueingDeviceAPI):
+        name = "one-kind"
+
+        def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
+            return {"global": kind}
+
+    if not has_address:
+        OneKind.host_pointer = None  # type: ignore[assignment, method-assign]
+    space = Space(Device(OneKind()), "global", 1)
+    assert host_reaches(space) is (host_access == "read_write" and coherent and ndim == 1 and has_address)
