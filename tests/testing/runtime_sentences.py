@@ -1152,7 +1152,8 @@ SENTENCES = (
     ),
     _s(
         "Past its caches the CPU uses memory in place where, by stated bandwidths, a copy takes longer.",
-        "tests/executable/test_crossing_report.py::test_bandwidths_decide_past_the_hosts_caches",
+        "tests/executable/test_crossing_report.py::test_bandwidths_decide_past_the_hosts_caches "
+        "tests/mixed/test_uncached_memory.py::test_each_crossing_is_what_costs_less",
         "It does wherever bandwidths are stated.",
         "analysis/homes.py",
         "decide_crossings",
