@@ -20,9 +20,10 @@ from xdsl.dialects.builtin import ModuleOp
 from landbridge.codegen.generate import generate
 from landbridge.codegen.registry import check_target, declined
 from landbridge.compile_options import CompileOptions
-from landbridge.emit import emit
+from landbridge.emit import emit, kernel_facts
 from landbridge.errors import CompileError
 from landbridge.executable.executable import Executable
+from landbridge.executable.kernel_facts import KERNELS, facts_text
 from landbridge.executable.parts import ModuleImage, VDevice
 from landbridge.frontend.ir_text import import_ir_text, is_ir_text
 from landbridge.ir.attributes import target_number
@@ -108,9 +109,10 @@ def compile_model(
             write_text(directory / "lowered.mlir", str(lowered) + "\n", module.sources)
     with _timed(seconds, "emit"):
         executable = emit(module, lowered)
+        facts = {KERNELS: facts_text(kernel_facts(module, lowered))}
     with _timed(seconds, "codegen"):
         images = _generate(module, lowered)
-    return replace(executable, modules=images, metadata=_metadata(model, options.on_mismatch, seconds))
+    return replace(executable, modules=images, metadata=facts | _metadata(model, options.on_mismatch, seconds))
 
 
 def _import(

@@ -79,6 +79,7 @@ OPTIONS = {
     "compare": (*_OF_A_RUN, "--place", "--tolerance", "--absolute", "--every"),
     "bench": (*_OF_A_RUN, "--place", "--rounds", "--alone"),
     "trace": (*_OF_A_RUN, "--output", "--top"),
+    "explain": (*_OF_A_RUN, "--runs", "--top", "--svg", "--html"),
     "plan": ("--target", "--device", "--shape", "--place", "--capacity", "--budget", "--svg", "--html", "--json"),
     "opt": ("--passes", "--output", "--dump", "--emit-source", "--target", "--shape", "--list", "--json"),
     "devices": ("--json", "--verbose"),

@@ -75,7 +75,7 @@ def check_commands(folder: Path) -> None:
     said = paste(COMMANDS, folder)
     for word in ("copies in one run: none", "onnxruntime", "proved optimal", "cpu:0: PASS"):
         assert word in said
-    for name in ("det.lbx", "det.trace.json", "plan.html"):
+    for name in ("det.lbx", "det.trace.json", "plan.html", "roofline.html"):
         assert (folder / name).stat().st_size > 0
 
 

@@ -18,6 +18,7 @@ from landbridge.cli.compare import compare
 from landbridge.cli.compile import compile_
 from landbridge.cli.conformance import conformance
 from landbridge.cli.devices import devices
+from landbridge.cli.explain import explain
 from landbridge.cli.new_device import new_device
 from landbridge.cli.opt import opt
 from landbridge.cli.output import emit, error
@@ -99,7 +100,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for _command in (run, compile_, compare, bench, trace, plan, opt, devices, targets, conformance, new_device, cache):
+_COMMANDS = (
+    run, compile_, compare, bench, trace, explain, plan, opt, devices, targets, conformance, new_device, cache,
+)  # fmt: skip
+
+for _command in _COMMANDS:
     app.command(name=_command.__name__.rstrip("_").replace("_", "-"))(_command)
 
 

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from landbridge.emit.executable import emit
+from landbridge.emit.kernel_facts import kernel_facts
 
-__all__ = ["emit"]
+__all__ = ["emit", "kernel_facts"]

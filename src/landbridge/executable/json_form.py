@@ -16,7 +16,7 @@ from typing import Any, TypeVar, Union, cast
 
 from landbridge.errors import ExecutableError, ShapeError
 from landbridge.executable import instructions as ins
-from landbridge.executable.parts import StorageReport, TensorSpec
+from landbridge.executable.parts import KernelFacts, StorageReport, TensorSpec
 from landbridge.sizes.parsing import parse_range, parse_size
 from landbridge.sizes.printing import range_text
 from landbridge.sizes.size import Size, dimensions_of
@@ -43,6 +43,7 @@ _OPEN: dict[type[Any], tuple[str, ...]] = {
     ins.Call: ("tasks", "moves_bytes", "sizes"),
     TensorSpec: ("shape", "strides", "elements"),
     StorageReport: ("planned_bytes",),
+    KernelFacts: ("flops", "nbytes"),
 }
 #: Characters of a Size.
 _LONGEST = 1 << 16

@@ -173,6 +173,17 @@ def _described(spec: TensorSpec) -> str:
     return f"{cut(spec.name, 30)}: {spec.dtype}{list(spec.shape)}"
 
 
+@dataclass(frozen=True)
+class KernelFacts:
+    """A kernel: ``flops`` operations on numbers, a multiply-add being two; ``nbytes`` that it has to read and write,
+    each once; the schedule, and others that were weighed, the best first. Of an open program the counts are Sizes."""
+
+    flops: int
+    nbytes: int
+    schedule: str
+    weighed: tuple[str, ...] = ()
+
+
 def parameter_constant(name: str) -> str:
     """The constant that holds the first value of parameter ``name``; no other constant is called so."""
     return f"parameter:{name}"

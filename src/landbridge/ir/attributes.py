@@ -56,6 +56,10 @@ CHECKED = "lb.checked"
 #: The function is lowered: how many tasks a call has.
 TASKS = "lb.tasks"
 
+#: The function is lowered: the schedule chosen in words, and those weighed and not taken.
+SCHEDULE = "lb.schedule"
+WEIGHED = "lb.weighed"
+
 #: The function is lowered: the Sizes that it takes, in the words of its operand before the tasks.
 SIZES = "lb.sizes"
 
@@ -271,6 +275,19 @@ def task_count(function: func.FuncOp) -> int | None:
 def set_task_count(function: func.FuncOp, tasks: Extent) -> None:
     """State how many tasks a call of a lowered function has."""
     function.attributes[TASKS] = int_attr(tasks)
+
+
+def schedule_of(function: func.FuncOp) -> tuple[str, tuple[str, ...]]:
+    """The schedule of a lowered function in words, and others that were weighed; empty where nobody said."""
+    chosen = function.attributes.get(SCHEDULE)
+    return chosen.data if isinstance(chosen, StringAttr) else "", _strings(function, WEIGHED) or ()
+
+
+def set_schedule(function: func.FuncOp, chosen: str, weighed: Sequence[str]) -> None:
+    """State the schedule of a lowered function in words, and others that were weighed."""
+    function.attributes[SCHEDULE] = StringAttr(chosen)
+    if weighed:
+        function.attributes[WEIGHED] = _string_array(weighed)
 
 
 def loop_extents(generic: linalg.ops.GenericOp) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from landbridge.ir.attributes import (
     is_in_place,
     mark_checked,
     mark_in_place,
+    set_schedule,
     set_sizes,
     set_task_count,
 )
@@ -29,6 +30,7 @@ from landbridge.passes.lower.loops import lower_loops
 from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.row_memory import lowered_type
 from landbridge.passes.lower.schedule import VectorUnit
+from landbridge.passes.lower.schedule_text import schedule_text, weighed_text
 from landbridge.passes.lower.tasks import emit_tasks
 from landbridge.sizes.size import Size
 from landbridge.targets import Target
@@ -88,14 +90,19 @@ def lower_prim(function: func.FuncOp, machine: VectorUnit) -> func.FuncOp:
     buffers: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=False))
     begin, end = block.args[-2], block.args[-1]
     nests = [nest for nest in build_nests(prim) if not nest.is_empty]
-    tasks = emit_tasks(code, prim, nests, machine, buffers, begin, end)
+    plan = emit_tasks(code, prim, nests, machine, buffers, begin, end)
     block.add_op(func.ReturnOp())
     code.finish()
     if extents:
         words = MemRefType(i64, [len(code.sizes)], memory_space=GLOBAL)
         Rewriter.replace_value_with_new_type(block.args[-3], words)
     lowered = func.FuncOp(function.sym_name.data, FunctionType.from_lists(list(block.arg_types), []), Region(block))
-    set_task_count(lowered, tasks)
+    set_task_count(lowered, plan.count)
+    set_schedule(
+        lowered,
+        "; ".join(schedule_text(*each) for each in plan.schedules),
+        list(dict.fromkeys(text for each in plan.schedules for text in weighed_text(*each, machine))),
+    )
     if extents:
         set_sizes(lowered, list(code.sizes))
     if is_in_place(function):

@@ -1,8 +1,10 @@
-"""The cost of a register block, and the block that costs least."""
+"""The cost of register blocks, and the block that costs least."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+
+from landbridge.targets.machine import FMA_LATENCY, FMA_PIPES
 
 #: Most rows of a block.
 MOST_ROWS = 14
@@ -11,13 +13,21 @@ MOST_ROWS = 14
 def register_block(
     rows: Callable[[int], Iterable[tuple[int, int]]], most_rows: int, columns: int, registers: int
 ) -> tuple[int, int]:
-    """The block with the fewest estimated cycles over the whole extents, of at most ``most_rows``.
+    """The block with the fewest estimated cycles over the whole extents; see ``weighed_blocks``."""
+    weighed = weighed_blocks(rows, most_rows, columns, registers)
+    return min(weighed, key=lambda each: each[0])[1] if weighed else (1, 1)
 
-    A step of a block costs its multiply-adds, or the latency chain when there are too few of them (8: four
-    cycles deep, two pipes), plus a share of its loads. ``rows`` says of a number of rows what all are then cut into:
-    the rows of a tile, and how many such tiles there are.
+
+def weighed_blocks(
+    rows: Callable[[int], Iterable[tuple[int, int]]], most_rows: int, columns: int, registers: int
+) -> list[tuple[float, tuple[int, int]]]:
+    """Each block of at most ``most_rows`` that fits ``registers``, with its estimated cycles over the whole extents.
+
+    A step of a block costs its multiply-adds, or the latency chain when there are too few of them, plus a share of its
+    loads. ``rows`` says of a number of rows what all are then cut into: the rows of a tile, and how many such tiles
+    there are.
     """
-    best, best_cost = (1, 1), float("inf")
+    weighed = []
     most_rows = max(1, min(MOST_ROWS, most_rows))
     tiles = {r: list(rows(r)) for r in range(1, most_rows + 1)}
     for c in range(1, min(columns, 6 if most_rows > 1 else 12) + 1):
@@ -27,10 +37,9 @@ def register_block(
             cost = 0.0
             for rr, rn in tiles[r]:
                 for cc, cn in known_pieces(columns, c):
-                    cost += rn * cn * (max(rr * cc, 8) + 0.3 * (rr + cc) + 1.0)
-            if cost < best_cost:
-                best, best_cost = (r, c), cost
-    return best
+                    cost += rn * cn * (max(rr * cc, FMA_PIPES * FMA_LATENCY) + 0.3 * (rr + cc) + 1.0)
+            weighed.append((cost, (r, c)))
+    return weighed
 
 
 def known_pieces(extent: int, tile: int) -> list[tuple[int, int]]:

@@ -31,6 +31,14 @@ MANY_TASKS = 64
 MAX_STACK_BYTES = 1 << 20
 
 
+@dataclass(frozen=True)
+class TaskPlan:
+    """How many tasks there are, and the schedule of each nest, of which one may have several."""
+
+    count: Extent
+    schedules: tuple[tuple[Nest, Schedule], ...]
+
+
 def emit_tasks(
     code: Code,
     prim: PrimView,
@@ -39,14 +47,14 @@ def emit_tasks(
     buffers: dict[SSAValue, SSAValue],
     begin: Index,
     end: Index,
-) -> Extent:
-    """Emit tasks ``begin .. end`` of ``nests``, none of them empty; how many tasks there are.
+) -> TaskPlan:
+    """Emit tasks ``begin .. end`` of ``nests``, none of them empty.
 
     ``buffers`` maps the PrimFunc's memrefs to flat ones, and receives the temporaries. Raises CodegenError when these
     do not fit a stack.
     """
     if not nests:
-        return 0
+        return TaskPlan(0, ())
     if len(nests) == 1:
         repeats = not is_in_place(prim.function) and _may_repeat(nests[0])
         return _single(code, simplify(nests[0]), machine, buffers, begin, end, repeats)
@@ -129,12 +137,13 @@ def _single(
     begin: Index,
     end: Index,
     repeats: bool,
-) -> Extent:
+) -> TaskPlan:
     """A PrimFunc of one nest: its tasks are its outer loops, its column tiles and chunks of its rows."""
     pieces: list[_Piece] = []
     work: Extent = 0
     outer: list[int] = []
-    for sched in narrow_last_column(nest, schedule(nest, machine, repeats=repeats), machine, repeats=repeats):
+    schedules = narrow_last_column(nest, schedule(nest, machine, repeats=repeats), machine, repeats=repeats)
+    for sched in schedules:
         emitter = NestEmitter(code, nest, sched, buffers, {})
         rows = emitter.row_tiles
         outer = [nest.dims[d].extent for d in sched.outer]
@@ -158,7 +167,7 @@ def _single(
         last = code.minimum(code.add(high, -base), count) if len(pieces) > 1 else high
         code.loop(first, last, 1, [], partial(_task, code, piece, outer))
         base += count
-    return ceildiv(total, grain)
+    return TaskPlan(ceildiv(total, grain), tuple((nest, each) for each in schedules))
 
 
 def _task(code: Code, piece: _Piece, outer: list[int], t: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
@@ -174,7 +183,7 @@ def _several(
     buffers: dict[SSAValue, SSAValue],
     begin: Index,
     end: Index,
-) -> Extent:
+) -> TaskPlan:
     """A PrimFunc of several nests: its tasks are the loops they share; the rest runs nest after nest."""
     length = shared_prefix(nests)
     extents = [nests[0].dims[i].extent for i in range(length)]
@@ -212,7 +221,7 @@ def _several(
         return []
 
     code.loop(low, high, 1, [], task)
-    return ceildiv(count, grain)
+    return TaskPlan(ceildiv(count, grain), tuple(prepared))
 
 
 def _nested(code: Code, nest: Nest, sched: Schedule, emitter: NestEmitter, outer: list[int]) -> None:

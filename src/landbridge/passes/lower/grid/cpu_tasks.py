@@ -26,6 +26,6 @@ def task_launch(launcher: Launcher, prim: PrimView, nests: list[Nest], buffers: 
     machine = core_vector_unit(launcher.limits)
 
     def body(code: Code, group: SSAValue) -> int:
-        return int(emit_tasks(code, prim, nests, machine, dict(buffers), group, code.add(group, 1)))
+        return int(emit_tasks(code, prim, nests, machine, dict(buffers), group, code.add(group, 1)).count)
 
     launcher.launch_counted(body)

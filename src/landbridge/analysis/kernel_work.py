@@ -1,0 +1,127 @@
+"""The work of a PrimFunc: operations on numbers, and bytes that it has to read and write, each once."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import lru_cache
+
+from xdsl.dialects import arith, func, linalg, memref
+from xdsl.dialects.builtin import IndexType, MemRefType
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr
+
+from landbridge.ir.attributes import ints, tile_bounds
+from landbridge.ir.prim_ops import PadOp
+from landbridge.ir.stages import Generic, view_generic, view_prim
+from landbridge.ir.types import item_bytes, nbytes_of, shape_of
+from landbridge.sizes.size import Extent, largest, product, smallest
+
+_ARITHMETIC = (
+    arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.MaximumfOp, arith.MinimumfOp, arith.MaxnumfOp,
+    arith.MinnumfOp, arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp,
+    arith.RemUIOp,
+)  # fmt: skip
+
+#: Values of an index along a window that are tried one by one.
+_MOST_VALUES = 1 << 12
+
+
+def flops_of(function: func.FuncOp) -> Extent:
+    """Operations of one call: sums, products, quotients, maxima and functions such as exp count as one each.
+
+    Neither the padding of windows nor that of blocked layouts counts; with open dimensions the former does.
+    """
+    view = view_prim(function)
+    pads = {op.destination: op for op in view.stages if isinstance(op, PadOp)}
+    total: Extent = 0
+    for generic in view.generics():
+        points = _points(generic) * _operations(generic.body)
+        inside = _inside(generic, pads)
+        total += points * inside.numerator // inside.denominator
+    return total
+
+
+def bytes_of(function: func.FuncOp) -> Extent:
+    """Bytes of operands that one call reads or writes, each counted once however often it is used.
+
+    Of an operand of which a kernel takes less than all, such as a table of embeddings, they are what it takes.
+    """
+    total: Extent = 0
+    stages = view_prim(function).stages
+    for argument in function.body.block.args:
+        if not isinstance(argument.type, MemRefType):
+            continue
+        whole, reached = nbytes_of(argument.type), _reached(argument, stages)
+        total += whole if reached is None else smallest(whole, reached * item_bytes(argument.type))
+    return total
+
+
+def _points(generic: Generic) -> Extent:
+    """How often the body runs, rows and columns that only fill a block left out."""
+    left = list(generic.extents)
+    for outer, inner, _, extent in tile_bounds(generic.op):
+        left[outer], left[inner] = extent, 1
+    return product(left)
+
+
+def _inside(generic: Generic, pads: Mapping[SSAValue, PadOp]) -> Fraction:
+    """The share of points at which ``generic`` reads inside of what ``pads`` pad; 1 where that is not known."""
+    for operand in generic.ins:
+        pad = pads.get(operand.buffer)
+        if pad is not None:
+            share = Fraction(1)
+            axes = zip(operand.map.results, ints(pad.low), shape_of(pad.source.type), strict=True)
+            for index, low, extent in axes:
+                share *= _share(index, generic.extents, low, extent)
+            return share
+    return Fraction(1)
+
+
+@lru_cache(maxsize=1024)
+def _share(index: AffineExpr, extents: tuple[Extent, ...], low: Extent, extent: Extent) -> Fraction:
+    """The share of the values of ``index`` that lie in ``low .. low + extent``."""
+    dims = sorted(index.used_dims())
+    count = math.prod(number for number in (extents[d] for d in dims) if isinstance(number, int))
+    numbers = [low, extent, *(extents[d] for d in dims)]
+    if not all(isinstance(number, int) for number in numbers) or not 0 < count <= _MOST_VALUES:
+        return Fraction(1)
+    at, inside = [0] * len(extents), 0
+    for choice in itertools.product(*(range(extents[d]) for d in dims)):
+        for d, i in zip(dims, choice, strict=True):
+            at[d] = i
+        inside += low <= index.eval(at, []) < low + extent
+    return Fraction(inside, count)
+
+
+def _operations(body: Block) -> int:
+    return sum(map(_counts, body.ops))
+
+
+def _counts(op: Operation) -> bool:
+    if op.name.startswith("math."):
+        return True
+    return isinstance(op, _ARITHMETIC) and not isinstance(op.results[0].type, IndexType)
+
+
+def _reached(buffer: SSAValue, stages: tuple[Operation, ...]) -> Extent | None:
+    """Elements of ``buffer`` that ``stages`` can take at most, by the loops around each use; None for all."""
+    most: Extent = 0
+    for use in buffer.uses:
+        op = use.operation
+        if isinstance(op, memref.LoadOp):
+            generic = op.parent_op()
+            if not isinstance(generic, linalg.ops.GenericOp):
+                return None
+            most = largest(most, product(view_generic(generic).extents))
+        elif isinstance(op, linalg.ops.GenericOp):
+            view = view_generic(op)
+            for operand in (*view.ins, *view.outs):
+                if operand.buffer is buffer:
+                    used = {d for result in operand.map.results for d in result.used_dims()}
+                    most = largest(most, product(e for d, e in enumerate(view.extents) if d in used))
+        elif isinstance(op, linalg.ops.FillOp | PadOp):
+            return None
+    return most

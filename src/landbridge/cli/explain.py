@@ -1,0 +1,202 @@
+"""``landbridge explain``: what each kernel of a program takes, beside what it would take at the machine's limits."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from landbridge.cli import arguments as args
+from landbridge.cli.device_list import DeviceList
+from landbridge.cli.output import emit, message, progress, table
+
+if TYPE_CHECKING:
+    from landbridge.executable.executable import Executable
+    from landbridge.executable.parts import KernelFacts
+    from landbridge.roofline import Limits, TimedKernel
+    from landbridge.sizes.size import Extent
+    from landbridge.targets import Target
+    from landbridge.vm.trace import TraceEvent
+
+_COLUMNS = ("kernel", "us", "share", "MFLOP", "MB", "% peak", "% bandwidth", "% roof", "tasks", "schedule", "weighed")
+
+
+def explain(
+    model: args.Model,
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Warm runs; each kernel's median counts.")] = 20,
+    top: Annotated[int, typer.Option("--top", min=0, help="How many kernels to list, the slowest first.")] = 20,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="FILE", dir_okay=False, help="Draw the roofline as an SVG picture.")
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", dir_okay=False, help="The roofline and all kernels as one HTML page."),
+    ] = None,
+    target: args.TargetText = None,
+    device: args.DeviceText = "cpu",
+    shape: args.Shapes = None,
+    dim: args.Dims = None,
+    at: args.At = None,
+    input: args.Inputs = None,
+    threads: args.Threads = None,
+    seed: args.Seed = 0,
+    json: args.Json = False,
+) -> None:
+    """Say of each kernel of MODEL its schedule, time, work and bytes, and what share of the machine's limits that is.
+
+    Times are medians of warm runs, kernel by kernel. The limits, the peak of multiply-adds and the bandwidth of each
+    cache and of memory, are measured in the same run, on as many threads, by kernels of the same code generator.
+    """
+    import numpy as np
+
+    from landbridge.cli.inputs import make_inputs
+    from landbridge.cli.machine_limits import measured_limits
+    from landbridge.cli.models import at_sizes, open_model
+    from landbridge.executable.bound_sizes import sizes_of_inputs
+    from landbridge.executable.kernel_facts import facts_of
+    from landbridge.output_file import check_outputs
+    from landbridge.vm.thread_pool import default_threads
+    from landbridge.vm.trace import trace_runs
+
+    files, shapes = args.parse_arrays(input), args.parse_shapes(shape)
+    check_outputs([svg, html], [model, *files.values()])
+    opened = open_model(model, target, shapes, devices=DeviceList((device,)), dims=args.parse_dims(dim))
+    executable = at_sizes(opened.executable, files, args.parse_at(at))
+    facts = facts_of(executable)
+    inputs = make_inputs(executable, files, device, seed)
+    sizes: dict[str, int] = {}
+    if opened.executable.is_open:
+        specs = opened.executable.main.inputs
+        elements = {s.name: np.asarray(inputs[s.name]).reshape(-1).tolist() for s in specs if s.elements}
+        sizes = sizes_of_inputs(specs, {s.name: inputs[s.name].shape for s in specs}, elements)
+    count = threads or default_threads()
+    with progress(f"timing {model.name}"):
+        host = _host_target(executable)
+        limits = None if host is None else measured_limits(host, count)
+        timed = _timed(trace_runs(executable, device, inputs, count, runs), facts, sizes)
+    if limits is None and (svg or html):
+        raise typer.BadParameter("no kernel of the program runs on this CPU, so there is no roof to draw")
+    if limits is not None:
+        _draw(timed, limits, model, svg, html, [*executable.sources, model, *files.values()])
+    if json:
+        emit(_described(model, timed, limits))
+        return
+    if not facts:
+        message(f"{model} was compiled without facts of its kernels; compile it again to see schedules and work")
+    _print(timed, limits, top)
+
+
+def _host_target(executable: Executable) -> Target | None:
+    """The target of the program whose code this CPU runs in vectors; None where it has none."""
+    from landbridge.executable.parts import CodeImage
+    from landbridge.targets import Target
+
+    for module in executable.modules:
+        if isinstance(module.image, CodeImage):
+            return Target(module.target)
+    return None
+
+
+def _timed(
+    runs: Sequence[Sequence[TraceEvent]], facts: Mapping[str, KernelFacts], sizes: Mapping[str, int]
+) -> list[TimedKernel]:
+    """Each kernel and host step of the runs, which all do the same, with its median time."""
+    from landbridge.roofline import TimedKernel
+
+    found = []
+    for events in zip(*runs, strict=True):
+        event = events[0]
+        seconds = statistics.median(each.duration_us for each in events) / 1e6
+        known = facts.get(event.function)
+        if known is None:
+            found.append(TimedKernel(event.name, event.function, event.lane, seconds, tasks=event.tasks))
+            continue
+        flops, nbytes = _number(known.flops, sizes), _number(known.nbytes, sizes)
+        schedule, weighed = known.schedule, known.weighed
+        found.append(
+            TimedKernel(event.name, event.function, event.lane, seconds, flops, nbytes, event.tasks, schedule, weighed)
+        )
+    return found
+
+
+def _number(extent: Extent, sizes: Mapping[str, int]) -> int:
+    return extent if isinstance(extent, int) else extent.at(sizes)
+
+
+def _draw(
+    timed: Sequence[TimedKernel],
+    limits: Limits,
+    model: Path,
+    svg: Path | None,
+    html: Path | None,
+    sources: Sequence[str | Path],
+) -> None:
+    from landbridge.output_file import write_text
+    from landbridge.roofline.html import render_html
+    from landbridge.roofline.svg import render_svg
+
+    for path, render in ((svg, render_svg), (html, render_html)):
+        if path is not None:
+            write_text(path, render(timed, limits, model.name), sources)
+            message(f"wrote {path}")
+
+
+def _described(model: Path, timed: Sequence[TimedKernel], limits: Limits | None) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from landbridge.roofline import roof_share
+
+    kernels = []
+    for kernel in timed:
+        described = asdict(kernel)
+        if limits is not None:
+            described |= {
+                "memory": limits.level_of(kernel.nbytes).name,
+                "of_peak": kernel.of_peak(limits),
+                "of_bandwidth": kernel.of_bandwidth(limits),
+                "of_roof": kernel.of_roof(limits),
+            }
+        kernels.append(described)
+    return {
+        "model": str(model),
+        "seconds": sum(kernel.seconds for kernel in timed),
+        "of_roof": None if limits is None else roof_share(timed, limits),
+        "limits": None if limits is None else asdict(limits),
+        "kernels": kernels,
+    }
+
+
+def _print(timed: Sequence[TimedKernel], limits: Limits | None, top: int) -> None:
+    from landbridge.roofline import roof_share
+
+    total = sum(kernel.seconds for kernel in timed)
+    title = f"{len(timed)} kernels and host steps, {1e3 * total:.3f} ms"
+    if limits is not None:
+        levels = ", ".join(f"{level.name} {level.bandwidth / 1e9:.0f}" for level in limits.levels)
+        message(
+            f"limits of {limits.threads} thread{'s' * (limits.threads > 1)}: {limits.flops / 1e9:.0f} GFLOP/s of f32; "
+            f"{levels} GB/s"
+        )
+        title += f", {100 * roof_share(timed, limits):.0f} % of the roof"
+    slowest = sorted(timed, key=lambda kernel: -kernel.seconds)[:top]
+    table(title, _COLUMNS, [tuple(_row(kernel, total, limits)) for kernel in slowest])
+
+
+def _row(kernel: TimedKernel, total: float, limits: Limits | None) -> Iterator[str]:
+    yield kernel.name
+    yield f"{1e6 * kernel.seconds:.1f}"
+    yield f"{100 * kernel.seconds / max(total, 1e-12):.1f} %"
+    yield f"{kernel.flops / 1e6:.3g}"
+    yield f"{kernel.nbytes / 1e6:.3g}"
+    if limits is None:
+        yield from ("", "", "")
+    else:
+        yield f"{100 * kernel.of_peak(limits):.0f}"
+        yield f"{100 * kernel.of_bandwidth(limits):.0f} {limits.level_of(kernel.nbytes).name}"
+        yield f"{100 * kernel.of_roof(limits):.0f}"
+    yield str(kernel.tasks)
+    yield kernel.schedule
+    yield "; ".join(kernel.weighed)

@@ -1,0 +1,56 @@
+"""Schedules in words, for reports: what was chosen for each nest of a kernel, and what was weighed beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from landbridge.passes.lower.nest import Nest
+from landbridge.passes.lower.register_block import known_pieces, weighed_blocks
+from landbridge.passes.lower.runs import Run
+from landbridge.passes.lower.schedule import Schedule, VectorUnit
+from landbridge.sizes.size import Extent, likely
+
+#: Blocks beside the chosen one that a report names.
+_SHOWN = 3
+
+
+def schedule_text(nest: Nest, sched: Schedule) -> str:
+    """``sched`` of ``nest`` in words: ``"6x4 block of 16 lanes, sums over 64x3x3"``."""
+    rows, columns = _tile(sched.row_runs), _tile(sched.column_runs)
+    if sched.lane is None:
+        lanes = "scalars"
+    elif sched.horizontal:
+        lanes = f"{sched.lanes} lanes along the sum"
+    else:
+        lanes = f"{sched.lanes} lanes"
+    parts = [f"{rows}x{columns} block of {lanes}"]
+    if nest.reduction is not None:
+        parts.append("sums over " + ("x".join(str(nest.dims[d].extent) for d in sched.inner) or "1"))
+    else:
+        parts.append("each element on its own")
+    if sched.copies > 1:
+        parts.append(f"{sched.copies} partial sums")
+    return ", ".join(parts)
+
+
+def weighed_text(nest: Nest, sched: Schedule, machine: VectorUnit) -> tuple[str, ...]:
+    """The blocks that cost least by the schedule's own estimate, the chosen one among them, with its cycles."""
+    if nest.reduction is None:
+        return ()
+    rows, columns = likely(_covered(sched.row_runs)), likely(_covered(sched.column_runs))
+    weighed = sorted(weighed_blocks(partial(known_pieces, rows), rows, columns, machine.registers))
+    if len(weighed) < 2:
+        return ()
+    best = weighed[0][0]
+    return tuple(f"{r}x{c}: {100 * cost / best:.0f} %" for cost, (r, c) in weighed[: _SHOWN + 1])
+
+
+def _tile(runs: Sequence[Run]) -> int:
+    return max((run.tile for run in runs), default=1)
+
+
+def _covered(runs: Sequence[Run]) -> Extent:
+    """How many iterations, or vectors of a column, ``runs`` cover."""
+    first = runs[0]
+    return sum((run.count * run.tile for run in runs), 0) if first.last is None else first.last + first.tile

@@ -1,0 +1,13 @@
+"""Kernels beside the limits of the machine that they ran on: what a report says of each, and drawn.
+
+The roofline model: a kernel takes no less than its arithmetic at the peak, nor than its bytes at the bandwidth of
+where they lie (Williams, Waterman and Patterson, "Roofline: an insightful visual performance model for multicore
+architectures", 2009). Pure data in, text out.
+"""
+
+from __future__ import annotations
+
+from landbridge.roofline.limits import Level, Limits
+from landbridge.roofline.timed_kernel import TimedKernel, roof_share
+
+__all__ = ["Level", "Limits", "TimedKernel", "roof_share"]

@@ -1,0 +1,57 @@
+"""A roofline as one HTML page: the picture, and below it a table of the kernels, the longest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from landbridge.plan_chart.markup import markup
+from landbridge.plan_chart.palette import SURFACES
+from landbridge.roofline.limits import Limits
+from landbridge.roofline.svg import render_svg
+from landbridge.roofline.timed_kernel import TimedKernel
+
+_COLUMNS = ("kernel", "us", "MFLOP", "MB", "% peak", "% bandwidth", "% roof", "tasks", "schedule", "weighed")
+
+
+def render_html(kernels: Sequence[TimedKernel], limits: Limits, title: str) -> str:
+    """The page of ``kernels`` under ``limits`` as the text of an HTML file; it loads nothing and runs nothing."""
+    rows = "".join(f"<tr>{''.join(_cells(kernel, limits))}</tr>" for kernel in _ordered(kernels))
+    heads = "".join(f"<th>{markup(name)}</th>" for name in _COLUMNS)
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{markup(title)}</title>'
+        f"<style>{_style()}</style></head><body>\n{render_svg(kernels, limits, title)}"
+        f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>\n</body></html>\n"
+    )
+
+
+def _ordered(kernels: Sequence[TimedKernel]) -> list[TimedKernel]:
+    return sorted(kernels, key=lambda kernel: -kernel.seconds)
+
+
+def _cells(kernel: TimedKernel, limits: Limits) -> Iterator[str]:
+    level = limits.level_of(kernel.nbytes).name
+    yield f"<td>{markup(kernel.name)}</td>"
+    for number in (
+        f"{1e6 * kernel.seconds:.1f}",
+        f"{kernel.flops / 1e6:.3g}",
+        f"{kernel.nbytes / 1e6:.3g}",
+        f"{100 * kernel.of_peak(limits):.0f}",
+        f"{100 * kernel.of_bandwidth(limits):.0f} ({level})",
+        f"{100 * kernel.of_roof(limits):.0f}",
+        str(kernel.tasks),
+    ):
+        yield f'<td class="n">{markup(number)}</td>'
+    yield f"<td>{markup(kernel.schedule)}</td><td>{markup('; '.join(kernel.weighed))}</td>"
+
+
+def _style() -> str:
+    def rule(mode: str) -> str:
+        s = SURFACES[mode]
+        return f"body{{background:{s['page']};color:{s['ink']}}}th,td{{border-bottom:1px solid {s['rule']}}}"
+
+    shared = (
+        ":root{color-scheme:light dark}body{font:13px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;margin:20px}"
+        "svg{max-width:100%;height:auto}table{border-collapse:collapse}th,td{padding:3px 9px;text-align:left}"
+        ".n{text-align:right;font-variant-numeric:tabular-nums}"
+    )
+    return f"{shared}{rule('light')}@media(prefers-color-scheme:dark){{{rule('dark')}}}"

@@ -1,0 +1,68 @@
+"""What schedules and reports take a CPU to be: its registers, caches and arithmetic, in one place.
+
+Facts of a target come from its options. What no option says is an assumption that holds for the CPUs of the last ten
+years: two pipes for multiply-adds, each four cycles deep (Intel, "Optimization Reference Manual", table of Skylake's
+and later ports; AMD, "Software Optimization Guide" for families 17h, 19h and 1Ah: 4 cycles; Arm, "Neoverse V1 Software
+Optimization Guide": FMLA 4). A block of fewer accumulators than ``FMA_PIPES * FMA_LATENCY`` waits for its own sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from landbridge.targets.target import Target
+
+FMA_PIPES = 2
+FMA_LATENCY = 4
+
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+_UNITS: Mapping[str, int] = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+@dataclass(frozen=True)
+class CpuModel:
+    """A core: bytes of a vector, number of vector registers, and bytes of its caches, the nearest first.
+
+    ``shared_bytes``: the last cache, which cores share; 0 where none is known.
+    """
+
+    vector_bytes: int
+    registers: int
+    l1_bytes: int
+    l2_bytes: int
+    shared_bytes: int
+
+    @property
+    def levels(self) -> tuple[tuple[str, int], ...]:
+        """Where bytes may be: the name of each cache and how many it holds, each more than the one before."""
+        named = (("L1", self.l1_bytes), ("L2", self.l2_bytes), ("L3", self.shared_bytes))
+        found: list[tuple[str, int]] = []
+        for name, nbytes in named:
+            if nbytes > (found[-1][1] if found else 0):
+                found.append((name, nbytes))
+        return tuple(found)
+
+
+def cpu_model(target: Target) -> CpuModel:
+    """The core that ``target`` compiles for, with the last cache of this host."""
+    return CpuModel(
+        vector_bytes=target.vector_bits // 8,
+        registers=target.vector_registers,
+        l1_bytes=target.l1_bytes,
+        l2_bytes=target.l2_bytes,
+        shared_bytes=_shared_bytes(),
+    )
+
+
+def _shared_bytes() -> int:
+    """Bytes of this host's third cache, as Linux tells them (Documentation/ABI/testing/sysfs-devices-system-cpu)."""
+    for index in sorted(_CACHES.glob("index*")):
+        try:
+            if (index / "level").read_text().strip() == "3":
+                text = (index / "size").read_text().strip()
+                return int(text[:-1]) * _UNITS[text[-1]]
+        except (OSError, ValueError, KeyError, IndexError):
+            continue
+    return 0
