@@ -13,7 +13,7 @@ GLOBAL_SCOPE = "global"
 #: Of the CPU: memory of the host that stays where it is.
 PINNED_SCOPE = "global.pinned"
 _SHORT: dict[str, HostAccess] = {"r": "read", "w": "write", "rw": "read_write"}
-_ALLOCATORS = (("pooled", "naive"), ("naive", "pooled"), ("pooled",), ("naive",))
+_ALLOCATORS = (("pooled", "naive"), ("naive", "pooled"), ("pooled",), ("naive",), ("size_classes", "naive"))
 
 
 def normalize_scope(scope: str) -> str:
@@ -47,8 +47,9 @@ class MemoryKind:
     them crosses a multiple of ``segment_boundary``, where the device has one. ``ndim``: 1 flat, 2 rows of a
     scratchpad; ``row_alignment`` of those rows. ``importable`` and ``exportable``: memory of others can be used in
     place, this memory by others. ``import_alignment``: of the address and the size of what is imported.
-    ``allocators``: which of "pooled" and "naive" the scope allows, the preferred first. ``dlpack_device``: (device
-    type, index) under which DLPack knows the memory, None when it cannot be exchanged.
+    ``allocators``: which of "pooled" and "naive" the scope allows, the preferred first, or ("size_classes", "naive")
+    where no two tensors may share an allocation. ``dlpack_device``: (device type, index) under which DLPack knows the
+    memory, None when it cannot be exchanged.
     ``host_read_bandwidth`` and ``host_write_bandwidth``: bytes a second of the host's loads and stores in place;
     ``copy_bandwidth``: of a copy between this memory and the host's own; None is unknown.
     """

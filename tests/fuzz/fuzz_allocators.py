@@ -27,6 +27,7 @@ from landbridge.memory.allocators.keepers import trim
 from landbridge.memory.allocators.limiting import LimitingAllocator
 from landbridge.memory.allocators.naive import NaiveAllocator
 from landbridge.memory.allocators.pooled import PooledAllocator
+from landbridge.memory.allocators.size_classes import SizeClassAllocator
 from landbridge.memory.allocators.statistics import StatisticsAllocator
 from landbridge.memory.allocators.tracking import TrackingAllocator
 from landbridge.memory.allocators.workspace import StackAllocator
@@ -63,6 +64,7 @@ KINDS: dict[str, tuple[Callable[[Device], Allocator], bool]] = {
     "capped": (_capped, False),
     "stacked": (_stacked, False),
     "pool over pool": (_pool_over_pool, False),
+    "size classes": (lambda device: SizeClassAllocator(NaiveAllocator(device)), False),
     "arena": (lambda device: ArenaAllocator(NaiveAllocator(device), 1 << 16), False),
     "workspace": (lambda device: StackAllocator(NaiveAllocator(device)), True),
 }

@@ -41,7 +41,7 @@ def process_cfg() -> Iterator[None]:
     ("cfg", "message"),
     [
         ("navie", "no allocator is called 'navie' .did you mean 'naive'"),
-        ({"cpu:0": "heap"}, "no allocator is called 'heap'; legal: pooled, naive"),
+        ({"cpu:0": "heap"}, "no allocator is called 'heap'; legal: pooled, size_classes, naive"),
         ({("cpu:0", 3): "naive"}, "memory_cfg has the key"),
         ({("cpu:0", "global", "x"): "naive"}, "memory_cfg has the key"),
         (["naive"], "memory_cfg is"),

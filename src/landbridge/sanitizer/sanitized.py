@@ -18,6 +18,12 @@ from landbridge.sanitizer.lent import LentSnapshot
 from landbridge.sanitizer.order import Order, TrackedEvent, Work
 from landbridge.sanitizer.spaces import Spaces
 
+#: Allocators that give each Tensor a space of its own, where that is legal, in place of what a kind prefers.
+_OWN_SPACES: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("pooled", "naive"): ("naive", "pooled"),
+    ("size_classes", "naive"): ("naive",),
+}
+
 
 class SanitizedDevice(DeviceAPI):
     """The instances of ``inner``; ``host`` is the CPU as it is, without a sanitizer; ``order`` that of the process.
@@ -49,7 +55,7 @@ class SanitizedDevice(DeviceAPI):
     def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
         """As the inner device's, but that each Tensor gets a space of its own where that is legal."""
         return {
-            scope: replace(kind, allocators=("naive", "pooled")) if kind.allocators == ("pooled", "naive") else kind
+            scope: replace(kind, allocators=_OWN_SPACES.get(kind.allocators, kind.allocators))
             for scope, kind in self.inner.memory_kinds(index).items()
         }
 

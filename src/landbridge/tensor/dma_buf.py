@@ -14,6 +14,7 @@ from landbridge.device.registry import device as find_device
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.dtypes import dtype_name
 from landbridge.errors import InputError, ZeroCopyError
+from landbridge.memory.allocators.keepers import retire
 from landbridge.memory.borrowed import import_memory
 from landbridge.memory.windows import file_windows
 from landbridge.shape import check_shape, check_strides, row_major, span
@@ -61,6 +62,7 @@ def export_fd(tensor: Tensor) -> tuple[int, int]:
             "lb.empty(..., device='cpu', host_access='rw')"
         )
     fd, begin = api.export_fd(region.space), region.byte_offset
+    retire(region.space)
     tensor.storage.be_known(file_windows(fd), begin)
     return fd, begin + tensor.byte_offset
 

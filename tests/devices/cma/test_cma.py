@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from threading import Thread
 from typing import ClassVar
 
 import numpy as np
@@ -20,6 +22,9 @@ from landbridge.devices.cma.dma_heap import dma_heaps
 from landbridge.devices.cma.from_callable import CallableSource
 from landbridge.devices.cma.huge_pages import huge_pages
 from landbridge.devices.cma.udmabuf import Udmabuf
+from landbridge.memory.allocators.default import default_allocator
+from landbridge.memory.allocators.keepers import trim
+from landbridge.memory.allocators.size_classes import SizeClassAllocator
 from tests.testing.whole_suite import run_conformance
 
 DOUBLE = """<ir_version: 10, opset_import: ["" : 18]> g (float[4,16] x) => (float[4,16] y) { y = Add(x, x) }"""
@@ -111,7 +116,78 @@ def test_a_tensor_keeps_its_file(board: str) -> None:
     assert open_files() > before
     tensor.storage.free()
     del tensor
+    trim(lb.device(board))
     assert open_files() == before
+
+
+def test_buffers_are_kept_by_size_class(board: str) -> None:
+    """One that came back serves the next tensor of its class; two that live never share one, nor a file."""
+    first = lb.empty((20, 65536), dtype="uint8", device=board)
+    again = first.storage.live_region.space
+    del first
+    second = lb.empty((19, 65536), dtype="uint8", device=board)
+    assert second.storage.live_region.space == again
+    third = lb.empty((19, 65536), dtype="uint8", device=board)
+    files = {os.fstat(t.storage.live_region.space.handle.fd).st_ino for t in (second, third)}
+    assert len(files) == 2
+    assert trim(lb.device(board)) == 0
+    del third
+    assert trim(lb.device(board)) == 20 * 65536
+
+
+def test_small_tensors_do_not_share_a_buffer(board: str) -> None:
+    """What a barrier without a range reaches is one tensor's alone."""
+    tensors = [lb.empty((3,), dtype="float32", device=board) for _ in range(20)]
+    assert len({t.storage.live_region.space.handle.fd for t in tensors}) == 20
+    assert {t.storage.live_region.byte_offset for t in tensors} == {0}
+
+
+def test_memory_that_others_have_is_not_handed_out_again(board: str) -> None:
+    tensor = lb.empty((64,), dtype="uint8", device=board)
+    fd, _ = lb.export_fd(tensor)
+    del tensor
+    again = lb.empty((64,), dtype="uint8", device=board)
+    with again.host_view("w") as view:
+        view[...] = 1
+    os.pwrite(fd, b"by whoever has the descriptor", 0)
+    os.close(fd)
+    with again.host_view("r") as view:
+        assert (view == 1).all()
+
+
+def test_random_sizes_and_frees_in_threads(board: str) -> None:
+    """200 in each of four threads: every tensor keeps its own bytes, and no more is kept than was in use."""
+    files, failures = open_files(), list[BaseException]()
+
+    def churn(number: int) -> None:
+        rng, live = random.Random(number), list[tuple[lb.Tensor, int]]()
+        try:
+            for turn in range(200):
+                if live and (len(live) > 5 or rng.random() < 0.4):
+                    tensor, value = live.pop(rng.randrange(len(live)))
+                    with tensor.host_view("r") as view:
+                        assert view[0] == view[-1] == value
+                else:
+                    tensor = lb.empty((int(2 ** rng.uniform(0, 20)),), dtype="uint8", device=board)
+                    value = (number * 50 + turn) % 256
+                    with tensor.host_view("w") as view:
+                        view[...] = value
+                    live.append((tensor, value))
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [Thread(target=churn, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    device = lb.device(board)
+    allocator = default_allocator(device)
+    assert isinstance(allocator, SizeClassAllocator)
+    assert open_files() - files <= 2 * 24  # a buffer has a file, and so has what knows it by that
+    assert trim(device) <= 4 * 6 * (1 << 20)
+    assert open_files() == files
 
 
 def test_a_session_of_the_cpu_uses_it_in_place(board: str) -> None:
@@ -184,6 +260,7 @@ def test_scattered_memory_that_is_stated_contiguous(
     try:
         with pytest.raises(lb.DeviceError, match="states contiguous memory") if is_refused else nullcontext():
             lb.empty(1 << 16, dtype="uint8", device="claims")
+        trim(lb.device("claims"))
         assert open_files() == before
     finally:
         registry.unregister("claims")

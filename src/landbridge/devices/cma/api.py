@@ -174,6 +174,6 @@ def _kind(scope: str, source: MemorySource) -> MemoryKind:
         capacity=source.capacity,
         exportable=source.capacity is None,
         # The barriers of a dma-buf have no range: no two tensors share one.
-        allocators=("naive",) if source.capacity is None else ("pooled", "naive"),
+        allocators=("size_classes", "naive") if source.capacity is None else ("pooled", "naive"),
         dlpack_device=(1, 0),
     )

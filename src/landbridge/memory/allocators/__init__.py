@@ -12,6 +12,7 @@ from landbridge.memory.allocators.logging import LoggingAllocator
 from landbridge.memory.allocators.memory_cfg import MemoryCfg
 from landbridge.memory.allocators.naive import NaiveAllocator
 from landbridge.memory.allocators.pooled import PooledAllocator, PoolState
+from landbridge.memory.allocators.size_classes import SizeClassAllocator
 from landbridge.memory.allocators.statistics import Counters, StatisticsAllocator
 from landbridge.memory.allocators.tracking import Holding, TrackingAllocator
 from landbridge.memory.allocators.workspace import StackAllocator, workspace
@@ -31,6 +32,7 @@ __all__ = [
     "PoolState",
     "PooledAllocator",
     "QueuedUse",
+    "SizeClassAllocator",
     "StackAllocator",
     "StatisticsAllocator",
     "TrackingAllocator",

@@ -12,6 +12,7 @@ from landbridge.memory.allocators.base import Allocator
 from landbridge.memory.allocators.memory_cfg import MemoryCfg, check_memory_cfg, choice
 from landbridge.memory.allocators.naive import NaiveAllocator
 from landbridge.memory.allocators.pooled import PooledAllocator
+from landbridge.memory.allocators.size_classes import SizeClassAllocator
 from landbridge.memory.allocators.whole_objects import WholeObjectAllocator
 from landbridge.memory_kind import MemoryKind, normalize_scope
 
@@ -33,7 +34,7 @@ os.register_at_fork(after_in_child=_start_anew)
 
 
 def default_allocator(device: Device, scope: str = "global", *, shared: bool = False) -> Allocator:
-    """The process's allocator of ``scope``: what was set, else pooled where the kind prefers that, else naive.
+    """The process's allocator of ``scope``: what was set, else the one that its kind prefers.
 
     ``shared``: of memory that other processes and devices can map; never an Allocator that was set.
     """
@@ -70,7 +71,7 @@ def configured_allocator(cfg: MemoryCfg, device: Device, scope: str, *, shared: 
 
 
 def named_allocator(device: Device, scope: str, name: str, *, shared: bool = False) -> Allocator:
-    """The process's ``"pooled"`` or ``"naive"`` allocator of ``scope``; raises InputError for one it does not allow."""
+    """The process's allocator ``name`` of ``scope``; raises InputError for one it does not allow."""
     key = (device.state, normalize_scope(scope), shared, name)
     found = _named.get(key)
     if found is None:
@@ -85,6 +86,8 @@ def named_allocator(device: Device, scope: str, name: str, *, shared: bool = Fal
             made = PooledAllocator(made, granule=kind.block_granule)
         elif name == "pooled":
             made = WholeObjectAllocator(made)
+        elif name == "size_classes":
+            made = SizeClassAllocator(made)
         with _lock:
             found = _named.setdefault(key, made)
     return found

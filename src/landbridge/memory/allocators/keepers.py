@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 from weakref import WeakSet
 
-from landbridge.device.api import Device
+from landbridge.device.api import Device, Space
 from landbridge.memory.allocators.in_flight import finish
 
 
@@ -24,6 +24,14 @@ class Keeper(Protocol):
         """
 
 
+@runtime_checkable
+class SpaceKeeper(Keeper, Protocol):
+    """A Keeper that hands whole spaces out again."""
+
+    def retire(self, space: Space) -> None:
+        """Hand out ``space``, which is in use, no more once it comes back."""
+
+
 _keepers: WeakSet[Keeper] = WeakSet()
 
 # A child's memory is its own, and a lock of the parent's pools may have been held by a thread that the child lacks.
@@ -33,6 +41,13 @@ os.register_at_fork(after_in_child=_keepers.clear)
 def register_keeper(keeper: Keeper) -> None:
     """Have ``trim(device)`` ask ``keeper`` for as long as it lives."""
     _keepers.add(keeper)
+
+
+def retire(space: Space) -> None:
+    """Have no Keeper hand out ``space`` again: others, whom nobody knows, may use its memory from now on."""
+    for keeper in list(_keepers):
+        if isinstance(keeper, SpaceKeeper):
+            keeper.retire(space)
 
 
 def trim(device: Device) -> int:

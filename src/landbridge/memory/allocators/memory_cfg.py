@@ -13,7 +13,7 @@ from landbridge.memory.allocators.base import Allocator
 from landbridge.memory_kind import normalize_scope
 
 #: What a scope may be asked to use by name.
-ALLOCATOR_NAMES = ("pooled", "naive")
+ALLOCATOR_NAMES = ("pooled", "size_classes", "naive")
 
 #: A name for all memory, or by device (``"cpu:0"``) or (device, scope) a name or an Allocator of that scope.
 MemoryCfg: TypeAlias = str | Mapping[str | tuple[str, str], str | Allocator]
