@@ -49,7 +49,8 @@ class MemoryKind:
     place, this memory by others. ``import_alignment``: of the address and the size of what is imported.
     ``allocators``: which of "pooled" and "naive" the scope allows, the preferred first, or ("size_classes", "naive")
     where no two tensors may share an allocation. ``dlpack_device``: (device type, index) under which DLPack knows the
-    memory, None when it cannot be exchanged.
+    memory, None when it cannot be exchanged. ``by_name``: taken where it is asked for by its name alone, never where
+    the runtime chooses.
     ``host_read_bandwidth`` and ``host_write_bandwidth``: bytes a second of the host's loads and stores in place;
     ``copy_bandwidth``: of a copy between this memory and the host's own; None is unknown.
     """
@@ -77,6 +78,7 @@ class MemoryKind:
     exportable: bool = False
     import_alignment: int = 1
     allocators: tuple[str, ...] = ("pooled", "naive")
+    by_name: bool = False
     dlpack_device: tuple[int, int] | None = None
     host_read_bandwidth: int | None = None
     host_write_bandwidth: int | None = None
@@ -86,7 +88,7 @@ class MemoryKind:
         object.__setattr__(self, "scope", normalize_scope(self.scope))
         if not isinstance(self.scope, str):
             raise self._illegal("scope", self.scope, "a name")
-        for field in ("coherent", "cached", "resident", "pinned", "importable", "exportable"):
+        for field in ("coherent", "cached", "resident", "pinned", "importable", "exportable", "by_name"):
             if not isinstance(getattr(self, field), bool):
                 raise self._illegal(field, getattr(self, field), "True or False")
         object.__setattr__(self, "resident", self.resident or self.pinned)

@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeVar, cast, runtime_checkable
 from weakref import finalize
 
@@ -187,11 +187,15 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """One allocation. ``handle`` is the device's own: opaque, and nobody else does arithmetic on it."""
+    """One allocation. ``handle`` is the device's own: opaque, and nobody else does arithmetic on it.
+
+    ``kind``: what was granted, where that is more than the kind of the scope says of every allocation.
+    """
 
     device: Device
     scope: str
     handle: Any
+    kind: MemoryKind | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

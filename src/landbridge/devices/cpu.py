@@ -66,6 +66,7 @@ class CpuDeviceAPI(DeviceAPI):
             size_multiple=mmap.PAGESIZE,
             importable=False,
             allocators=("naive", "pooled"),  # as little as is needed: systems allow little
+            by_name=True,
         )
         self._kinds = {GLOBAL_SCOPE: ordinary, PINNED_SCOPE: pinned}
 

@@ -7,7 +7,7 @@ from functools import partial
 from landbridge.device.api import Device
 from landbridge.device.stream import current_stream
 from landbridge.errors import InputError, OutOfMemoryError
-from landbridge.memory.allocators.base import Allocator, NdSize, Size, bytes_of, round_up
+from landbridge.memory.allocators.base import Allocator, NdSize, Size, bytes_of
 from landbridge.memory.allocators.default import default_allocator
 from landbridge.memory.allocators.out_of_memory import allocate_or_trim
 from landbridge.memory.coherence import mark_new
@@ -37,28 +37,34 @@ def allocate(
     """
     device.state.check()
     kind = device.memory_kind(scope)
-    nbytes = bytes_of(size)
+    nbytes = taken = size if type(size) is int else bytes_of(size)
     if not 0 <= nbytes <= LARGEST_BYTES:
         raise InputError(f"{nbytes} bytes of scope {kind.scope!r} of {device} asked; legal: 0 to {LARGEST_BYTES}")
-    taken = nd_bytes(kind, size.physical_shape, size.dtype) if isinstance(size, NdSize) else nbytes
+    if type(size) is NdSize:
+        taken = nd_bytes(kind, size.physical_shape, size.dtype)
     if kind.max_bytes is not None and taken > kind.max_bytes:
         raise InputError(
             f"{taken} bytes asked; one allocation of scope {kind.scope!r} of {device} has at most {kind.max_bytes}"
         )
-    check_alignment(alignment)
+    if alignment != 1:
+        check_alignment(alignment)
     granule = max(granule, kind.coherence_granule)
-    whole = _whole_granules(size, granule)
+    # No other allocation shares a granule with it, whichever allocator it comes from.
+    whole = -(-size // granule) * granule if type(size) is int else size
     source = allocator or default_allocator(device, scope, shared=shared)
     queue = current_stream(device) or device
     try:
         block = allocate_or_trim(source, whole, max(alignment, kind.alignment, granule), queue)
     except OutOfMemoryError as error:
         raise OutOfMemoryError(f"{error}. {largest_holders(device, kind.scope)}") from error
-    storage = Storage(block.region, kind, nbytes, release=partial(source.deallocate, block), uses=block.uses)
-    storage.reserved = max(bytes_of(whole), nbytes)
-    if isinstance(size, NdSize):
-        storage.nbytes = span_of(check_space(block.region.space, size.physical_shape, size.dtype))
-    if enter_provided(storage) or storage.domain is not None:
+    region = block.region
+    kind = region.space.kind or kind
+    storage = Storage(region, kind, nbytes, release=partial(source.deallocate, block), uses=block.uses)
+    if type(whole) is int:
+        storage.reserved = whole
+    if type(size) is NdSize:
+        storage.nbytes = span_of(check_space(region.space, size.physical_shape, size.dtype))
+    if enter_provided(storage, device) or storage.domain is not None:
         mark_new(storage)
     return storage
 
@@ -67,8 +73,3 @@ def check_alignment(alignment: int) -> None:
     """Raise InputError for what is no alignment."""
     if type(alignment) is not int or alignment < 1 or alignment & (alignment - 1):
         raise InputError(f"alignment {alignment!r} is not legal; give a power of two in bytes")
-
-
-def _whole_granules(size: Size, granule: int) -> Size:
-    """``size``, so that no other allocation shares a granule with it, whichever allocator it comes from."""
-    return size if isinstance(size, NdSize) else round_up(size, granule)

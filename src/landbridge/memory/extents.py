@@ -13,7 +13,7 @@ from landbridge.memory.storage import Storage
 from landbridge.memory_kind import MemoryKind
 
 #: The smallest page there is: inside one, addresses follow each other.
-_PAGE = 4096
+PAGE = 4096
 _NAMED = 4  # extents that messages list
 
 #: The way out of memory where a device cannot use it.
@@ -100,7 +100,7 @@ def _parts(address_of: _AddressOf, kind: MemoryKind, start: int, stop: int) -> I
     """Pages, or all at once where that is known to be contiguous."""
     while start < stop:
         address = address_of(start)
-        nbytes = stop - start if kind.physically_contiguous else min(_PAGE - address % _PAGE, stop - start)
+        nbytes = stop - start if kind.physically_contiguous else min(PAGE - address % PAGE, stop - start)
         yield Extent(address, nbytes)
         start += nbytes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from landbridge.device.api import Device
 from landbridge.device.import_source import BusAddress, DmaBuf
 from landbridge.device.memory_provider import MemoryProvider, ProvidedMemory
 from landbridge.device.protocols import ImportSources
@@ -11,10 +12,9 @@ from landbridge.memory.storage import Storage
 from landbridge.memory.windows import bus_windows, file_windows
 
 
-def enter_provided(storage: Storage) -> bool:
-    """Let devices find ``storage``, which is new, by the file or the bus address that it lies at, and have the barriers
-    that come with it; whether its device has such memory at all."""
-    device = storage.device
+def enter_provided(storage: Storage, device: Device) -> bool:
+    """Let devices find ``storage``, which is new memory of ``device``, by the file or the bus address that it lies at,
+    and have the barriers that come with it; whether that has such memory at all."""
     sources, providers = device.capability(ImportSources), device.capability(ProvidedMemory)
     if providers is not None and (provider := providers.memory_provider(storage.live_region.space)) is not None:
         _enter_provider(storage, provider)

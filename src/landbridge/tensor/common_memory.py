@@ -7,22 +7,33 @@ from typing import NamedTuple
 
 from landbridge.device.api import Device
 from landbridge.device.protocols import MemoryImport
-from landbridge.errors import HostViewError, InputError, OutOfMemoryError, ZeroCopyError
+from landbridge.device.registry import device as find_device
+from landbridge.errors import DeviceError, HostViewError, InputError, OutOfMemoryError, ZeroCopyError
 from landbridge.memory.allocation import allocate, check_alignment
 from landbridge.memory.borrowed import host_device, is_host_kind
+from landbridge.memory.extents import OTHER_MEMORY, PAGE, extents, unreachable
+from landbridge.memory.storage import Storage
 from landbridge.memory_kind import HostAccess, MemoryKind
 from landbridge.shape import dense_bytes
 from landbridge.tensor.imported import import_tensor
 from landbridge.tensor.tensor import Tensor
 
+#: The device of memory whose place is known, which is taken for devices that are particular about it.
+_PLACED = "cma"
+
+#: Memory of a kind that raises one of these does not serve, and others may.
+_UNSERVED = (ZeroCopyError, HostViewError, OutOfMemoryError, InputError, DeviceError)
+
 
 class _Cost(NamedTuple):
     """What it takes to use memory in place, the worst first: reads past the host's caches, and how many of the devices
-    need barriers, and an import."""
+    need barriers, and an import; that there is little of it, and that nobody promises it to be contiguous."""
 
     is_uncached: bool
     barriers: int
     imports: int
+    is_scarce: bool
+    is_scattered: bool
 
 
 class Wanted(NamedTuple):
@@ -37,29 +48,51 @@ class Wanted(NamedTuple):
 def common_tensor(devices: Sequence[Device], wanted: Wanted) -> Tensor:
     """A new Tensor that each of ``devices`` uses in place.
 
-    It lies in the kind of the least cost: of theirs, or ordinary memory of the host; of equal ones, in that of the
-    device named first. What imports it has done so on return. Raises InputError for an alignment that is not legal, and
-    ZeroCopyError saying of each kind why it does not serve.
+    It lies in the kind of the least cost: of theirs, or ordinary memory of the host, or of the device ``cma`` where one
+    of them takes no addresses but some; of equal ones, in that of the device named first. What imports it has done so
+    on return. Raises InputError for an alignment that is not legal, and ZeroCopyError saying of each kind why it does
+    not serve.
     """
     check_alignment(wanted.alignment)
     kinds, refused = _ranked(devices, wanted.host_access)
     for lender, kind in kinds:
         try:
             return _allocated(devices, lender, kind, wanted)
-        except (ZeroCopyError, HostViewError, OutOfMemoryError, InputError) as error:
+        except _UNSERVED as error:
             refused.append(f"{kind.scope!r} of {lender}: {error}")
     raise _none_in_common(devices, wanted.host_access, refused)
 
 
-def common_kind(devices: Sequence[Device], host_access: HostAccess) -> tuple[Device, MemoryKind]:
-    """The kind that ``devices`` can use in place at the least cost, by what they state, and whose it is.
+def common_kind(
+    devices: Sequence[Device], host_access: HostAccess, nbytes: int, first: tuple[Device, MemoryKind] | None = None
+) -> tuple[Device, MemoryKind]:
+    """The kind that ``devices`` can use in place at the least cost, or ``first`` where they can use that; whose it is.
 
+    By what they state; where one takes no addresses but some, by ``nbytes`` bytes of each kind, until some serve.
     Raises ZeroCopyError as ``common_tensor`` does.
     """
     kinds, refused = _ranked(devices, host_access)
-    if not kinds:
-        raise _none_in_common(devices, host_access, refused)
-    return kinds[0]
+    if first is not None:
+        kinds = [first, *(kind for kind in kinds if kind != first)]
+    tries = any(map(is_particular, devices))
+    for lender, kind in kinds:
+        try:
+            if tries:
+                _allocated(devices, lender, kind, Wanted((nbytes,), "uint8", 1, host_access))
+        except _UNSERVED as error:
+            refused.append(f"{kind.scope!r} of {lender}: {error}")
+        else:
+            return lender, kind
+    raise _none_in_common(devices, host_access, refused)
+
+
+def is_particular(device: Device) -> bool:
+    """Whether ``device`` takes no memory of others but in some places."""
+    return any(
+        kind.max_segments is not None or kind.dma_address_bits is not None
+        for kind in device.memory_kinds.values()
+        if kind.importable and kind.ndim == 1
+    )
 
 
 def _ranked(devices: Sequence[Device], access: HostAccess) -> tuple[list[tuple[Device, MemoryKind]], list[str]]:
@@ -84,12 +117,19 @@ def _none_in_common(devices: Sequence[Device], access: HostAccess, refused: Sequ
 
 def _kinds(devices: Sequence[Device], access: HostAccess) -> Iterator[tuple[Device, MemoryKind]]:
     """The kinds to choose from: flat ones that the host uses so. Those to be asked for by name are left out."""
-    lenders = [*devices, *([] if host_device() in devices else [host_device()])]
-    for lender in lenders:
+    lenders = [*devices, host_device(), *(_placed() if any(map(is_particular, devices)) else ())]
+    for lender in dict.fromkeys(lenders):
         for kind in lender.memory_kinds.values():
-            is_asked_for = kind.resident and lender == host_device()
-            if kind.ndim == 1 and not is_asked_for and (access == "none" or kind.host_access in (access, "read_write")):
+            if kind.ndim == 1 and not kind.by_name and (access == "none" or kind.host_access in (access, "read_write")):
                 yield lender, kind
+
+
+def _placed() -> list[Device]:
+    """The device of memory whose place is known, where the machine has such memory."""
+    try:
+        return [find_device(_PLACED)]
+    except DeviceError:
+        return []
 
 
 def _cost(lender: Device, kind: MemoryKind, devices: Sequence[Device]) -> _Cost | str:
@@ -110,7 +150,8 @@ def _cost(lender: Device, kind: MemoryKind, devices: Sequence[Device]) -> _Cost 
                 return f"{user} imports memory of the host alone"
             imports += 1
             barriers += not all(each.coherent for each in found)
-    return _Cost(not kind.cached, barriers, imports)
+    is_scarce = lender.name == _PLACED and lender not in devices
+    return _Cost(not kind.cached, barriers, imports, is_scarce, is_scarce and not kind.physically_contiguous)
 
 
 def _allocated(devices: Sequence[Device], lender: Device, kind: MemoryKind, wanted: Wanted) -> Tensor:
@@ -130,8 +171,22 @@ def _allocated(devices: Sequence[Device], lender: Device, kind: MemoryKind, want
     if nbytes and host_device() in devices:
         _ = tensor.data_address  # raises where there is none that stays
     for user in importers if nbytes else ():
-        import_tensor(tensor, user)
+        _check_gathered(storage, import_tensor(tensor, user).storage, nbytes)
+    if nbytes and (problem := unreachable(storage, 0, nbytes)) is not None:
+        raise ZeroCopyError(f"{problem}; {OTHER_MEMORY}")
     return tensor
+
+
+def _check_gathered(lent: Storage, imported: Storage, nbytes: int) -> None:
+    """Raise ZeroCopyError where a device that cannot gather imported pages of which nobody knows where they are."""
+    most, user = imported.kind.max_segments, imported.device
+    pages = -(-nbytes // PAGE) + 1
+    if most is None or most >= pages or lent.kind.physically_contiguous or extents(imported, user, 0, nbytes):
+        return  # where addresses are known, the import looked at them
+    raise ZeroCopyError(
+        f"{user} takes {most} segments at most (max_segments), and nobody knows where the {pages} pages of such memory "
+        "lie; it takes memory that is contiguous"
+    )
 
 
 def import_unit(device: Device) -> int:

@@ -15,7 +15,7 @@ from landbridge.memory.allocators.base import round_up
 from landbridge.memory.borrowed import host_device
 from landbridge.memory_kind import HostAccess
 from landbridge.tensor import Tensor
-from landbridge.tensor.common_memory import common_kind, import_unit
+from landbridge.tensor.common_memory import common_kind, import_unit, is_particular
 from landbridge.tensor.imported import import_tensor
 from landbridge.vm.home import Home
 
@@ -24,7 +24,8 @@ class IoMemory:
     """Allocates for the inputs and outputs of ``function`` what nobody bound.
 
     ``homes`` has the memory of each vdevice; it may change until something is asked. ``host_access``: what the host
-    must be able to do with the bytes in place; None leaves that to the first vdevice's memory, which they are in then.
+    must be able to do with the bytes in place; None leaves that to the first vdevice's memory, which they are in then,
+    unless another device of the program that uses them takes no such addresses.
     """
 
     def __init__(self, function: Function, homes: Sequence[Home], host_access: HostAccess | None) -> None:
@@ -34,13 +35,15 @@ class IoMemory:
     def home(self) -> Home:
         """Where they are; raises BindError where the devices have no memory in common that the host uses so."""
         first = self._homes[0]
-        if self._host_access is None:
+        others = [user for user in self._users if user != first.device]
+        if self._host_access is None and not any(map(is_particular, others)):
             return first
+        preferred = (first.device, first.kind) if self._host_access is None else None
         try:
-            device, kind = common_kind(self._users, self._host_access)
+            device, kind = common_kind(self._users, self._host_access or "none", self._largest, preferred)
         except ZeroCopyError as error:
             raise BindError(
-                f"memory for inputs and outputs: {error}; or leave out the Session's host_access and bind some"
+                f"memory for inputs and outputs: {error}; or leave out the Session's host_access, and bind some"
             ) from error
         return first if (device, kind) == (first.device, first.kind) else Home(device, kind)
 
@@ -70,6 +73,12 @@ class IoMemory:
 
     def _unit_of(self, spec: TensorSpec) -> int:
         return STORAGE_ALIGNMENT if spec.vdevice else self._unit
+
+    @cached_property
+    def _largest(self) -> int:
+        """Bytes of the largest input or output that lies with the others."""
+        specs = (*self._function.inputs, *self._function.outputs)
+        return max((spec.nbytes for spec in specs if not spec.vdevice), default=0)
 
     @cached_property
     def _unit(self) -> int:

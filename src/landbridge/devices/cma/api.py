@@ -36,7 +36,8 @@ class CmaDeviceAPI(DeviceAPI):
     A handle is a CmaBuffer. All of it is the host's memory, so that nothing is queued and no barrier is needed between
     this device and the host; those of a dma-buf and of u-dma-buf, for devices that use it, are the memory's own.
     ``alignment``, 1 GiB at most, is that of the host's address, and of the bus address where the source knows one:
-    else a device says its own when it imports the memory.
+    else a device says its own when it imports the memory. A Space's kind says that it is contiguous where its source
+    promises that or pagemap proves it.
     """
 
     name: ClassVar[str] = "cma"
@@ -45,7 +46,7 @@ class CmaDeviceAPI(DeviceAPI):
 
     def __init__(self, sources: Sequence[MemorySource] | None = None) -> None:
         """``sources``: the preferred first; None for what this machine may have."""
-        asked = _sources_here() if sources is None else sources
+        asked = sources_here() if sources is None else sources
         self._missing = {source.name: source.missing() for source in asked}
         self._sources = {f"global.{source.name}": source for source in asked if self._missing[source.name] is None}
         self._kinds = {scope: _kind(scope, source) for scope, source in self._sources.items()}
@@ -95,7 +96,8 @@ class CmaDeviceAPI(DeviceAPI):
                 f"{where} {kind.scope}: its source states contiguous memory and gave {size} bytes that are scattered, "
                 "as /proc/self/pagemap shows; have the source state physically_contiguous=None"
             )
-        return Space(Device(self, index), normalize_scope(scope), buffer)
+        granted = replace(kind, physically_contiguous=True) if _is_proved(source, buffer) else None
+        return Space(Device(self, index), normalize_scope(scope), buffer, kind=granted)
 
     def free_data_space(self, space: Space) -> None:
         """Unmap it and close its file."""
@@ -143,6 +145,15 @@ class CmaDeviceAPI(DeviceAPI):
         return found
 
 
+def _is_proved(source: MemorySource, buffer: CmaBuffer) -> bool:
+    """Whether ``buffer`` of a source that promises nothing is contiguous all the same: in one page that is, or in
+    several that follow each other now, as long as the kernel does not move them."""
+    if source.physically_contiguous is not None or source.page_bytes == mmap.PAGESIZE:
+        return False  # ordinary pages may be elsewhere in a moment, and of a driver's pagemap says nothing
+    pages = source.page_bytes
+    return buffer.nbytes <= pages or is_contiguous(buffer.address, buffer.nbytes, page_bytes=pages) is True
+
+
 def _are_registers(space: Space) -> bool:
     provider = space.handle.provider if isinstance(space.handle, CmaBuffer) else None
     return provider is not None and provider.caching is Caching.DEVICE
@@ -157,7 +168,8 @@ def _address(region: Region) -> int:
     return memory.host_pointer(region.space) + region.byte_offset
 
 
-def _sources_here() -> Sequence[MemorySource]:
+def sources_here() -> Sequence[MemorySource]:
+    """What a machine may have, the preferred first; each says whether this one has it."""
     return [*dma_heaps(), Udmabuf(), *huge_pages(), *u_dma_bufs(), dev_mem()]
 
 
@@ -175,5 +187,6 @@ def _kind(scope: str, source: MemorySource) -> MemoryKind:
         exportable=source.capacity is None,
         # The barriers of a dma-buf have no range: no two tensors share one.
         allocators=("size_classes", "naive") if source.capacity is None else ("pooled", "naive"),
+        by_name=source.by_name,
         dlpack_device=(1, 0),
     )

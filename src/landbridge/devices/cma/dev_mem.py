@@ -25,7 +25,7 @@ class DevMem:
     """
 
     name = "dev_mem"
-    unit = mmap.PAGESIZE
+    unit = page_bytes = mmap.PAGESIZE
     cached = False
     physically_contiguous = True
     pinned = True
@@ -73,7 +73,7 @@ class _Unstated:
     """No memory, because nobody said where it is."""
 
     name = "dev_mem"
-    unit = mmap.PAGESIZE
+    unit = page_bytes = mmap.PAGESIZE
     cached = False
     physically_contiguous = True
     pinned = True

@@ -9,6 +9,7 @@ import re
 import struct
 from pathlib import Path
 
+from landbridge.devices.cma.room import check_room
 from landbridge.devices.cma.source import Piece, unusable
 from landbridge.errors import OutOfMemoryError
 
@@ -25,7 +26,7 @@ _CONTIGUOUS = re.compile(r"cma|reserved")
 class DmaHeap:
     """The heap behind ``node``: dma-bufs, which need the kernel's barriers around the host's accesses."""
 
-    unit = mmap.PAGESIZE
+    unit = page_bytes = mmap.PAGESIZE
     pinned = False  # the interface of heaps promises nothing
     max_bytes = None
     capacity = None
@@ -51,6 +52,8 @@ class DmaHeap:
 
     def allocate(self, nbytes: int, alignment: int) -> Piece:
         """A dma-buf; raises OutOfMemoryError when the heap has none."""
+        if not self.physically_contiguous:  # a heap of the machine's pages, which takes the last of them
+            check_room(nbytes, str(self._node))
         try:
             heap = os.open(self._node, os.O_RDWR | os.O_CLOEXEC)
             try:

@@ -25,6 +25,7 @@ class CallableSource:
     physically_contiguous: bool | None = None
     pinned: bool = False
     max_bytes: int | None = None
+    page_bytes: ClassVar[int] = mmap.PAGESIZE
     capacity: ClassVar[int | None] = None
     by_name: ClassVar[bool] = False
 

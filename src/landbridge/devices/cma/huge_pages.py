@@ -16,13 +16,13 @@ class HugePages:
     """Pages of ``unit`` bytes each; one that lies in a page of its own is contiguous, and nothing pins it."""
 
     cached = True
-    physically_contiguous = None  # of a buffer of one page it is True, of the scope nobody can say
+    physically_contiguous = None  # of a buffer of one page it is True, of others pagemap may know
     pinned = False  # the kernel may migrate them
     capacity = None
     by_name = False
 
     def __init__(self, unit: int, pools: Path = POOLS) -> None:
-        self.unit = unit
+        self.unit = self.page_bytes = unit
         self.name = f"huge_{unit >> 20}m"
         self._pool = pools / f"hugepages-{unit >> 10}kB"
 

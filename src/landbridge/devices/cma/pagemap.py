@@ -17,22 +17,28 @@ _FRAME = (1 << 55) - 1  # 0 for processes that may not know it
 _PRESENT = 1 << 63
 
 
-def is_contiguous(address: int, nbytes: int, pagemap: Path = PAGEMAP) -> bool | None:
+def is_contiguous(address: int, nbytes: int, pagemap: Path = PAGEMAP, page_bytes: int = mmap.PAGESIZE) -> bool | None:
     """Whether the pages of the ``nbytes`` bytes from ``address`` on, which can be read, follow each other in memory.
 
-    None where that cannot be known: without CAP_SYS_ADMIN, and for mappings of no ordinary pages.
+    ``page_bytes`` of each, which is contiguous in itself. None where that cannot be known: without CAP_SYS_ADMIN, and
+    for mappings of no ordinary pages.
     """
-    first, last = address // mmap.PAGESIZE, -(-(address + nbytes) // mmap.PAGESIZE)
-    for page in (address, *range((first + 1) * mmap.PAGESIZE, address + nbytes, mmap.PAGESIZE)):
+    first, last = address // page_bytes, -(-(address + nbytes) // page_bytes)
+    for page in (address, *range((first + 1) * page_bytes, address + nbytes, page_bytes)):
         ctypes.string_at(page, 1)  # a page that nobody touched has no place yet
+    step = page_bytes // mmap.PAGESIZE
     entries = array.array("Q")
     try:
         with pagemap.open("rb", buffering=0) as file:
-            file.seek(first * entries.itemsize)
-            entries.frombytes(file.read((last - first) * entries.itemsize))
+            if step == 1:
+                file.seek(first * entries.itemsize)
+                entries.frombytes(file.read((last - first) * entries.itemsize))
+            for page in range(first, last) if step > 1 else ():
+                file.seek(page * step * entries.itemsize)
+                entries.frombytes(file.read(entries.itemsize))
     except OSError:
         return None
     frames = [entry & _FRAME for entry in entries if entry & _PRESENT]
     if len(frames) < last - first or not all(frames):
         return None
-    return all(after == before + 1 for before, after in pairwise(frames))
+    return all(after == before + step for before, after in pairwise(frames))

@@ -29,12 +29,12 @@ class Piece:
 class MemorySource(Protocol):
     """One place to get memory from. Methods may be called from any thread.
 
-    ``name`` is that of its scope, ``global.NAME``. ``physically_contiguous`` is True only where the source promises
-    it for every buffer, ``pinned`` only where the pages stay in place while a buffer lives, ``cached`` whether the host
-    reaches it through its caches. ``unit``: sizes are multiples of it,
-    in bytes, and buffers begin at one. ``max_bytes``: of one buffer, None is no known limit. ``capacity``: of all of
-    them where they are parts of one memory, else None: each is a file of its own. ``by_name``: it is never what scope
-    ``global`` means, as who uses it must know how.
+    ``name`` is that of its scope, ``global.NAME``. ``page_bytes``: of the pages that a buffer is made of, each of which
+    is contiguous. ``physically_contiguous`` is True only where the source promises it for every buffer, ``pinned`` only
+    where the pages stay in place while a buffer lives, ``cached`` whether the host reaches it through its caches.
+    ``unit``: sizes are multiples of it, in bytes, and buffers begin at one. ``max_bytes``: of one buffer, None is no
+    known limit. ``capacity``: of all of them where they are parts of one memory, else None: each is a file of its own.
+    ``by_name``: it is never what scope ``global`` means, as who uses it must know how.
     """
 
     @property
@@ -42,6 +42,9 @@ class MemorySource(Protocol):
 
     @property
     def unit(self) -> int: ...
+
+    @property
+    def page_bytes(self) -> int: ...
 
     @property
     def cached(self) -> bool: ...

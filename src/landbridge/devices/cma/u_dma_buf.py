@@ -36,7 +36,7 @@ class UDmaBuf:
     Its files are registers: one process at a time may use a node.
     """
 
-    unit = mmap.PAGESIZE
+    unit = page_bytes = mmap.PAGESIZE
     physically_contiguous = True
     pinned = True
     by_name = False

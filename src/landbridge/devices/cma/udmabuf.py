@@ -8,6 +8,7 @@ import os
 import struct
 from pathlib import Path
 
+from landbridge.devices.cma.room import check_room
 from landbridge.devices.cma.source import Piece, unusable
 from landbridge.errors import OutOfMemoryError
 
@@ -24,7 +25,7 @@ class Udmabuf:
     """dma-bufs of ordinary pages, scattered, which the kernel pins for as long as one lives."""
 
     name = "udmabuf"
-    unit = mmap.PAGESIZE
+    unit = page_bytes = mmap.PAGESIZE
     cached = True
     physically_contiguous = None
     pinned = True
@@ -48,6 +49,7 @@ class Udmabuf:
 
     def allocate(self, nbytes: int, alignment: int) -> Piece:
         """A dma-buf; raises OutOfMemoryError, naming the limit of the module."""
+        check_room(nbytes, str(self._node))
         file = os.memfd_create("landbridge", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             os.ftruncate(file, nbytes)
