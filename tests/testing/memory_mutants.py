@@ -54,6 +54,16 @@ class ClockInMegahertz(_Attributes):
     wrong: ClassVar[dict[DeviceAttr, Any]] = {DeviceAttr.MAX_CLOCK_HZ: 800}
 
 
+class GrantsLess(Correct):
+    """A Space says that it is not coherent, where its scope is."""
+
+    caught_by = "test_kind_of_a_space"
+
+    def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
+        space = super().alloc_data_space(index, nbytes, alignment, scope, type_hint)
+        return replace(space, kind=replace(self.memory_kinds(index)[space.scope], coherent=False, coherence_granule=64))
+
+
 class MinusOneForUnknown(_Attributes):
     """An attribute that cannot be queried is -1."""
 

@@ -136,7 +136,7 @@ class SanitizedDevice(DeviceAPI):
         if isinstance(inner, NdSpace):
             rows = None if inner.rows is None else tuple(self._row(block, row) for row in inner.rows)
             return NdSpace(device, inner.scope, handle, inner.physical_shape, inner.row_bytes, inner.row_pitch, rows)
-        return Space(device, inner.scope, handle)
+        return Space(device, inner.scope, handle, kind=inner.kind)
 
     def _row(self, parent: TrackedBlock, handle: object) -> SpaceHandle:
         inner = parent.inner

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from threading import Thread
 
 from landbridge.device.protocols import HostMemory
@@ -21,6 +22,20 @@ class SpaceConformance(ConformanceCase):
             space = self.alloc(min([_BYTES, *(limit for limit in (kind.max_bytes, kind.capacity) if limit)]), scope)
             expect(space.device == self.device, f"the space is on {space.device}, not {self.device}")
             expect(space.scope == scope, f"the space has scope {space.scope!r}, not {scope!r}")
+
+    def test_kind_of_a_space(self) -> None:
+        """A Space's kind, where it has one, is its scope's, of which more is known: nothing less is promised."""
+        for scope in self.flat_scopes():
+            kind = self.device.memory_kind(scope)
+            size = min([_BYTES, *(limit for limit in (kind.max_bytes, kind.capacity) if limit)])
+            granted = self.alloc(size, scope).kind
+            if granted is None:
+                continue
+            if kind.physically_contiguous is None:
+                granted = replace(granted, physically_contiguous=None)
+            if not kind.pinned:
+                granted = replace(granted, pinned=False, resident=kind.resident)
+            expect(granted == kind, f"an allocation of {kind} was granted as {granted}")
 
     def test_alignment(self) -> None:
         """alignment (allocations; a power of two; effective = the larger of asked and this)."""
