@@ -84,8 +84,8 @@ class Module(Mapping[str, Callable[..., Any]]):
         It needs the C library alone, and a CPU with the features of the target. Kernels of a device are launched by
         the runtime: of these the whole program is written, an ``.lbx`` file, which ``landbridge.load`` reads without a
         compiler and ``Module(loaded, index)`` has the same kernels of. Both are written as ``Executable.save`` writes.
-        Raises ExecutableError for code of another instruction set than x86-64, InputError for the kernels of a device
-        in a file of another name than ``.lbx``.
+        Raises ExecutableError for code of an instruction set that it cannot write, InputError for the kernels of a
+        device in a file of another name than ``.lbx``.
         """
         if self._on_device is not None:
             if Path(path).suffix != ".lbx":

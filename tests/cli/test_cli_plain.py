@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from landbridge.cli import main, output
 from landbridge.cli.app import app
-from landbridge.targets import Target
+from landbridge.targets import Target, tags
 
 TINY = Path(__file__).parents[1] / "planner" / "tiny.csv"
 
@@ -139,11 +139,15 @@ def test_a_fault_of_landbridge_is_one_line_and_its_traceback_is_there_for_the_as
         main()
 
 
-def test_tags_that_cannot_be_linked_are_marked_and_refused_before_anything_is_read(tmp_path: Path) -> None:
+def test_tags_that_cannot_be_linked_are_marked_and_refused_before_anything_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    form = {"kind": "llvm", "mtriple": "riscv64-unknown-linux-gnu", "mcpu": "generic"}
+    monkeypatch.setitem(tags._TAGS, "visionfive-2", form)
     listed = json.loads(runner.invoke(app, ["targets", "--json"]).stdout)
-    assert listed["not_linked"] == ["raspberry-pi-4", "raspberry-pi-5"]
+    assert listed["not_linked"] == ["visionfive-2"]
     shown = runner.invoke(app, ["targets"], env={"COLUMNS": "250"}).stdout
-    assert "aarch64 cannot be linked yet" in " ".join(shown.split())
+    assert "riscv64 cannot be linked yet" in " ".join(shown.split())
     (tmp_path / "none.onnx").write_bytes(b"not read")
-    done = runner.invoke(app, ["compile", str(tmp_path / "none.onnx"), "-t", "raspberry-pi-5"])
+    done = runner.invoke(app, ["compile", str(tmp_path / "none.onnx"), "-t", "visionfive-2"])
     assert (done.exit_code, "cannot be linked" in done.stderr, "ONNX" in done.stderr) == (1, True, False)

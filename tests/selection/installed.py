@@ -22,6 +22,7 @@ SOURCES = {
     "peers": "pip install torch==2.13.0 jax",
     "chromium": "apt-get install chromium",
     "emulation": "apt-get install qemu-system-x86 e2fsprogs make",
+    "boards": "apt-get install qemu-user gcc-aarch64-linux-gnu && pip install ziglang, on Debian bookworm",
 }
 ALWAYS = frozenset({"test"})
 

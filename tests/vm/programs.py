@@ -84,7 +84,7 @@ _KERNELS = "\n".join(
 def code_image() -> CodeImage:
     """The kernels ``add``, ``double``, ``expm1``, ``copy`` and ``is_positive``, one element a task."""
     machine = Machine("x86_64-unknown-linux-gnu", "x86-64", "")
-    linked = link_objects([compile_ir(runtime_ir(), machine), compile_ir(_KERNELS, machine)])
+    linked = link_objects([compile_ir(runtime_ir("x86_64"), machine), compile_ir(_KERNELS, machine)])
     return CodeImage("x86_64", linked.code, linked.symbols, linked.imports, linked.relocations, ("sse2",))
 
 

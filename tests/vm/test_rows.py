@@ -84,7 +84,7 @@ done:
 def image() -> CodeImage:
     """``add_rows``: c = a + b of rows of 10 floats, a task each."""
     machine = Machine("x86_64-unknown-linux-gnu", "x86-64", "")
-    linked = link_objects([compile_ir(runtime_ir(), machine), compile_ir(_ADD_ROWS, machine)])
+    linked = link_objects([compile_ir(runtime_ir("x86_64"), machine), compile_ir(_ADD_ROWS, machine)])
     return CodeImage("x86_64", linked.code, linked.symbols, linked.imports, linked.relocations, ("sse2",))
 
 

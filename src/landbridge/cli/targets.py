@@ -77,11 +77,11 @@ def _kinds() -> tuple[list[dict[str, Any]], dict[str, str]]:
 
 def _not_linked(form: dict[str, object]) -> str:
     """Why nothing can be compiled yet for the tag that stands for ``form``; empty if it can."""
-    from landbridge.codegen.link import LINKED
+    from landbridge.codegen.relocations.linkages import LINKAGES
     from landbridge.targets.llvm_cpu import architecture
 
-    isa = architecture(str(form.get("mtriple", LINKED[0])))
-    return "" if isa in LINKED else f"described only: {isa} cannot be linked yet"
+    isa = architecture(str(form.get("mtriple", "x86_64")))
+    return "" if isa in LINKAGES else f"described only: {isa} cannot be linked yet"
 
 
 def _text(form: dict[str, object]) -> str:

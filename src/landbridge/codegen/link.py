@@ -1,4 +1,4 @@
-"""Linking relocatable x86-64 ELF objects into one flat, position-independent image.
+"""Linking relocatable ELF objects into one flat, position-independent image.
 
 Executable and read-only sections of all objects are laid out one after another; references between them are
 resolved here, so that what is left for the loader are two lists: 8-byte slots that receive the address of an
@@ -6,100 +6,53 @@ imported function, and 8-byte slots to which the load address is added. Calls of
 stubs that jump through their slot. All slots stand after everything else, from a page boundary on, so that they
 can become pages of their own. Writable sections have no place in an image whose pages are executable.
 
-Numbers and structures: System V ABI, AMD64 supplement, version 1.0, chapter 4.
+What depends on the instruction set is a table, `landbridge.codegen.relocations`.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from landbridge.codegen.elf_object import (
+    SHF_ALLOC,
+    SHF_EXECINSTR,
+    SHF_WRITE,
+    SHN_UNDEF,
+    SHT_PROGBITS,
+    ElfObject,
+    ElfReference,
+    ElfSection,
+    ElfSymbol,
+)
+from landbridge.codegen.relocations.linkage import Linkage, Through
+from landbridge.codegen.relocations.linkages import LINKAGES
 from landbridge.errors import CodegenError
-
-#: The instruction sets whose objects can be linked.
-LINKED = ("x86_64",)
-
-_SHT_PROGBITS, _SHT_SYMTAB, _SHT_RELA = 1, 2, 4
-_SHF_WRITE, _SHF_ALLOC, _SHF_EXECINSTR = 1, 2, 4
-_STB_LOCAL = 0
-_SHN_UNDEF = 0
-
-_R_64, _R_PC32, _R_PLT32, _R_GOTPCREL, _R_PC64, _R_GOTPCRELX, _R_REX_GOTPCRELX = 1, 2, 4, 9, 24, 41, 42
-_GOT = (_R_GOTPCREL, _R_GOTPCRELX, _R_REX_GOTPCRELX)
-
-#: ``jmp *slot(%rip)``, to be followed by the distance to the slot.
-_JUMP_THROUGH = b"\xff\x25"
-_STUB_BYTES = 8
-_PAGE = 4096
 
 
 @dataclass(frozen=True)
 class LinkedImage:
     """A flat image: see ``landbridge.executable.parts.CodeImage`` for the fields."""
 
+    isa: str
     code: bytes
     symbols: dict[str, int]
     imports: dict[str, tuple[int, ...]]
     relocations: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class _Section:
-    name: str
-    kind: int
-    flags: int
-    offset: int
-    size: int
-    link: int
-    info: int
-    align: int
-
-
-@dataclass(frozen=True)
-class _Symbol:
-    name: str
-    is_local: bool
-    section: int
-    value: int
-
-
-class _Object:
-    """The parts of one relocatable object that linking needs."""
+class _Placed(ElfObject):
+    """An object, and the image offset of each of its sections that is placed."""
 
     def __init__(self, data: bytes) -> None:
-        if data[:6] != b"\x7fELF\x02\x01" or struct.unpack_from("<HH", data, 16) != (1, 62):
-            raise CodegenError("not a relocatable little-endian x86-64 ELF object; only those can be linked")
-        self.data = data
-        table, entry, count, names = struct.unpack_from("<Q10xHHH", data, 40)
-        raw = [struct.unpack_from("<IIQQQQIIQQ", data, table + i * entry) for i in range(count)]
-        strings = raw[names][4]
-        self.sections = [
-            _Section(_string(data, strings + r[0]), r[1], r[2], r[4], r[5], r[6], r[7], max(1, r[8])) for r in raw
-        ]
-        self.symbols: list[_Symbol] = []
-        for section in self.sections:
-            if section.kind == _SHT_SYMTAB:
-                text = self.sections[section.link].offset
-                for at in range(section.offset, section.offset + section.size, 24):
-                    name, info, _, index, value, _ = struct.unpack_from("<IBBHQQ", data, at)
-                    self.symbols.append(_Symbol(_string(data, text + name), info >> 4 == _STB_LOCAL, index, value))
-        #: Image offset of each section that is placed.
+        super().__init__(data)
         self.placed: dict[int, int] = {}
-
-    def relocations(self) -> Iterator[tuple[_Section, int]]:
-        """Each relocation's section and its offset in the file."""
-        for section in self.sections:
-            if section.kind == _SHT_RELA:
-                for at in range(section.offset, section.offset + section.size, 24):
-                    yield section, at
-
-    def body(self, section: _Section) -> bytes:
-        return self.data[section.offset : section.offset + section.size]
 
 
 @dataclass
 class _Image:
+    linkage: Linkage
     code: bytearray = field(default_factory=bytearray)
     symbols: dict[str, int] = field(default_factory=dict)
     #: Image offset of the slot of each imported function, and of each address taken of our own code.
@@ -122,24 +75,24 @@ class _Image:
 def only_linked(target: str) -> str:
     """The end of an error: what can be linked, and so be compiled for, in the place of ``target``."""
     return (
-        f"cannot be linked into an image yet, only that for {', '.join(LINKED)}; compile for such a target, as in "
-        f"'llvm -mcpu=x86-64-v3', in the place of {target!r}"
+        f"cannot be linked into an image yet, only that for {', '.join(LINKAGES)}; compile for such a target, as in "
+        f"'llvm -mcpu=x86-64-v3' or 'raspberry-pi-5', in the place of {target!r}"
     )
 
 
 def link_objects(objects: Sequence[bytes]) -> LinkedImage:
     """One image of ``objects``; global symbols of one are visible to all, what none defines is imported.
 
-    Raises CodegenError for a writable section that is not empty, a symbol defined twice, or a relocation
-    that position-independent code does not need.
+    Raises CodegenError for a writable section that is not empty, a symbol defined twice, objects of several
+    instruction sets or of one that has no table, or a relocation that position-independent code does not need.
     """
-    parsed = [_Object(data) for data in objects]
-    image = _Image()
+    parsed = [_Placed(data) for data in objects]
+    image = _Image(_linkage({obj.machine for obj in parsed}))
     # Code first and read-only data after it: distances between functions stay short.
     for obj in parsed:
-        _place(image, obj, lambda section: bool(section.flags & _SHF_EXECINSTR))
+        _place(image, obj, lambda section: bool(section.flags & SHF_EXECINSTR))
     for obj in parsed:
-        _place(image, obj, lambda section: not section.flags & (_SHF_EXECINSTR | _SHF_WRITE))
+        _place(image, obj, lambda section: not section.flags & (SHF_EXECINSTR | SHF_WRITE))
     for obj in parsed:
         for symbol in obj.symbols:
             if not symbol.is_local and symbol.section in obj.placed:
@@ -148,76 +101,85 @@ def link_objects(objects: Sequence[bytes]) -> LinkedImage:
                 image.symbols[symbol.name] = obj.placed[symbol.section] + symbol.value
     for obj in parsed:
         _reserve_stubs(image, obj)
-    image.align(_PAGE)
+    image.align(image.linkage.page)
     for obj in parsed:
-        _place(image, obj, lambda section: bool(section.flags & _SHF_WRITE))
+        _place(image, obj, lambda section: bool(section.flags & SHF_WRITE))
     for obj in parsed:
-        _relocate(image, obj)
+        for reference in obj.references():
+            if reference.section in obj.placed:
+                _resolve(image, obj, reference)
     imports = {name: tuple(slots) for name, slots in image.imports.items()}
-    return LinkedImage(bytes(image.code), image.symbols, imports, tuple(image.relocations))
+    return LinkedImage(image.linkage.isa, bytes(image.code), image.symbols, imports, tuple(image.relocations))
 
 
-def _place(image: _Image, obj: _Object, wanted: Callable[[_Section], bool]) -> None:
+def _linkage(machines: set[int]) -> Linkage:
+    found = [linkage for linkage in LINKAGES.values() if {linkage.machine} == machines]
+    if not found:
+        raise CodegenError(
+            f"objects for ELF machines {sorted(machines)} cannot be linked into one image; legal: one of "
+            + ", ".join(f"{linkage.machine} ({linkage.isa})" for linkage in LINKAGES.values())
+        )
+    return found[0]
+
+
+def _place(image: _Image, obj: _Placed, wanted: Callable[[ElfSection], bool]) -> None:
     for index, section in enumerate(obj.sections):
-        if not section.flags & _SHF_ALLOC or section.name == ".eh_frame" or not section.size:
+        if not section.flags & SHF_ALLOC or section.name == ".eh_frame" or not section.size:
             continue
         # .data.rel.ro holds addresses and is written by the loader alone, before the pages become executable.
-        if section.flags & _SHF_WRITE and not section.name.startswith(".data.rel.ro"):
+        if section.flags & SHF_WRITE and not section.name.startswith(".data.rel.ro"):
             raise CodegenError(
                 f"section {section.name!r} is writable ({section.size} bytes); an image has no writable pages: "
                 "keep state in memory that the caller passes"
             )
-        if section.kind != _SHT_PROGBITS or not wanted(section):
+        if section.kind != SHT_PROGBITS or not wanted(section):
             continue
         obj.placed[index] = image.align(section.align)
         image.code += obj.body(section)
 
 
-def _reserve_stubs(image: _Image, obj: _Object) -> None:
+def _reserve_stubs(image: _Image, obj: _Placed) -> None:
     """Room for the stubs of the functions that ``obj`` calls and no object defines."""
-    for section, at in obj.relocations():
-        _, info, _ = struct.unpack_from("<QQq", obj.data, at)
-        symbol, kind = obj.symbols[info >> 32], info & 0xFFFFFFFF
-        imported = symbol.section == _SHN_UNDEF and symbol.name not in image.symbols
-        if imported and kind in (_R_PC32, _R_PLT32) and section.info in obj.placed and symbol.name not in image.stubs:
-            image.stubs[symbol.name] = image.align(_STUB_BYTES)
-            image.code += _JUMP_THROUGH.ljust(_STUB_BYTES, b"\xcc")
+    for reference in obj.references():
+        name = reference.symbol.name
+        relocation = image.linkage.relocations.get(reference.kind)
+        imported = reference.symbol.section == SHN_UNDEF and name not in image.symbols
+        called = relocation is not None and relocation.through is Through.STUB and reference.section in obj.placed
+        if imported and called and name not in image.stubs:
+            image.stubs[name] = image.align(image.linkage.stub_bytes)
+            image.code += bytes(image.linkage.stub_bytes)
 
 
-def _relocate(image: _Image, obj: _Object) -> None:
-    for section, at in obj.relocations():
-        if section.info in obj.placed:
-            offset, info, addend = struct.unpack_from("<QQq", obj.data, at)
-            place = obj.placed[section.info] + offset
-            _apply(image, obj, place, info & 0xFFFFFFFF, obj.symbols[info >> 32], addend)
-
-
-def _apply(image: _Image, obj: _Object, place: int, kind: int, symbol: _Symbol, addend: int) -> None:
+def _resolve(image: _Image, obj: _Placed, reference: ElfReference) -> None:
+    place, symbol = obj.placed[reference.section] + reference.offset, reference.symbol
     target = _address(image, obj, symbol)
-    if kind == _R_64:
+    relocation = image.linkage.relocations.get(reference.kind)
+    if relocation is None or (target is None and relocation.through is Through.NOTHING):
+        raise CodegenError(
+            f"relocation type {reference.kind} of {image.linkage.isa} against {symbol.name!r}: not "
+            "position-independent code"
+        )
+    if relocation.through is Through.LOADER:
         if target is None:
-            if addend:
-                raise CodegenError(f"address of imported {symbol.name!r} plus {addend}; an import has no offset")
+            if reference.addend:
+                raise CodegenError(
+                    f"address of imported {symbol.name!r} plus {reference.addend}; an import has no offset"
+                )
             image.imports.setdefault(symbol.name, []).append(place)
-        else:
-            struct.pack_into("<Q", image.code, place, target + addend)
-            image.relocations.append(place)
-        return
-    if kind in _GOT:
+            return
+        image.relocations.append(place)
+    elif relocation.through is Through.SLOT:
         target = _import_slot(image, symbol.name) if target is None else _own_slot(image, target)
-    elif target is None and kind in (_R_PC32, _R_PLT32):
+    elif target is None:
         target = _stub(image, symbol.name)
-    elif kind not in (_R_PC32, _R_PLT32, _R_PC64):
-        raise CodegenError(f"relocation type {kind} against {symbol.name!r}: not position-independent code")
-    assert target is not None
-    struct.pack_into("<q" if kind == _R_PC64 else "<i", image.code, place, target + addend - place)
+    relocation.write(image.code, place, target + reference.addend)
 
 
-def _address(image: _Image, obj: _Object, symbol: _Symbol) -> int | None:
+def _address(image: _Image, obj: _Placed, symbol: ElfSymbol) -> int | None:
     """The image offset of a symbol; None when it is imported."""
     if symbol.section in obj.placed:
         return obj.placed[symbol.section] + symbol.value
-    if symbol.section != _SHN_UNDEF:
+    if symbol.section != SHN_UNDEF:
         raise CodegenError(f"symbol {symbol.name!r} lies in a section that is not part of the image")
     return image.symbols.get(symbol.name)
 
@@ -239,9 +201,5 @@ def _own_slot(image: _Image, target: int) -> int:
 def _stub(image: _Image, name: str) -> int:
     """The reserved stub of ``name``, which now gets the distance to its slot."""
     at, slot = image.stubs[name], _import_slot(image, name)
-    struct.pack_into("<i", image.code, at + len(_JUMP_THROUGH), slot - (at + len(_JUMP_THROUGH) + 4))
+    image.code[at : at + image.linkage.stub_bytes] = image.linkage.stub(at, slot)
     return at
-
-
-def _string(data: bytes, at: int) -> str:
-    return data[at : data.index(b"\0", at)].decode()

@@ -57,3 +57,7 @@ POOL_DESTROY_SYMBOL = "landbridge_pool_destroy_v1"
 #: Alignment of storages, constants and code images in bytes: a cache line, and a zmm register.
 CONSTANT_ALIGNMENT = 256
 STORAGE_ALIGNMENT = 64
+
+#: Bytes of the largest page of memory that Linux has on each instruction set that images are made for: what gets other
+#: permissions than its neighbours stands on pages of that size.
+LARGEST_PAGE = {"x86_64": 4096, "aarch64": 65536}

@@ -26,12 +26,12 @@ from dataclasses import dataclass, replace
 
 from landbridge.dtypes import dtype
 from landbridge.errors import ExecutableError
+from landbridge.executable.abi import LARGEST_PAGE
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.parts import CodeImage, TensorSpec
 
 PACKED_SYMBOL = "landbridge_packed_v2"
 PREFIX = "__tvm_ffi_"
-PAGE = 4096
 
 #: Kind (a Python exception that tvm-ffi knows) and format of each reason, in the order of the checker's numbers.
 REASONS = (
@@ -71,35 +71,48 @@ class PackedKernel:
 def with_packed_functions(image: CodeImage | DeviceImage, kernels: Mapping[str, PackedKernel]) -> CodeImage:
     """``image`` with a symbol ``__tvm_ffi_<name>`` for each of ``kernels``.
 
-    Raises ExecutableError for kernels of a device, for an image without the checker, or for another instruction set
-    than x86-64.
+    Raises ExecutableError for kernels of a device, for an image without the checker, or for an instruction set that
+    has no such code here.
     """
     if not isinstance(image, CodeImage):
         raise ExecutableError(f"packed functions call code of the host's CPU; this image is {image.format}")
     if PACKED_SYMBOL not in image.symbols:
         raise ExecutableError(f"the code image has no {PACKED_SYMBOL}; compile the model again with this version")
-    if image.isa != "x86_64":
-        raise ExecutableError(f"packed functions are made for x86_64 images; this one is for {image.isa}")
+    if image.isa not in _CALLS:
+        raise ExecutableError(f"packed functions are made for images of {', '.join(_CALLS)}; this is for {image.isa}")
     # Behind the slots, on pages of its own again.
     made = bytearray(image.code)
-    made += bytes(-len(made) % PAGE)
+    made += bytes(-len(made) % LARGEST_PAGE[image.isa])
     symbols = dict(image.symbols)
     for name, kernel in kernels.items():
         at = len(made)
         made += _descriptor(name, kernel, image.symbols[name] - at, image.flushes_denormals)
         made += bytes(-len(made) % 16)
         symbols[PREFIX + name] = len(made)
-        made += _call(len(made), at, image.symbols[PACKED_SYMBOL])
+        made += _CALLS[image.isa](len(made), at, image.symbols[PACKED_SYMBOL])
         made += bytes(-len(made) % 16)
     return replace(image, code=bytes(made), symbols=symbols)
 
 
-def _call(at: int, descriptor: int, checker: int) -> bytes:
-    """x86-64 code at ``at``: the descriptor in the place of ``self``, then on to the checker."""
+def _call_x86_64(at: int, descriptor: int, checker: int) -> bytes:
+    """Code at ``at``: the descriptor in the place of ``self``, then on to the checker."""
     load, jump = b"\x48\x8d\x3d", b"\xe9"  # lea descriptor(%rip), %rdi; jmp checker
     after_load = at + len(load) + 4
     after_jump = after_load + len(jump) + 4
     return load + struct.pack("<i", descriptor - after_load) + jump + struct.pack("<i", checker - after_jump)
+
+
+def _call_aarch64(at: int, descriptor: int, checker: int) -> bytes:
+    """The same; an image begins at an address that is a multiple of 4096."""
+    pages = (descriptor >> 12) - (at >> 12)
+    adrp = 0x90000000 | (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5  # adrp x0, descriptor
+    add = 0x91000000 | (descriptor & 0xFFF) << 10  # add x0, x0, descriptor
+    branch = 0x14000000 | (checker - (at + 8) >> 2 & 0x3FFFFFF)  # b checker
+    return struct.pack("<III", adrp, add, branch)
+
+
+#: By instruction set: code at an offset of the image, for a descriptor and a checker at others.
+_CALLS = {"x86_64": _call_x86_64, "aarch64": _call_aarch64}
 
 
 def _descriptor(name: str, kernel: PackedKernel, offset: int, flushes_denormals: bool) -> bytes:

@@ -2,7 +2,8 @@
 
 The image is complete but for its slots: they become dynamic relocations, and what stands around them is a dynamic
 section, a symbol table and a hash table. Structures: System V ABI, generic part, chapter 5, and its AMD64
-supplement. The library has no section headers, which only linkers and debuggers read.
+supplement; ELF for the Arm 64-bit Architecture, 2023Q3. The library has no section headers, which only linkers and
+debuggers read.
 """
 
 from __future__ import annotations
@@ -12,20 +13,32 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from landbridge.errors import ExecutableError
-from landbridge.executable.packed import PAGE
+from landbridge.executable.abi import LARGEST_PAGE
 from landbridge.executable.parts import CodeImage
 
-_ET_DYN, _EM_X86_64 = 3, 62
+_ET_DYN = 3
 _PT_LOAD, _PT_DYNAMIC, _PT_GNU_STACK, _PT_GNU_RELRO = 1, 2, 0x6474E551, 0x6474E552
 _X, _W, _R = 1, 2, 4
 _DT_NULL, _DT_NEEDED, _DT_HASH, _DT_STRTAB, _DT_SYMTAB = 0, 1, 4, 5, 6
 _DT_RELA, _DT_RELASZ, _DT_RELAENT, _DT_STRSZ, _DT_SYMENT = 7, 8, 9, 10, 11
-_R_X86_64_64, _R_X86_64_RELATIVE = 1, 8
 _GLOBAL_FUNCTION = 1 << 4 | 2
 _HEADER, _SEGMENT = 64, 56
 
 #: Where the functions of ``CodeImage.imports`` are found.
 _LIBRARIES = ("libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2")
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """ELF's number of an instruction set and of two types of relocation: a symbol's address, and the load address plus
+    a number."""
+
+    number: int
+    absolute: int
+    relative: int
+
+
+_MACHINES = {"x86_64": _Machine(62, 1, 8), "aarch64": _Machine(183, 257, 1027)}
 
 
 @dataclass(frozen=True)
@@ -39,12 +52,13 @@ class _Segment:
 def shared_library(image: CodeImage, exports: Iterable[str]) -> bytes:
     """The bytes of a shared library of ``image`` whose visible symbols are ``exports``.
 
-    Raises ExecutableError for an image of another instruction set than x86-64, and for one whose slots share a
+    Raises ExecutableError for an image of an instruction set that is not known here, and for one whose slots share a
     page with its functions.
     """
-    if image.isa != "x86_64":
-        raise ExecutableError(f"shared libraries are written for x86_64 alone; this image is for {image.isa}")
-    runs = list(_runs(image))
+    if image.isa not in _MACHINES:
+        raise ExecutableError(f"shared libraries are written for {', '.join(_MACHINES)}; this image is for {image.isa}")
+    machine, page = _MACHINES[image.isa], LARGEST_PAGE[image.isa]
+    runs = list(_runs(image, page))
     exported = sorted(exports)
     names = [*image.imports, *exported]
     strings, places = _strings([*_LIBRARIES, *names])
@@ -56,8 +70,8 @@ def shared_library(image: CodeImage, exports: Iterable[str]) -> bytes:
     table = _hash_table(names)
     relocations_at = hash_at + len(table)
     slots = sum(map(len, image.imports.values())) + len(image.relocations)
-    base = _up(relocations_at + 24 * slots, PAGE)
-    dynamic_at = base + _up(len(image.code), PAGE)
+    base = _up(relocations_at + 24 * slots, page)
+    dynamic_at = base + _up(len(image.code), page)
 
     symbols = [bytes(24)]
     symbols += [struct.pack("<IBBHQQ", places[name], _GLOBAL_FUNCTION, 0, 0, 0, 0) for name in image.imports]
@@ -65,13 +79,13 @@ def shared_library(image: CodeImage, exports: Iterable[str]) -> bytes:
         # Any section index but 0 says that the symbol is defined here.
         symbols.append(struct.pack("<IBBHQQ", places[name], _GLOBAL_FUNCTION, 0, 1, base + image.symbols[name], 0))
     relocations = [
-        struct.pack("<QQq", base + slot, number << 32 | _R_X86_64_64, 0)
+        struct.pack("<QQq", base + slot, number << 32 | machine.absolute, 0)
         for number, name in enumerate(image.imports, start=1)
         for slot in image.imports[name]
     ]
     for slot in image.relocations:
         (offset,) = struct.unpack_from("<Q", image.code, slot)
-        relocations.append(struct.pack("<QQq", base + slot, _R_X86_64_RELATIVE, base + offset))
+        relocations.append(struct.pack("<QQq", base + slot, machine.relative, base + offset))
     dynamic = b"".join(
         struct.pack("<QQ", tag, value)
         for tag, value in [
@@ -95,8 +109,8 @@ def shared_library(image: CodeImage, exports: Iterable[str]) -> bytes:
     headers += [_Segment(_PT_GNU_RELRO, _R, base + start, size) for start, size, w in runs if w]
     headers.append(_Segment(_PT_GNU_STACK, _R | _W, 0, 0))
 
-    made = bytearray(_elf_header(len(headers)))
-    made += b"".join(map(_program_header, headers))
+    made = bytearray(_elf_header(machine, len(headers)))
+    made += b"".join(_program_header(header, page) for header in headers)
     for at, part in (
         (symbols_at, b"".join(symbols)),
         (strings_at, strings),
@@ -109,29 +123,29 @@ def shared_library(image: CodeImage, exports: Iterable[str]) -> bytes:
     return bytes(made)
 
 
-def _runs(image: CodeImage) -> Iterator[tuple[int, int, bool]]:
-    """Start, size and whether it holds slots, of each run of pages of one kind."""
+def _runs(image: CodeImage, size: int) -> Iterator[tuple[int, int, bool]]:
+    """Start, size and whether it holds slots, of each run of pages of ``size`` bytes of one kind."""
     slots = [*image.relocations, *(slot for places in image.imports.values() for slot in places)]
-    written = {page for slot in slots for page in (slot // PAGE, (slot + 7) // PAGE)}
+    written = {page for slot in slots for page in (slot // size, (slot + 7) // size)}
     for name, offset in image.symbols.items():
-        if offset // PAGE in written:
+        if offset // size in written:
             raise ExecutableError(f"function {name!r} shares a page with addresses to fill in; compile the model again")
-    start, pages = 0, _up(len(image.code), PAGE) // PAGE
+    start, pages = 0, _up(len(image.code), size) // size
     for page in range(1, pages + 1):
         if page == pages or (page in written) != (start in written):
-            yield start * PAGE, (page - start) * PAGE, start in written
+            yield start * size, (page - start) * size, start in written
             start = page
 
 
-def _elf_header(segments: int) -> bytes:
+def _elf_header(machine: _Machine, segments: int) -> bytes:
     identity = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9)
     return identity + struct.pack(
-        "<HHIQQQIHHHHHH", _ET_DYN, _EM_X86_64, 1, 0, _HEADER, 0, 0, _HEADER, _SEGMENT, segments, 64, 0, 0
+        "<HHIQQQIHHHHHH", _ET_DYN, machine.number, 1, 0, _HEADER, 0, 0, _HEADER, _SEGMENT, segments, 64, 0, 0
     )
 
 
-def _program_header(s: _Segment) -> bytes:
-    alignment = PAGE if s.kind == _PT_LOAD else 8
+def _program_header(s: _Segment, page: int) -> bytes:
+    alignment = page if s.kind == _PT_LOAD else 8
     return struct.pack("<IIQQQQQQ", s.kind, s.flags, s.start, s.start, s.start, s.size, s.size, alignment)
 
 

@@ -24,8 +24,9 @@ def _parse(given: dict[str, OptionValue]) -> dict[str, OptionValue]:
             raise TargetError(f"target 'c': -mattr={name}: a feature starts with + (on) or - (off)")
     path = c_compiler.find(str(options.get("compiler", "")))
     if cpu == "native":
-        # Recorded as features, so that the Target means the same CPU on every machine that reads it.
-        if path is not None:
+        # Recorded as features, so that the Target means the same CPU on every machine that reads it; compilers for
+        # other instruction sets take none one by one, so there it means every CPU.
+        if path is not None and c_compiler.isa(_macros(path, ())) == "x86_64":
             here = c_compiler.features(_macros(path, ("-march=native", *c_compiler.machine_flags("generic", mattr))))
             mattr = (*(f"+{name}" for name in here), *(name for name in mattr if name[0] == "-"))
         options["mcpu"] = cpu = "generic"

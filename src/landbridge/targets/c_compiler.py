@@ -18,6 +18,25 @@ _X86 = (
     "avx512dq", "avx512vl", "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512bitalg",
     "avx512vpopcntdq", "avx512bf16",
 )  # fmt: skip
+#: Features of AArch64 as LLVM spells them, by the macro of each.
+_ARM = {
+    "__ARM_FP": "fp-armv8",
+    "__ARM_NEON": "neon",
+    "__ARM_FEATURE_ATOMICS": "lse",
+    "__ARM_FEATURE_QRDMX": "rdm",
+    "__ARM_FEATURE_FP16_VECTOR_ARITHMETIC": "fullfp16",
+    "__ARM_FEATURE_FP16_FML": "fp16fml",
+    "__ARM_FEATURE_DOTPROD": "dotprod",
+    "__ARM_FEATURE_RCPC": "rcpc",
+    "__ARM_FEATURE_COMPLEX": "complxnum",
+    "__ARM_FEATURE_JCVT": "jsconv",
+    "__ARM_FEATURE_SHA3": "sha3",
+    "__ARM_FEATURE_MATMUL_INT8": "i8mm",
+    "__ARM_FEATURE_BF16": "bf16",
+    "__ARM_FEATURE_FRINT": "fptoint",
+    "__ARM_FEATURE_SVE": "sve",
+    "__ARM_FEATURE_SVE2": "sve2",
+}
 _MACHINES = {"__x86_64__": "x86_64", "__aarch64__": "aarch64", "__riscv": "riscv64"}
 
 
@@ -52,5 +71,7 @@ def isa(defined: Mapping[str, str]) -> str:
 
 
 def features(defined: Mapping[str, str]) -> tuple[str, ...]:
-    """The x86 features that code may use, sorted."""
-    return tuple(sorted(name for name in _X86 if f"__{name.upper().replace('.', '_')}__" in defined))
+    """The features that code may use, as LLVM spells them, sorted."""
+    arm = (name for macro, name in _ARM.items() if macro in defined and isa(defined) == "aarch64")
+    x86 = (name for name in _X86 if f"__{name.upper().replace('.', '_')}__" in defined)
+    return tuple(sorted((*arm, *x86)))

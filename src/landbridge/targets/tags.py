@@ -6,26 +6,31 @@ from collections.abc import Mapping
 
 from landbridge.errors import TargetError
 
+_LINUX = "aarch64-unknown-linux-gnu"
+
+
+def _board(cpu: str, cores: int, l1: int, l2: int) -> dict[str, object]:
+    """A board with AArch64 cores; caches in KiB, those of one core."""
+    form = {"kind": "llvm", "mtriple": _LINUX, "mcpu": cpu, "num-cores": cores}
+    return {**form, "l1-bytes": l1 << 10, "l2-bytes": l2 << 10}
+
+
+#: Where a board has cores of two kinds, cores and caches are the larger ones'; code runs on both.
 _TAGS: dict[str, dict[str, object]] = {
     "x86-64-v2": {"kind": "llvm", "mcpu": "x86-64-v2"},
     "x86-64-v3": {"kind": "llvm", "mcpu": "x86-64-v3"},
     "x86-64-v4": {"kind": "llvm", "mcpu": "x86-64-v4"},
-    "raspberry-pi-4": {
-        "kind": "llvm",
-        "mtriple": "aarch64-unknown-linux-gnu",
-        "mcpu": "cortex-a72",
-        "num-cores": 4,
-        "l1-bytes": 32 << 10,
-        "l2-bytes": 1 << 20,
-    },
-    "raspberry-pi-5": {
-        "kind": "llvm",
-        "mtriple": "aarch64-unknown-linux-gnu",
-        "mcpu": "cortex-a76",
-        "num-cores": 4,
-        "l1-bytes": 64 << 10,
-        "l2-bytes": 512 << 10,
-    },
+    "raspberry-pi-3": _board("cortex-a53", 4, 32, 512),
+    "raspberry-pi-4": _board("cortex-a72", 4, 32, 1024),
+    "raspberry-pi-5": _board("cortex-a76", 4, 64, 512),
+    "kv260": _board("cortex-a53", 4, 32, 1024),
+    "rock-5b": _board("cortex-a76", 4, 64, 512),
+    "jetson-orin": _board("cortex-a78ae", 6, 64, 256),
+    "graviton2": _board("neoverse-n1", 4, 64, 1024),
+    "graviton3": _board("neoverse-v1", 4, 64, 1024),
+    "graviton4": _board("neoverse-v2", 4, 64, 2048),
+    # Code for the first of them that is sold runs on all that follow.
+    "graviton": _board("neoverse-n1", 4, 64, 1024),
 }
 
 

@@ -71,6 +71,7 @@ def load_image(image: CodeImage | DeviceImage) -> LoadedImage:
     for slot in image.relocations:
         (offset,) = _SLOT.unpack_from(mapping, slot)
         _SLOT.pack_into(mapping, slot, (base + offset) % (1 << 64))
+    _clear_cache(base, len(mapping))
     if _mprotect()(base, len(mapping), _READ_EXECUTE) != 0:
         error = os.strerror(ctypes.get_errno())
         raise ExecutableError(f"the system does not let memory become executable ({error}); allow it to run code")
@@ -80,7 +81,10 @@ def load_image(image: CodeImage | DeviceImage) -> LoadedImage:
 
 def _check_host(image: CodeImage) -> None:
     if image.isa != host_cpu.isa():
-        raise ExecutableError(f"compiled for {image.isa}, this machine is {host_cpu.isa()}; compile the model for it")
+        raise ExecutableError(
+            f"compiled for {image.isa}, this machine is {host_cpu.isa()}; compile the model for it: "
+            "landbridge compile MODEL -t llvm, on this machine"
+        )
     missing = sorted(set(image.features) - host_cpu.features())
     if missing:
         raise ExecutableError(
@@ -94,6 +98,19 @@ def _mprotect() -> ctypes._NamedFuncPointer:
     function = ctypes.CDLL(None, use_errno=True).mprotect
     function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     return function
+
+
+def _clear_cache(address: int, nbytes: int) -> None:
+    """Let the processor read instructions from what was written; x86-64 does by itself."""
+    if host_cpu.isa() == "x86_64":
+        return
+    try:
+        # The compiler's function: on AArch64 it cleans the data cache to where both meet, line by line.
+        clear = ctypes.CDLL("libgcc_s.so.1").__clear_cache
+    except (OSError, AttributeError):
+        return  # Linux does it too, when pages become executable that were not
+    clear.argtypes, clear.restype = [ctypes.c_void_p, ctypes.c_void_p], None
+    clear(address, address + nbytes)
 
 
 @cache

@@ -124,7 +124,7 @@ _kept: list[Any] = []
 @cache
 def _linked() -> CodeImage:
     # what reads the processor's counter asks us instead
-    text = runtime_ir().replace("@llvm.readcyclecounter()", "@clock()")
+    text = runtime_ir("x86_64").replace("@llvm.readcyclecounter()", "@clock()")
     linked = link_objects([compile_ir(text, Machine("x86_64-unknown-linux-gnu", "x86-64", ""))])
     return CodeImage("x86_64", linked.code, linked.symbols, linked.imports, linked.relocations, ("sse2",))
 

@@ -78,7 +78,7 @@ CALLERS = [KEEP, KEEP | 0x21, FLUSH, FLUSH | 0x3F, KEEP | 0x2000, KEEP | 0x6000,
 @cache
 def _image() -> CodeImage:
     made = compile_ir(SOURCE, Machine("x86_64-unknown-linux-gnu", "x86-64", ""))
-    linked = link_objects([runtime_object(), made])
+    linked = link_objects([runtime_object("x86_64"), made])
     return CodeImage("x86_64", linked.code, linked.symbols, linked.imports, linked.relocations)
 
 

@@ -41,6 +41,13 @@ def test_features_reach_the_code() -> None:
     assert b"fmaf" in compile_ir(text, Machine(MACHINE.triple, MACHINE.cpu, "-fma"))
 
 
-def test_only_x86_64_can_be_linked() -> None:
-    with pytest.raises(CodegenError, match="only that for x86_64"):
-        machine_of(Target({"kind": "llvm", "mtriple": "aarch64-unknown-linux-gnu", "mcpu": "generic"}))
+def test_only_what_has_a_table_of_relocations_can_be_linked() -> None:
+    with pytest.raises(CodegenError, match=r"code for riscv64 cannot be linked .* only that for x86_64, aarch64"):
+        machine_of(Target({"kind": "llvm", "mtriple": "riscv64-unknown-linux-gnu", "mcpu": "generic"}))
+
+
+@pytest.mark.parametrize("triple", ["aarch64-linux-gnu", "arm64-unknown-linux-gnu"])
+def test_a_triple_is_known_by_its_instruction_set(triple: str) -> None:
+    target = Target({"kind": "llvm", "mtriple": triple, "mcpu": "cortex-a72"})
+    assert machine_of(target) == Machine("aarch64-unknown-linux-gnu", "cortex-a72", "")
+    assert (target.vector_bits, target.vector_registers) == (128, 32)

@@ -17,7 +17,8 @@ class CGenerator:
     """Compiles the functions of a module and links them with the runtime into one image for a target.
 
     Public functions become kernels of ``landbridge.executable.abi`` under their names; private ones are inlined.
-    Raises CodegenError for a function that has no C form, and when there is no compiler, or not one for x86-64.
+    Raises CodegenError for a function that has no C form, and when there is no compiler, or one for an instruction set
+    that cannot be linked.
     """
 
     def __call__(self, module: ModuleOp, target: Target) -> ModuleImage:

@@ -10,8 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from landbridge.codegen.link import LINKED, only_linked
-from landbridge.codegen.llvm.isa import FLAGS
+from landbridge.codegen.link import only_linked
+from landbridge.codegen.llvm.isa import flags_of
+from landbridge.codegen.relocations.linkages import LINKAGES
 from landbridge.errors import CodegenError
 from landbridge.helper_process import environment
 from landbridge.targets import c_compiler
@@ -38,12 +39,12 @@ _FLAGS = (
 )
 #: What only one of the compilers knows.
 _GCC_FLAGS = ("-fno-tree-loop-distribute-patterns", "-Wno-psabi")
-_X86_FLAGS = ("-fcf-protection=none",)
+_OF_ISA = {"x86_64": ("-fcf-protection=none",), "aarch64": ("-mno-outline-atomics",)}
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C compiler and how it is called; ``required_flags`` are cpuinfo flags of what it may emit."""
+    """A C compiler and how it is called; ``required_flags`` are Linux's flags of what it may emit."""
 
     path: str
     flags: tuple[str, ...]
@@ -67,18 +68,18 @@ def compiler_for(target: Target) -> Compiler:
     except ValueError as error:
         raise CodegenError(f"{path} refuses the CPU of target {str(target)!r}: {error}") from error
     isa = c_compiler.isa(macros)
-    if isa not in LINKED:
+    if isa not in LINKAGES:
         raise CodegenError(f"{path} makes code for {isa}, which {only_linked(str(target))}")
     on = c_compiler.features(macros)
     flags = [*_FLAGS, *machine]
     if "__clang__" not in macros:
         flags += _GCC_FLAGS
-    flags += _X86_FLAGS
+    flags += _OF_ISA[isa]
     if target.vector_bits >= 512:
         flags.append("-mprefer-vector-width=512")
     extra = target.options.get("cflags", ())
     flags += extra if isinstance(extra, tuple) else [str(extra)]
-    return Compiler(path, tuple(flags), isa, tuple(sorted(FLAGS[name] for name in on if name in FLAGS)))
+    return Compiler(path, tuple(flags), isa, flags_of(isa, on))
 
 
 def compile_all(sources: Sequence[str], compiler: Compiler) -> list[bytes]:

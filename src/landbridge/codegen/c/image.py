@@ -32,7 +32,7 @@ def generate_image(module: ModuleOp, target: Target) -> CodeImage:
     groups = call_groups(module)
     names = c_names(f for group in groups for f in group)
     sources = [print_functions(files, names) for files in _files(groups, len(os.sched_getaffinity(0)))]
-    linked = link_objects([runtime_object(), *compile_all(sources, compiler)])
+    linked = link_objects([runtime_object(compiler.isa), *compile_all(sources, compiler)])
     own = {identifier: name for name, identifier in names.items()}
     symbols = {own.get(s, s): at for s, at in linked.symbols.items() if s in own or s in _RUNTIME}
     return CodeImage(

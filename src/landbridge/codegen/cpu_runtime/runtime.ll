@@ -4,8 +4,6 @@ declare void @free(ptr)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_join(i64, ptr)
 declare i64 @syscall(i64, ...)
-declare i64 @llvm.readcyclecounter()
-declare void @llvm.x86.sse2.pause()
 declare i64 @llvm.umax.i64(i64, i64)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
@@ -31,8 +29,8 @@ loop:
   br label %next
 next:
   %i = phi i64 [ 0, %loop ], [ %after_call, %called ], [ %after_branch, %branch ], [ %target, %jump ]
-  ; What the register of floats was set to; 0, which it never is, before the first call.
-  %control = phi i64 [ 0, %loop ], [ %wanted, %called ], [ %control, %branch ], [ %control, %jump ]
+  ; What the register of floats was set to; what it never is, before the first call.
+  %control = phi i64 [ [UNSET], %loop ], [ %wanted, %called ], [ %control, %branch ], [ %control, %jump ]
   %more = icmp slt i64 %i, %count
   br i1 %more, label %record, label %end
 record:
@@ -77,7 +75,7 @@ branch:
 jump:
   br label %next
 end:
-  %untouched = icmp eq i64 %control, 0
+  %untouched = icmp eq i64 %control, [UNSET]
   br i1 %untouched, label %leave, label %restore
 restore:
   call void @"landbridge.set_float_control"(i64 %callers)
@@ -158,7 +156,7 @@ entry:
   br label %look
 look:
   %did = phi i32 [ 0, %entry ], [ %did1, %ready ]
-  %control = phi i64 [ 0, %entry ], [ %wanted, %ready ]
+  %control = phi i64 [ [UNSET], %entry ], [ %wanted, %ready ]
   %first = load atomic i64, ptr %left monotonic, align 8
   br label %claim
 claim:
@@ -199,15 +197,17 @@ define internal void @"landbridge.wait"(ptr %pool) noinline #0 {
 entry:
   %pending = getelementptr i8, ptr %pool, i64 [PENDING]
   %waiting = getelementptr i8, ptr %pool, i64 [WAITING]
-  %start = call i64 @llvm.readcyclecounter()
+  %start = call i64 @"landbridge.spent"(i64 0)
   br label %spin
 spin:
+  %turns = phi i64 [ 0, %entry ], [ %turns1, %pause ]
   %n = load atomic i32, ptr %pending acquire, align 4
   %ready = icmp eq i32 %n, 0
   br i1 %ready, label %done, label %pause
 pause:
-  call void @llvm.x86.sse2.pause()
-  %now = call i64 @llvm.readcyclecounter()
+  call void @"landbridge.pause"()
+  %turns1 = add i64 %turns, 1
+  %now = call i64 @"landbridge.spent"(i64 %turns1)
   %spent = sub i64 %now, %start
   %go_on = icmp ult i64 %spent, [SPIN]
   br i1 %go_on, label %spin, label %doze
@@ -239,9 +239,10 @@ entry:
   %waiting = getelementptr i8, ptr %pool, i64 [WAITING]
   br label %idle
 idle:
-  %start = call i64 @llvm.readcyclecounter()
+  %start = call i64 @"landbridge.spent"(i64 0)
   br label %spin
 spin:
+  %turns = phi i64 [ 0, %idle ], [ %turns1, %rest ]
   %n = load atomic i64, ptr %left monotonic, align 8
   %any = icmp ne i64 %n, 0
   br i1 %any, label %work, label %pause
@@ -250,8 +251,9 @@ pause:
   %stopping = icmp ne i32 %stop, 0
   br i1 %stopping, label %quit, label %rest
 rest:
-  call void @llvm.x86.sse2.pause()
-  %now = call i64 @llvm.readcyclecounter()
+  call void @"landbridge.pause"()
+  %turns1 = add i64 %turns, 1
+  %now = call i64 @"landbridge.spent"(i64 %turns1)
   %spent = sub i64 %now, %start
   %go_on = icmp ult i64 %spent, [SPIN]
   br i1 %go_on, label %spin, label %doze

@@ -39,24 +39,41 @@ _NUMBERS = {
     "WORKERS": 328,
     "HANDLES": 384,
     "HANDLES_ROUNDED": 384 + 63,
-    # Of Linux on x86-64; both futex operations are those of one process.
-    "SYSCALL": 202,
+    # Both futex operations are those of one process.
     "FUTEX_WAIT": 128,
     "FUTEX_WAKE": 129,
-    # Cycles of the time-stamp counter, which runs at 2 to 3 GHz: about 20 us.
-    "SPIN": 50_000,
-    # Of MXCSR: no flags, no traps, rounding to nearest; FLUSH with denormals-are-zero (bit 6), flush-to-zero (15).
-    "KEEP": 0x1F80,
-    "FLUSH": 0x9FC0,
     # For each thread.
     "CHUNKS": 4,
 }
 
 
-def runtime_ir() -> str:
-    """The LLVM module of the runtime for x86-64 Linux."""
-    names = ("runtime.ll", "packed.ll", "float_control_x86_64.ll")
+#: Of each instruction set: the number of Linux's futex call; SPIN, about 20 us in units of ``landbridge.spent``; what
+#: the register of floats is set to, and UNSET, which it never is.
+_OF_ISA = {
+    "x86_64": {
+        "SYSCALL": 202,
+        # Cycles of the time-stamp counter, which runs at 2 to 3 GHz.
+        "SPIN": 50_000,
+        # Of MXCSR: no flags, no traps, rounding to nearest; FLUSH with denormals-are-zero (bit 6), flush-to-zero (15).
+        "KEEP": 0x1F80,
+        "FLUSH": 0x9FC0,
+        "UNSET": 0,
+    },
+    "aarch64": {
+        "SYSCALL": 98,
+        "SPIN": 1_000,
+        # Of FPCR: rounding to nearest, no traps; FLUSH with FZ (bit 24), for inputs and results of f32 and f64.
+        "KEEP": 0,
+        "FLUSH": 1 << 24,
+        "UNSET": -1,
+    },
+}
+
+
+def runtime_ir(isa: str) -> str:
+    """The LLVM module of the runtime for Linux on ``isa``, ``x86_64`` or ``aarch64``."""
+    names = ("runtime.ll", "packed.ll", f"float_control_{isa}.ll", f"spin_{isa}.ll")
     text = "\n".join(files(__package__).joinpath(name).read_text(encoding="utf-8") for name in names)
-    for name, number in _NUMBERS.items():
+    for name, number in {**_NUMBERS, **_OF_ISA[isa]}.items():
         text = text.replace(f"[{name}]", str(number))
     return text

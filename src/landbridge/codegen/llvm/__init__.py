@@ -1,4 +1,4 @@
-"""The code generator of target kind ``llvm``: lowered functions to x86-64 machine code through llvmlite."""
+"""The code generator of target kind ``llvm``: lowered functions to machine code through llvmlite."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ class LlvmGenerator:
     """Compiles the functions of a module and links them with the runtime into one image for a target.
 
     Public functions become kernels of ``landbridge.executable.abi`` under their names; private ones are inlined
-    or called inside. Raises CodegenError for a function that has no LLVM form or a CPU that is not x86-64.
+    or called inside. Raises CodegenError for a function that has no LLVM form or an instruction set that
+    cannot be linked.
     """
 
     def __call__(self, module: ModuleOp, target: Target) -> ModuleImage:

@@ -5,13 +5,15 @@ each reads modules from its standard input and writes objects to its standard ou
 (its assertions abort) costs an error and not the caller's process.
 
 LLVM ends its process too when memory ends. Where a limit is set to the process's memory, helpers therefore compile
-everything; elsewhere memory does not end before the kernel ends processes of its own choice.
+everything; elsewhere memory does not end before the kernel ends processes of its own choice. They compile everything
+for other instruction sets than this process's too.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
+import platform
 import resource
 import signal
 import subprocess
@@ -25,6 +27,7 @@ from typing import IO
 from landbridge.codegen.llvm.compile import Machine, compile_ir
 from landbridge.errors import CodegenError
 from landbridge.helper_process import environment, has_interpreter, python_command
+from landbridge.targets.llvm_cpu import architecture
 
 #: Characters of IR below which a helper, which takes 0.15 s to start, is not worth it: about 0.3 s of LLVM.
 _WORTH_A_HELPER = 250_000
@@ -47,7 +50,7 @@ def compile_all(jobs: Sequence[Job], machine: Machine, processes: int | None = N
 
     Raises CodegenError for the first job, in order, that LLVM rejects.
     """
-    apart = _memory_is_limited() and has_interpreter()
+    apart = (_memory_is_limited() or _is_foreign(machine)) and has_interpreter()
     if processes is None:
         size = sum(len(job.text) for job in jobs)
         processes = min(len(os.sched_getaffinity(0)), 1 + _MOST_HELPERS, 1 + size // _WORTH_A_HELPER)
@@ -82,6 +85,11 @@ def compile_all(jobs: Sequence[Job], machine: Machine, processes: int | None = N
 def _memory_is_limited() -> bool:
     """Whether an allocation of this process may fail for a limit set to it (``ulimit -v``, ``ulimit -d``)."""
     return any(resource.getrlimit(what)[0] != resource.RLIM_INFINITY for what in _MEMORY_LIMITS)
+
+
+def _is_foreign(machine: Machine) -> bool:
+    """Whether code is for another instruction set than this process runs, whose part of LLVM is tried less."""
+    return architecture(machine.triple) != architecture(platform.machine().lower())
 
 
 def _take(waiting: deque[int]) -> int | None:

@@ -8,11 +8,12 @@ from xdsl.dialects.builtin import ModuleOp
 
 from landbridge.codegen.cpu_runtime.object_code import runtime_object
 from landbridge.codegen.functions import call_groups
-from landbridge.codegen.link import LINKED, link_objects, only_linked
+from landbridge.codegen.link import link_objects, only_linked
 from landbridge.codegen.llvm.compile import Machine
 from landbridge.codegen.llvm.compile_jobs import Job, compile_all
 from landbridge.codegen.llvm.isa import isa_of, required_flags
 from landbridge.codegen.llvm.print_ir import print_functions, uses_vectors
+from landbridge.codegen.relocations.linkages import LINKAGES
 from landbridge.errors import CodegenError
 from landbridge.executable.parts import CodeImage
 from landbridge.targets.cpu_options import flushes_denormals
@@ -25,15 +26,15 @@ if TYPE_CHECKING:
 def generate_image(module: ModuleOp, target: Target) -> CodeImage:
     """The linked image of all functions of ``module`` and of the runtime; raises CodegenError."""
     machine = machine_of(target)
-    flags = required_flags(target.mcpu, target.mattr)
-    isa = isa_of(target.vector_bits, flags)
+    name = architecture(target.mtriple)
+    flags = required_flags(name, target.mcpu, target.mattr)
+    isa = isa_of(name, target.vector_bits, flags)
     jobs = [
         Job(print_functions(group, isa), vectorize=not any(map(uses_vectors, group))) for group in call_groups(module)
     ]
-    objects = [runtime_object(), *compile_all(jobs, machine)]
-    linked = link_objects(objects)
+    linked = link_objects([runtime_object(name), *compile_all(jobs, machine)])
     return CodeImage(
-        isa="x86_64",
+        isa=linked.isa,
         code=linked.code,
         symbols=linked.symbols,
         imports=linked.imports,
@@ -44,9 +45,9 @@ def generate_image(module: ModuleOp, target: Target) -> CodeImage:
 
 
 def machine_of(target: Target) -> Machine:
-    """What LLVM is told of ``target``; raises CodegenError unless it is x86-64 Linux."""
+    """What LLVM is told of ``target``; raises CodegenError unless its instruction set can be linked."""
     isa = architecture(target.mtriple)
-    if isa not in LINKED:
+    if isa not in LINKAGES:
         raise CodegenError(f"code for {isa} {only_linked(str(target))}")
     # The environment part of a triple names no ISA; Linux ELF is what the image format holds.
-    return Machine("x86_64-unknown-linux-gnu", target.mcpu, ",".join(target.mattr))
+    return Machine(f"{isa}-unknown-linux-gnu", target.mcpu, ",".join(target.mattr))

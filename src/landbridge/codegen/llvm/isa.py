@@ -1,9 +1,15 @@
-"""From LLVM's CPU names and features to the flags of ``/proc/cpuinfo``, and what follows from those."""
+"""From LLVM's CPU names and features to the flags of Linux (``/proc/cpuinfo``), and what follows from those."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+from landbridge.codegen.llvm import features_aarch64, features_x86_64
+
+#: By instruction set: LLVM's features and their flags, and the features of CPUs by name.
+_FLAGS = {"x86_64": features_x86_64.FLAGS, "aarch64": features_aarch64.FLAGS}
+_OF_CPU = {"x86_64": features_x86_64.OF_CPU, "aarch64": features_aarch64.OF_CPU}
 
 
 @dataclass(frozen=True)
@@ -16,98 +22,27 @@ class Isa:
     half: bool = True
 
 
-#: LLVM feature -> flag, for the features that change which instructions ordinary code may contain.
-FLAGS = {
-    "sse3": "pni",
-    "ssse3": "ssse3",
-    "sse4.1": "sse4_1",
-    "sse4.2": "sse4_2",
-    "sse4a": "sse4a",
-    "popcnt": "popcnt",
-    "cx16": "cx16",
-    "movbe": "movbe",
-    "lzcnt": "abm",
-    "bmi": "bmi1",
-    "bmi2": "bmi2",
-    "adx": "adx",
-    "aes": "aes",
-    "vaes": "vaes",
-    "pclmul": "pclmulqdq",
-    "vpclmulqdq": "vpclmulqdq",
-    "gfni": "gfni",
-    "sha": "sha_ni",
-    "avx": "avx",
-    "avx2": "avx2",
-    "fma": "fma",
-    "f16c": "f16c",
-    "avxvnni": "avx_vnni",
-    "avx512f": "avx512f",
-    "avx512bw": "avx512bw",
-    "avx512cd": "avx512cd",
-    "avx512dq": "avx512dq",
-    "avx512vl": "avx512vl",
-    "avx512ifma": "avx512ifma",
-    "avx512vbmi": "avx512vbmi",
-    "avx512vbmi2": "avx512_vbmi2",
-    "avx512vnni": "avx512_vnni",
-    "avx512bitalg": "avx512_bitalg",
-    "avx512vpopcntdq": "avx512_vpopcntdq",
-    "avx512bf16": "avx512_bf16",
-    "avx512fp16": "avx512_fp16",
-}
-
-_V2 = ("sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16")
-_V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
-_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
-_ICE = (
-    *_V4,
-    "avx512ifma",
-    "avx512vbmi",
-    "avx512vbmi2",
-    "avx512vnni",
-    "avx512bitalg",
-    "avx512vpopcntdq",
-    "gfni",
-)
-
-#: The features of the CPUs that are named without a list of features beside them.
-_OF_CPU: dict[str, tuple[str, ...]] = {
-    "generic": (),
-    "x86-64": (),
-    "x86-64-v2": _V2,
-    "nehalem": _V2,
-    "x86-64-v3": _V3,
-    "haswell": _V3,
-    "skylake": _V3,
-    "alderlake": _V3,
-    "znver1": _V3,
-    "znver2": _V3,
-    "znver3": _V3,
-    "x86-64-v4": _V4,
-    "skylake-avx512": _V4,
-    "cascadelake": (*_V4, "avx512vnni"),
-    "icelake-client": _ICE,
-    "icelake-server": _ICE,
-    "sapphirerapids": (*_ICE, "avx512bf16", "avx512fp16"),
-    "znver4": (*_ICE, "avx512bf16"),
-    "znver5": (*_ICE, "avx512bf16", "avxvnni"),
-}
-
-
-def required_flags(cpu: str, features: Sequence[str]) -> tuple[str, ...]:
-    """The cpuinfo flags that code compiled for ``cpu`` with ``features`` (``+name`` / ``-name``) may need, sorted.
+def required_flags(isa: str, cpu: str, features: Sequence[str]) -> tuple[str, ...]:
+    """The flags that code compiled for ``cpu`` of ``isa`` with ``features`` (``+name`` / ``-name``) may need, sorted.
 
     A CPU that is not known here adds nothing: its features must be stated.
     """
-    on = set(_OF_CPU.get(cpu, ()))
+    on = set(_OF_CPU[isa].get(cpu, ()))
     for feature in features:
         if feature.startswith("+"):
             on.add(feature[1:])
         else:
             on.discard(feature.removeprefix("-"))
-    return tuple(sorted(FLAGS[name] for name in on if name in FLAGS))
+    return flags_of(isa, on)
 
 
-def isa_of(vector_bits: int, flags: Sequence[str]) -> Isa:
-    """The Isa of a CPU that has ``flags``."""
+def flags_of(isa: str, features: Iterable[str]) -> tuple[str, ...]:
+    """The flags of ``features`` that code depends on, sorted."""
+    return tuple(sorted(_FLAGS[isa][name] for name in features if name in _FLAGS[isa]))
+
+
+def isa_of(isa: str, vector_bits: int, flags: Sequence[str]) -> Isa:
+    """The Isa of a CPU of instruction set ``isa`` that has ``flags``."""
+    if isa == "aarch64":  # both are part of its first version
+        return Isa(vector_bits)
     return Isa(vector_bits, fma="fma" in flags, half="f16c" in flags)

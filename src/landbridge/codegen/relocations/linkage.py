@@ -1,0 +1,48 @@
+"""What linking must know of an instruction set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Through(Enum):
+    """What a reference reaches its symbol through."""
+
+    #: The symbol's own address: it must be in the image.
+    NOTHING = "nothing"
+    #: The same; a stub that jumps on, where the symbol is imported.
+    STUB = "stub"
+    #: A slot that holds the symbol's address.
+    SLOT = "slot"
+    #: The place is itself a slot of eight bytes, which the loader fills.
+    LOADER = "loader"
+
+
+@dataclass(frozen=True)
+class Relocation:
+    """One type of relocation.
+
+    ``write(code, place, target)`` puts the reference to image offset ``target`` at image offset ``place``; it raises
+    CodegenError when it does not reach. An image begins at an address that is a multiple of 4096, so that
+    the low bits of offsets are those of addresses.
+    """
+
+    through: Through
+    write: Callable[[bytearray, int, int], None]
+
+
+@dataclass(frozen=True)
+class Linkage:
+    """An instruction set: ELF's number of it, its relocation types, its stubs and the largest page it runs with.
+
+    ``stub(at, slot)`` is the code at image offset ``at`` that jumps to the address in ``slot``, ``stub_bytes`` long.
+    """
+
+    isa: str
+    machine: int
+    page: int
+    relocations: Mapping[int, Relocation]
+    stub_bytes: int
+    stub: Callable[[int, int], bytes]

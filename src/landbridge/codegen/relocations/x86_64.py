@@ -1,0 +1,47 @@
+"""Relocations of x86-64. Numbers: System V ABI, AMD64 supplement, version 1.0, chapter 4."""
+
+from __future__ import annotations
+
+import struct
+
+from landbridge.codegen.relocations.linkage import Linkage, Relocation, Through
+from landbridge.executable.abi import LARGEST_PAGE
+
+#: ``jmp *slot(%rip)``, to be followed by the distance to the slot.
+_JUMP_THROUGH = b"\xff\x25"
+_STUB_BYTES = 8
+
+
+def _word(code: bytearray, place: int, target: int) -> None:
+    struct.pack_into("<Q", code, place, target)
+
+
+def _distance(code: bytearray, place: int, target: int) -> None:
+    struct.pack_into("<i", code, place, target - place)
+
+
+def _long_distance(code: bytearray, place: int, target: int) -> None:
+    struct.pack_into("<q", code, place, target - place)
+
+
+def _stub(at: int, slot: int) -> bytes:
+    code = _JUMP_THROUGH + struct.pack("<i", slot - (at + len(_JUMP_THROUGH) + 4))
+    return code.ljust(_STUB_BYTES, b"\xcc")
+
+
+X86_64 = Linkage(
+    isa="x86_64",
+    machine=62,
+    page=LARGEST_PAGE["x86_64"],
+    relocations={
+        1: Relocation(Through.LOADER, _word),  # 64
+        2: Relocation(Through.STUB, _distance),  # PC32
+        4: Relocation(Through.STUB, _distance),  # PLT32
+        9: Relocation(Through.SLOT, _distance),  # GOTPCREL
+        24: Relocation(Through.NOTHING, _long_distance),  # PC64
+        41: Relocation(Through.SLOT, _distance),  # GOTPCRELX
+        42: Relocation(Through.SLOT, _distance),  # REX_GOTPCRELX
+    },
+    stub_bytes=_STUB_BYTES,
+    stub=_stub,
+)
