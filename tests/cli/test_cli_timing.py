@@ -6,12 +6,14 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from typer.testing import CliRunner
 
 from landbridge.cli.app import app
-from landbridge.cli.bench import in_turns
+from landbridge.cli.bench import in_turns, median_interval
+from landbridge.cli.peers import largest_difference
 from tests.vm import programs
 from tests.whole_models.small_models import add
 
@@ -68,6 +70,35 @@ def test_bench_takes_turns_with_onnxruntime(model: Path) -> None:
         assert entry["ratio"] == pytest.approx(ours / theirs)
     shown = runner.invoke(app, ["bench", str(model), "--rounds", "1", "--threads", "1"], env=WIDE)
     assert "onnxruntime" in shown.stdout
+
+
+def test_bench_against_several_compares_outputs(model: Path) -> None:
+    line = ["bench", str(model), "--against", "onnxruntime,openvino", "--rounds", "3", "--threads", "1", "--pause", "1"]
+    (entry,) = json.loads(runner.invoke(app, [*line, "--json"]).stdout)["results"]
+    for peer in ("onnxruntime", "openvino"):
+        assert entry[peer]["largest_difference"] <= 1e-6
+        assert entry[peer]["low_ms"] <= entry[peer]["median_ms"] <= entry[peer]["high_ms"]
+        assert entry[peer]["ratio"] == pytest.approx(entry["landbridge"]["median_ms"] / entry[peer]["median_ms"])
+    assert entry["ratio"] == max(entry[peer]["ratio"] for peer in ("onnxruntime", "openvino"))  # the faster peer's
+    unknown = runner.invoke(app, ["bench", str(model), "--against", "torch"], env=WIDE)
+    assert (unknown.exit_code, unknown.stdout, "legal: onnxruntime, openvino" in unknown.stderr) == (1, "", True)
+
+
+def test_the_largest_difference_is_a_share_of_the_output() -> None:
+    a = np.array([1.0, 100.0, np.nan, np.inf])
+    assert largest_difference([a], [a]) == 0
+    assert largest_difference([a], [np.array([2.0, 100.0, np.nan, np.inf])]) == pytest.approx(0.01)
+    assert largest_difference([a], [np.array([1.0, np.nan, np.nan, np.inf])]) == np.inf
+    assert largest_difference([a], [a[:2]]) == largest_difference([a], []) == np.inf
+
+
+def test_the_interval_of_a_median_holds_it_19_times_in_20() -> None:
+    rng = np.random.default_rng(0)
+    for count, least in ((15, 0.93), (30, 0.93), (5, 0.9)):
+        intervals = [median_interval(rng.exponential(size=count).tolist()) for _ in range(2000)]
+        held = np.mean([low <= np.log(2) <= high for low, high in intervals])
+        assert least <= held <= 0.999
+    assert median_interval([3.0]) == (3.0, 3.0)
 
 
 def test_bench_without_a_peer(model: Path, compiled: Path, monkeypatch: pytest.MonkeyPatch) -> None:

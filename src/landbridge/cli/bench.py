@@ -1,12 +1,12 @@
-"""``landbridge bench``: how long a run takes, in turns with onnxruntime."""
+"""``landbridge bench``: how long a run takes, in turns with other runtimes."""
 
 from __future__ import annotations
 
+import math
 import os
 import statistics
 import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,12 +14,14 @@ import typer
 from landbridge.cli import arguments as args
 from landbridge.cli.device_list import DeviceList
 from landbridge.cli.output import emit, message, progress, table
-from landbridge.errors import LandbridgeError
 
 if TYPE_CHECKING:
     from landbridge.tensor import Tensor
 
-OURS, PEER = "landbridge", "onnxruntime"
+OURS = "landbridge"
+
+#: A difference of outputs, as a share of the largest value, that a message tells.
+_NOTABLE = 1e-3
 
 #: A round calls as often as fits into this many nanoseconds: the clock and its call are then no part of the figure.
 _ROUND_NS = 1_000_000
@@ -27,7 +29,13 @@ _ROUND_NS = 1_000_000
 
 def bench(
     model: args.Model,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds; each times both in turn.")] = 30,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds; each times all in turn.")] = 30,
+    against: Annotated[
+        str, typer.Option("--against", metavar="NAME,NAME", help="Runtimes to measure against: onnxruntime, openvino.")
+    ] = "onnxruntime",
+    pause: Annotated[
+        int, typer.Option("--pause", metavar="MS", min=0, max=10_000, help="Milliseconds of rest before each turn.")
+    ] = 0,
     target: args.TargetText = None,
     device: args.DeviceTexts = "cpu",
     place: args.Places = None,
@@ -39,29 +47,31 @@ def bench(
         int | None, typer.Option("--threads", min=1, help="Threads to run on; one and all cores if absent.")
     ] = None,
     seed: args.Seed = 0,
-    alone: Annotated[bool, typer.Option("--alone", help="Without onnxruntime; an .lbx is always timed alone.")] = False,
+    alone: Annotated[bool, typer.Option("--alone", help="Without others; an .lbx is always timed alone.")] = False,
     json: args.Json = False,
 ) -> None:
-    """Time runs of MODEL, inputs bound beforehand, in turns with onnxruntime on the same inputs.
+    """Time runs of MODEL, inputs bound beforehand, in turns with other runtimes on the same inputs.
 
-    That needs onnxruntime: `pip install onnxruntime`. Machines differ and are busy with other things: the ratio of the
-    medians of one call says more than milliseconds.
+    Those must be installed: `pip install onnxruntime openvino`. Machines differ and are busy with other things: the
+    ratio of the medians of one call says more than milliseconds. Outputs are compared, and the largest difference is
+    told, as a share of the largest value. Threads of some runtimes spin when their work is done: `--pause 20` lets
+    them end before the next has its turn.
     """
     from landbridge.cli.inputs import make_inputs
     from landbridge.cli.models import at_sizes, open_model
-    from landbridge.cli.reference import onnxruntime_for
+    from landbridge.cli.peers import largest_difference, peers_named
     from landbridge.session import Session
     from landbridge.vm.thread_pool import default_threads
 
     files, shapes = args.parse_arrays(input), args.parse_shapes(shape)
-    runtime = None if alone or model.suffix == ".lbx" else onnxruntime_for("bench", "--alone times landbridge only")
+    peers = {} if alone or model.suffix == ".lbx" else peers_named([each.strip() for each in against.split(",")])
     devices = DeviceList.parse(device)
     opened = open_model(
         model, target, shapes, devices=devices, places=args.parse_places(place), dims=args.parse_dims(dim)
     )
     executable = at_sizes(opened.executable, files, args.parse_at(at))
-    devices.say_where_kernels_run(executable)
     inputs = make_inputs(executable, files, devices.of_inputs(executable), seed)
+    copies = {} if not peers else {name: _host_copy(tensor) for name, tensor in inputs.items()}
     load = os.getloadavg()[0]
     results = []
     for count in [threads] if threads else sorted({1, default_threads()}):
@@ -73,11 +83,14 @@ def bench(
         )
         for name, tensor in inputs.items():
             session.set_input_zero_copy(name, tensor)
-        actions: dict[str, Callable[[], object]] = {OURS: session.run}
-        if runtime is not None:
-            actions[PEER] = _peer(runtime, model, inputs, count)
+        made = {name: peer(model, copies, count) for name, peer in peers.items()}
+        actions: dict[str, Callable[[], object]] = {OURS: session.run, **{name: p.run for name, p in made.items()}}
         with progress(f"timing {model.name} on {count} threads"):
-            results.append(_result(count, in_turns(actions, rounds)))
+            result = _result(count, in_turns(actions, rounds, pause / 1e3))
+        ours = [_host_copy(session.get_output(i)) for i in range(len(executable.main.outputs))] if made else []
+        for name, peer in made.items():
+            result[name]["largest_difference"] = largest_difference(ours, peer.outputs())
+        results.append(result)
     if json:
         emit({"model": str(model), "device": device, "rounds": rounds, "load_before": load,
               "compile_s": opened.compile_s, "results": results})  # fmt: skip
@@ -85,10 +98,21 @@ def bench(
     _print(results, rounds)
     if load > len(os.sched_getaffinity(0)) / 2:
         message(f"the machine was busy before (load {load:.1f}): read the ratio, and repeat when it is quiet")
+    differing = {name for result in results for name in peers if result[name]["largest_difference"] > _NOTABLE}
+    if differing:
+        message(f"outputs differ from those of {' and '.join(sorted(differing))}: landbridge compare says where")
 
 
-def in_turns(actions: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Milliseconds of one call of each action, by round. Rounds take actions in turn, so that all see one machine."""
+def _host_copy(tensor: Tensor) -> Any:
+    with tensor.host_view("r") as view:
+        return view.copy()
+
+
+def in_turns(actions: Mapping[str, Callable[[], object]], rounds: int, pause_s: float = 0.0) -> dict[str, list[float]]:
+    """Milliseconds of one call of each action, by round. Rounds take actions in turn, so that all see one machine.
+
+    ``pause_s``: seconds slept before each turn.
+    """
     calls = {}
     for name, action in actions.items():
         action()
@@ -99,6 +123,8 @@ def in_turns(actions: Mapping[str, Callable[[], object]], rounds: int) -> dict[s
     for _ in range(rounds):
         for name, action in actions.items():
             repeat = range(calls[name])
+            if pause_s:
+                time.sleep(pause_s)
             began = time.perf_counter_ns()
             for _ in repeat:
                 action()
@@ -106,39 +132,54 @@ def in_turns(actions: Mapping[str, Callable[[], object]], rounds: int) -> dict[s
     return spent
 
 
-def _peer(runtime: Any, model: Path, inputs: Mapping[str, Tensor], threads: int) -> Callable[[], object]:
-    """A run of onnxruntime with all its optimizations, inputs and outputs bound."""
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    options.log_severity_level = 3
-    try:
-        session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        binding = session.io_binding()
-        for name, tensor in inputs.items():
-            with tensor.host_view("r") as view:
-                binding.bind_cpu_input(name, view.copy())
-        for output in session.get_outputs():
-            binding.bind_output(output.name)
-        session.run_with_iobinding(binding)
-    except Exception as error:  # onnxruntime raises classes that share no public base
-        raise LandbridgeError(f"onnxruntime cannot run {model}: {error}; --alone times landbridge only") from error
-    return lambda: session.run_with_iobinding(binding)
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Between which two of ``values`` the median of what they are drawn from lies, 19 times in 20.
+
+    By the ranks of a binomial distribution, approximated (Conover, "Practical Nonparametric Statistics", 1999, section
+    3.2): nothing is assumed of how times are distributed.
+    """
+    ordered, count = sorted(values), len(values)
+    reach = 1.96 * math.sqrt(count) / 2
+    low = max(0, math.floor(count / 2 - reach))
+    high = min(count - 1, math.ceil(count / 2 + reach) - 1)
+    return ordered[min(low, high)], ordered[max(low, high)]
 
 
 def _result(threads: int, spent: Mapping[str, list[float]]) -> dict[str, Any]:
+    """Medians, their intervals and least times; ``ratio`` and each peer's ``ratio``: our median over theirs."""
     result: dict[str, Any] = {"threads": threads}
     for name, milliseconds in spent.items():
-        result[name] = {"median_ms": statistics.median(milliseconds), "min_ms": min(milliseconds)}
-    result["ratio"] = result[OURS]["median_ms"] / result[PEER]["median_ms"] if PEER in result else None
+        low, high = median_interval(milliseconds)
+        median = statistics.median(milliseconds)
+        result[name] = {"median_ms": median, "low_ms": low, "high_ms": high, "min_ms": min(milliseconds)}
+    ours = result[OURS]["median_ms"]
+    ratios = {name: ours / result[name]["median_ms"] for name in spent if name != OURS}
+    for name, ratio in ratios.items():
+        result[name]["ratio"] = ratio
+    result["ratio"] = max(ratios.values(), default=None)
     return result
 
 
 def _print(results: list[dict[str, Any]], rounds: int) -> None:
     rows = []
     for result in results:
-        for name in (OURS, PEER):
-            if name in result:
-                times = result[name]
-                ratio = f"{result['ratio']:.2f}" if name == OURS and result["ratio"] is not None else ""
-                rows.append((result["threads"], name, f"{times['median_ms']:.4g}", f"{times['min_ms']:.4g}", ratio))
-    table(f"one run, median of {rounds} rounds in turns", ("threads", "runtime", "median ms", "min ms", "ratio"), rows)
+        for name, times in result.items():
+            if not isinstance(times, dict):
+                continue
+            ratio, differs = times.get("ratio"), times.get("largest_difference")
+            rows.append(
+                (
+                    result["threads"],
+                    name,
+                    f"{times['median_ms']:.4g}",
+                    f"{times['low_ms']:.4g} to {times['high_ms']:.4g}",
+                    f"{times['min_ms']:.4g}",
+                    "" if ratio is None else f"{ratio:.2f}",
+                    "" if differs is None else f"{differs:.1e}",
+                )
+            )
+    table(
+        f"one run, median of {rounds} rounds in turns",
+        ("threads", "runtime", "median ms", "95 % interval", "min ms", "ours / it", "difference"),
+        rows,
+    )

@@ -88,14 +88,14 @@ def _with_outputs(model: onnx.ModelProto, outputs: list[onnx.ValueInfoProto]) ->
     return exposed
 
 
-def onnxruntime_for(command: str, otherwise: str = "") -> ModuleType:
-    """onnxruntime; raises LandbridgeError saying that ``command`` needs it, and what else there is."""
+def onnxruntime_for(command: str) -> ModuleType:
+    """onnxruntime; raises LandbridgeError saying that ``command`` needs it."""
     try:
         import onnxruntime
     except ImportError as error:
         raise LandbridgeError(
             f"{command} needs onnxruntime to compare with, which does not import ({error}); "
-            f"install it with: pip install onnxruntime{otherwise and f'; {otherwise}'}"
+            "install it with: pip install onnxruntime"
         ) from error
     module: ModuleType = onnxruntime
     return module
