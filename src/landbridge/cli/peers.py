@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 _OTHERWISE = "--alone times landbridge only, --against names others"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PeerRun:
     """A model bound to its inputs: ``run`` runs it, ``outputs`` are those of the last run, in the file's order."""
 
