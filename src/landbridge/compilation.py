@@ -21,12 +21,14 @@ from landbridge.codegen.generate import generate
 from landbridge.codegen.registry import check_target, declined
 from landbridge.compile_options import CompileOptions
 from landbridge.emit import emit, kernel_facts
+from landbridge.emit.programs import together
 from landbridge.errors import CompileError
 from landbridge.executable.executable import Executable
 from landbridge.executable.kernel_facts import KERNELS, facts_text
-from landbridge.executable.parts import ModuleImage, VDevice
+from landbridge.executable.parts import KernelFacts, ModuleImage, VDevice, program_name
 from landbridge.frontend.ir_text import import_ir_text, is_ir_text
-from landbridge.ir.attributes import target_number
+from landbridge.frontend.programs import ChosenProgram, each_program
+from landbridge.ir.attributes import set_target_number, target_number
 from landbridge.ir.module import IRModule
 from landbridge.output_file import write_text
 from landbridge.package_version import package_version
@@ -96,37 +98,48 @@ def compile_model(
     for target in targets:
         check_target(target)
     with _timed(seconds, "import"):
-        module = _import(model, targets, vdevices, options)
+        programs = _import(model, targets, vdevices, options)
+    made = []
+    facts: list[dict[str, KernelFacts]] = []
+    for number, program in enumerate(programs):
+        module, folder = program.module, directory
         module.declined = declined
         request_places(module, options.place or {})
         request_spill(module, options.spill or {})
-    steps = (*passes_to_do(module, PIPELINE), *(("check_accesses",) if options.sanitize else ()))
-    _check_open(module)
-    module = run_pipeline(module, steps, directory, seconds, module.sources)
-    with _timed(seconds, "lower"):
-        lowered = lower_module(module)
-        if directory is not None:
-            write_text(directory / "lowered.mlir", str(lowered) + "\n", module.sources)
-    with _timed(seconds, "emit"):
-        executable = emit(module, lowered)
-        facts = {KERNELS: facts_text(kernel_facts(module, lowered))}
+        steps = (*passes_to_do(module, PIPELINE), *(("check_accesses",) if options.sanitize else ()))
+        _check_open(module)
+        if directory is not None and number:
+            folder = directory / program_name(number)
+        module = run_pipeline(module, steps, folder, seconds, module.sources)
+        with _timed(seconds, "lower"):
+            lowered = _lowered(module)
+            if folder is not None:
+                write_text(folder / "lowered.mlir", str(lowered) + "\n", module.sources)
+        with _timed(seconds, "emit"):
+            made.append((emit(module, lowered), lowered, program.chosen))
+            facts.append(kernel_facts(module, lowered))
+    executable, lowered = made[0][:2]
+    known = facts[0]
+    if len(programs) > 1 or programs[0].chosen:
+        executable, lowered, names = together(made)
+        known = {new[name]: each for new, of in zip(names, facts, strict=True) for name, each in of.items()}
     with _timed(seconds, "codegen"):
-        images = _generate(module, lowered)
-    return replace(executable, modules=images, metadata=facts | _metadata(model, options.on_mismatch, seconds))
+        images = _generate(module.targets, lowered)
+    metadata = {KERNELS: facts_text(known)} | _metadata(model, options.on_mismatch, seconds)
+    return replace(executable, modules=images, metadata=metadata)
 
 
 def _import(
     model: Model, targets: tuple[Target, ...], vdevices: tuple[VDevice, ...], options: CompileOptions
-) -> IRModule:
-    o = options
-    if is_ir_text(model):
-        assert isinstance(model, str | Path)
-        _refuse(o.shapes, o.inputs, o.extra_outputs, o.mutable, o.check_indices, o.dims)
-        return import_ir_text(model, targets, vdevices, o.constants)
-    if not isinstance(model, IRModule):
-        from landbridge.frontend.onnx import import_onnx
+) -> list[ChosenProgram]:
+    """The programs of ``model``: several where an input says which runs."""
+    if is_ir_text(model) or isinstance(model, IRModule):
+        return [ChosenProgram(_of_ir(model, targets, vdevices, options))]
+    from landbridge.frontend.onnx import import_onnx
 
-        return import_onnx(
+    o = options
+    return each_program(
+        lambda chosen: import_onnx(
             model,
             o.shapes,
             targets,
@@ -138,7 +151,20 @@ def _import(
             o.max_nodes,
             o.check_indices,
             _dimensions(o, targets),
+            chosen,
         )
+    )
+
+
+def _of_ir(
+    model: Model, targets: tuple[Target, ...], vdevices: tuple[VDevice, ...], options: CompileOptions
+) -> IRModule:
+    o = options
+    if is_ir_text(model):
+        assert isinstance(model, str | Path)
+        _refuse(o.shapes, o.inputs, o.extra_outputs, o.mutable, o.check_indices, o.dims)
+        return import_ir_text(model, targets, vdevices, o.constants)
+    assert isinstance(model, IRModule)
     _refuse(o.shapes, o.inputs, o.extra_outputs, o.mutable, o.check_indices or o.constants, o.dims)
     if len(model.vdevices) > len(vdevices):
         raise CompileError(
@@ -174,17 +200,27 @@ def _refuse(*of_imports: object) -> None:
         )
 
 
-def _generate(module: IRModule, lowered: ModuleOp) -> tuple[ModuleImage, ...]:
+def _lowered(module: IRModule) -> ModuleOp:
+    """The kernels of ``module``, which say what target they are for."""
+    lowered = lower_module(module)
+    if len(module.targets) > 1:
+        number = {name: target_number(prim) for name, prim in module.prims().items()}
+        for op in lowered.body.block.ops:
+            if isinstance(op, func.FuncOp) and op.sym_name.data in number:
+                set_target_number(op, number[op.sym_name.data])
+    return lowered
+
+
+def _generate(targets: tuple[Target, ...], lowered: ModuleOp) -> tuple[ModuleImage, ...]:
     """One image for each target, holding the functions that are placed on it."""
-    if len(module.targets) == 1:
-        return (generate(lowered, module.targets[0]),)
-    number = {name: target_number(f) for name, f in module.prims().items()}
-    parts: list[list[func.FuncOp]] = [[] for _ in module.targets]
+    if len(targets) == 1:
+        return (generate(lowered, targets[0]),)
+    parts: list[list[func.FuncOp]] = [[] for _ in targets]
     for op in list(lowered.body.block.ops):
         if isinstance(op, func.FuncOp):
             lowered.body.block.detach_op(op)
-            parts[number[op.sym_name.data]].append(op)
-    return tuple(generate(ModuleOp(list(part)), target) for target, part in zip(module.targets, parts, strict=True))
+            parts[target_number(op)].append(op)
+    return tuple(generate(ModuleOp(list(part)), target) for target, part in zip(targets, parts, strict=True))
 
 
 def _metadata(model: Model, on_mismatch: str, seconds: Mapping[str, float]) -> dict[str, str]:

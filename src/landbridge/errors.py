@@ -78,7 +78,12 @@ class ImportModelError(CompileError):
 
 
 class UnsupportedOperatorError(CompileError):
-    """Operators or dimensions that cannot be compiled; the message lists all of them."""
+    """Operators or dimensions that cannot be compiled; the message lists all of them.
+
+    ``needed``: what has to be known and is computed when the model runs, where that is why.
+    """
+
+    needed: object = None
 
 
 class BudgetError(CompileError):

@@ -11,16 +11,14 @@ from typing import Any, cast
 import numpy as np
 
 from landbridge.errors import InputError
-from landbridge.executable.bound_sizes import BoundSizes, sizes_of_inputs
+from landbridge.executable.bound_sizes import BoundSizes, program_of, sizes_of_inputs
 from landbridge.executable.executable import Executable
-from landbridge.executable.instance import Numbers, check_values, dimensions, instance
-from landbridge.executable.instructions import storages
+from landbridge.executable.instance import check_values
 from landbridge.executable.parts import TensorSpec
+from landbridge.open_program import OpenProgram
 from landbridge.open_states import OpenStates
 from landbridge.session import Session
-from landbridge.sizes.size import Extent
 from landbridge.tensor import Tensor
-from landbridge.vm.arena import ProgramArena
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.background_runs import BackgroundRuns
 from landbridge.vm.entry import Entry, takes_turn
@@ -44,13 +42,9 @@ class OpenSession(Session):
         self._entry = Entry(f"Session({' -> '.join(sides)})")
         self._background = BackgroundRuns(self._entry)
         self._executable = executable
-        self._dimensions = dimensions(main)
-        self._numbers = Numbers()
-        self._arena = ProgramArena(
-            [_most(storage.nbytes) for storage in storages(main.instructions) if not storage.shape]
-        )
+        self._programs: dict[str, OpenProgram] = {}
         self._bind = partial(self._bound, args, kwargs)
-        self._instances: OrderedDict[tuple[int, ...], Session] = OrderedDict()
+        self._instances: OrderedDict[tuple[Any, ...], Session] = OrderedDict()
         self._by_shapes: dict[tuple[tuple[int, ...], ...], Session] = {}
         self._specs = _table(main.inputs)
         self._output_specs = _table(main.outputs)
@@ -68,19 +62,27 @@ class OpenSession(Session):
 
     # Instances --------------------------------------------------------------------------------------------------
 
-    def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any], values: Mapping[str, int]) -> Session:
-        made = Session(instance(self._executable, values, self._numbers), *args, **kwargs, arena=self._arena)
+    def _program_of(self, name: str) -> OpenProgram:
+        found = self._programs.get(name)
+        if found is None:
+            found = self._programs[name] = OpenProgram(self._executable.program(name))
+        return found
+
+    def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any], name: str, values: Mapping[str, int]) -> Session:
+        program = self._program_of(name)
+        made = Session(program.at(values), *args, **kwargs, arena=program.arena)
         if self._parameters_given:
             made.set_params(self._parameters_given)
         return made
 
-    def _instance(self, values: Mapping[str, int]) -> Session:
-        key = tuple(values[name] for name in self._dimensions)
+    def _instance(self, name: str, values: Mapping[str, int]) -> Session:
+        program = self._program_of(name)
+        key = (name, *(values[each] for each in program.dimensions))
         found = self._instances.get(key)
         if found is None:
-            before = self._arena.generation
-            found = self._bind(values)
-            if self._arena.generation != before:  # the others have memory that nobody else uses any more
+            before = program.arena.generation
+            found = self._bind(name, values)
+            if program.arena.generation != before:  # the others have memory that nobody else uses any more
                 self._instances.clear()
                 self._by_shapes.clear()
             self._instances[key] = found
@@ -95,10 +97,13 @@ class OpenSession(Session):
     def prepare(self, **sizes: int | Sequence[int]) -> None:
         choices = {name: [value] if isinstance(value, int) else list(value) for name, value in sizes.items()}
         asked = [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
-        for values in asked:
-            check_values(self._dimensions, values)
+        programs = list(self._executable.programs)
+        for name in programs:
+            for values in asked:
+                check_values(self._program_of(name).dimensions, values)
         for values in sorted(asked, key=lambda each: tuple(each.values()), reverse=True):  # the largest memory first
-            self._instance(values)
+            for name in programs:
+                self._instance(name, values)
 
     # What is bound ----------------------------------------------------------------------------------------------
 
@@ -134,13 +139,15 @@ class OpenSession(Session):
         self._held_outputs[spec.name] = out
         self._settled = False
 
-    def _sizes(self, given: Mapping[str, Any]) -> dict[str, int]:
-        """The dimensions where inputs have ``given``, by name, states left out."""
+    def _sizes(self, given: Mapping[str, Any]) -> tuple[str, dict[str, int]]:
+        """The program, and its dimensions by name, where inputs have ``given``, states left out."""
         shapes: Mapping[str, Sequence[int]] = {name: np.shape(value) for name, value in given.items()}
         elements = {name: _elements(given[name]) for name in self._read_at_runs}
+        name = program_of(self._executable.functions, elements) if self._read_at_runs else "main"
+        inputs = self._program_of(name).executable.main.inputs
         if self._states.pairs:
-            shapes = self._states.add_shapes(self.inputs, shapes, elements)
-        return sizes_of_inputs(self.inputs, shapes, elements)
+            shapes = self._states.add_shapes(inputs, shapes, elements)
+        return name, sizes_of_inputs(inputs, shapes, elements)
 
     def _given_inputs(self) -> list[TensorSpec]:
         """The inputs that callers give: those that are no states."""
@@ -153,7 +160,7 @@ class OpenSession(Session):
         missing = [spec.name for spec in self._given_inputs() if spec.name not in self._held]
         if missing:
             raise InputError(f"nothing is bound to input {', '.join(map(repr, missing))}; bind it before run()")
-        found = self._instance(self._sizes(self._held))
+        found = self._instance(*self._sizes(self._held))
         if self._states.pairs:
             self._states.turn_to(found)
         if self._settled and found is self._now:
@@ -195,7 +202,7 @@ class OpenSession(Session):
                     names = ", ".join(spec.name for spec in specs)
                     raise InputError(f"{len(arrays)} arrays are given; the program takes {len(specs)}: {names}")
                 given = {spec.name: array for spec, array in zip(specs, arrays, strict=True)}
-                found = self._instance(self._sizes(given))
+                found = self._instance(*self._sizes(given))
                 self._by_shapes[shapes] = found
                 if self._states.pairs:
                     self._states.turn_to(found)
@@ -249,11 +256,6 @@ class OpenSession(Session):
         return self._last().planned_memory
 
 
-def _most(nbytes: Extent) -> int | None:
-    """The most bytes that a storage has for any size; None where they have no bound."""
-    return nbytes if isinstance(nbytes, int) else nbytes.high
-
-
 def _array(value: Any) -> np.ndarray[Any, Any]:
     return np.from_dlpack(cast(Any, value)) if isinstance(value, Tensor) else np.asarray(value)
 
@@ -261,7 +263,7 @@ def _array(value: Any) -> np.ndarray[Any, Any]:
 def _elements(value: Any) -> list[int]:
     """The elements of an input of integers, in order."""
     array = _array(value)
-    if array.dtype.kind not in "iu":
+    if array.dtype.kind not in "iub":
         raise InputError(f"an input of {array.dtype} says what dimensions are; integers are legal")
     return cast(list[int], array.reshape(-1).tolist())
 

@@ -70,10 +70,14 @@ def at_sizes(executable: Executable, files: Mapping[str, Path], at: Mapping[str,
         return executable
     import numpy as np
 
-    from landbridge.executable.bound_sizes import BoundSizes
+    from landbridge.executable.bound_sizes import BoundSizes, program_of
     from landbridge.executable.instance import dimensions, instance
     from landbridge.sizes.size import likely, of_symbol
 
+    read = [spec.name for spec in executable.main.inputs if spec.elements]
+    if all(name in files for name in read):
+        elements = {name: np.load(files[name]).reshape(-1).tolist() for name in read}
+        executable = executable.program(program_of(executable.programs, elements))
     bound = BoundSizes()
     for spec in executable.main.inputs:
         if spec.name in files:

@@ -12,7 +12,7 @@ from landbridge.emit.instructions import InstructionBuilder
 from landbridge.errors import CodegenError
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import Function, StorageReport, TensorSpec, VDevice, parameter_constant
-from landbridge.ir.attributes import frame_layouts, input_elements, io_names, plan_quality
+from landbridge.ir.attributes import frame_layouts, guards, input_elements, io_names, plan_quality
 from landbridge.ir.memory_ops import AllocStorageOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, dtype_of, element_count, nbytes_of, shape_of
@@ -65,7 +65,8 @@ def _main(module: IRModule, kernels: Mapping[str, func.FuncOp]) -> tuple[Functio
         builder.define(argument)
     instructions = builder.block(main.body.block)
     inputs, outputs, parameters = tuple(specs[:first]), tuple(specs[end:]), tuple(specs[first:end])
-    return Function("main", inputs, outputs, instructions, parameters), tuple(builder.vdevices)
+    function = Function("main", inputs, outputs, instructions, parameters, guards(main))
+    return function, tuple(builder.vdevices)
 
 
 def _frame_spec(argument: TensorSpec, shape: tuple[int, ...], strides: tuple[int, ...]) -> TensorSpec:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from landbridge.errors import ShapeError
-from landbridge.executable.parts import TensorSpec
+from landbridge.executable.parts import Function, TensorSpec
 from landbridge.sizes.printing import nearest_text, range_text
 from landbridge.sizes.size import Extent, Size, of_symbol
 from landbridge.sizes.terms import Symbol, split_constant
+
+#: Choices that an error lists.
+_SHOWN = 16
 
 
 class BoundSizes:
@@ -108,3 +111,26 @@ def sizes_of_inputs(
     for spec in specs:
         bound.check(spec, shapes[spec.name], read.get(spec.name, ()))
     return bound.values
+
+
+def program_of(programs: Mapping[str, Function], elements: Mapping[str, Sequence[int]]) -> str:
+    """The name of the one of ``programs`` that inputs with these ``elements`` choose; raises ShapeError where none is
+    for them."""
+    if len(programs) == 1:
+        return next(iter(programs))
+    for name, function in programs.items():
+        if all(_may_be(spec.elements, elements[spec.name]) for spec in function.inputs if spec.elements):
+            return name
+    chosen = [s.name for s in next(iter(programs.values())).inputs if s.elements and all(map(_is_number, s.elements))]
+    choices = sorted([s.elements for s in f.inputs if s.name in chosen] for f in programs.values())
+    legal = [", ".join(str(list(elements)) for elements in each) for each in choices]
+    found = ", ".join(f"input {name!r} is {list(elements[name])}" for name in chosen)
+    raise ShapeError(f"{found}; legal: {'; '.join(legal[:_SHOWN])}{'; ...' * (len(legal) > _SHOWN)}")
+
+
+def _may_be(stated: Sequence[Extent], found: Sequence[int]) -> bool:
+    return all(e == n for e, n in zip(stated, found, strict=True) if isinstance(e, int))
+
+
+def _is_number(extent: Extent) -> bool:
+    return isinstance(extent, int)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,15 +73,26 @@ class Executable:
             ) from None
 
     @property
+    def programs(self) -> Mapping[str, Function]:
+        """The functions that a run chooses from by elements of its inputs, ``main`` the first of them."""
+        return {name: function for name, function in self.functions.items() if name.partition("@")[0] == "main"}
+
+    def program(self, name: str) -> Executable:
+        """The one of ``programs`` that is called ``name``, as ``main``."""
+        return self if name == "main" else replace(self, functions={"main": replace(self.functions[name], name="main")})
+
+    @property
     def is_open(self) -> bool:
-        """Whether extents of inputs or outputs are known only when the input comes."""
+        """Whether a run reads from its inputs what extents are, which program it is, or whether it may be."""
+        if any(spec.elements for spec in self.main.inputs):
+            return True
         specs = (*self.main.inputs, *self.main.outputs)
-        return any(isinstance(extent, Size) for spec in specs for extent in (*spec.shape, *spec.elements))
+        return any(isinstance(extent, Size) for spec in specs for extent in spec.shape)
 
     @property
     def dimensions(self) -> dict[str, Dim]:
         """The open dimensions of inputs and outputs, by name, in the ranges that the program runs for."""
-        specs = (*self.main.inputs, *self.main.outputs)
+        specs = [spec for each in self.programs.values() for spec in (*each.inputs, *each.outputs)]
         symbols = dimensions_of(e for spec in specs for e in (*spec.shape, *spec.strides, *spec.elements))
         return {name: stated_of(symbol) for name, symbol in symbols.items()}
 

@@ -81,7 +81,9 @@ def _read(file: IO[bytes], path: Path, verify: Verify, mapped: bool) -> Executab
     if not mapped:
         watch.check()
     functions = {
-        entry.name: Function(entry.name, entry.inputs, entry.outputs, instruction_list(program), entry.parameters)
+        entry.name: Function(
+            entry.name, entry.inputs, entry.outputs, instruction_list(program), entry.parameters, entry.guards
+        )
         for entry, program in zip(manifest.functions, programs, strict=True)
     }
     code = _cut(body, code_section)

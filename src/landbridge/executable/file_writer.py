@@ -55,7 +55,9 @@ def file_pieces(
         for number, (module, offset) in enumerate(zip(modules, image_offsets, strict=False))
     ]
     manifest = Manifest(
-        functions=tuple(FunctionEntry(name, f.inputs, f.outputs, f.parameters) for name, f in functions.items()),
+        functions=tuple(
+            FunctionEntry(name, f.inputs, f.outputs, f.parameters, f.guards) for name, f in functions.items()
+        ),
         vdevices=tuple(vdevices),
         images=tuple(entry for entry in entries if isinstance(entry, ImageEntry)),
         device_images=tuple(entry for entry in entries if isinstance(entry, DeviceImageEntry)),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from landbridge.errors import ExecutableError
 
-FORMAT_VERSION = 8
+FORMAT_VERSION = 9
 MAGIC = b"\x89LBX\r\n\x1a\n"
 HEADER_BYTES = 128
 PAGE = 4096

@@ -83,7 +83,7 @@ class Numbers:
 
 
 def instance(executable: Executable, values: Mapping[str, int], numbers: Numbers | None = None) -> Executable:
-    """``executable`` where its dimensions have ``values``, by name: a program of numbers, of the same code and weights.
+    """``main`` of ``executable`` where its dimensions have ``values``, by name: numbers, of the same code and weights.
 
     ``numbers`` are those of other instances of the same program. Raises ShapeError for a dimension that has no value,
     and for a value that it cannot have.
@@ -92,8 +92,9 @@ def instance(executable: Executable, values: Mapping[str, int], numbers: Numbers
     check_values(known, values)
     numbers = numbers or Numbers()
     numbers.choose(values)
+    _check_guards(executable.main, values, numbers)
     made = _Instance(numbers)
-    functions = {name: made.function(function) for name, function in executable.functions.items()}
+    functions = {"main": made.function(executable.main)}
     reports = tuple(replace(r, planned_bytes=numbers.at(r.planned_bytes)) for r in executable.memory)
     constants = {**executable.constants, **made.constants()}
     return replace(executable, functions=functions, constants=constants, memory=reports)
@@ -113,6 +114,15 @@ def check_values(known: Mapping[str, Symbol], values: Mapping[str, int]) -> None
                 f"dimension {name!r} is {values[name]}; legal: {range_text(symbol)}: "
                 f"{nearest_text(symbol, values[name])}"
             )
+
+
+def _check_guards(main: Function, values: Mapping[str, int], numbers: Numbers) -> None:
+    """Raise ShapeError where what must hold for the dimensions does not."""
+    for guard in main.guards:
+        found, legal = numbers.at(guard.found), numbers.at(guard.legal)
+        if found != legal:
+            given = ", ".join(f"{name}={values[name]}" for name in dimensions_of([guard.found, guard.legal]))
+            raise ShapeError(f"{guard.what} is {found} with {given}; {legal} is legal")
 
 
 class _Instance:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, Union, cast
 
 from landbridge.errors import ExecutableError, ShapeError
 from landbridge.executable import instructions as ins
-from landbridge.executable.parts import KernelFacts, StorageReport, TensorSpec
+from landbridge.executable.parts import KernelFacts, SizeGuard, StorageReport, TensorSpec
 from landbridge.sizes.parsing import parse_range, parse_size
 from landbridge.sizes.printing import range_text
 from landbridge.sizes.size import Size, dimensions_of
@@ -44,6 +44,7 @@ _OPEN: dict[type[Any], tuple[str, ...]] = {
     TensorSpec: ("shape", "strides", "elements"),
     StorageReport: ("planned_bytes",),
     KernelFacts: ("flops", "nbytes"),
+    SizeGuard: ("found", "legal"),
 }
 #: Characters of a Size.
 _LONGEST = 1 << 16
@@ -108,6 +109,12 @@ def _read_extents(value: Any) -> Any:
     return tuple(map(_read_extent, _read_list(value)))
 
 
+def _read_elements(value: Any) -> Any:
+    """Elements of an input: extents, and numbers below 0."""
+    items = _read_list(value)
+    return tuple([-_read_int(-e) if type(e) is int and e < 0 else _read_extent(e) for e in items])
+
+
 def _read_list(value: Any) -> list[Any]:
     if type(value) is not list:
         raise _wrong("a list", value)
@@ -153,6 +160,8 @@ def _field_readers(cls: Any) -> dict[str, Reader]:
     readers = {f.name: _reader(hints[f.name]) for f in fields(cls)}
     for name in _OPEN.get(cls, ()):
         readers[name] = _read_extent if hints[name] is int else _read_extents
+    if cls is TensorSpec:
+        readers["elements"] = _read_elements
     return readers
 
 

@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from landbridge.executable.device_image import LaunchSequence
-from landbridge.executable.parts import StorageReport, TensorSpec, VDevice
+from landbridge.executable.parts import SizeGuard, StorageReport, TensorSpec, VDevice
 
 
 @dataclass(frozen=True)
 class FunctionEntry:
-    """Name, inputs, outputs and parameters of a function; its instructions are in the instructions section."""
+    """Name, inputs, outputs, parameters and guards of a function; its instructions are in the instructions section."""
 
     name: str
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     parameters: tuple[TensorSpec, ...]
+    guards: tuple[SizeGuard, ...]
 
 
 @dataclass(frozen=True)

@@ -147,12 +147,21 @@ class StorageReport:
     proved_optimal: bool
 
 
+@dataclass(frozen=True)
+class SizeGuard:
+    """What a run must keep to: ``what`` is ``found`` and must be ``legal``, numbers or Sizes."""
+
+    what: str
+    found: int
+    legal: int
+
+
 @dataclass(frozen=True, repr=False)
 class Function:
     """One entry point: its inputs, outputs and instructions.
 
     ``parameters`` are weights that a Session may replace; the first value of each is the constant
-    ``parameter_constant(name)`` of the Executable.
+    ``parameter_constant(name)`` of the Executable. ``guards``: what must hold for the dimensions of a run.
     """
 
     name: str
@@ -160,6 +169,7 @@ class Function:
     outputs: tuple[TensorSpec, ...]
     instructions: tuple[Instruction, ...]
     parameters: tuple[TensorSpec, ...] = ()
+    guards: tuple[SizeGuard, ...] = ()
 
     def __post_init__(self) -> None:
         freeze(self, instructions=Listing(self.instructions), parameters=Listing(self.parameters))
@@ -182,6 +192,11 @@ class KernelFacts:
     nbytes: int
     schedule: str
     weighed: tuple[str, ...] = ()
+
+
+def program_name(number: int) -> str:
+    """What program ``number`` of an Executable is called: the first is ``main``."""
+    return f"main@{number}" if number else "main"
 
 
 def parameter_constant(name: str) -> str:

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, String
 from xdsl.ir import Attribute, Operation
 
 from landbridge.errors import CompileError
+from landbridge.executable.parts import SizeGuard
 from landbridge.ir.types import SizeAttr, VDeviceAttr
 from landbridge.sizes.size import Extent, Size, same
 
@@ -36,6 +37,7 @@ PARAMETER_NAMES = "lb.parameter_names"
 FRAMES = "lb.frames"
 #: ``{name: [element]}`` of inputs that say what open dimensions are, each an integer or a Size.
 ELEMENTS = "lb.elements"
+GUARDS = "lb.guards"
 #: ``{pattern: #lb.vdevice}``: what the pass ``place`` is to put elsewhere.
 PLACE = "lb.place"
 #: ``{scope: scope}``: where the pass ``spill`` is to put what does not fit.
@@ -182,6 +184,25 @@ def input_elements(main: func.FuncOp) -> dict[str, tuple[int, ...]]:
 def set_input_elements(main: func.FuncOp, elements: Mapping[str, Sequence[Extent]]) -> None:
     """State the elements of inputs that say what open dimensions are, by name."""
     main.attributes[ELEMENTS] = DictionaryAttr({name: int_array(each) for name, each in elements.items()})
+
+
+def guards(main: func.FuncOp) -> tuple[SizeGuard, ...]:
+    """What must hold for the dimensions of a run."""
+    found = []
+    for each in cast(ArrayAttr[Any], main.attributes.get(GUARDS, ArrayAttr(()))):
+        match each:
+            case ArrayAttr(data=(StringAttr(data=what), ArrayAttr() as numbers)):
+                found.append(SizeGuard(what, *ints(numbers)))
+            case _:
+                raise CompileError(f"{GUARDS} has {each}; legal: [what, [found, legal]]")
+    return tuple(found)
+
+
+def set_guards(main: func.FuncOp, stated: Sequence[SizeGuard]) -> None:
+    """State what must hold for the dimensions of a run."""
+    main.attributes[GUARDS] = ArrayAttr(
+        [ArrayAttr([StringAttr(guard.what), int_array([guard.found, guard.legal])]) for guard in stated]
+    )
 
 
 def take_place_requests(main: func.FuncOp) -> dict[str, VDeviceAttr]:

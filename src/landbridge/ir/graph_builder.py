@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from xdsl.builder import Builder
@@ -15,6 +15,7 @@ from xdsl.rewriter import InsertPoint
 
 from landbridge.dtypes import dtype_name
 from landbridge.errors import ShapeError
+from landbridge.executable.parts import SizeGuard
 from landbridge.ir.attributes import NODE
 from landbridge.ir.budget import Budget
 from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, HostCallOp, IfOp, ViewOp, YieldOp
@@ -23,7 +24,7 @@ from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import HOST, VDeviceAttr, dtype_of, element_count, shape_of, tensor_type
 from landbridge.sizes.broadcast import broadcast_shapes
-from landbridge.sizes.size import Extent
+from landbridge.sizes.size import Extent, dimensions_of
 
 
 def broadcast_map(shape: Sequence[Extent], result: Sequence[Extent]) -> AffineMap:
@@ -52,12 +53,28 @@ class GraphBuilder:
         self.vdevice = vdevice
         self.budget = budget or Budget()
         self.node = ""
+        #: Dimensions that are elements of inputs, by name.
+        self.read_dimensions: set[str] = set()
+        #: What must hold for the dimensions of a run.
+        self.guards: list[SizeGuard] = []
         self._block = block
         self._builder = Builder(InsertPoint.at_end(block))
 
     def nested(self, block: Block) -> GraphBuilder:
         """A builder for a block of a region of this graph."""
-        return GraphBuilder(self.module, block, self.vdevice, self.budget)
+        inner = GraphBuilder(self.module, block, self.vdevice, self.budget)
+        inner.read_dimensions, inner.guards = self.read_dimensions, self.guards
+        return inner
+
+    def is_read(self, *extents: Extent) -> bool:
+        """Whether an element of an input, which a run reads, is among what ``extents`` depend on."""
+        return not self.read_dimensions.isdisjoint(dimensions_of(extents))
+
+    def held(self, what: str, extent: Extent, legal: Extent) -> Extent:
+        """``legal``, which ``extent`` must be in a run: of ``what`` a run reads, the part that is legal."""
+        if extent != legal:
+            self.guards.append(SizeGuard(f"{self.node}: {what}", cast(int, extent), cast(int, legal)))
+        return legal
 
     def made(self, value: SSAValue) -> bool:
         """Whether an operation of this builder's block computes ``value`` (no argument, no value from outside)."""

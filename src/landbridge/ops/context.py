@@ -17,7 +17,7 @@ from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import dtype_of, element_count, shape_of
 from landbridge.ops.extent_arrays import array_dtype
 from landbridge.sizes.broadcast import broadcast_shapes
-from landbridge.sizes.size import Extent, agree
+from landbridge.sizes.size import Extent, Size, agree, clamped, smallest
 
 Array: TypeAlias = np.ndarray[Any, Any]
 #: A value of the model: known now (an ndarray) or computed by the graph.
@@ -79,9 +79,24 @@ class OpContext:
         """The operand as an ndarray; UnsupportedOperatorError when it is only known when the model runs."""
         if isinstance(x, np.ndarray):
             return x
-        raise self.unsupported(
+        error = self.unsupported(
             f"its {what} is computed when the model runs; make it a constant, or fix the shapes it comes from"
         )
+        error.needed = x
+        raise error
+
+    def within(self, what: str, extent: Extent, low: int, high: Extent | None = None) -> Extent:
+        """``extent``, that of ``what``, which no model can have outside of ``low`` to ``high``: what an input says is
+        held there, and a run of another is refused."""
+        return self.g.held(what, extent, self.near(extent, low, high)) if self.g.is_read(extent) else extent
+
+    def near(self, extent: Extent, low: int, high: Extent | None = None) -> Extent:
+        """``extent`` that an input says, moved into ``low`` to ``high``."""
+        if not self.g.is_read(extent):
+            return extent
+        if isinstance(high, Size):
+            return smallest(clamped(extent, low), high)
+        return clamped(extent, low, high)
 
     def axis(self, axis: int, rank: int) -> int:
         """``axis`` counted from the front; raises ShapeError when it is out of range."""

@@ -10,7 +10,7 @@ from functools import cache
 from types import CodeType
 from typing import Any, TypeAlias
 
-from landbridge.sizes.size import Extent, Size
+from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size
 
 #: What an expression of a rule may speak of: dims, operands' shapes, attributes.
 Names: TypeAlias = Mapping[str, Any]
@@ -83,7 +83,8 @@ def distinct_axes(rank: str) -> Condition:
 class Legal:
     """Values of an attribute: ``text`` says which, ``test(value, names)`` whether one is among them.
 
-    ``count``: an expression of how many a list must have. ``default`` is the value of an attribute left out.
+    ``count``: an expression of how many a list must have. ``default`` is the value of an attribute left out. ``ends``:
+    of integers, expressions of the least and the largest that are legal.
     """
 
     text: str
@@ -91,6 +92,14 @@ class Legal:
     default: Any = None
     count: str = ""
     needs: frozenset[str] = frozenset()
+    ends: tuple[str, str] | None = None
+
+    def range(self, names: Names) -> tuple[int, int] | None:
+        """The least and the largest integer that are legal; None where that is not known."""
+        if self.ends is None or not names_in(self.ends[0]) | names_in(self.ends[1]) <= names.keys():
+            return None
+        low, high = (evaluate(end, names) for end in self.ends)
+        return (low, high) if isinstance(low, int) and isinstance(high, int) else None
 
     def wrong(self, value: Any, names: Names) -> str | None:
         """None for a legal value, else what would be legal; rules that speak of what a node lacks do not count."""
@@ -121,7 +130,14 @@ def at_least(low: int, default: Any = None, count: str = "", below: int = _ANY) 
         return values is not None and all(low <= v and (below == _ANY or v < below) for v in values)
 
     text = f"{low} or more" if below == _ANY else f"{low}..{below - 1}"
-    return Legal(f"{'each ' * bool(count)}{text}", test, default, count)
+    ends = str(low), str(LARGEST_EXTENT if below == _ANY else below - 1)
+    return Legal(f"{'each ' * bool(count)}{text}", test, default, count, ends=ends)
+
+
+def any_integer() -> Legal:
+    """Integers of 64 bits."""
+    ends = str(-(1 << 63)), str((1 << 63) - 1)
+    return Legal("an integer", lambda value, names: _ints(value) is not None, ends=ends)
 
 
 def one_of(*choices: Any, default: Any = None) -> Legal:
@@ -136,7 +152,7 @@ def between(low: str, high: str, default: Any = None) -> Legal:
         values = _ints(value)
         return values is not None and all(evaluate(low, names) <= v <= evaluate(high, names) for v in values)
 
-    return Legal(f"{low}..{high}", test, default, needs=names_in(low) | names_in(high))
+    return Legal(f"{low}..{high}", test, default, needs=names_in(low) | names_in(high), ends=(low, high))
 
 
 def axis_of(rank: str, default: Any = None) -> Legal:
@@ -149,8 +165,8 @@ def matches(pattern: str, text: str) -> Legal:
     return Legal(text, lambda value, names: isinstance(value, str) and re.fullmatch(pattern, value) is not None)
 
 
-def holds(condition: str, text: str = "", default: Any = None) -> Legal:
-    """Values ``it`` for which an expression holds."""
+def holds(condition: str, text: str = "", default: Any = None, ends: tuple[str, str] | None = None) -> Legal:
+    """Values ``it`` for which an expression holds; ``ends`` of integers, where these are known."""
     needs = names_in(condition) - {"it"}
     return Legal(text or condition, lambda value, names: bool(evaluate(condition, {**names, "it": value})), default,
-                 needs=needs)  # fmt: skip
+                 needs=needs, ends=ends)  # fmt: skip

@@ -16,21 +16,21 @@ from landbridge.ir.types import LARGEST_CONSTANT, check_size
 from landbridge.ops.accuracy import EXACT, ROUNDED, accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.gather import as_index
-from landbridge.ops.legal import at_least, axis_of, holds, one_of
+from landbridge.ops.legal import any_integer, at_least, axis_of, holds, one_of
 from landbridge.ops.reduce import reduced_access
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import Index, rules
 from landbridge.sizes.size import Extent, Size, ceildiv, largest, smallest
 
 
-@rules("input: ... R C", "k?: () | 1")
+@rules("input: ... R C", "k?: () | 1", attributes={"k": any_integer()})
 @operator("Trilu")
 @accuracy(EXACT)
 def trilu(c: OpContext, x: Operand, k: Operand | None = None) -> Operand:
     """The triangle on one side of diagonal ``k``; 0 elsewhere."""
     upper = bool(c.attribute("upper", 1))
     *_, rows, columns = c.shape(x)
-    given = 0 if k is None else int(c.constant(k, "k").reshape(-1)[0])
+    given = 0 if k is None else (c.ints("k", k) or [0])[0]
     diagonal = smallest(largest(given, -rows), columns)  # farther ones are the same
 
     def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
@@ -113,7 +113,10 @@ def _open_range(c: OpContext, first: Extent, limit: Extent, by: Extent) -> Opera
     "indices: ...",
     "depth: () | 1",
     "values: 2",
-    attributes={"axis": axis_of("len(indices) + 1", default=-1), "depth": holds("0 <= it < 2**40", "0 or more")},
+    attributes={
+        "axis": axis_of("len(indices) + 1", default=-1),
+        "depth": holds("0 <= it < 2**40", "0 or more", ends=("0", "2**31 - 1")),
+    },
 )
 @operator("OneHot")
 @accuracy(EXACT)

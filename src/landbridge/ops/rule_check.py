@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
@@ -32,9 +33,14 @@ class _Facts:
 
 @dataclass(frozen=True, eq=False)
 class Checked:
-    """A node that its rules allow: by name, the operands of indices whose values are not known, and their ranges."""
+    """A node that its rules allow: by name, the operands of indices whose values are not known, and their ranges.
+
+    ``needed``: operands whose values are not known and are integers by the rules, by ``id``, and their least and
+    largest.
+    """
 
     indices: Mapping[str, tuple[Operand, Sequence[int], Sequence[int]]]
+    needed: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
 
 def check(c: OpContext, handler: Handler, inputs: Sequence[Operand | None]) -> Checked:
@@ -49,7 +55,7 @@ def check(c: OpContext, handler: Handler, inputs: Sequence[Operand | None]) -> C
         if condition.fails(facts.names):
             found = _values(names_in(condition.expression), facts)
             raise ShapeError(f"{_node(c)}: it must hold that {condition}; {found}")
-    return Checked(dict(_indices(c, stated, given, facts)))
+    return Checked(dict(_indices(c, stated, given, facts)), dict(_needed(c, stated, given, facts)))
 
 
 def _node(c: OpContext) -> str:
@@ -206,6 +212,20 @@ def _indices(
         if bad.size:
             at, column = bad[0]
             raise ShapeError(f"{_node(c)}: {name} holds index {rows[at, column]}; legal: {low[column]}..{high[column]}")
+
+
+def _needed(
+    c: OpContext, stated: Rules, given: Mapping[str, Operand], facts: _Facts
+) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Operands that the handler may want to know."""
+    for name, legal in stated.attributes.items():
+        operand = given.get(name)
+        if operand is None or isinstance(operand, np.ndarray):
+            continue
+        count = math.prod(c.shape(operand))
+        ends = legal.range({**facts.names, name: [0] * count if isinstance(count, int) else []})
+        if ends is not None:
+            yield id(operand), ends
 
 
 def _many(expression: str, names: Names) -> list[int]:

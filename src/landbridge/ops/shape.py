@@ -8,16 +8,18 @@ import numpy as np
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError
+from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.types import element_count
 from landbridge.ops.accuracy import EXACT, accuracy
-from landbridge.ops.context import Array, OpContext, Operand
+from landbridge.ops.context import Array, BodyBuffer, OpContext, Operand
 from landbridge.ops.extent_arrays import extents_array
 from landbridge.ops.legal import at_least, axis_of, between, distinct_axes, holds, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
+from landbridge.ops.slicing import index_within
 from landbridge.sizes.broadcast import broadcast_shapes
-from landbridge.sizes.size import Extent, Size, agree
+from landbridge.sizes.size import Extent, Size, agree, clamped, largest, product, same, smallest
 
 
 @rules()
@@ -80,6 +82,8 @@ def dropout(
 def reshape(c: OpContext, x: Operand, shape: Operand) -> Operand:
     """Another shape; 0 keeps an extent (unless ``allowzero``), one -1 takes the rest."""
     old, new = c.shape(x), c.ints("shape", shape) or []
+    if c.g.is_read(*new):
+        return _read_shape(c, x, new)
     wanted = list(new)
     if not c.attribute("allowzero", 0):
         if any(e == 0 for e in new[len(old) :]):
@@ -93,6 +97,32 @@ def reshape(c: OpContext, x: Operand, shape: Operand) -> Operand:
             f"{c.g.node}: Reshape of {old} to {wanted}; the number of elements must stay, and give what -1 is"
         )
     return c.reshape(x, new)
+
+
+def _read_shape(c: OpContext, x: Operand, given: Sequence[Extent]) -> Operand:
+    """``x`` as a shape that a run reads, 0 and -1 among it perhaps: elements move, as no rule says that it fits."""
+    old, total = c.shape(x), element_count(c.shape(x))
+    keeps = not c.attribute("allowzero", 0)
+    stated, rests = [], []
+    for i, extent in enumerate(given):
+        number = largest(extent, 0)
+        rests.append(number - extent)  # 1 where it is -1, else 0
+        zero = 1 - smallest(number, 1) - rests[-1]
+        stated.append(number + zero * old[i] if keeps and i < len(old) else number)
+    result: list[Extent] = []
+    for i, (extent, rest) in enumerate(zip(stated, rests, strict=True)):
+        others = product(e + r for j, (e, r) in enumerate(zip(stated, rests, strict=True)) if j != i)
+        result.append(c.near(extent + rest * (total // clamped(others, 1)), 1, total))
+    c.g.held("the number of elements", product(result), total)
+    flat = c.reshape(x, [total])
+
+    def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
+        place: Value = s.cast(at[0], "int64") if at else s.const(0, "int64")
+        for index, extent in zip(at[1:], result[1:], strict=True):
+            place = place * s.const(extent, "int64") + s.cast(index, "int64")
+        return buffers[0].load(s, [index_within(s, place, total)])
+
+    return c.compute("reshape", [flat], result, body, c.dtype(x))
 
 
 @rules("input: ...", attributes={"axis": between("-len(input)", "len(input)", default=1)})
@@ -152,7 +182,13 @@ def transpose(c: OpContext, x: Operand) -> Operand:
 @accuracy(EXACT)
 def expand(c: OpContext, x: Operand, shape: Operand) -> Operand:
     """Broadcast with ``shape``, both ways."""
-    wanted = c.ints("shape", shape) or []
+    wanted = [*(c.ints("shape", shape) or [])]
+    for i, extent in enumerate(wanted):
+        a = i - len(wanted) + c.rank(x)
+        if c.g.is_read(extent) and a >= 0 and not same(c.shape(x)[a], 1):  # of another extent there are 1 and itself
+            known = c.shape(x)[a]
+            c.g.held(f"axis {i} of the shape", extent, 1 + clamped((extent - 1) // (known - 1), 0, 1) * (known - 1))
+            wanted[i] = 1
     try:
         result = broadcast_shapes(c.shape(x), tuple(wanted))
     except ValueError as error:

@@ -12,8 +12,8 @@ from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.types import element_count
 from landbridge.ops.accuracy import EXACT, accuracy
-from landbridge.ops.context import OpContext, Operand
-from landbridge.ops.legal import at_least, axis_of, distinct_axes, holds
+from landbridge.ops.context import BodyBuffer, OpContext, Operand
+from landbridge.ops.legal import any_integer, at_least, axis_of, distinct_axes, holds
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.sizes.size import Extent, agree, ceildiv, largest, smallest
@@ -50,12 +50,19 @@ def index_within(s: ScalarBuilder, v: Value, extent: Extent) -> Value:
 def _range(start: Extent, end: Extent, step: int, extent: Extent) -> tuple[Extent, int, Extent]:
     """First index, step and number of elements of Python's slice of an axis, but that a start before the first element
     is the first one for negative steps too."""
-    start, end = (v + extent if v < 0 else v for v in (start, end))
+    start, end = (_from_front(v, extent) for v in (start, end))
     if not extent:
         return 0, step, 0
     low, high = (0, extent) if step > 0 else (-1, extent - 1)
     start, end = smallest(largest(start, 0), high), smallest(largest(end, low), high)
     return start, step, largest(ceildiv(end - start, step) if step > 0 else ceildiv(start - end, -step), 0)
+
+
+def _from_front(at: Extent, extent: Extent) -> Extent:
+    """Where ``at`` is, which counts from the end where it is below 0."""
+    if isinstance(at, int):
+        return at + extent if at < 0 else at
+    return at + extent * (-(at // (1 << 64)))  # of 64 bits, it is -1 or 0
 
 
 @rules(
@@ -65,8 +72,8 @@ def _range(start: Extent, end: Extent, step: int, extent: Extent) -> tuple[Exten
     "axes?: R",
     "steps?: R",
     attributes={
-        "starts": holds("True"),
-        "ends": holds("True"),
+        "starts": any_integer(),
+        "ends": any_integer(),
         "axes": axis_of("len(S)"),
         "steps": holds("0 not in it", "other than 0"),
     },
@@ -90,24 +97,43 @@ def slice_value(
 ) -> Operand:
     """Slices along ``axes``; attributes before opset 10, inputs since."""
     shape = c.shape(x)
-    first, last = c.ints("starts", starts) or [], c.ints("ends", ends) or []
-    along = c.ints("axes", axes) or list(range(len(first)))
-    by = c.ints("steps", steps) or [1] * len(first)
+    begins, last = c.ints("starts", starts) or [], c.ints("ends", ends) or []
+    along = c.ints("axes", axes) or list(range(len(begins)))
+    steps_by = c.ints("steps", steps) or [1] * len(begins)
     ranges: list[tuple[Extent, int, Extent]] = [(0, 1, e) for e in shape]
-    for a, b, axis, s in zip(first, last, along, by, strict=True):
+    for a, b, axis, s in zip(begins, last, along, steps_by, strict=True):
         axis = c.axis(axis, len(shape))
         if not s:
             raise ShapeError(f"{c.g.node}: Slice with step 0 along axis {axis}")
-        ranges[axis] = _range(a, b, s, shape[axis])
-    begin, by_axis, result = zip(*ranges, strict=True) if ranges else ((), (), ())
-    return part(c, x, begin, by_axis, result)
+        ranges[axis] = _read_range(c, *_range(a, b, s, shape[axis]), shape[axis])
+    first, by_axis, result = zip(*ranges, strict=True) if ranges else ((), (), ())
+    if c.g.is_read(*first, *by_axis, *result):
+        return _read_part(c, x, first, by_axis, result)
+    return part(c, x, first, by_axis, result)
+
+
+def _read_range(c: OpContext, start: Extent, step: Extent, count: Extent, extent: Extent) -> tuple[Extent, int, Extent]:
+    """A range inside of ``extent``; a run that reads another, or an empty one, is refused."""
+    count = c.within("the number of elements", count, 1, extent)
+    return c.near(start, 0, extent - 1), cast(int, step), count
+
+
+def _read_part(c: OpContext, x: Operand, start: Sequence[int], step: Sequence[int], shape: Sequence[int]) -> Operand:
+    """``part`` where a run reads what it is."""
+    old = c.shape(x)
+
+    def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
+        places = zip(at, start, step, old, strict=True)
+        where = [index_within(s, s.cast(i, "int64") * s.const(by, "int64") + a, e) for i, a, by, e in places]
+        return buffers[0].load(s, where)
+
+    return c.compute("slice", [x], shape, body, c.dtype(x))
 
 
 @rules(
     "input: *S",
     "split?: _",
     attributes={"axis": axis_of("len(S)", default=0), "split": at_least(0), "num_outputs": at_least(1)},
-    where=("sum(split) == S[axis]",),
 )
 @operator("Split")
 @accuracy(EXACT)
@@ -120,6 +146,8 @@ def split(c: OpContext, x: Operand, sizes: Operand | None = None) -> Sequence[Op
         count = c.attribute("num_outputs", c.outputs)
         chunk = ceildiv(shape[axis], max(count, 1))
         extents = cast(list[int], [smallest(chunk, shape[axis] - i * chunk) for i in range(count)])
+    if c.g.is_read(*extents):
+        extents = _shares(c, extents, shape[axis])
     if not agree(sum(extents), shape[axis]) or any(e < 0 for e in extents) or len(extents) < c.outputs:
         raise ShapeError(
             f"{c.g.node}: Split of {shape[axis]} elements of axis {axis} into {extents} for {c.outputs} outputs"
@@ -131,6 +159,18 @@ def split(c: OpContext, x: Operand, sizes: Operand | None = None) -> Sequence[Op
         parts.append(part(c, x, start, [1] * len(shape), wanted))
         at += extent
     return parts
+
+
+def _shares(c: OpContext, extents: Sequence[Extent], whole: Extent) -> list[int]:
+    """``extents`` of which a run reads some, each what it leaves of ``whole`` to the others, at least 1."""
+    shares: list[Extent] = []
+    left = whole
+    for i, extent in enumerate(extents[:-1]):
+        shares.append(smallest(c.near(extent, 1, whole), left - (len(extents) - 1 - i)))
+        c.g.held(f"the size of part {i}", extent, shares[-1])
+        left = left - shares[-1]
+    c.g.held("the size of the last part", extents[-1], left)
+    return cast(list[int], [*shares, left])
 
 
 @rules("*inputs: _ ...", attributes={"axis": axis_of("len(inputs)", default=1)})

@@ -12,6 +12,7 @@ from functools import lru_cache
 from landbridge.sizes.terms import (
     AboveZero,
     Atom,
+    Clamped,
     Floor,
     Product,
     Symbol,
@@ -187,7 +188,7 @@ def _range(atom: object, depth: int) -> tuple[int | None, int | None]:
     """The ends of an atom, either None where it is not known."""
     inner = max(depth - 1, 0)
     match atom:
-        case Symbol():
+        case Symbol() | Clamped():
             return atom.low, atom.high
         case AboveZero(terms):
             low, high = _lower(terms, inner), _upper(terms, inner)

@@ -32,7 +32,7 @@ def dimension_of(name: str, stated: Dim | str | int) -> Extent:
     """
     if isinstance(stated, int) and not isinstance(stated, bool):
         stated = Dim(stated, stated)
-    if isinstance(stated, str):
+    if isinstance(stated, str) and not stated.lstrip().startswith("-"):
         return parse_range(name, stated)
     if not isinstance(stated, Dim):
         raise ShapeError(f"dimension {name!r} is {stated!r}; a Dim is legal, a number, or text as '32..2560:8@320'")
@@ -40,6 +40,8 @@ def dimension_of(name: str, stated: Dim | str | int) -> Extent:
     for field, number in (("low", low), ("high", high), ("multiple_of", by), ("likely", stated.likely)):
         if number is not None and (isinstance(number, bool) or not hasattr(number, "__index__")):
             raise ShapeError(f"dimension {name!r}: {field}={number!r} is not legal; give one integer")
+    if low < 0:
+        raise ShapeError(f"dimension {name!r}: {stated} is not legal; numbers of at least 0 are")
     try:
         return dimension(name, low, LARGEST_EXTENT if high is None else high, by, stated.likely)
     except (ValueError, TypeError) as error:

@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping
 
 from landbridge.errors import ShapeError
-from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, dimension, largest, of_symbol, smallest
+from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, clamped, dimension, largest, of_symbol, smallest
 from landbridge.sizes.terms import Symbol, divide_exactly
 
-_RANGE = re.compile(r"(\d+)(?:\.\.(\d*)(?::(\d+))?(?:@(\d+))?)?")
+_RANGE = re.compile(r"(-?\d+)(?:\.\.(-?\d+|)(?::(\d+))?(?:@(\d+))?)?")
 _LEGAL = "names of dimensions, integers, + - * // /, max(...) and min(...) are legal"
 
 
@@ -66,7 +66,16 @@ def _extent(node: ast.expr, symbols: Mapping[str, Symbol | int]) -> Extent:
             return largest(_extent(first, symbols), *(_extent(each, symbols) for each in others))
         case ast.Call(ast.Name("min"), [first, *others], []):
             return smallest(_extent(first, symbols), *(_extent(each, symbols) for each in others))
+        case ast.Call(ast.Name("clamped"), [inner, low, *high], []) if len(high) < 2:
+            ends = [_number(_extent(each, symbols)) for each in (low, *high)]
+            return clamped(_extent(inner, symbols), *ends)
     raise ValueError(f"{ast.unparse(node)!r} is not understood")
+
+
+def _number(extent: Extent) -> int:
+    if isinstance(extent, int):
+        return extent
+    raise ValueError(f"clamped ends at numbers, not at {extent}")
 
 
 def _exactly(left: Extent, right: Extent) -> Extent:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from landbridge.sizes.terms import AboveZero, Atom, Floor, Product, Symbol, Terms, as_constant
+from landbridge.sizes.terms import AboveZero, Atom, Clamped, Floor, Product, Symbol, Terms, as_constant
 
 
 def text_of(terms: Terms) -> str:
@@ -45,6 +45,8 @@ def _atom(atom: Atom) -> str:
             return f"(({text_of(numerator)})//{f'({text_of(divisor)})' if by is None else by})"
         case AboveZero(terms):
             return f"max(0, {text_of(terms)})"
+        case Clamped(terms, low, high):
+            return f"clamped({text_of(terms)}, {low}" + (")" if high is None else f", {high})")
 
 
 def range_text(symbol: Symbol) -> str:

@@ -16,7 +16,7 @@ from landbridge.sizes.size import (
     replaced,
     same,
 )
-from landbridge.sizes.terms import AboveZero, Floor, Symbol, Terms, as_constant, atoms, scale, symbols
+from landbridge.sizes.terms import AboveZero, Clamped, Floor, Symbol, Terms, as_constant, atoms, scale, symbols
 
 #: Multiples of a dimension that are tried.
 _MOST_UNITS = 1 << 10
@@ -110,7 +110,7 @@ def _divisors(terms: Terms) -> Iterator[int]:
                 yield by
             yield from _divisors(atom.numerator)
             yield from _divisors(atom.divisor)
-        elif isinstance(atom, AboveZero):
+        elif isinstance(atom, AboveZero | Clamped):
             yield from _divisors(atom.terms)
 
 
@@ -128,4 +128,5 @@ def _high(symbol: Symbol) -> int:
 
 
 def _width(low: int, high: int) -> float:
-    return log((high + 1) / max(low, 1))
+    """Where numbers may be below 0, those from 0 on count."""
+    return log((high + 1) / max(low, 1)) if high >= 0 else -1.0

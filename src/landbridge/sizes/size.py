@@ -16,6 +16,7 @@ from landbridge.sizes.printing import range_text, text_of
 from landbridge.sizes.question import Question
 from landbridge.sizes.terms import (
     AboveZero,
+    Clamped,
     Floor,
     Symbol,
     Terms,
@@ -161,12 +162,11 @@ def dimension(
 ) -> Extent:
     """The dimension ``name``: a multiple of ``multiple_of`` from ``low`` to ``high``, both rounded to one.
 
-    ``often`` is a value that comes often. Raises ValueError where there is no such number.
+    ``often`` is a value that comes often. An element of an input may be below 0. Raises ValueError where there is no
+    such number.
     """
-    if low < 0 or multiple_of < 1:
-        raise ValueError(
-            f"{low} to {high} in steps of {multiple_of}: numbers of at least 0 in steps of at least 1 are legal"
-        )
+    if multiple_of < 1:
+        raise ValueError(f"{low} to {high} in steps of {multiple_of}: steps of at least 1 are legal")
     least = -(-low // multiple_of)
     most = None if high is None else high // multiple_of
     if most is not None and most < least:
@@ -235,6 +235,16 @@ def smallest(*extents: Extent) -> Extent:
     return result
 
 
+def clamped(extent: Extent, low: int, high: int | None = None) -> Extent:
+    """``extent`` where it is from ``low`` to ``high``, else the nearer end: for proofs a number of its own."""
+    if isinstance(extent, int):
+        return max(low, extent if high is None else min(extent, high))
+    least, most = extent.low, extent.high
+    if least is not None and least >= low and (high is None or (most is not None and most <= high)):
+        return extent
+    return low if low == high else Size(of_atom(Clamped(extent.terms, low, high)))
+
+
 def split_number(extent: Extent) -> tuple[Extent, int]:
     """``extent`` without a number that is added to it, and that number."""
     if isinstance(extent, int):
@@ -266,7 +276,7 @@ def _likely(symbol: Symbol) -> int:
         return symbol.likely * symbol.unit
     high = 64 * max(symbol.low, 1)
     high = high if symbol.high is None else min(high, symbol.high)
-    return symbol.unit * min(max(isqrt(max(symbol.low, 1) * high), symbol.low), high)
+    return symbol.unit * min(max(isqrt(max(symbol.low, 1) * max(high, 0)), symbol.low), high)
 
 
 def ceildiv(left: Extent, right: Extent) -> Extent:
@@ -307,6 +317,8 @@ def replaced(terms: Terms, dimensions: Mapping[str, Extent]) -> Extent:
                     value = replaced(numerator, dimensions) // replaced(divisor, dimensions)
                 case AboveZero(inner):
                     value = _above_zero(replaced(inner, dimensions))
+                case Clamped(inner, low, high):
+                    value = clamped(replaced(inner, dimensions), low, high)
             for _ in range(power):
                 term = term * value
         total = total + term

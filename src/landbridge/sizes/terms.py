@@ -1,7 +1,7 @@
 """Terms: a sum of products of atoms, the data of a Size, with the arithmetic that needs no bounds.
 
-An atom is a Symbol, a Floor or an AboveZero. A sum is sorted and has no zero coefficients, so that equal data
-are equal sums.
+An atom is a Symbol, a Floor, an AboveZero or a Clamped. A sum is sorted and has no zero coefficients, so that equal
+data are equal sums.
 """
 
 from __future__ import annotations
@@ -67,7 +67,24 @@ class AboveZero:
         return hash((AboveZero, self.terms))
 
 
-Atom: TypeAlias = "Symbol | Floor | AboveZero"
+@dataclass(frozen=True)
+class Clamped:
+    """``terms`` where they are from ``low`` to ``high`` (None: no bound), else the nearer end: of what a run reads and
+    is checked, only these count for proofs."""
+
+    terms: Terms
+    low: int
+    high: int | None
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((Clamped, self.terms, self.low, self.high))
+
+
+Atom: TypeAlias = "Symbol | Floor | AboveZero | Clamped"
 #: Atoms with their powers, sorted.
 Product: TypeAlias = tuple[tuple[Atom, int], ...]
 #: Products with coefficients, sorted, the constant last.
@@ -165,7 +182,7 @@ def symbols(terms: Terms) -> dict[str, Symbol]:
                 found[name] = atom
             case Floor(numerator, divisor):
                 found |= symbols(numerator) | symbols(divisor)
-            case AboveZero(inner):
+            case AboveZero(inner) | Clamped(inner):
                 found |= symbols(inner)
     return found
 
@@ -186,7 +203,10 @@ def _value(atom: Atom, value_of: Callable[[Symbol], int]) -> int:
         return value_of(atom) // atom.unit
     if isinstance(atom, Floor):
         return evaluate(atom.numerator, value_of) // evaluate(atom.divisor, value_of)
-    return max(0, evaluate(atom.terms, value_of))
+    value = evaluate(atom.terms, value_of)
+    if isinstance(atom, AboveZero):
+        return max(0, value)
+    return max(atom.low, value if atom.high is None else min(value, atom.high))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -220,6 +240,8 @@ def _atom_key(atom: Atom) -> tuple[object, ...]:
             return (1, _terms_key(atom.numerator), _terms_key(atom.divisor))
         case AboveZero():
             return (2, _terms_key(atom.terms))
+        case Clamped():
+            return (3, _terms_key(atom.terms), atom.low, -1 if atom.high is None else atom.high)
 
 
 def _terms_key(terms: Terms) -> tuple[object, ...]:

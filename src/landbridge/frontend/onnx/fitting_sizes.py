@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from landbridge.errors import CompileError, InputError, ShapeError
-from landbridge.frontend.onnx.open_ranges import in_open_ranges
+from landbridge.frontend.onnx.open_ranges import Build, in_open_ranges
 from landbridge.ir.module import IRModule
 from landbridge.sizes.printing import nearest_text
 from landbridge.sizes.size import Extent, Size, of_symbol
@@ -15,7 +15,7 @@ from landbridge.sizes.terms import Symbol
 def naming_inputs(
     error: ShapeError,
     given: Mapping[str, Sequence[int | str]],
-    build: Callable[[Mapping[str, Extent]], IRModule],
+    build: Build,
     shapes: Callable[[IRModule], Mapping[str, Sequence[Extent]]],
 ) -> ShapeError:
     """``error`` of a model whose inputs have the ``given`` shapes, saying which of their extents it comes from.

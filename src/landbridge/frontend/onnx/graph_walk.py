@@ -46,13 +46,15 @@ class GraphWalk:
         self.g = g
         self.values: ChainMap[ir.Value, Imported] = ChainMap()
         self.problems: list[str] = []
+        #: Values that nodes want to know and that the graph computes, with the least and largest legal element.
+        self.needed: list[tuple[SSAValue, tuple[int, int] | None]] = []
         self._opsets, self._control_flow, self._check_indices = opsets, control_flow, check_indices
 
     def nested(self, g: GraphBuilder, opsets: Mapping[str, int] | None = None) -> GraphWalk:
         """A walk inside this one; it sees these values and adds none to them. A function has ``opsets`` of its own."""
         inner = GraphWalk(g, self._opsets if opsets is None else opsets, self._control_flow, self._check_indices)
         inner.values = self.values.new_child()
-        inner.problems = self.problems
+        inner.problems, inner.needed = self.problems, self.needed
         return inner
 
     def run_graph(self, graph: ir.Graph | ir.Function) -> list[Imported]:
@@ -128,8 +130,10 @@ class GraphWalk:
             return self._control_flow[node.op_type](self, node, inputs)
         handler = handler_for(node.domain, node.op_type, opset)
         known = [x for x in inputs if not isinstance(x, Unknown)]
+        ranges: Mapping[int, tuple[int, int]] = {}
         if handler is not None and len(known) == len(inputs):
             checked = check(context, handler, known)
+            ranges = checked.needed
             if self._check_indices:
                 inputs = list(checked_indices(context, checked, known))
         constants = [x for x in inputs if x is None or isinstance(x, np.ndarray)]
@@ -146,7 +150,13 @@ class GraphWalk:
             return self._by_definition(node, opset, inputs)
         if len(known) < len(inputs):
             return [UNKNOWN] * len(node.outputs)
-        result = handler(context, *inputs)
+        try:
+            result = handler(context, *inputs)
+        except UnsupportedOperatorError as error:
+            if isinstance(error.needed, SSAValue):
+                also = [x for x in known if isinstance(x, SSAValue) and id(x) in ranges]
+                self.needed += [(x, ranges.get(id(x))) for x in dict.fromkeys((error.needed, *also))]
+            raise
         results = [result] if isinstance(result, np.ndarray | SSAValue) else list(result)
         return [constant_if_empty(x) for x in results]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +24,21 @@ from landbridge.frontend.onnx.model_inputs import ModelInputs, model_inputs
 from landbridge.frontend.onnx.open_ranges import in_open_ranges
 from landbridge.frontend.onnx.parameters import promote_parameters
 from landbridge.frontend.onnx.shapes import check_declared
+from landbridge.frontend.wanted_inputs import wanted_inputs
 from landbridge.input_spec import InputSpec
-from landbridge.ir.attributes import io_names, set_frame_layouts, set_input_elements, set_io_names, set_parameter_names
+from landbridge.ir.attributes import (
+    io_names,
+    set_frame_layouts,
+    set_guards,
+    set_input_elements,
+    set_io_names,
+    set_parameter_names,
+)
 from landbridge.ir.budget import MAX_NODES, Budget
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import shape_of
-from landbridge.sizes.size import Extent
+from landbridge.sizes.size import Extent, dimensions_of
 from landbridge.targets import Target
 
 if TYPE_CHECKING:
@@ -50,6 +59,7 @@ def import_onnx(
     max_nodes: int = MAX_NODES,
     check_indices: bool = False,
     dimensions: Mapping[str, Extent] | None = None,
+    chosen: Mapping[str, tuple[int, ...]] | None = None,
 ) -> IRModule:
     """The IRModule of an ONNX model, with ``func.func @main(inputs) -> outputs`` and their names as attributes.
 
@@ -61,7 +71,8 @@ def import_onnx(
     ``frames``: what the application has for inputs, by name, where that is not what the model takes. ``max_nodes``:
     what functions, loops and recurrent layers may unfold into, with all other nodes. ``check_indices``: indices that
     are out of range end a run with IndexRangeError. ``dimensions``: what the file leaves open stays so, in these ranges
-    by name; without, each extent has to be known.
+    by name; without, each extent has to be known. An input that says sizes alone stays an argument, its elements
+    dimensions. ``chosen``: the elements of inputs that stay arguments and have these in this program.
 
     Raises ImportModelError (no valid model), InputError (unknown names), ShapeError (shapes that contradict each
     other), BudgetError (more than ``max_nodes``) and UnsupportedOperatorError, which lists every operator and dimension
@@ -71,20 +82,25 @@ def import_onnx(
     graph = loaded.graph
     parameters = promote_parameters(graph, mutable)
 
-    def build(stated: Mapping[str, Extent] | None, shapes: Mapping[str, Sequence[int | str]]) -> IRModule:
-        inputs = model_inputs(graph, shapes, constants or {}, frames or {}, stated)
+    def build(
+        stated: Mapping[str, Extent] | None,
+        elements: Mapping[str, tuple[Extent, ...]],
+        shapes: Mapping[str, Sequence[int | str]],
+    ) -> IRModule:
+        known = {**elements, **(chosen or {})}
+        inputs = model_inputs(graph, shapes, constants or {}, frames or {}, stated, known)
         module = IRModule(ModuleOp([]), targets, vdevices, parameters=parameters, sources=sources, files=files)
         return _built(module, loaded, inputs, extra_outputs, Budget(max_nodes), check_indices)
 
     given = shapes or {}
     try:
         if dimensions is None:
-            return build(None, given)
-        return in_open_ranges(lambda stated: build(stated, given), dimensions)
+            return build(None, {}, given)
+        return in_open_ranges(lambda stated, elements: build(stated, elements, given), dimensions)
     except UndecidedSizeError:
         raise
     except ShapeError as error:
-        raise naming_inputs(error, given, lambda stated: build(stated, {}), _shapes) from error
+        raise naming_inputs(error, given, lambda stated, elements: build(stated, elements, {}), _shapes) from error
 
 
 def _shapes(module: IRModule) -> dict[str, Sequence[Extent]]:
@@ -106,6 +122,7 @@ def _built(
     graph = loaded.graph
     block = Block(arg_types=inputs.types())
     g = GraphBuilder(module, block, budget=budget)
+    g.read_dimensions |= dimensions_of(chain(*inputs.elements.values())).keys()
     walk = GraphWalk(g, loaded.opset_imports, CONTROL_FLOW, check_indices)
     walk.values.update(inputs.values(g, block))
     walk.run_graph(graph)
@@ -113,7 +130,9 @@ def _built(
     problems = [*inputs.advice, *walk.problems]
     if problems:
         listed = "\n".join(f"  - {p}" for p in problems)
-        raise UnsupportedOperatorError(f"the model cannot be compiled as it is; {len(problems)} to settle:\n{listed}")
+        error = UnsupportedOperatorError(f"the model cannot be compiled as it is; {len(problems)} to settle:\n{listed}")
+        error.needed = wanted_inputs(block, inputs.names, walk.needed)
+        raise error
     for value in graph.outputs:
         check_declared(value, walk.values[value], "output", strict=False)
     returned = walk.own_outputs([walk.values[v] for v in wanted])
@@ -125,6 +144,8 @@ def _built(
         set_frame_layouts(main, {name: frame.layout for name, frame in inputs.frames.items()})
     if inputs.elements:
         set_input_elements(main, inputs.elements)
+    if g.guards:
+        set_guards(main, list(dict.fromkeys(g.guards)))
     if module.parameters:
         set_parameter_names(main, list(module.parameters))
     Rewriter.insert_op(main, InsertPoint.at_start(module.op.body.block))

@@ -27,7 +27,8 @@ from landbridge.sizes.size import Extent, dimensions_of
 
 @dataclass(frozen=True, eq=False)
 class ModelInputs:
-    """``arguments`` of ``@main`` and ``fixed`` inputs. By name: ``shapes`` that are known and the ``frames`` of some.
+    """``arguments`` of ``@main`` and ``fixed`` inputs, which are both where they have no elements. By name: ``shapes``
+    that are known and the ``frames`` of some.
 
     ``elements`` of those that say what open dimensions are.
 
@@ -61,7 +62,8 @@ class ModelInputs:
             if name in self.frames:
                 values[value] = read_frame(g, argument, self.frames[name])
             elif name in self.elements:
-                values[value] = extents_array(self.elements[name]).reshape(self.shapes[name])
+                array = extents_array(self.elements[name]).reshape(self.shapes[name])
+                values[value] = array if array.dtype == object else array.astype(numpy_dtype(_dtype(value)))
             else:
                 values[value] = argument if name in self.shapes else UNKNOWN
         return values | self.fixed
@@ -73,8 +75,11 @@ def model_inputs(
     constants: Mapping[str, Any],
     frames: Mapping[str, InputSpec],
     dimensions: Mapping[str, Extent] | None = None,
+    elements: Mapping[str, tuple[Extent, ...]] | None = None,
 ) -> ModelInputs:
     """The inputs of ``graph`` with what ``import_onnx`` is told of them.
+
+    ``elements``: of inputs that stay arguments of ``@main``, what they are. One without elements is fixed.
 
     Raises InputError for names that are no inputs and for what does not fit one, ShapeError for shapes that contradict
     the file.
@@ -88,17 +93,17 @@ def model_inputs(
         ]
         check_stated(inputs, chain.from_iterable([v] if isinstance(v, str) else v for v in stated), dimensions)
     open_values = {name: array for name, array in constants.items() if _has_text(array)}
-    fixed = _fixed(inputs, {name: array for name, array in constants.items() if name not in open_values})
-    elements = _elements(inputs, open_values, dimensions)
+    fixed = _empty(inputs) | _fixed(inputs, {n: array for n, array in constants.items() if n not in open_values})
+    read = {**(elements or {}), **_elements(inputs, open_values, dimensions)}
     given = {
         **_shapes_left_open(inputs, frames),
         **shapes,
-        **{str(v.name): a.shape for v, a in fixed.items()},
+        **{str(v.name): a.shape for v, a in fixed.items() if v.name in constants},
         **{name: np.shape(array) for name, array in open_values.items()},
     }
     known, advice = input_shapes(inputs, given, dimensions)
-    arguments = [v for v in inputs if v not in fixed]
-    made = ModelInputs(arguments, fixed, known, _frames(arguments, frames, known, dimensions or {}), elements, advice)
+    arguments = [v for v in inputs if v not in fixed or v.name not in constants]
+    made = ModelInputs(arguments, fixed, known, _frames(arguments, frames, known, dimensions or {}), read, advice)
     _check_said(made)
     return made
 
@@ -135,6 +140,16 @@ def _elements(
         if any(isinstance(e, int) and e < 0 for e in elements[name]):
             raise InputError(f"constants: {name!r} is {tuple(array)}; beside open elements numbers from 0 are legal")
     return elements
+
+
+def _empty(inputs: Sequence[ir.Value]) -> dict[ir.Value, Array]:
+    """The inputs that have no elements by the file."""
+    found = {}
+    for value in inputs:
+        extents = [] if value.shape is None else [e for e in value.shape if isinstance(e, int)]
+        if value.shape is not None and 0 in extents and len(extents) == len(value.shape):
+            found[value] = np.zeros(extents, numpy_dtype(_dtype(value)))
+    return found
 
 
 def _fixed(inputs: Sequence[ir.Value], constants: Mapping[str, Any]) -> dict[ir.Value, Array]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
-from landbridge.errors import CompileError, InputError, ShapeError, UndecidedSizeError
+from landbridge.errors import CompileError, InputError, ShapeError, UndecidedSizeError, UnsupportedOperatorError
+from landbridge.frontend.wanted_inputs import WantedInput
 from landbridge.ir.module import IRModule
 from landbridge.sizes.question import Question
 from landbridge.sizes.settle import settled
@@ -13,21 +15,33 @@ from landbridge.sizes.size import Extent, dimensions_of
 #: Ranges that are tried.
 _MOST_TRIED = 16
 
+#: Makes a module of dimensions by name, and of elements of inputs by the names of these.
+Build: TypeAlias = Callable[[Mapping[str, Extent], Mapping[str, tuple[Extent, ...]]], IRModule]
 
-def in_open_ranges(build: Callable[[Mapping[str, Extent]], IRModule], stated: Mapping[str, Extent]) -> IRModule:
+
+def in_open_ranges(build: Build, stated: Mapping[str, Extent]) -> IRModule:
     """What ``build`` makes of dimensions by name: of ``stated``, which stay, and of ranges of others.
 
     A question that these leave open narrows one of them to the widest range in which it has an answer, to the next
-    one where shapes contradict each other in that. Where no range is found, raises what the widest ones ended in.
+    one where shapes contradict each other in that. An input whose elements are sizes gets a dimension for each. Where
+    no range is found, raises what the widest ones ended in.
     """
     fixed = dimensions_of(stated.values())
     ended: CompileError | InputError | None = None
+    sizes: dict[str, WantedInput] = {}
     pending: list[dict[str, Extent]] = [{}]
-    for tried in range(1, _MOST_TRIED + 1):
-        narrowed = pending.pop()
+    tried = 0
+    while True:
+        narrowed, tried = pending.pop(), tried + 1
+        known = {**narrowed, **stated}
         try:
-            return build({**narrowed, **stated})
+            return build(known, {name: _elements(each, known) for name, each in sizes.items()})
         except (CompileError, InputError) as error:
+            more = _sizes(error, sizes)
+            if more:  # all that was found of ranges holds without it
+                sizes |= more
+                ended, pending, tried = error, [narrowed], 0
+                continue
             question = _question(error)
             ranges = [] if question is None else settled(question, fixed)
             pending += [{**narrowed, each.name: each.extent} for each in reversed(ranges)]
@@ -35,7 +49,18 @@ def in_open_ranges(build: Callable[[Mapping[str, Extent]], IRModule], stated: Ma
                 ended = ended or error
             if not pending or tried == _MOST_TRIED or not (ranges or _is_of_a_range(error)):
                 raise ended or error from None
-    raise AssertionError
+
+
+def _sizes(error: CompileError | InputError, known: Mapping[str, WantedInput]) -> dict[str, WantedInput]:
+    """The inputs, but for those ``known``, that ``error`` wants the sizes of; none where another is chosen by."""
+    wanted = error.needed if isinstance(error, UnsupportedOperatorError) else None
+    if not isinstance(wanted, dict) or any(each.chosen for each in wanted.values()):
+        return {}
+    return {name: each for name, each in wanted.items() if name not in known}
+
+
+def _elements(wanted: WantedInput, known: Mapping[str, Extent]) -> tuple[Extent, ...]:
+    return tuple(known.get(name, extent) for name, extent in wanted.dimensions().items())
 
 
 def _is_of_a_range(error: CompileError | InputError) -> bool:

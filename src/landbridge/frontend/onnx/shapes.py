@@ -16,7 +16,7 @@ from landbridge.ir.types import dtype_of, shape_of
 from landbridge.ops.extent_arrays import array_dtype
 from landbridge.sizes.dim import identifier
 from landbridge.sizes.parsing import parse_size
-from landbridge.sizes.size import Extent, dimension, dimensions_of
+from landbridge.sizes.size import Extent, dimension, dimensions_of, same
 from landbridge.sizes.terms import Symbol
 from landbridge.warning_notes import warn
 
@@ -144,7 +144,8 @@ def check_declared(value: ir.Value, found: object, what: str, strict: bool = Tru
     dims = _dims(value)
     if not dims:  # no axes is also what writers put where they know nothing
         return
-    if len(dims) != len(shape) or any(isinstance(d, int) and d != e for d, e in zip(dims, shape, strict=True)):
+    pairs = zip(dims, shape, strict=False)
+    if len(dims) != len(shape) or any(isinstance(d, int) and same(d, e) is False for d, e in pairs):
         shown = f"({', '.join(str(d) if d != '' else '?' for d in dims)})"
         text = f"{what} {value.name!r} has shape {tuple(shape)}, the file declares {shown}; "
         if strict:

@@ -1,0 +1,88 @@
+"""Several programs of one model in one Executable, which share kernels and constants."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+
+from landbridge.errors import CodegenError
+from landbridge.executable.executable import Executable
+from landbridge.executable.instructions import Call, If, Instruction, LoadConstant
+from landbridge.executable.parts import Function, program_name
+from landbridge.passes.dedup import content
+
+
+def together(
+    programs: Sequence[tuple[Executable, ModuleOp, Sequence[Mapping[str, tuple[int, ...]]]]],
+) -> tuple[Executable, ModuleOp, list[dict[str, str]]]:
+    """One Executable, without code, of several, their lowered kernels in one module, and how each program's are called
+    there, by the names they had.
+
+    Each program comes with what inputs have to be for it, by name, one function for each. Raises CodegenError where
+    they are for other vdevices.
+    """
+    known: dict[Hashable, str] = {}
+    kernels: list[func.FuncOp] = []
+    constants: dict[str, np.ndarray[Any, Any]] = {}
+    functions: dict[str, Function] = {}
+    renamed: list[dict[str, str]] = []
+    first, *_ = (executable for executable, _, _ in programs)
+    for number, (executable, lowered, chosen) in enumerate(programs):
+        if executable.vdevices != first.vdevices:
+            raise CodegenError(f"programs of one model are on {first.vdevices} and {executable.vdevices}; give places")
+        names: dict[str, str] = {}
+        for op in list(lowered.body.block.ops):
+            if not isinstance(op, func.FuncOp):
+                continue
+            old, key = op.sym_name.data, content(op)
+            if key not in known:
+                known[key] = f"{old}_of{number}" if number else old
+                lowered.body.block.detach_op(op)
+                op.properties["sym_name"] = StringAttr(known[key])
+                kernels.append(op)
+            names[old] = known[key]
+        renamed.append(dict(names))
+        for name, array in executable.constants.items():
+            names[f"@{name}"] = same = _name(constants, name, array)
+            constants[same] = array
+        main = executable.main
+        instructions = tuple(_renamed(each, names) for each in main.instructions)
+        for elements in chosen:
+            inputs = tuple(replace(s, elements=elements.get(s.name, s.elements)) for s in main.inputs)
+            called = program_name(len(functions))
+            functions[called] = replace(main, name=called, inputs=inputs, instructions=instructions)
+    scratch = max(executable.scratch_bytes for executable, _, _ in programs)
+    made = replace(first, functions=functions, constants=constants, scratch_bytes=scratch)
+    return made, ModuleOp(list(kernels)), renamed
+
+
+def _name(constants: Mapping[str, np.ndarray[Any, Any]], name: str, array: np.ndarray[Any, Any]) -> str:
+    """A name for ``array`` that no other of ``constants`` has."""
+    called, number = name, 0
+    while called in constants and not _equal(constants[called], array):
+        number += 1
+        called = f"{name}.{number}"
+    return called
+
+
+def _equal(left: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> bool:
+    if (left.shape, left.dtype) != (right.shape, right.dtype):
+        return False
+    return left.ctypes.data == right.ctypes.data or left.tobytes() == right.tobytes()
+
+
+def _renamed(instruction: Instruction, names: Mapping[str, str]) -> Instruction:
+    match instruction:
+        case Call(function=name):
+            return replace(instruction, function=names.get(name, name))
+        case LoadConstant(name=name):
+            return replace(instruction, name=names.get(f"@{name}", name))
+        case If():
+            then, orelse = (tuple(_renamed(e, names) for e in side) for side in (instruction.then, instruction.orelse))
+            return replace(instruction, then=then, orelse=orelse)
+    return instruction

@@ -1,0 +1,115 @@
+"""The programs of a model whose inputs say what it does, as an axis does: one for each value that is legal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from landbridge.errors import CompileError, InputError, UnsupportedOperatorError
+from landbridge.frontend.wanted_inputs import WantedInput
+from landbridge.ir.attributes import input_elements, set_input_elements
+from landbridge.ir.module import IRModule
+
+#: Values that are tried: of three axes of four dimensions, say.
+_MOST_TRIED = 512
+#: Programs that come of them.
+_MOST_PROGRAMS = 32
+
+#: Elements of inputs, by name.
+Chosen: TypeAlias = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenProgram:
+    """A module, and what inputs have to be for it, in ``chosen``: none where there is but one program."""
+
+    module: IRModule
+    chosen: list[Chosen] = field(default_factory=list)
+
+
+def each_program(build: Callable[[Chosen], IRModule]) -> list[ChosenProgram]:
+    """The programs that ``build`` makes of values for the inputs that it cannot do without.
+
+    Raises its error where no value is legal, and UnsupportedOperatorError naming the inputs where they are too many.
+    """
+    wanted: dict[str, WantedInput] = {}
+    try:
+        return [ChosenProgram(build({}))]
+    except UnsupportedOperatorError as error:
+        wanted, first = _chosen(error), error
+    if not wanted:
+        raise first
+    while True:
+        try:
+            return _tried(build, wanted, first)
+        except _MoreWanted as more:
+            wanted = {**wanted, **more.inputs}
+
+
+class _MoreWanted(Exception):
+    def __init__(self, inputs: dict[str, WantedInput]) -> None:
+        self.inputs = inputs
+
+
+def _tried(
+    build: Callable[[Chosen], IRModule], wanted: Mapping[str, WantedInput], first: UnsupportedOperatorError
+) -> list[ChosenProgram]:
+    if prod(each.choices for each in wanted.values()) > _MOST_TRIED:
+        raise _too_many(wanted, first)
+    programs: dict[Hashable, ChosenProgram] = {}
+    ended: CompileError | InputError | None = None
+    for chosen in _values(wanted):
+        try:
+            module = build(chosen)
+        except (CompileError, InputError) as error:
+            more = _chosen(error).items() - wanted.items()
+            if more:
+                raise _MoreWanted(dict(more)) from None
+            ended = ended or error
+            continue
+        programs.setdefault(_content(module), ChosenProgram(module)).chosen.append(chosen)
+        if len(programs) > _MOST_PROGRAMS:
+            raise _too_many(wanted, first)
+    if not programs:
+        raise ended or first
+    return list(programs.values())
+
+
+def _values(wanted: Mapping[str, WantedInput]) -> Iterator[dict[str, tuple[int, ...]]]:
+    each = [product(range(w.low, w.high + 1), repeat=w.count) for w in wanted.values()]
+    for values in product(*each):
+        yield dict(zip(wanted, values, strict=True))
+
+
+def _chosen(error: CompileError | InputError) -> dict[str, WantedInput]:
+    """The inputs that ``error`` wants a value of, as they say what the program does."""
+    found = error.needed if isinstance(error, UnsupportedOperatorError) else None
+    return {name: each for name, each in found.items() if each.chosen} if isinstance(found, dict) else {}
+
+
+def _too_many(wanted: Mapping[str, WantedInput], first: UnsupportedOperatorError) -> UnsupportedOperatorError:
+    names = ", ".join(f"{name!r} ({each.choices} values)" for name, each in wanted.items())
+    return UnsupportedOperatorError(
+        f"{first}\nEach value of input {names} is another program; there may be {_MOST_PROGRAMS}, of {_MOST_TRIED} "
+        f"values that are tried: fix it by constants={{{next(iter(wanted))!r}: ...}}"
+    )
+
+
+def _content(module: IRModule) -> Hashable:
+    """A key that is equal for modules that differ in the elements of their inputs alone."""
+    elements = input_elements(module.main)
+    set_input_elements(module.main, {})
+    text = str(module.op)
+    set_input_elements(module.main, elements)
+    numbers = {name: each for name, each in elements.items() if any(not isinstance(e, int) for e in each)}
+    return text, str(numbers), tuple((name, _array_key(array)) for name, array in module.constants.items())
+
+
+def _array_key(array: np.ndarray[Any, Any]) -> Hashable:
+    place = array.ctypes.data if array.nbytes > 1 << 16 else array.tobytes()
+    return array.shape, str(array.dtype), place

@@ -1,0 +1,92 @@
+"""Inputs whose values a model's shapes, or what its nodes do, are made of: they become dimensions, or are tried out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from landbridge.ir.graph_ops import viewed
+from landbridge.ir.types import dtype_of, shape_of
+from landbridge.sizes.dim import identifier
+from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, dimension
+
+#: Elements that an input of sizes may have.
+_MOST_ELEMENTS = 16
+#: Values of all elements that are tried.
+MOST_CHOICES = 1 << 10
+
+
+@dataclass(frozen=True)
+class WantedInput:
+    """An input whose ``count`` elements have to be known, integers from ``low`` to ``high``.
+
+    ``chosen``: they say what the program does, as an axis does; others say sizes.
+    """
+
+    name: str
+    count: int
+    low: int
+    high: int
+    chosen: bool
+
+    @property
+    def choices(self) -> int:
+        """How many values it may have."""
+        return int((self.high - self.low + 1) ** self.count)
+
+    def dimensions(self) -> dict[str, Extent]:
+        """A dimension for each element, by name."""
+        names = [identifier(f"{self.name}_{i}" if self.count > 1 else self.name) for i in range(self.count)]
+        low = self.low or 1  # what is left of a tensor without elements is another program
+        return {name: dimension(name, low, self.high) for name in names}
+
+
+def wanted_inputs(
+    block: Block, names: Iterable[str], needed: Iterable[tuple[SSAValue, tuple[int, int] | None]]
+) -> dict[str, WantedInput]:
+    """The arguments of ``block``, called ``names``, that ``needed`` values are computed from: small ones of integers
+    and booleans. ``needed`` has the least and largest legal element of each, where a rule says it."""
+    called: dict[SSAValue, str] = dict(zip(block.args, names, strict=False))
+    found: dict[str, WantedInput] = {}
+    for value, ends in needed:
+        root = viewed(value)
+        direct = root in called
+        for argument in [root] if direct else _sources(value):
+            name = called.get(argument)
+            made = None if name is None else _wanted(name, argument, ends if direct else None)
+            if made is not None:
+                found.setdefault(made.name, made)
+    return found
+
+
+def _wanted(name: str, argument: SSAValue, ends: tuple[int, int] | None) -> WantedInput | None:
+    shape, dtype = shape_of(argument.type), dtype_of(argument.type)
+    if len(shape) > 1 or any(isinstance(extent, Size) for extent in shape) or prod(shape) > _MOST_ELEMENTS:
+        return None
+    if dtype == "bool":
+        return WantedInput(name, prod(shape), 0, 1, chosen=True)
+    if dtype not in ("int32", "int64"):
+        return None
+    low, high = ends or (1, LARGEST_EXTENT)
+    few = high - low < 64
+    if dtype == "int32" and not few:
+        return None  # sizes are computed in int64
+    return WantedInput(name, prod(shape), low, high, chosen=few and low < 0)
+
+
+def _sources(value: SSAValue) -> Iterator[SSAValue]:
+    """The arguments that ``value`` is computed from."""
+    seen: set[SSAValue] = set()
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        if isinstance(each, BlockArgument):
+            yield each
+        elif isinstance(each.owner, Operation):
+            pending += each.owner.operands

@@ -1,0 +1,216 @@
+"""Inputs that say sizes, axes and the like, of models that are compiled as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+import landbridge as lb
+from landbridge.errors import CompileError, ShapeError, UnsupportedOperatorError
+from landbridge.executable.instructions import Call
+
+Array = np.ndarray[Any, Any]
+LAST = np.iinfo(np.int64).max
+
+#: Inputs beside ``x``, shape of ``x``, body, rank of ``y``, and values of the inputs, one list a run.
+SIZES: dict[str, tuple[str, tuple[int, ...], str, int, list[list[Any]]]] = {
+    "Expand": ("int64[3] v", (3, 1), "y = Expand(x, v)", 3, [[[2, 3, 4]], [[1, 1, 7]], [[5, 3, 1]]]),
+    "Reshape": ("int64[2] v", (4, 6), "y = Reshape(x, v)", 2, [[[8, 3]], [[-1, 2]], [[0, -1]], [[1, 24]]]),
+    "Tile": ("int64[2] v", (3, 4), "y = Tile(x, v)", 2, [[[1, 2]], [[5, 1]]]),
+    "TopK": ("int64[1] v", (6, 20), "y, i = TopK(x, v)", 2, [[[1]], [[20]], [[7]]]),
+    "Trilu": ("int64 v", (5, 7), "y = Trilu(x, v)", 2, [[0], [-2], [3], [-100], [100]]),
+    "Split": (
+        "int64[3] v",
+        (2, 9),
+        "a, b, c = Split<axis = 1>(x, v) y = Concat<axis = 1>(c, a, b)",
+        2,
+        [[[1, 3, 5]], [[7, 1, 1]]],
+    ),
+    "Pad": (
+        "int64[4] v",
+        (4, 5),
+        "y = Pad(x, v)",
+        2,
+        [[[0, 0, 0, 0]], [[1, 2, 3, 4]], [[-1, 0, 2, -3]], [[-3, 5, 0, -4]]],
+    ),
+    "Pad, reflected": ("int64[4] v", (4, 5), 'y = Pad<mode = "reflect">(x, v)', 2, [[[1, 2, 3, 4]], [[0, 0, 2, 0]]]),
+    "Slice": (
+        "int64[2] s, int64[2] e",
+        (9, 7),
+        "y = Slice(x, s, e)",
+        2,
+        [[[0, 0], [9, 7]], [[2, -3], [-1, LAST]], [[-100, 6], [1, 100]]],
+    ),
+    "Slice in steps": (
+        "int64[2] s, int64[2] e, int64[2] a, int64[2] t",
+        (9, 7),
+        "y = Slice(x, s, e, a, t)",
+        2,
+        [[[0, 0], [9, 7], [0, 1], [1, 2]], [[-2, 1], [-1, LAST], [1, 0], [1, 3]], [[0, 0], [9, 9], [-1, -2], [9, 1]]],
+    ),
+    "ConstantOfShape": ("int64[2] v", (1,), "z = ConstantOfShape(v) y = Add(z, x)", 2, [[[1, 1]], [[3, 40]]]),
+    "Resize": (
+        "int64[2] v",
+        (5, 7),
+        'y = Resize<mode = "linear">(x, , , v)',
+        2,
+        [[[5, 7]], [[1, 20]], [[9, 3]]],
+    ),
+}
+#: As above, of inputs that say what is done.
+CHOICES: dict[str, tuple[str, tuple[int, ...], str, int, list[list[Any]]]] = {
+    "ReduceSum": ("int64[2] v", (2, 3, 4), "y = ReduceSum(x, v)", 3, [[[0, 1]], [[-1, 0]], [[2, 1]]]),
+    "ReduceMax, without the axis": (
+        "int64[1] v",
+        (2, 3, 4),
+        "y = ReduceMax<keepdims = 0>(x, v)",
+        2,
+        [[[0]], [[-1]], [[1]]],
+    ),
+    "CumSum": ("int32 v", (2, 3, 4), "y = CumSum(x, v)", 3, [[0], [-1], [1]]),
+    "Unsqueeze": ("int64[2] v", (2, 3), "y = Unsqueeze(x, v)", 4, [[[0, 1]], [[-1, 1]], [[3, 2]]]),
+    "Squeeze": ("int64[1] v", (1, 3, 1), "y = Squeeze(x, v)", 2, [[[0]], [[-1]], [[2]]]),
+    "two": (
+        "int64[1] v, int64 w",
+        (2, 3),
+        "a = ReduceMean(x, v) y = CumSum(a, w)",
+        2,
+        [[[0], 1], [[1], 0], [[-1], -1]],
+    ),
+}
+
+
+def model(name: str) -> onnx.ModelProto:
+    others, shape, body, rank, _ = (SIZES | CHOICES)[name]
+    result = ", ".join(f"y{i}" for i in range(rank))
+    extents = ", ".join(map(str, shape))
+    return onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": 18]> g (float[{extents}] x, {others}) => (float[{result}] y) {{ {body} }}'
+    )
+
+
+def runs(name: str) -> list[dict[str, Array]]:
+    _, shape, _, _, values = (SIZES | CHOICES)[name]
+    x = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+    inputs = model(name).graph.input[1:]
+    dtypes = [onnx.helper.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type) for i in inputs]
+    return [
+        {"x": x, **{i.name: np.array(v, dtype) for i, v, dtype in zip(inputs, each, dtypes, strict=True)}}
+        for each in values
+    ]
+
+
+def expect_as_onnxruntime(session: lb.Session, name: str) -> None:
+    peer = onnxruntime.InferenceSession(model(name).SerializeToString())
+    for given in runs(name):
+        (expected,) = peer.run(None, given)
+        (found,) = session(*given.values())
+        np.testing.assert_allclose(np.asarray(found), expected, 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_are_read_by_runs(name: str, target: str) -> None:
+    executable = lb.compile(model(name), target)
+    assert len(executable.programs) == (1 if name != "Slice in steps" else 8)  # one for each order of its axes
+    expect_as_onnxruntime(lb.Session(executable, num_threads=1), name)
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+@pytest.mark.parametrize("name", CHOICES)
+def test_an_axis_chooses_the_program(name: str, target: str) -> None:
+    expect_as_onnxruntime(lb.Session(lb.compile(model(name), target), num_threads=1), name)
+
+
+def test_programs_share_kernels_and_files_keep_them(tmp_path: Path) -> None:
+    executable = lb.compile(model("ReduceSum"))
+    kernels = {s.function for each in executable.programs.values() for s in each.instructions if isinstance(s, Call)}
+    assert (len(executable.programs), len(kernels)) == (36, 6)  # three pairs of axes, and three single ones named twice
+    executable.save(tmp_path / "a.lbx")
+    loaded = lb.load(tmp_path / "a.lbx")
+    assert {n: f.inputs for n, f in loaded.programs.items()} == {n: f.inputs for n, f in executable.programs.items()}
+    expect_as_onnxruntime(lb.Session(loaded, num_threads=1), "ReduceSum")
+
+
+def test_files_keep_what_a_run_must_hold_to(tmp_path: Path) -> None:
+    executable = lb.compile(model("Split"))
+    executable.save(tmp_path / "a.lbx")
+    loaded = lb.load(tmp_path / "a.lbx")
+    assert loaded.main.guards == executable.main.guards != ()
+    expect_as_onnxruntime(lb.Session(loaded, num_threads=1), "Split")
+
+
+def test_what_is_bound_is_read_again_by_each_run() -> None:
+    session = lb.Session(lb.compile(model("ReduceMax, without the axis")), num_threads=1)
+    x = np.random.default_rng(1).standard_normal((2, 3, 4)).astype(np.float32)
+    axis = np.array([0])
+    session.set_input_zero_copy("x", x)
+    session.set_input_zero_copy("v", axis)
+    for axis[0] in (0, 1, -1, 0):
+        x += 1
+        session.run()
+        np.testing.assert_array_equal(np.asarray(session.get_output(0)), x.max(axis[0]))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("Split", [[1, 3, 6]], r"the size of the last part is 6 with .*; 5 is legal"),
+        ("Split", [[0, 4, 5]], r"element 0 of input 'v' is 0; legal: v_0, with v_0 in 1\.\."),
+        ("Reshape", [[5, 5]], "the number of elements is 25 with v_0=5, v_1=5; 24 is legal"),
+        ("Pad", [[-4, 0, 0, 0]], "a padded extent is 0 with v_0=-4, v_2=0; 1 is legal"),
+        ("Slice", [[5, 0], [2, 7]], "the number of elements is 0 with .*; 1 is legal"),
+        ("Expand", [[2, 2, 4]], r"axis 1 of the shape is 2 with v_1=2; 1 is legal"),
+        ("TopK", [[21]], r"element 0 of input 'v' is 21; legal: v, with v in 1\.\.20"),
+        ("CumSum", [3], r"input 'v' is \[3\]; legal: \[-3\]; \[-2\]; \[-1\]; \[0\]; \[1\]; \[2\]"),
+        ("Squeeze", [[1]], r"input 'v' is \[1\]; legal: \[-3\]; \[-1\]; \[0\]; \[2\]"),
+    ],
+)
+def test_a_value_that_is_not_legal_is_refused(name: str, value: list[Any], message: str) -> None:
+    session = lb.Session(lb.compile(model(name)), num_threads=1)
+    good, *_ = runs(name)
+    bad = dict(good)
+    for (key, array), each in zip(list(good.items())[1:], value, strict=True):
+        bad[key] = np.array(each, array.dtype)
+    with pytest.raises(ShapeError, match=message):
+        session(*bad.values())
+    session(*good.values())
+
+
+def test_too_many_programs_are_refused() -> None:
+    made = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (float[2, 3, 4, 5, 6] x, int64[4] v) => (float[a, b, c, d, e] y) '
+        "{ y = ReduceSum(x, v) }"
+    )
+    with pytest.raises(UnsupportedOperatorError, match=r"input 'v' \(10000 values\) .* constants={'v': \.\.\.}"):
+        lb.compile(made)
+
+
+def test_an_input_without_elements_is_known() -> None:
+    made = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (float[2, 3] x, int64[0] v) => (float[1, 1] y) '
+        "{ y = ReduceSum(x, v) }"
+    )
+    executable = lb.compile(made)
+    assert not executable.is_open
+    (y,) = lb.Session(executable, num_threads=1)(np.ones((2, 3), np.float32), np.zeros(0, np.int64))
+    assert np.asarray(y) == 6
+
+
+def test_what_the_model_computes_stays_unknown() -> None:
+    made = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (float[5] x) => (float[n] y) '
+        "{ i = Cast<to = 7>(x) k = ReduceMax(i) y, j = TopK(x, k) }"
+    )
+    with pytest.raises(CompileError, match="its k is computed when the model runs"):
+        lb.compile(made)
+
+
+def test_axes_may_be_inputs_on_targets_of_known_shapes() -> None:
+    executable = lb.compile(model("CumSum"), "opencl")
+    assert len(executable.programs) == 6
