@@ -214,3 +214,11 @@ def test_what_the_model_computes_stays_unknown() -> None:
 def test_axes_may_be_inputs_on_targets_of_known_shapes() -> None:
     executable = lb.compile(model("CumSum"), "opencl")
     assert len(executable.programs) == 6
+
+
+def test_their_ranges_may_be_stated() -> None:
+    executable = lb.compile(model("TopK"), dims={"v": "2..5"})
+    assert executable.dimensions == {"v": lb.Dim(2, 5)}
+    session = lb.Session(executable, num_threads=1)
+    with pytest.raises(ShapeError, match=r"element 0 of input 'v' is 1; legal: v, with v in 2\.\.5"):
+        session(np.ones((6, 20), np.float32), np.array([1]))

@@ -14,9 +14,7 @@ from landbridge.sizes.dim import identifier
 from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, dimension
 
 #: Elements that an input of sizes may have.
-_MOST_ELEMENTS = 16
-#: Values of all elements that are tried.
-MOST_CHOICES = 1 << 10
+MOST_ELEMENTS = 16
 
 
 @dataclass(frozen=True)
@@ -39,9 +37,14 @@ class WantedInput:
 
     def dimensions(self) -> dict[str, Extent]:
         """A dimension for each element, by name."""
-        names = [identifier(f"{self.name}_{i}" if self.count > 1 else self.name) for i in range(self.count)]
+        names = names_of_elements(self.name, self.count)
         low = self.low or 1  # what is left of a tensor without elements is another program
         return {name: dimension(name, low, self.high) for name in names}
+
+
+def names_of_elements(name: str, count: int) -> list[str]:
+    """What the dimensions are called that the ``count`` elements of input ``name`` are."""
+    return [identifier(f"{name}_{i}" if count > 1 else name) for i in range(count)]
 
 
 def wanted_inputs(
@@ -64,7 +67,7 @@ def wanted_inputs(
 
 def _wanted(name: str, argument: SSAValue, ends: tuple[int, int] | None) -> WantedInput | None:
     shape, dtype = shape_of(argument.type), dtype_of(argument.type)
-    if len(shape) > 1 or any(isinstance(extent, Size) for extent in shape) or prod(shape) > _MOST_ELEMENTS:
+    if len(shape) > 1 or any(isinstance(extent, Size) for extent in shape) or prod(shape) > MOST_ELEMENTS:
         return None
     if dtype == "bool":
         return WantedInput(name, prod(shape), 0, 1, chosen=True)

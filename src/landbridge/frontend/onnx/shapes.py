@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 
 import numpy as np
 import onnx_ir as ir
@@ -12,6 +13,7 @@ from xdsl.ir import SSAValue
 from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import ImportModelError, InputError, ModelWarning, ShapeError
 from landbridge.frontend.onnx.attributes import dtype_of_onnx
+from landbridge.frontend.wanted_inputs import MOST_ELEMENTS, names_of_elements
 from landbridge.ir.types import dtype_of, shape_of
 from landbridge.ops.extent_arrays import array_dtype
 from landbridge.sizes.dim import identifier
@@ -90,15 +92,21 @@ def _placeholders(dims: Sequence[Extent | str]) -> list[Extent | str]:
 
 
 def check_stated(inputs: Sequence[ir.Value], given: Iterable[object], dimensions: Mapping[str, Extent]) -> None:
-    """Raise InputError for one of ``dimensions`` that neither the file nor the text of an extent in ``given`` has."""
+    """Raise InputError for one of ``dimensions`` that neither the file nor the text of an extent in ``given`` has, and
+    that no element of a small input is called."""
     known: list[str] = []
+    elements: list[str] = []
     for value in inputs:
-        for axis, dim in enumerate(_dims(value) or ()):
+        dims = _dims(value)
+        for axis, dim in enumerate(dims or ()):
             if isinstance(dim, str):
                 known.append(f"{value.name}_{axis}" if dim in _ANONYMOUS else dim)
+        numbers = [d for d in dims or () if isinstance(d, int)]
+        if dims is not None and len(numbers) == len(dims) < 2 and prod(numbers) <= MOST_ELEMENTS:
+            elements += names_of_elements(str(value.name), prod(numbers))
     for extent in given:
         known += re.findall(r"[^\W\d]\w*", extent) if isinstance(extent, str) else []
-    legal = {identifier(name) for name in known}
+    legal = {identifier(name) for name in (*known, *elements)}
     for name in dimensions:
         if identifier(name) not in legal:
             listed = ", ".join(dict.fromkeys(known)) or "none"
