@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import product
 from typing import Any, cast
@@ -104,6 +105,14 @@ class OpenSession(Session):
         for values in sorted(asked, key=lambda each: tuple(each.values()), reverse=True):  # the largest memory first
             for name in programs:
                 self._instance(name, values)
+
+    @contextmanager
+    def hold_scopes(self) -> Iterator[None]:
+        instance = next(iter(self._instances.values()), None)
+        if instance is None:
+            raise InputError("no size is known yet; bind inputs and run, or call prepare, before hold_scopes")
+        with instance.hold_scopes():  # those of all others
+            yield
 
     # What is bound ----------------------------------------------------------------------------------------------
 

@@ -6,7 +6,8 @@ and outputs bound by reference are used in place and kept alive while bound.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, ClassVar
 
@@ -139,6 +140,17 @@ class Session:
         """
         if sizes:
             raise ShapeError(f"the program has no dimension {next(iter(sizes))!r}; all of its sizes are known")
+
+    @contextmanager
+    def hold_scopes(self) -> Iterator[None]:
+        """Have the scopes that come and go, where tensors of the program were placed, until the ``with`` ends.
+
+        Runs and calls meanwhile find there what they left, weights too, and nobody else gets a turn. A device may take
+        a scope away all the same, between two runs: the next one loads again what was lost, or raises ScopeBusyError.
+        Raises ScopeBusyError, and holds none, while another program has one of them.
+        """
+        with self._program.hold_scopes():
+            yield
 
     @takes_turn
     def set_input(self, name: str | int, value: Any) -> None:

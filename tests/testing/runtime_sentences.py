@@ -1225,6 +1225,14 @@ SENTENCES = (
         Drop("callback"),
     ),
     _s(
+        "A Session may hold it over many runs: others are refused it, and what is there stays.",
+        "tests/vm/test_acquisition.py::test_a_session_holds_a_scope_over_many_runs",
+        "It is given back between two runs.",
+        "vm/acquisition.py",
+        "Acquisition.hold",
+        Put("self._all(...)", "ExitStack()"),
+    ),
+    _s(
         "Weights that were placed there are loaded again in every Session when it was lost.",
         "tests/vm/test_acquisition.py::test_weights_are_loaded_again_when_their_scope_was_lost "
         "tests/vm/test_acquisition.py::test_a_session_notices_a_loss_that_another_one_met_first",

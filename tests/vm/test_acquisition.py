@@ -121,6 +121,62 @@ def test_a_scope_is_given_back_when_a_run_fails(api, executable):
     assert loads(session) == 2
 
 
+def test_a_session_holds_a_scope_over_many_runs(api, executable, expected):
+    session = session_on(api, executable)
+    with session.hold_scopes():
+        assert api.acquired == {FLAT: 1, ROWS: 1}
+        assert [loads(session) for _ in range(3)] == [2, 0, 0]
+        with pytest.raises(ScopeBusyError, match="is acquired by this process"):
+            api.take(FLAT, "a camera")
+        with lb.no_copies():
+            (y,) = session(lb.asarray(X))
+    assert not any(api.acquired.values())
+    assert np.abs(np.asarray(y) - expected).max() <= TOLERANCE
+    assert loads(session) == 0  # nobody took it meanwhile
+
+
+def test_what_is_held_can_be_taken_away_and_comes_again(api, executable, expected):
+    session = session_on(api, executable)
+    with session.hold_scopes():
+        session.run()
+        before = result(session)
+        api.revoke(ROWS, "a camera that comes first")
+        with pytest.raises(ScopeBusyError, match=r"the run needs scope 'global.vtcm' .*held by a camera that comes"):
+            session.run()
+        assert np.array_equal(result(session), before)
+        api.leave(ROWS)
+        assert [loads(session) for _ in range(2)] == [1, 0]
+        assert np.abs(result(session) - expected).max() <= TOLERANCE
+    assert not any(api.acquired.values())
+
+
+def test_a_session_that_cannot_hold_a_scope_holds_none(api, executable):
+    session = session_on(api, executable)
+    api.take(ROWS, "a camera")
+    with pytest.raises(ScopeBusyError, match=r"the Session needs scope 'global.vtcm' .*held by a camera"):
+        session.hold_scopes().__enter__()
+    assert not any(api.acquired.values())
+    api.leave(ROWS)
+    with session.hold_scopes(), session.hold_scopes(), pytest.raises(ZeroDivisionError):
+        _ = 1 // 0
+    assert not any(api.acquired.values())
+
+
+def test_several_sessions_hold_a_scope_at_once(api, executable, expected):
+    sessions = [session_on(api, executable) for _ in range(2)]
+    with sessions[0].hold_scopes(), sessions[1].hold_scopes():
+        assert [loads(session) for session in (*sessions, *sessions)] == [2, 2, 0, 0]
+    for session in sessions:
+        assert np.abs(result(session) - expected).max() <= TOLERANCE
+
+
+def test_a_session_that_placed_nothing_there_holds_nothing():
+    session = lb.Session(lb.compile(network()))
+    with session.hold_scopes():
+        session.set_input("x", X)
+        session.run()
+
+
 def test_a_session_is_made_while_others_hold_the_scope(api, executable, expected):
     api.take(FLAT, "a camera")
     session = session_on(api, executable)

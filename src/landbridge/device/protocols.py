@@ -121,7 +121,9 @@ class AcquiredScopes(Protocol):
     device.
 
     Allocation reserves space and addresses, which stay; the bytes are there from ``acquire_scope`` to
-    ``release_scope``. The runtime acquires a scope for each run that uses it, and several runs may have it at once.
+    ``release_scope``. The runtime acquires a scope for each run that uses it, and several runs may have it at once; a
+    Session that holds it acquires it once more. The device may take it away between runs: then the bytes are lost,
+    acquiring it is refused or gives another number, and what was acquired is released all the same.
     """
 
     def acquired_scopes(self, index: int) -> Sequence[str]:

@@ -55,12 +55,20 @@ class DmaBufBarriers:
         self._fd = os.dup(fd)
         weakref.finalize(self, os.close, self._fd).atexit = False
         self.nbytes = os.lseek(self._fd, 0, os.SEEK_END)
+        self._has_begun = False
 
     def sync(self, offset: int, nbytes: int, mode: AccessMode, side: Side) -> None:
         """The kernel's barrier for all of it."""
+        if side == "device" and not self._has_begun:
+            # New memory counts as written: udmabuf refuses an end without a beginning. One for writing brings nothing.
+            self._call("w", "host")
+        self._call(mode, side)
+
+    def _call(self, mode: AccessMode, side: Side) -> None:
         while True:
             try:
                 fcntl.ioctl(self._fd, _SYNC, struct.pack("=Q", _SIDE[side] | _DIRECTION[mode]))
+                self._has_begun = True
                 return
             except OSError as error:
                 if error.errno not in (errno.EINTR, errno.EAGAIN):  # which ask for another try

@@ -19,7 +19,7 @@ class SimOnDemandDeviceAPI(SimScratchDeviceAPI):
     """``scopes`` hold their bytes while they are acquired, and hide them otherwise: they read as poison.
 
     ``take(scope, holder)`` is another program that takes a scope, whose bytes are lost; acquiring it is refused until
-    ``leave(scope)``.
+    ``leave(scope)``. ``revoke(scope, holder)`` does the same to one that is acquired.
     """
 
     def __init__(self, seed: int = 0, scopes: Sequence[str] = ("global.scratch", "global.vtcm")) -> None:
@@ -64,6 +64,15 @@ class SimOnDemandDeviceAPI(SimScratchDeviceAPI):
             if self.acquired[scope]:
                 raise ScopeBusyError(f"sim:scratch: {scope!r} is acquired by this process")
             self._hidden.pop(scope, None)
+            self._contents[scope] += 1
+            self._holders[scope] = holder
+
+    def revoke(self, scope: str, holder: str) -> None:
+        """Another program, which comes first, takes ``scope`` away from whoever acquired it, between two runs."""
+        self._check_scope(0, scope)
+        with self._turn:
+            self._hide(scope)
+            self._hidden.pop(scope)
             self._contents[scope] += 1
             self._holders[scope] = holder
 

@@ -1,9 +1,9 @@
-"""Acquisition: scopes that come and go are taken for each execution, and what they lost is loaded again."""
+"""Acquisition: scopes that come and go are taken for an execution or for many; what they lost is loaded again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 from landbridge.device.api import Device
@@ -45,11 +45,18 @@ class Acquisition:
             return execute
 
         def acquired() -> None:
-            with self._all() as contents:
+            with self._all("run") as contents:
                 self._load(contents)
                 execute()
 
         return acquired
+
+    def hold(self) -> AbstractContextManager[object]:
+        """Every scope for as long as the ``with`` lasts: executions meanwhile find there what they left.
+
+        Raises ScopeBusyError, and holds none.
+        """
+        return self._all("Session")
 
     def prepare(self) -> None:
         """Do the preparation: now, or with the next execution where that has scopes to take."""
@@ -59,7 +66,7 @@ class Acquisition:
             self.preparation()
 
     @contextmanager
-    def _all(self) -> Iterator[Mapping[DeviceScope, int]]:
+    def _all(self, whose: str) -> Iterator[Mapping[DeviceScope, int]]:
         """Every scope, given back at the end; what each holds, by number. Raises ScopeBusyError, and holds none."""
         with ExitStack() as held:
             contents = {}
@@ -69,7 +76,7 @@ class Acquisition:
                         contents[device, scope] = api.acquire_scope(device.index, scope)
                 except ScopeBusyError as error:
                     raise ScopeBusyError(
-                        f"the run needs scope {scope!r} of {device}: {error}; run again when it is given back, or "
+                        f"the {whose} needs scope {scope!r} of {device}: {error}; run again when it is given back, or "
                         "compile without tensors placed there"
                     ) from error
                 held.callback(_release, device, scope, api)

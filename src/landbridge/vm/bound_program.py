@@ -7,6 +7,7 @@ call alone. Nothing here locks: a Session lets one thread in at a time.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -89,6 +90,10 @@ class BoundProgram:
                 self._acquisition.prepare()
             finally:
                 entry.give_back(turn)
+
+    def hold_scopes(self) -> AbstractContextManager[object]:
+        """The scopes that executions acquire, in hand for as long as the ``with`` lasts; raises ScopeBusyError."""
+        return self._acquisition.hold()
 
     def set_parameters(self, values: Sequence[tuple[Slot, Any]]) -> None:
         """Copy new values to memory of the program's own, all or none; the file's are left as they are."""
