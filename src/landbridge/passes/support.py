@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from xdsl.dialects import func
 from xdsl.ir import Operation
 
-from landbridge.errors import FallbackWarning
+from landbridge.errors import FallbackWarning, PlacementError
 from landbridge.executable.parts import VDevice
 from landbridge.ir.attributes import node_name
 from landbridge.ir.graph_ops import CallOp, HostCallOp, IfOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, vdevice_of
+from landbridge.passes.lower.grid.image_counts import too_many_images
 from landbridge.passes.lower.grid.supports import supports
 from landbridge.passes.place.first_vdevice import swap_first
 from landbridge.passes.place.mover import move
@@ -30,6 +31,7 @@ def support(module: IRModule) -> None:
     if any(isinstance(op, IfOp) for op in module.main.body.block.ops) and not module.target_of(0).on_host:
         swap_first(module, _host(module))
     prims = module.prims()
+    check_image_counts(module, prims)
     reasons: dict[Operation, str] = {}
     for op in module.main.walk():
         if isinstance(op, CallOp | HostCallOp):
@@ -41,6 +43,18 @@ def support(module: IRModule) -> None:
     host = VDeviceAttr.of(_host(module))
     _warn(reasons)
     move(module, lambda op: host if op in reasons else vdevice_of(op.res[0].type))
+
+
+def check_image_counts(module: IRModule, prims: Mapping[str, func.FuncOp]) -> None:
+    """Raise PlacementError, naming the node, for a kernel that would use more images at once than its target has.
+
+    Fused kernels, which no request names, are looked at too: images are where they are because somebody placed them.
+    """
+    for op in module.main.walk():
+        if isinstance(op, CallOp):
+            reason = too_many_images(prims[op.callee_name], module.target_of(_index(op)))
+            if reason is not None:
+                raise PlacementError(f"node {node_name(op)!r} was placed with its tensors in images: {reason}")
 
 
 def in_a_branch(module: IRModule, op: CallOp | HostCallOp) -> str | None:

@@ -34,13 +34,18 @@ def written_images(nest: Nest, buffers: Mapping[SSAValue, SSAValue]) -> list[Ele
     return [w for w in _writes(nest) if is_image(buffers.get(w.buffer, w.buffer).type)]
 
 
+def read_buffers(nest: Nest) -> set[SSAValue]:
+    """What ``nest`` reads."""
+    return {r.buffer for s in nest.stages for r in s.reads if isinstance(r, ElementAccess)} | nest.loaded()
+
+
 def rows_for_images(
     launcher: Launcher, nests: Sequence[Nest], buffers: dict[SSAValue, SSAValue]
 ) -> list[tuple[SSAValue, SSAValue]]:
     """Put memory in rows in place of the images that one of ``nests`` reads and writes; each with its image."""
     both: dict[SSAValue, None] = {}
     for nest in nests:
-        reads = {r.buffer for s in nest.stages for r in s.reads if isinstance(r, ElementAccess)} | nest.loaded()
+        reads = read_buffers(nest)
         both.update((w.buffer, None) for w in written_images(nest, buffers) if w.buffer in reads)
     found = []
     for buffer in both:
