@@ -49,6 +49,6 @@ def test_the_node_and_the_way_out_are_named(inputs: int) -> None:
     if inputs == 3:
         lb.compile(network(inputs), target=target(3, 1), place=place)
         return
-    said = r"node '.*sum.*' was placed .* reads 4 images at once, and target 'vulkan' states -max-sampled-images=3; place"
+    said = r"node '.*sum.*' was placed .* reads 4 images at once, .* states -max-sampled-images=3; place"
     with pytest.raises(PlacementError, match=said):
         lb.compile(network(inputs), target=target(3, 1), place=place)
