@@ -43,7 +43,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "no device": (lambda: lb.device(None), lb.UnknownDeviceError, "named by text"),
     "a number for a device": (lambda: lb.device(0), lb.UnknownDeviceError, "named by text"),
     "Target of a name": (lambda: lb.Target.from_device("cpu"), lb.TargetError, r"landbridge\.device\('cpu'\)"),
-    "an array first": (lambda: lb.Session(PROGRAM).set_input(X, "x"), lb.InputError, "the name comes first"),
+    "an array first": (lambda: lb.Session(PROGRAM).set_input(X, "x"), lb.InputError, "a name comes first"),
     "threads as text": (lambda: lb.Session(PROGRAM, num_threads="2"), lb.InputError, "a number from 1"),
 }
 

@@ -53,6 +53,7 @@ __all__ = [
     "ParseError",
     "PlacementError",
     "PlanError",
+    "Pool",
     "RunTimeoutError",
     "SanitizerError",
     "ScopeBusyError",
@@ -146,6 +147,7 @@ if TYPE_CHECKING:
     from landbridge.memory.ledger import ledger, no_copies
     from landbridge.module import Module
     from landbridge.open_session import Session
+    from landbridge.pool import Pool
     from landbridge.sizes.dim import Dim
     from landbridge.targets import Target
     from landbridge.tensor import Tensor, asarray, empty, export_fd, from_bus_address, from_dlpack, from_dma_buf
@@ -157,6 +159,7 @@ _HOME = {
     "Executable": "landbridge.executable.executable",
     "InputSpec": "landbridge.input_spec",
     "Module": "landbridge.module",
+    "Pool": "landbridge.pool",
     "Session": "landbridge.open_session",
     "Stream": "landbridge.device.api",
     "Target": "landbridge.targets",

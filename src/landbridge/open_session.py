@@ -18,11 +18,12 @@ from landbridge.executable.instance import check_values
 from landbridge.executable.parts import TensorSpec
 from landbridge.open_program import OpenProgram
 from landbridge.open_states import OpenStates
-from landbridge.session import Session
+from landbridge.session import Session, spares_of
 from landbridge.tensor import Tensor
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.background_runs import BackgroundRuns
 from landbridge.vm.entry import Entry, takes_turn
+from landbridge.vm.named import in_order
 from landbridge.vm.planned_memory import PlannedMemory
 
 __all__ = ["OpenSession", "Session"]
@@ -43,6 +44,9 @@ class OpenSession(Session):
         self._entry = Entry(f"Session({' -> '.join(sides)})")
         self._background = BackgroundRuns(self._entry)
         self._executable = executable
+        self._given_params: dict[str, Any] = {}
+        self._spares = spares_of(executable, self._entry, self._given_params, *args, **{"num_threads": None, **kwargs})
+        self._has_states = False
         self._programs: dict[str, OpenProgram] = {}
         self._bind = partial(self._bound, args, kwargs)
         self._instances: OrderedDict[tuple[Any, ...], Session] = OrderedDict()
@@ -57,7 +61,6 @@ class OpenSession(Session):
         #: What is bound to inputs and outputs, by name, until the sizes are known and for other sizes later.
         self._held: dict[str, Any] = {}
         self._held_outputs: dict[str, Any] = {}
-        self._parameters_given: dict[str, Any] = {}
         self._now: Session | None = None
         self._settled = False
 
@@ -72,8 +75,8 @@ class OpenSession(Session):
     def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any], name: str, values: Mapping[str, int]) -> Session:
         program = self._program_of(name)
         made = Session(program.at(values), *args, **kwargs, arena=program.arena)
-        if self._parameters_given:
-            made.set_params(self._parameters_given)
+        if self._given_params:
+            made.set_params(self._given_params)
         return made
 
     def _instance(self, name: str, values: Mapping[str, int]) -> Session:
@@ -196,17 +199,24 @@ class OpenSession(Session):
 
         return self._background.start(lambda: started.append(self._settle().run_async()), wait)
 
-    def __call__(self, *arrays: Any, out: Sequence[Any] | None = None) -> list[Any]:
+    def __call__(self, *arrays: Any, out: Any = None) -> Any:
         entry = self._entry
         try:
             turn = entry.take()
         except IndexError:
-            entry.refuse()
+            return self._call_a_spare(arrays, out)
         try:
             shapes = tuple(map(np.shape, arrays))
             found = self._by_shapes.get(shapes) if self._by_shapes_alone else None
             if found is None:
                 specs = self._given_inputs()
+                if len(arrays) == 1 and isinstance(arrays[0], Mapping):
+                    given = dict(arrays[0])
+                    in_order("input", given, [spec.name for spec in specs])
+                    found = self._instance(*self._sizes(given))
+                    if self._states.pairs:
+                        self._states.turn_to(found)
+                    return found(given, out=out)
                 if len(arrays) != len(specs):
                     names = ", ".join(spec.name for spec in specs)
                     raise InputError(f"{len(arrays)} arrays are given; the program takes {len(specs)}: {names}")
@@ -243,7 +253,9 @@ class OpenSession(Session):
     def set_params(self, values: Mapping[str, Any]) -> None:
         for each in self._instances.values():
             each.set_params(values)
-        self._parameters_given.update(values)
+        self._given_params.update(values)
+        if self._spares is not None:
+            self._spares.forget()
 
     @takes_turn
     def get_params(self) -> dict[str, Tensor]:
@@ -253,7 +265,7 @@ class OpenSession(Session):
     def bind_state(self, output: str | int, input: str | int) -> None:
         source, target = _find("output", output, self._output_specs), self._spec(input)
         self._states.bind(source, target)
-        self._by_shapes_alone = False
+        self._by_shapes_alone, self._has_states = False, True
         self._held_outputs.pop(source.name, None)
         if target.name in self._held:
             self._states.give(target.name, np.array(_array(self._held.pop(target.name))))

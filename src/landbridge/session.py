@@ -35,10 +35,12 @@ from landbridge.vm.entry import Entry, takes_turn
 from landbridge.vm.frame import Execute, Frame
 from landbridge.vm.home import bind_devices
 from landbridge.vm.host_access import host_access
+from landbridge.vm.named import in_order
 from landbridge.vm.planned_memory import PlannedMemory, planned_memory
 from landbridge.vm.slot import Slot
 from landbridge.vm.slot_names import by_name_and_index, find_slot, unknown_slot
-from landbridge.vm.thread_pool import default_threads
+from landbridge.vm.spares import Spares
+from landbridge.vm.thread_pool import default_threads, is_exiting
 
 _ndarray = np.ndarray
 
@@ -98,6 +100,13 @@ class Session:
         self._outputs = by_name_and_index(frame.outputs)
         self._parameters = {slot.spec.name: slot for slot in frame.parameters}
         self._background = BackgroundRuns(entry)
+        self._given_params: dict[str, Any] = {}
+        self._spares: Spares[Session] | None = None
+        if arena is None:
+            self._spares = spares_of(
+                executable, entry, self._given_params, device, devices=devices, num_threads=num_threads,
+                memory_cfg=memory_cfg, host_access=host_access,
+            )  # fmt: skip
         self._complete = False
         # The runs' own view of the program, read on every call.
         self._execute, self._listed = frame.execute, frame.listed
@@ -239,6 +248,9 @@ class Session:
         """
         found = [(find_slot("parameter", name, self._parameters), value) for name, value in values.items()]
         self._program.set_parameters(found)
+        self._given_params.update((slot.spec.name, slot.tensor()) for slot, _ in found)
+        if self._spares is not None:
+            self._spares.forget()
 
     @takes_turn
     def get_params(self) -> dict[str, Tensor]:
@@ -338,22 +350,35 @@ class Session:
         if self._has_states:
             self._program.states.swap()
 
-    def __call__(self, *arrays: Any, out: Sequence[Any] | None = None) -> list[Any]:
+    def __call__(self, *arrays: Any, out: Any = None) -> Any:
         """Run on ``arrays``, by reference for this call; the outputs: new Tensors, or what ``out`` lists.
 
-        One array for each input and one of ``out`` for each output, in order, recurrent states left out. Tensors
+        One array for each input and one of ``out`` for each output, in order, recurrent states left out; or one
+        mapping of all of them by name, ``session({"x": X})``, which gives outputs by name. Tensors
         returned are never overwritten by later runs; what ``run`` has bound stays bound. Conditions and errors
         are those of ``set_input_zero_copy`` and ``set_output_zero_copy``.
+
+        Any number of threads may call at a time: a call that comes while the Session is used runs in a further instance
+        over the same weights. There are as many as this process has processors; then calls wait.
         """
         entry = self._entry
         try:
             turn = entry.take()
         except IndexError:
-            entry.refuse()
+            return self._call_a_spare(arrays, out)
         try:
             program = self._program
             calls = program.calls
-            keep = calls.bind_inputs(arrays)
+            names = None
+            try:
+                keep = calls.bind_inputs(arrays)
+            except InputError:
+                if len(arrays) != 1 or not isinstance(arrays[0], Mapping):
+                    raise
+                names = [slot.spec.name for slot in calls.outputs]
+                arrays = in_order("input", arrays[0], [slot.spec.name for slot in calls.inputs])
+                out = in_order("output", out, names) if isinstance(out, Mapping) else out
+                keep = calls.bind_inputs(arrays)
             if out is None:
                 results: list[Any] = calls.new_outputs()
             else:
@@ -374,9 +399,19 @@ class Session:
             if self._has_states:
                 program.states.swap()
             del keep  # alive until here
-            return results
+            return results if names is None else dict(zip(names, results, strict=True))
         finally:
             entry.give_back(turn)
+
+    def _call_a_spare(self, arrays: Sequence[Any], out: Any) -> Any:
+        """A call while the turn is another's; raises why it is where no other instance can serve."""
+        if is_exiting() or self._entry.pending is not None or self._has_states or self._spares is None:
+            self._entry.refuse()
+        spare = self._spares.take()
+        try:
+            return spare(*arrays, out=out)
+        finally:
+            self._spares.give_back(spare)
 
     @takes_turn
     def bind_state(self, output: str | int, input: str | int) -> None:
@@ -392,6 +427,26 @@ class Session:
         finally:
             self._has_states = bool(program.states.pairs)
             self._written = (*self._run_frame.outputs, *(half for _, half in program.states.pairs))
+
+
+def spares_of(
+    executable: Executable, entry: Entry, params: Mapping[str, Any], *args: Any, num_threads: int | None, **kwargs: Any
+) -> Spares[Session]:
+    """Further Sessions of ``executable`` for calls that come while one is used, which has ``entry`` and ``params``.
+
+    They and it take the processors that this process may run on, each ``num_threads`` or one.
+    """
+
+    def make() -> Session:
+        made = Session(executable, *args, num_threads=threads, **kwargs)
+        made._spares = None
+        if params:
+            with entry.waited_for():
+                made.set_params(params)
+        return made
+
+    threads = num_threads or 1
+    return Spares(make, default_threads() // threads)
 
 
 def _whole(number: object) -> int | None:

@@ -53,6 +53,7 @@ def handed_out() -> dict[str, Any]:
         "Dim": lb.Dim(1, 8),
         "InputSpec": lb.InputSpec(dtype="uint8"),
         "Module": lb.Module(executable),
+        "Pool": lb.Pool(executable, 1),
         "empty": lb.empty((1000, 1000), dtype="float32"),
         "asarray": lb.asarray(np.zeros((1000, 1000))),
         "from_dlpack": lb.from_dlpack(np.zeros((1000, 1000))),

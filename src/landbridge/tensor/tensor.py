@@ -31,6 +31,7 @@ from landbridge.tensor.copy import copy_tensor
 from landbridge.tensor.exports import array_over, check_host_reads, check_packed_argument, in_dtype
 from landbridge.tensor.host_view import HostView as _HostView
 from landbridge.tensor.layout import check_flat, dense_size, strides_in_rows
+from landbridge.tensor.reading import Readable
 
 if TYPE_CHECKING:
     import tvm_ffi
@@ -41,7 +42,7 @@ HostView: TypeAlias = "_HostView[Tensor]"
 
 
 @named_holder
-class Tensor:
+class Tensor(Readable):
     """``shape`` elements of ``dtype`` at ``byte_offset`` of ``storage``; many Tensors may view one Storage.
 
     ``strides`` count elements. A Tensor over memory of others is read-only when its owner is.

@@ -48,7 +48,8 @@ class Entry(Turns):
                 "a run_async of this Session is in flight; call wait() of its handle first"
             ) from None
         raise SessionBusyError(
-            "this Session is used by another thread; give each thread a Session of its own"
+            "this Session is used by another thread; run() and what is bound are for one at a time: call it, "
+            "session(x), from any thread, or give each thread a Session of its own"
         ) from None
 
     def is_used_elsewhere(self) -> bool:

@@ -79,7 +79,7 @@ class RunArguments:
     def _copy_in(self, slot: Slot, value: Any, cause: str) -> None:
         by_device = slot.home is not None or Staging.needs(value) or needs_barriers(value)
         source = as_tensor(slot, value) if by_device else as_array(slot, value)
-        own = slot.own or self._own_tensor(slot)
+        own = self._own_tensor(slot) if slot.own is None else slot.own
         self.check_no_overlap(slot, slot.place(own), self.frame.outputs)  # it may have been lent meanwhile
         if isinstance(source, Tensor):
             copy_tensor(own, source, cause=cause)

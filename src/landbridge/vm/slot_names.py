@@ -29,8 +29,8 @@ def unknown_slot(what: str, name: object, slots: Mapping[Any, Slot]) -> InputErr
     names = [known for known in slots if isinstance(known, str)]
     if not isinstance(name, str | int):
         return InputError(
-            f"an {what} has a name or an index, not a value of {type(name).__name__}; the name comes first, "
-            f"legal: {', '.join(names) or 'none'}, or an index from 0"
+            f"no {what} is named by a value of {type(name).__name__}; a name comes first, legal: "
+            f"{', '.join(names) or 'none'}, or an index from 0"
         )
     hint = did_you_mean(str(name), names)
     if what == "parameter":

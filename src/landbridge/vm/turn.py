@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 _NAP = 1e-3
 
@@ -49,6 +50,20 @@ class Turns:
         self.take: Callable[[], Turn] = self.free.pop
         self.give_back: Callable[[Turn], None] = self.free.append
         self._kept: Turn | None = None
+
+    @contextmanager
+    def waited_for(self) -> Iterator[None]:
+        """Have the turn in a block, however long others have it before."""
+        while True:
+            try:
+                turn = self.take()
+                break
+            except IndexError:
+                time.sleep(_NAP)
+        try:
+            yield
+        finally:
+            self.give_back(turn)
 
     def take_for_good(self, timeout: float) -> bool:
         """Have the turn and never give it back; False when it is not to be had within ``timeout`` seconds."""

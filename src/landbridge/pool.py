@@ -1,0 +1,154 @@
+"""Pool: a pipeline of runs on several Sessions, with results in order and an end to what may wait."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+
+from landbridge.errors import InputError
+from landbridge.executable.executable import Executable
+from landbridge.open_session import Session
+from landbridge.vm.thread_pool import default_threads
+
+#: What is called with the outputs of a run.
+Callback = Callable[[Any], object]
+
+
+class Pool:
+    """``n`` Sessions of ``executable`` over one set of weights, each with a thread that runs what is submitted.
+
+    ``n`` None: as many as this process has processors. ``waiting``: how many runs may wait for a Session, ``n`` if
+    None; ``submit`` blocks while as many do, so that a camera that is faster than the network fills no memory. The rest
+    is as of Session; ``num_threads`` is 1 unless it is given, as ``n`` runs take the processors already.
+
+    ``with lb.Pool(executable) as pool:`` ends when all that was submitted is done. Raises what Session raises.
+    """
+
+    def __init__(
+        self, executable: Executable, n: int | None = None, *, waiting: int | None = None, **session: Any
+    ) -> None:
+        count = default_threads() if n is None else n
+        most = count if waiting is None else waiting
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise InputError(f"n is {n!r}; legal: None, or a number from 1")
+        if isinstance(most, bool) or not isinstance(most, int) or most < 0:
+            raise InputError(f"waiting is {waiting!r}; legal: None, or a number from 0")
+        options = {"num_threads": 1, **session}
+        self._sessions = deque(Session(executable, **options) for _ in range(count))
+        self._name = f"Pool({self._sessions[0]}, n={count})"
+        self._most = count + most
+        self._room = threading.Semaphore(self._most)
+        self._order = threading.Lock()
+        self._threads = ThreadPoolExecutor(count, "landbridge-pool")
+        self._delivery = _Delivery()
+
+    def __repr__(self) -> str:
+        return self._name
+
+    def submit(self, *arrays: Any, callback: Callback | None = None) -> Future[Any]:
+        """Run on ``arrays``, as calling a Session does; its outputs are the result of the Future.
+
+        ``arrays`` are read in place until the Future is done. ``callback`` gets the outputs in a thread of the pool:
+        callbacks are called one at a time and in the order of their submits, whichever run is over first; the Future
+        is done after it, and what it raises is the Future's; a callback that submits may wait for itself. Blocks while
+        no more may wait. After ``close`` raises InputError.
+        """
+        self._room.acquire()
+        try:
+            with self._order:  # tickets are in the order in which runs begin
+                ticket = None if callback is None else self._delivery.ticket()
+                try:
+                    future = self._threads.submit(self._run, arrays, callback, ticket)
+                except RuntimeError as error:
+                    if ticket is not None:
+                        self._delivery.skip(ticket)
+                    raise InputError(f"{self._name} takes no more runs ({error}); make another one") from error
+        except BaseException:
+            self._room.release()
+            raise
+        future.add_done_callback(lambda done: self._over(done, ticket))
+        return future
+
+    def map(self, inputs: Iterable[Any]) -> Iterator[Any]:
+        """The outputs for each of ``inputs``, in order: an array, a tuple of one for each input, or a mapping by name.
+
+        ``inputs`` are taken as room is there for them, so an endless one is legal.
+        """
+        pending: deque[Future[Any]] = deque()
+        try:
+            for each in inputs:
+                pending.append(self.submit(*each) if isinstance(each, tuple) else self.submit(each))
+                while pending and (pending[0].done() or len(pending) >= self._most):
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+    def close(self) -> None:
+        """Take no more runs, and return when those that were submitted are over."""
+        self._threads.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._threads.shutdown(cancel_futures=error is not None)
+
+    def _run(self, arrays: tuple[Any, ...], callback: Callback | None, ticket: int | None) -> Any:
+        session = self._sessions.popleft()  # as many as there are threads
+        try:
+            outputs = session(*arrays)
+        finally:
+            self._sessions.append(session)
+        if callback is not None and ticket is not None:
+            with self._delivery.turn(ticket):
+                callback(outputs)
+        return outputs
+
+    def _over(self, done: Future[Any], ticket: int | None) -> None:
+        self._room.release()
+        if ticket is not None:  # of a run that failed or was cancelled, whose callback is not called
+            self._delivery.skip(ticket)
+
+
+class _Delivery:
+    """Tickets that are served one at a time, in order; those of what has nothing to deliver are skipped."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._next = self._given = 0
+        self._skipped: set[int] = set()
+
+    def ticket(self) -> int:
+        with self._changed:
+            self._given += 1
+            return self._given - 1
+
+    @contextmanager
+    def turn(self, ticket: int) -> Iterator[None]:
+        """Wait until ``ticket`` is served; it is over when the block is."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._next == ticket)
+        try:
+            yield
+        finally:
+            self.skip(ticket)
+
+    def skip(self, ticket: int) -> None:
+        """Serve ``ticket`` no more, and those after it."""
+        with self._changed:
+            if ticket >= self._next:
+                self._skipped.add(ticket)
+            while self._next in self._skipped:
+                self._skipped.remove(self._next)
+                self._next += 1
+            self._changed.notify_all()

@@ -1,0 +1,62 @@
+"""Spares: further instances of what one thread at a time may use, for calls that come while it is used."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+_T = TypeVar("_T")
+
+#: Seconds after which who waits looks again, so that what an interrupt dropped is missed for no longer.
+_LOOK_AGAIN = 0.05
+
+
+class Spares(Generic[_T]):
+    """At most ``most`` of what ``make`` makes, one at a time for each caller; when all are used, callers wait."""
+
+    def __init__(self, make: Callable[[], _T], most: int) -> None:
+        self._make = make
+        self._most = max(1, most)
+        self._free: list[_T] = []
+        self._alive: weakref.WeakSet[_T] = weakref.WeakSet()
+        self._making = 0
+        self._changed = threading.Condition()
+
+    def take(self) -> _T:
+        """One that nobody uses; give it back. Raises what making one raises."""
+        with self._changed:
+            while True:
+                if self._free:
+                    return self._free.pop()
+                if len(self._alive) + self._making < self._most:
+                    self._making += 1
+                    break
+                self._changed.wait(_LOOK_AGAIN)
+        try:
+            made = self._make()
+            self._alive.add(made)
+            return made
+        finally:
+            with self._changed:
+                self._making -= 1
+                self._changed.notify()
+
+    def give_back(self, spare: _T) -> None:
+        """Let others have it, unless it was forgotten meanwhile."""
+        with self._changed:
+            if spare in self._alive:
+                self._free.append(spare)
+                self._changed.notify()
+
+    def forget(self) -> None:
+        """Use those that were made no more: the next ones are made anew."""
+        with self._changed:
+            self._free.clear()
+            self._alive = weakref.WeakSet()
+            self._changed.notify_all()
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._alive)
