@@ -47,7 +47,7 @@ and the way out::
 
 What works, but not as it was asked, is a warning: ``FallbackWarning``, a kernel on another device than its place;
 ``ModelWarning``, a model whose file says what is not so and can be ignored; ``SlowMemoryWarning``, memory that the host
-reads past its caches.
+reads past its caches; ``ThreadCountWarning``, more threads than cores.
 """
 
 from __future__ import annotations
@@ -67,6 +67,10 @@ class ModelWarning(UserWarning):
 
 class SlowMemoryWarning(UserWarning):
     """The host reads memory past its caches, at a fraction of their speed; the message says which, and the way out."""
+
+
+class ThreadCountWarning(UserWarning):
+    """More threads were asked for than this process may use cores; the message says how many it gets."""
 
 
 class CompileError(LandbridgeError):

@@ -40,7 +40,7 @@ from landbridge.vm.planned_memory import PlannedMemory, planned_memory
 from landbridge.vm.slot import Slot
 from landbridge.vm.slot_names import by_name_and_index, find_slot, unknown_slot
 from landbridge.vm.spares import Spares
-from landbridge.vm.thread_pool import default_threads, is_exiting
+from landbridge.vm.thread_pool import is_exiting, thread_count
 
 _ndarray = np.ndarray
 
@@ -50,7 +50,8 @@ class Session:
 
     ``device`` None is the current device of the thread, ``cpu:0`` unless ``lb.set_device`` says otherwise.
 
-    ``num_threads`` None takes every processor this process may use; a program whose every call is small runs on the
+    ``num_threads`` None takes every core this process may use, by its affinity and the quota of its control group, and
+    no number takes more: it is a ThreadCountWarning then. A program whose every call is small runs on the
     calling thread alone. ``memory_cfg`` chooses the allocator of each (device, scope), as in
     ``{("cpu:0", "global"): "naive"}``; None leaves that to the process. ``host_access``: what the host must be able to
     do in place with inputs and outputs that the Session allocates ("read", "write", "read_write", or "r", "w", "rw"),
@@ -85,9 +86,10 @@ class Session:
         host_access: HostAccess | AccessMode | None = None,
         arena: ProgramArena | None = None,
     ) -> None:
-        threads = default_threads() if num_threads is None else _whole(num_threads)
-        if threads is None or threads < 1:
+        asked = None if num_threads is None else _whole(num_threads)
+        if num_threads is not None and (asked is None or asked < 1):
             raise InputError(f"num_threads is {num_threads!r}; legal: None, or a number from 1")
+        threads = thread_count(asked)
         main = executable.main
         sides = (", ".join(spec.name for spec in specs) for specs in (main.inputs, main.outputs))
         self._entry = entry = Entry(f"Session({' -> '.join(sides)})")

@@ -51,7 +51,8 @@ def test_planned_is_what_the_allocator_counts(model, by_value: bool) -> None:
     assert counted.counters.total_count == counted.counters.current_count  # nothing came and went
 
 
-def test_kernel_scratch_is_counted_for_all_threads(tmp_path: Path) -> None:
+def test_kernel_scratch_is_counted_for_all_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("landbridge.vm.thread_pool.usable_cores", lambda: 3)
     nodes = [helper.make_node("Softmax", ["x"], ["y"], name="softmax", axis=-1)]
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, (512, 1000)) for name in "xy")
     model = helper.make_model(helper.make_graph(nodes, "rows", [x], [y]), opset_imports=[helper.make_opsetid("", 17)])

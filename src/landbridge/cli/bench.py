@@ -61,7 +61,7 @@ def bench(
     from landbridge.cli.models import at_sizes, open_model
     from landbridge.cli.peers import largest_difference, peers_named
     from landbridge.session import Session
-    from landbridge.vm.thread_pool import default_threads
+    from landbridge.usable_cores import usable_cores
 
     files, shapes = args.parse_arrays(input), args.parse_shapes(shape)
     peers = {} if alone or model.suffix == ".lbx" else peers_named([each.strip() for each in against.split(",")])
@@ -74,7 +74,7 @@ def bench(
     copies = {} if not peers else {name: _host_copy(tensor) for name, tensor in inputs.items()}
     load = os.getloadavg()[0]
     results = []
-    for count in [threads] if threads else sorted({1, default_threads()}):
+    for count in [threads] if threads else sorted({1, usable_cores()}):
         session = Session(
             executable,
             device=devices.first,

@@ -58,7 +58,7 @@ def explain(
     from landbridge.executable.bound_sizes import sizes_of_inputs
     from landbridge.executable.kernel_facts import facts_of
     from landbridge.output_file import check_outputs
-    from landbridge.vm.thread_pool import default_threads
+    from landbridge.vm.thread_pool import thread_count
     from landbridge.vm.trace import trace_runs
 
     files, shapes = args.parse_arrays(input), args.parse_shapes(shape)
@@ -72,7 +72,7 @@ def explain(
         specs = opened.executable.main.inputs
         elements = {s.name: np.asarray(inputs[s.name]).reshape(-1).tolist() for s in specs if s.elements}
         sizes = sizes_of_inputs(specs, {s.name: inputs[s.name].shape for s in specs}, elements)
-    count = threads or default_threads()
+    count = thread_count(threads)
     with progress(f"timing {model.name}"):
         host = _host_target(executable)
         limits = None if host is None else measured_limits(host, count)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 from landbridge.errors import TargetError
 from landbridge.targets import c_compiler
 from landbridge.targets.cpu_options import CPU_OPTIONS, stated_features, switched_on
 from landbridge.targets.host_memory import host_memory
 from landbridge.targets.kind import Option, Options, OptionValue, TargetKind
+from landbridge.usable_cores import usable_cores
 
 #: Cache sizes in bytes, assumed where they are not stated.
 _ASSUMED = {"l1-bytes": 32 << 10, "l2-bytes": 256 << 10}
@@ -35,7 +34,7 @@ def _parse(given: dict[str, OptionValue]) -> dict[str, OptionValue]:
     x86, wide = c_compiler.isa(defined) == "x86_64", "__AVX512F__" in defined
     options.setdefault("vector-bits", 512 if wide else 256 if "__AVX__" in defined else 128)
     options.setdefault("vector-registers", 16 if x86 and not wide else 32)
-    options.setdefault("num-cores", len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
+    options.setdefault("num-cores", usable_cores())
     for name, value in _ASSUMED.items():
         options.setdefault(name, value)
     return options

@@ -15,6 +15,7 @@ from types import ModuleType
 from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import TargetError
 from landbridge.helper_process import environment, has_interpreter, python_command
+from landbridge.usable_cores import usable_cores
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
@@ -66,7 +67,7 @@ def host() -> Host:
         triple=str(llvm.get_default_triple()),
         cpu=str(llvm.get_host_cpu_name()),
         features=tuple(f"{'+' if on else '-'}{name}" for name, on in sorted(features.items())),
-        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        cores=usable_cores(),
         l1_bytes=_cache_bytes(level=1) or 32 << 10,
         l2_bytes=_cache_bytes(level=2) or 256 << 10,
     )

@@ -10,6 +10,7 @@ import atexit
 import ctypes
 import os
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,9 +19,10 @@ from threading import RLock
 from typing import Any, Protocol
 
 from landbridge.device.lifecycle import leave_open_at_exit
-from landbridge.errors import BindError, OutOfMemoryError
+from landbridge.errors import BindError, OutOfMemoryError, ThreadCountWarning
 from landbridge.executable.abi import POOL_CREATE_SYMBOL, POOL_DESTROY_SYMBOL, RUN_SYMBOL
 from landbridge.locks import new_lock
+from landbridge.usable_cores import usable_cores
 from landbridge.vm.code_image import LoadedImage
 from landbridge.vm.turn import Turns
 
@@ -111,9 +113,22 @@ def stop_at_exit(runner: Runner) -> None:
         _process.runners.add(runner)
 
 
-def default_threads() -> int:
-    """The processors this process may run on."""
-    return len(os.sched_getaffinity(0))
+def thread_count(asked: int | None) -> int:
+    """Threads for who asks for ``asked``, None for all: no more than this process may use cores.
+
+    Threads without a core of their own wait for each other, and a run on them takes many times as long. A
+    ThreadCountWarning says when there are fewer than asked for.
+    """
+    cores = usable_cores()
+    if asked is None or asked <= cores:
+        return cores if asked is None else asked
+    warnings.warn(
+        f"num_threads is {asked}, and this process may use {cores} core{'s' * (cores > 1)}: it gets as many threads, "
+        "for more would only wait for each other; ask for fewer, or give the process more cores",
+        ThreadCountWarning,
+        stacklevel=3,
+    )
+    return cores
 
 
 def _symbol(name: str) -> int:

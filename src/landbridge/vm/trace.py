@@ -34,7 +34,7 @@ from landbridge.vm.kernel_step import KernelStep
 from landbridge.vm.live_bytes import live_bytes
 from landbridge.vm.program import AccessStep, BranchStep, CopyStep, HostStep, MoveStep, NativeStep, Step, WaitStep
 from landbridge.vm.program_memory import ProgramMemory
-from landbridge.vm.thread_pool import default_threads
+from landbridge.vm.thread_pool import thread_count
 
 _WORD = 8  # bytes
 #: Native calls of nothing, of which the quickest says what a call costs.
@@ -92,7 +92,7 @@ def trace_runs(
     if sizes:
         executable = instance(executable, sizes, Numbers())
     homes = bind_devices(executable, device, None)
-    program = BoundProgram(executable, homes, num_threads or default_threads(), Entry("a trace"))
+    program = BoundProgram(executable, homes, thread_count(num_threads), Entry("a trace"))
     for slot in program.runs.frame.inputs:
         program.runs.bind(slot, *program.runs.borrow(slot, inputs[slot.spec.name]))
     program.runs.complete()

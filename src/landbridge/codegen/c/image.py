@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import func
@@ -19,6 +18,7 @@ from landbridge.executable.packed import PACKED_SYMBOL
 from landbridge.executable.parts import CodeImage
 from landbridge.ir.attributes import task_count
 from landbridge.targets.cpu_options import flushes_denormals
+from landbridge.usable_cores import usable_cores
 
 if TYPE_CHECKING:
     from landbridge.targets.target import Target
@@ -31,7 +31,7 @@ def generate_image(module: ModuleOp, target: Target) -> CodeImage:
     compiler = compiler_for(target)
     groups = call_groups(module)
     names = c_names(f for group in groups for f in group)
-    sources = [print_functions(files, names) for files in _files(groups, len(os.sched_getaffinity(0)))]
+    sources = [print_functions(files, names) for files in _files(groups, usable_cores())]
     linked = link_objects([runtime_object(compiler.isa), *compile_all(sources, compiler)])
     own = {identifier: name for name, identifier in names.items()}
     symbols = {own.get(s, s): at for s, at in linked.symbols.items() if s in own or s in _RUNTIME}

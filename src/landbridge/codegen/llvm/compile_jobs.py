@@ -11,7 +11,6 @@ for other instruction sets than this process's too.
 
 from __future__ import annotations
 
-import os
 import pickle
 import platform
 import resource
@@ -28,6 +27,7 @@ from landbridge.codegen.llvm.compile import Machine, compile_ir
 from landbridge.errors import CodegenError
 from landbridge.helper_process import environment, has_interpreter, python_command
 from landbridge.targets.llvm_cpu import architecture
+from landbridge.usable_cores import usable_cores
 
 #: Characters of IR below which a helper, which takes 0.15 s to start, is not worth it: about 0.3 s of LLVM.
 _WORTH_A_HELPER = 250_000
@@ -53,7 +53,7 @@ def compile_all(jobs: Sequence[Job], machine: Machine, processes: int | None = N
     apart = (_memory_is_limited() or _is_foreign(machine)) and has_interpreter()
     if processes is None:
         size = sum(len(job.text) for job in jobs)
-        processes = min(len(os.sched_getaffinity(0)), 1 + _MOST_HELPERS, 1 + size // _WORTH_A_HELPER)
+        processes = min(usable_cores(), 1 + _MOST_HELPERS, 1 + size // _WORTH_A_HELPER)
     # Longest first: the last one to finish decides.
     waiting = deque(sorted(range(len(jobs)), key=lambda i: -len(jobs[i].text)))
     results: list[bytes | CodegenError] = [b""] * len(jobs)

@@ -1,0 +1,68 @@
+"""How many cores this process may use at a time: by its affinity, and by the quotas of its control groups.
+
+A container with a quota of two processors sees all of the machine's. Threads beyond the quota use it up early in each
+period, and then all of them wait for the next one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from math import ceil
+from pathlib import Path, PurePosixPath
+
+_GROUPS = Path("/proc/self/cgroup")
+_MOUNT = Path("/sys/fs/cgroup")
+
+
+def usable_cores() -> int:
+    """Cores that this process may use, at least 1; part of one that a quota allows counts as one."""
+    quota = _quota(_GROUPS, _MOUNT)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores if quota is None else max(1, min(cores, ceil(quota)))
+
+
+def _quota(groups: Path, mount: Path) -> float | None:
+    """The least quota of the process's groups and those around them, in processors; None where there is none.
+
+    Linux, "Control Group v2", section "CPU Interface Files", and "CFS Bandwidth Control" for version 1.
+    """
+    try:
+        lines = groups.read_text().splitlines()
+    except OSError:
+        return None
+    found = [quota for line in lines for quota in _quotas_of(line, mount)]
+    return min(found, default=None)
+
+
+def _quotas_of(line: str, mount: Path) -> Iterator[float]:
+    number, _, rest = line.partition(":")
+    controllers, _, path = rest.partition(":")
+    if number == "0" and not controllers:
+        root, read = mount, _version_2
+    elif "cpu" in controllers.split(","):
+        root, read = mount / controllers, _version_1
+        root = root if root.is_dir() else mount / "cpu"
+    else:
+        return
+    inner = PurePosixPath(path.lstrip("/"))
+    for folder in (inner, *inner.parents):  # inside a container the path may be the host's, and the root its own
+        quota = read(root / folder)
+        if quota is not None:
+            yield quota
+
+
+def _version_2(folder: Path) -> float | None:
+    try:
+        most, period = (folder / "cpu.max").read_text().split()
+        return None if most == "max" else int(most) / int(period)
+    except (OSError, ValueError, ZeroDivisionError):
+        return None
+
+
+def _version_1(folder: Path) -> float | None:
+    try:
+        most, period = (int((folder / f"cpu.cfs_{name}_us").read_text()) for name in ("quota", "period"))
+        return most / period if most > 0 else None
+    except (OSError, ValueError, ZeroDivisionError):
+        return None
