@@ -13,7 +13,7 @@ from typing import Any, Self
 from landbridge.errors import InputError
 from landbridge.executable.executable import Executable
 from landbridge.open_session import Session
-from landbridge.vm.thread_pool import default_threads
+from landbridge.usable_cores import usable_cores
 
 #: What is called with the outputs of a run.
 Callback = Callable[[Any], object]
@@ -32,7 +32,7 @@ class Pool:
     def __init__(
         self, executable: Executable, n: int | None = None, *, waiting: int | None = None, **session: Any
     ) -> None:
-        count = default_threads() if n is None else n
+        count = usable_cores() if n is None else n
         most = count if waiting is None else waiting
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise InputError(f"n is {n!r}; legal: None, or a number from 1")

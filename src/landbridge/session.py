@@ -27,6 +27,7 @@ from landbridge.memory.allocators.memory_cfg import MemoryCfg
 from landbridge.memory.host_array import address_of_known
 from landbridge.memory_kind import HostAccess, normalize_host_access
 from landbridge.tensor import Tensor
+from landbridge.usable_cores import usable_cores
 from landbridge.vm.arena import ProgramArena
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.background_runs import BackgroundRuns
@@ -448,7 +449,7 @@ def spares_of(
         return made
 
     threads = num_threads or 1
-    return Spares(make, default_threads() // threads)
+    return Spares(make, usable_cores() // threads)
 
 
 def _whole(number: object) -> int | None:

@@ -15,8 +15,8 @@ import pytest
 from onnx import parser
 
 import landbridge as lb
+from landbridge.usable_cores import usable_cores
 from landbridge.vm.spares import Spares
-from landbridge.vm.thread_pool import default_threads
 from tests.whole_models.small_models import edges
 
 THREADS = 8
@@ -47,7 +47,7 @@ def test_each_thread_gets_its_own_result() -> None:
         expected = _reference(model, x)
         for y in results:
             np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5)
-    assert len(session._spares) <= default_threads()
+    assert len(session._spares) <= usable_cores()
 
 
 def test_sizes_that_come_from_many_threads() -> None:
@@ -60,7 +60,7 @@ def test_sizes_that_come_from_many_threads() -> None:
     for x, results in zip(inputs, _called_by_all(session, inputs, 40), strict=True):
         for y in results:
             np.testing.assert_allclose(y, _reference(model, x), rtol=1e-5)
-    assert len(session._spares) <= default_threads()
+    assert len(session._spares) <= usable_cores()
 
 
 def test_what_is_bound_has_one_owner_and_calls_go_on() -> None:
