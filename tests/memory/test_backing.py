@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 import landbridge as lb
-from landbridge.device.api import Device
+from landbridge.device.api import Device, Region
 from landbridge.device.memory_provider import Caching
 from landbridge.errors import HostAccessError, ZeroCopyError
 from landbridge.memory.accesses import Access
 from landbridge.memory.allocators.base import QueuedUse
 from landbridge.memory.allocators.default import named_allocator
 from landbridge.memory.backing import Backing
+from landbridge.memory.coherence import before_device_access
 from landbridge.memory.memory_barriers import have_barriers
 from landbridge.memory.windows import AddressWindows, WindowKeeper, host_windows
 from landbridge.tensor import Tensor
@@ -26,6 +27,14 @@ from tests.device.caching_device import LINE, CachingDeviceAPI, device
 from tests.memory.test_accesses import Work
 
 N = 4 * LINE
+
+
+def by_device(api: CachingDeviceAPI, dst: Tensor, src: Tensor) -> None:
+    """Work of the device that copies ``src`` to ``dst``, and after which nobody gives the memory back to its owner."""
+    before_device_access(src.storage, *src.byte_range, writes=False)
+    before_device_access(dst.storage, *dst.byte_range, writes=True)
+    ends = (Region(t.storage.live_region.space, t.storage.live_region.byte_offset + t.byte_offset) for t in (src, dst))
+    api.copy_data_from_to(*ends, src.nbytes, None, None)
 
 
 def lines(count: int = 4) -> np.ndarray[Any, Any]:
@@ -204,7 +213,7 @@ class TestOfADevice:
         source = lb.asarray(np.full(8, 7, np.uint8), device=device(api))
         view = Tensor(one.storage, "uint8", (8,)).host_view("rw")
         view.__enter__()[:] = 1
-        _copy_by(device(api), Tensor(other.storage, "uint8", (8,), byte_offset=8), source, "test", None)
+        by_device(api, Tensor(other.storage, "uint8", (8,), byte_offset=8), source)
         with pytest.raises(HostAccessError, match="host and device both wrote"):
             view.__exit__(None, None, None)
 
@@ -213,7 +222,7 @@ class TestOfADevice:
         mine = lb.asarray(array)
         there = lb.asarray(mine, device=device(api), copy=False)
         source = lb.asarray(np.full(N, 7, np.uint8), device=device(api))
-        _copy_by(device(api), there, source, "test", None)
+        by_device(api, there, source)
         assert array[0] == 0, "it is in the host's cache"
         with mine.host_view("r") as a:
             assert a.tolist() == [7] * N
@@ -222,7 +231,7 @@ class TestOfADevice:
         api, array = CachingDeviceAPI(), lines()
         there = lb.asarray(array, device=device(api), copy=False)
         source = lb.asarray(np.full(N, 7, np.uint8), device=device(api))
-        _copy_by(device(api), there, source, "test", None)
+        by_device(api, there, source)
         del there
         gc.collect()
         assert array.tolist() == [7] * N
@@ -232,7 +241,7 @@ class TestOfADevice:
         here = lb.asarray(array, device=device(one), copy=False)
         there = lb.asarray(array, device=device(other), copy=False)
         source = lb.asarray(np.full(N, 7, np.uint8), device=device(one))
-        _copy_by(device(one), here, source, "test", None)
+        by_device(one, here, source)
         target = lb.empty((N,), dtype="uint8", device=device(other))
         _copy_by(device(other), target, there, "test", None)
         with target.host_view("r") as a:

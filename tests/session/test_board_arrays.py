@@ -15,6 +15,7 @@ from landbridge.errors import ZeroCopyError
 from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import Call
 from landbridge.executable.parts import ModuleImage, VDevice
+from landbridge.memory.coherence import before_device_access
 from landbridge.targets import Target
 from landbridge.testing.lazy_instance import LazyBlock
 from tests.device.board_array import BoardArray, Dram, PynqArray, SyncedArray
@@ -149,7 +150,7 @@ class TestOnTheCPU:
         s.set_input_zero_copy("x", x)
         s.run()
         there = lb.asarray(x, device=caching_device(api), copy=False)
-        there.copy_from(lb.asarray(X).to_device(caching_device(api)))
+        before_device_access(there.storage, *there.byte_range, writes=True)
         api.write(x.data_address, X.tobytes())
         s.run()
         np.testing.assert_array_equal(np.asarray(s.get_output("y")), 2 * X)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tests.testing.barrier_mutants
+import tests.testing.importing_device
 import tests.testing.launch_mutants
 import tests.testing.life_mutants
 import tests.testing.memory_mutants

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from landbridge.device.api import Event, Region, Stream
+from tests.testing.importing_device import ImportsBehindCaches
 from tests.testing.mutants import Correct
 
 
@@ -75,4 +76,4 @@ _WORK = "begin_record end_record replay load_module launch module_formats device
 _NO_ABILITIES = f"{_STREAMS} {_EVENTS} {_MEMORY} {_WORK} open close reset"
 Least = type("Least", (Correct,), {"__doc__": "Has memory and copies alone.", **dict.fromkeys(_NO_ABILITIES.split())})
 
-HONEST = (Slow, DoneOnReturn, SyncsAll, OneQueue, NoClock, Least)
+HONEST = (Slow, DoneOnReturn, SyncsAll, OneQueue, NoClock, Least, ImportsBehindCaches)

@@ -54,6 +54,7 @@ _OPEN_STATES = "tests/open_dimensions/test_states.py::"
 _SESSION, _DEVICES = "tests/session/test_session.py::", "tests/session/test_devices.py::"
 _IN_ROWS = "tests/tensor/test_in_rows.py::"
 _INTERRUPTS = "tests/session/test_interrupts.py::"
+_IMPORTS = "tests/memory/test_imports_behind_caches.py::"
 _LENT = "tests/vm/test_lent_memory.py::"
 _PARAMS, _THREADS = "tests/session/test_params.py::", "tests/session/test_threads.py::"
 
@@ -421,7 +422,7 @@ SENTENCES = (
         "It is not.",
         "memory/coherence.py",
         "before_device_access",
-        Drop("flush"),
+        Nth(0, Drop("flush")),
     ),
     _s(
         "Host-dirty and device-dirty at once is an error.",
@@ -511,6 +512,54 @@ SENTENCES = (
         "memory/coherence.py",
         "before_device_access",
         Drop("bring_home"),
+    ),
+    _s(
+        "What a device imports counts as written by its owner before.",
+        f"{_IMPORTS}test_what_the_owner_wrote_before_is_seen",
+        "It counts as clean.",
+        "memory/borrowed.py",
+        "import_memory",
+        Drop("mark_imported"),
+    ),
+    _s(
+        "Constants that a device uses in place are flushed before it does.",
+        f"{_IMPORTS}test_constants_that_are_used_in_place_are_flushed",
+        "They are taken as they are.",
+        "vm/program_memory.py",
+        "ProgramMemory._imported",
+        Drop("before_device_access"),
+    ),
+    _s(
+        "Copies from memory that is lent to a device see what its owner wrote.",
+        f"{_IMPORTS}test_copies_of_lent_memory_see_what_its_owner_writes_meanwhile",
+        "Only host views are writes.",
+        "memory/coherence.py",
+        "lend",
+        Drop("_host_wrote"),
+    ),
+    _s(
+        "The owner sees what is copied into memory that is lent to a device.",
+        f"{_IMPORTS}test_the_owner_sees_what_is_copied_into_its_memory",
+        "A host view of it does.",
+        "tensor/copy.py",
+        "_copy_by",
+        Drop("take_back"),
+    ),
+    _s(
+        "What a device writes by one import is not undone by another import of it.",
+        f"{_IMPORTS}test_a_second_import_undoes_nothing_of_the_first",
+        "What the host wrote before is flushed over it.",
+        "memory/coherence.py",
+        "before_device_access",
+        Nth(1, Drop("flush")),
+    ),
+    _s(
+        "Barriers of an import end where it does.",
+        f"{_IMPORTS}test_barriers_end_with_the_memory_that_was_imported",
+        "They are rounded up to a granule.",
+        "memory/coherence_domain.py",
+        "CoherenceDomain.granules",
+        Put("self.is_import", "False"),
     ),
     _s(
         "Asking whether a descriptor is a dma-buf calls no barrier.",

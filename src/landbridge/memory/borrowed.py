@@ -17,6 +17,7 @@ from landbridge.device.registry import device as find_device
 from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.allocators.base import QueuedUse, wait_for
 from landbridge.memory.backing import Backing, root_of
+from landbridge.memory.coherence import mark_imported
 from landbridge.memory.extents import OTHER_MEMORY, unreachable
 from landbridge.memory.host_array import byte_bounds
 from landbridge.memory.lent_file import LentFile
@@ -114,6 +115,7 @@ def import_memory(
     if (problem := unreachable(storage, 0, storage.nbytes)) is not None:
         storage.free()
         raise ZeroCopyError(f"{device} cannot use {source} in place: {problem}; {OTHER_MEMORY}")
+    mark_imported(storage)
     return storage
 
 

@@ -85,6 +85,14 @@ def mark_new(storage: Storage) -> None:
         domain.by_host.add(*domain.granules(origin, origin + storage.nbytes))
 
 
+def mark_imported(storage: Storage) -> None:
+    """Count ``storage``, memory of the host that a device begins to use, as written by the host: the device's barriers
+    were not there yet for what its owner wrote. What the device wrote by another import of it stays as it is."""
+    if storage.domain is not None and storage.domain.users == 1:  # the first to look at what was imported
+        domains, origin = storage.domains()
+        _host_wrote(storage.domain, domains, origin, origin + storage.nbytes)
+
+
 def before_device_access(storage: Storage, start: int, stop: int, *, writes: bool) -> None:
     """Flush what the host wrote of ``start <= b < stop``; call it before the device is given work on them."""
     domains, origin = storage.domains()
@@ -104,17 +112,25 @@ def before_device_access(storage: Storage, start: int, stop: int, *, writes: boo
             domain.flush(low, high)
             if writes:
                 domain.by_device.add(low, high)
-        elif writes and domain.device != storage.device:
+        elif writes and domain.device == storage.device:
+            domain.flush(low, high)  # another import of the same bytes: not later, over what is written now
+        elif writes:
             domain.by_host.add(low, high)  # as that device sees it, which needs a barrier of its own
 
 
+def is_lent(storage: Storage) -> bool:
+    """Whether ``storage`` is memory of an owner who looks at it unasked, with no barriers but the device's."""
+    return storage.owner is not None and storage.domain is not None and not _has_own_barriers(storage.domains()[0])
+
+
 def lend(storage: Storage, start: int, stop: int, *, writes: bool) -> None:
-    """Before a device uses memory that the host writes unasked: as if it had written all of ``start <= b < stop``."""
+    """Before a device uses memory that the host writes unasked: as if it had written all of ``start <= b < stop``, but
+    for what devices wrote and the host did not see yet."""
     domains, origin = storage.domains()
     if not domains:
         return
     for domain in domains:
-        domain.by_host.add(*domain.granules(origin + start, origin + stop))
+        _host_wrote(domain, domains, origin + start, origin + stop)
     before_device_access(storage, start, stop, writes=writes)
 
 
@@ -126,6 +142,16 @@ def take_back(storage: Storage, start: int, stop: int) -> None:
             low, high = domain.granules(origin + start, origin + stop)
             domain.sync(low, high, "r", "host")
             domain.by_device.remove(low, high)
+
+
+def _host_wrote(domain: CoherenceDomain, domains: tuple[CoherenceDomain, ...], start: int, stop: int) -> None:
+    """Enter that the host may have written these bytes, but for those that the device of ``domain`` wrote last, by
+    whichever import."""
+    domain.by_host.add(*domain.granules(start, stop))
+    for other in domains:
+        if other.device == domain.device:
+            for written in other.by_device.within(*other.granules(start, stop)):
+                domain.by_host.remove(*written)
 
 
 def _is_for(storage: Storage, domain: CoherenceDomain) -> bool:

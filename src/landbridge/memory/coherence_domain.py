@@ -17,7 +17,8 @@ class CoherenceDomain:
     ``by_host`` and ``by_device`` are the bytes that one side wrote and the other does not see yet, counted as the
     Backing counts them. ``nbytes``: of the memory, which is one granule where barriers have no range. ``device``:
     whose barriers they are, where other devices have a domain of their own for the same memory; None where the barriers
-    are those of ``memory`` itself and serve every device. ``users``: how many Storages look at the memory by way of it.
+    are those of ``memory`` itself and serve every device. ``is_import``: it is memory of others, of which barriers
+    cover no byte past the end. ``users``: how many Storages look at the memory by way of it.
     """
 
     provider: Barriers
@@ -25,6 +26,7 @@ class CoherenceDomain:
     nbytes: int
     device: Device | None = None
     memory: MemoryProvider | None = None
+    is_import: bool = False
     users: int = 0
     by_host: ByteRanges = field(default_factory=ByteRanges)
     by_device: ByteRanges = field(default_factory=ByteRanges)
@@ -35,7 +37,8 @@ class CoherenceDomain:
         if granule is None:
             return origin, origin + self.nbytes
         low, high = start - origin, stop - origin
-        return low // granule * granule + origin, -(-high // granule) * granule + origin
+        low, high = low // granule * granule, -(-high // granule) * granule
+        return low + origin, (min(high, self.nbytes) if self.is_import else high) + origin
 
     def sync(self, start: int, stop: int, mode: AccessMode, side: Side) -> None:
         """The barrier before ``side`` uses ``start <= b < stop``, which the host reads or writes as ``mode`` says."""

@@ -38,7 +38,7 @@ class DeviceBarriers:
 
 
 def enter_domain(
-    region: Region, kind: MemoryKind, backing: Backing, origin: int, nbytes: int
+    region: Region, kind: MemoryKind, backing: Backing, origin: int, nbytes: int, *, is_import: bool
 ) -> CoherenceDomain | None:
     """The domain of ``backing`` in which a device's barriers are needed for ``region``, which begins at ``origin``.
 
@@ -53,7 +53,7 @@ def enter_domain(
     with changing:
         domain = next((known for known in backing.domains if (known.provider, known.origin) == (provider, begin)), None)
         if domain is None:
-            domain = CoherenceDomain(provider, begin, 0, device)
+            domain = CoherenceDomain(provider, begin, 0, device, is_import=is_import)
             backing.add_domain(domain)
         domain.nbytes = max(domain.nbytes, end - begin)
         domain.users += 1

@@ -21,6 +21,7 @@ from landbridge.device.state import DeviceState
 from landbridge.errors import ZeroCopyError
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import round_up
+from landbridge.memory.coherence import mark_imported
 from landbridge.memory.extents import OTHER_MEMORY, unreachable
 from landbridge.memory.host_array import byte_bounds
 from landbridge.memory.lent_source import LentSource
@@ -131,6 +132,7 @@ def import_range(
         del user
         known.let_go()
         raise ZeroCopyError(f"{device} cannot use {stop - start} bytes in place: {problem}; {OTHER_MEMORY}")
+    mark_imported(held)
     if isinstance(root, Storage):
         root.add_export(user)
     return held

@@ -110,9 +110,14 @@ class Storage:
             for use in uses:
                 self.queue(everything, use)
 
+    @property
+    def is_import(self) -> bool:
+        """Whether it is memory of others."""
+        return self.owner is not None or self._holder is not None
+
     def _enter_domain(self, region: Region) -> None:
         backing, origin = self.part()
-        self.domain = enter_domain(region, self.kind, backing, origin, self.nbytes)
+        self.domain = enter_domain(region, self.kind, backing, origin, self.nbytes, is_import=self.is_import)
 
     def domains(self) -> tuple[tuple[CoherenceDomain, ...], int]:
         """Where barriers are needed around accesses of the bytes, and the byte of the Backing at which they begin."""
@@ -249,7 +254,7 @@ class Storage:
         if self._backing is not None and not device.is_lost:
             backing, origin = self.part()
             uses = backing.uses(origin, origin + self.nbytes)
-            if self.domain is not None and self.owner is not None:
+            if self.domain is not None and self.is_import:
                 wait_for(uses)
                 leave_domain(self.domain, backing)
         release, self._release = self._release, None

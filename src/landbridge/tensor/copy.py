@@ -18,7 +18,7 @@ from landbridge.memory.allocation import allocate
 from landbridge.memory.allocators.base import QueuedUse
 from landbridge.memory.allocators.in_flight import hold
 from landbridge.memory.borrowed import host_device
-from landbridge.memory.coherence import before_device_access
+from landbridge.memory.coherence import before_device_access, is_lent, lend, take_back
 from landbridge.memory.export import exported_bytes
 from landbridge.memory.row_space import lies_in_a_table, region_at
 from landbridge.tensor.host_view import HostView
@@ -88,8 +88,8 @@ def _copy_by(by: Device, dst: TypedView, src: TypedView, cause: str, stream: Str
     queue = stream or by
     source.wait(src_start, src_stop, writes=False, queue=queue)
     target.wait(dst_start, dst_stop, writes=True, queue=queue)
-    before_device_access(source, src_start, src_stop, writes=False)
-    before_device_access(target, dst_start, dst_stop, writes=True)
+    for end, start, stop, writes in ((source, src_start, src_stop, False), (target, dst_start, dst_stop, True)):
+        (lend if is_lent(end) else before_device_access)(end, start, stop, writes=writes)
     last: Event | None = None  # of one stream, so that the others come before
 
     def note() -> None:
@@ -108,11 +108,13 @@ def _copy_by(by: Device, dst: TypedView, src: TypedView, cause: str, stream: Str
         note()  # what was queued before is done all the same
         raise
     by_host = source.kind.host_writable or source.owner is not None or target.owner is not None
-    if last is not None and wait and by_host:
+    if last is not None and ((wait and by_host) or is_lent(target)):
         # The host may overwrite the source, and the owner of a borrowed target read it, once this returns.
         QueuedUse(last, queue).wait()
-        return
-    note()
+    else:
+        note()
+    if is_lent(target):
+        take_back(target, dst_start, dst_stop)
 
 
 def _runs(src: TypedView, dst: TypedView) -> Iterator[tuple[int, int, int]]:

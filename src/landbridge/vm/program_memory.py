@@ -156,6 +156,7 @@ class ProgramMemory:
             tensor = import_tensor(constant, home.device)
         except ZeroCopyError:
             return None
+        before_device_access(tensor.storage, *tensor.byte_range, writes=False)  # kernels read it without a barrier
         start = tensor.storage.live_region.byte_offset + tensor.byte_offset
         return None if start % tensor.storage.kind.offset_alignment else tensor
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import ClassVar, NoReturn, TypeVar
 from unittest import SkipTest
 
@@ -198,6 +199,17 @@ class ConformanceCase:
     def host_bytes(self, space: Space, nbytes: int) -> bytes:
         """What a space of host memory holds."""
         return ctypes.string_at(self.host_address(space), nbytes)
+
+    @contextmanager
+    def owner_writes(self, space: Space, nbytes: int) -> Iterator[None]:
+        """Between the device's barriers, where it needs them for what others write to the memory it imported."""
+        barriers = self.device.capability(HostBarriers)
+        if barriers is None or self.device.memory_kind(space.scope).coherent:
+            yield
+            return
+        barriers.begin_host_access(Region(space), nbytes, "w")
+        yield
+        barriers.end_host_access(Region(space), nbytes, "w")
 
     def can_copy_host(self, space: Space) -> bool:
         """Whether the device copies between ``space`` and host memory."""

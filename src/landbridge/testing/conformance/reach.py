@@ -74,7 +74,8 @@ class ReachConformance(ConformanceCase):
                     return
                 finally:
                     os.close(file)
-                owner[offset:] = pattern(_BYTES, 3)
+                with self.owner_writes(space, _BYTES):
+                    owner[offset:] = pattern(_BYTES, 3)
                 target = self.alloc(_BYTES)
                 self.wait(self.copy(Region(space), Region(target), _BYTES))
                 importer.release_import(space)
@@ -97,7 +98,8 @@ class ReachConformance(ConformanceCase):
                 first, second = (importer.import_memory(self.device.index, source, "rw") for _ in range(2))
             except ZeroCopyError:
                 self.skip("imports no memory by its address")
-        ctypes.memmove(source.address, pattern(_BYTES, 1), _BYTES)
+        with self.owner_writes(first, _BYTES):
+            ctypes.memmove(source.address, pattern(_BYTES, 1), _BYTES)
         target, content = self.alloc(_BYTES), self.alloc(_BYTES)
         self.write(content, pattern(_BYTES, 2))
         self.wait(self.copy(Region(content), Region(first), _BYTES))

@@ -163,7 +163,8 @@ class TensorConformance(ConformanceCase):
         except ZeroCopyError:
             self.skip("imports other memory than the host's")
         target = self.alloc(4096)
-        ctypes.memmove(address, pattern(4096, 8), 4096)
+        with self.owner_writes(space, 4096):
+            ctypes.memmove(address, pattern(4096, 8), 4096)
         self.wait(self.copy(Region(space), Region(target), 4096))
         expect(self.read(target, 4096) == pattern(4096, 8), "the device does not see what the owner wrote")
         importer.release_import(space)
