@@ -52,6 +52,21 @@ def test_every_pair_of_scopes(number: int) -> None:
         assert moves.total_bytes in (VALUES.nbytes, 2 * VALUES.nbytes)  # the latter where it is staged
 
 
+@pytest.mark.parametrize("name", ["opencl", "vulkan", "sim:scratch"])
+def test_arrays_with_gaps_and_images(name: str) -> None:
+    """Devices copy whole pixels of an image; what is not dense comes to them by way of memory that is."""
+    if not registry.devices(name):
+        pytest.skip(f"no device {name}")
+    values = VALUES[:120].reshape(3, 5, 8)[..., ::2]
+    image = lb.empty((3, 5, 4), dtype="float32", device=name, scope="global.texture", axis_separators=[1, 2])
+    image.copy_from(values)
+    np.testing.assert_array_equal(np.asarray(image.to_device("cpu")), values)
+    back = np.zeros((3, 5, 8), np.float32)
+    lb.asarray(back[..., 1::2], copy=False).copy_from(image)
+    np.testing.assert_array_equal(back[..., 1::2], values)
+    assert not back[..., ::2].any()
+
+
 @pytest.mark.parametrize("device", ["cpu", "sim:lazy"])
 def test_parts_of_what_exists(device: str) -> None:
     whole = filled(device, "global", VALUES.reshape(32, 32))

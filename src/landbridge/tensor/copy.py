@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import TypeVar
 
-from landbridge.device.api import Device, Event, Space, Stream
+from landbridge.device.api import Device, Event, NdSpace, Space, Stream
 from landbridge.device.memory_provider import Caching
 from landbridge.device.protocols import AccessMode, HostMemory, PeerCopy
 from landbridge.device.stream import current_stream
@@ -35,7 +35,8 @@ def copy_tensor(dst: _View, src: _View, *, cause: str, stream: Stream | None = N
 
     The device that can do it does, but the host where both ends are coherent memory of two devices; else the host
     does, through its views; else the bytes are staged in host memory, which the ledger shows as two moves. Strided
-    copies become one for each dense run, those of memory in rows one for each row.
+    copies become one for each dense run, those of memory in rows one for each row; between an image and memory with
+    gaps they are staged.
     """
     if dst.shape != src.shape or dst.dtype != src.dtype:
         raise InputError(f"{cause}: {src!r} cannot be copied to {dst!r}; give a destination of its shape and dtype")
@@ -59,11 +60,12 @@ def copy_tensor(dst: _View, src: _View, *, cause: str, stream: Stream | None = N
                 destination=str(dst.storage.device),
             )
         return
-    if copier is not None:
+    in_pieces = _in_pieces_of_images(dst, src)
+    if copier is not None and not in_pieces:
         _copy_by(copier, dst, src, cause, stream, wait)
         return
     here, there = src.storage.device, dst.storage.device
-    if host_device() in (here, there):
+    if host_device() in (here, there) and not in_pieces:
         raise InputError(
             f"{cause}: neither {here} nor {there} can copy between them and the host cannot view the "
             "memory; the device needs can_copy or host_pointer"
@@ -117,8 +119,8 @@ def _copy_by(by: Device, dst: TypedView, src: TypedView, cause: str, stream: Str
         take_back(target, dst_start, dst_stop)
 
 
-def _runs(src: TypedView, dst: TypedView) -> Iterator[tuple[int, int, int]]:
-    """(source offset, destination offset, bytes) of each run that is dense at both ends."""
+def _dense(src: TypedView, dst: TypedView) -> tuple[int, int]:
+    """The bytes of a run that is dense at both ends, and how many axes count the runs."""
     itemsize = dtype(src.dtype).itemsize
     run, outer = itemsize, len(src.shape)
     while outer:
@@ -127,6 +129,13 @@ def _runs(src: TypedView, dst: TypedView) -> Iterator[tuple[int, int, int]]:
             break
         run *= src.shape[axis]
         outer = axis
+    return run, outer
+
+
+def _runs(src: TypedView, dst: TypedView) -> Iterator[tuple[int, int, int]]:
+    """(source offset, destination offset, bytes) of each run that is dense at both ends."""
+    itemsize = dtype(src.dtype).itemsize
+    run, outer = _dense(src, dst)
     for index in product(*(range(extent) for extent in src.shape[:outer])):
         yield (
             src.byte_offset + sum(i * s for i, s in zip(index, src.strides, strict=False)) * itemsize,
@@ -159,6 +168,14 @@ def _copier(src: Space, dst: Space) -> Device | None:
         if (peer := device.capability(PeerCopy)) is not None and peer.can_copy(src, dst):
             return device
     return None
+
+
+def _in_pieces_of_images(dst: TypedView, src: TypedView) -> bool:
+    """Whether one end is an image, of which whole pixels are copied, and less is dense at the other."""
+    spaces = [end.storage.live_region.space for end in (dst, src) if end.storage.kind.ndim > 2]
+    pixels = [space.physical_shape[-1] for space in spaces if isinstance(space, NdSpace)]
+    run, _ = _dense(src, dst)
+    return any(run % (pixel * dtype(src.dtype).itemsize) for pixel in pixels)
 
 
 def _host_is_nearer(src: TypedView, dst: TypedView) -> bool:
