@@ -38,9 +38,9 @@ class MemoryKind:
     writes without a barrier; ``coherence_granule`` is the unit of the barriers when not (1 when coherent).
     ``cached``: host reads go through its caches. ``resident``: the pages never leave memory. ``pinned``: they never
     move in it either, as the kernel or a driver holds them; what is pinned is resident, and what is only locked may
-    be migrated. ``physically_contiguous``: None is unknown. ``alignment``: of an allocation; the effective one is
-    the larger of asked and this. ``offset_alignment``: of a Tensor's first byte, by the device's address where one
-    is known, else in its Storage. ``size_multiple``: sizes are rounded up to it. ``max_bytes``: of one allocation,
+    be migrated. ``physically_contiguous``: what is allocated, not what is imported; None is unknown. ``alignment``: of
+    an allocation; the effective one is the larger of asked and this. ``offset_alignment``: of a Tensor's first byte, by
+    the device's address where one is known, else in its Storage. ``size_multiple``: sizes are rounded up to it. ``max_bytes``: of one allocation,
     ``max_binding_bytes``: of one kernel argument, ``capacity``: of the scope; None is no known limit.
     ``dma_address_bits``: width of the addresses the device can reach, None when it does not apply.
     ``max_segments``: in how many pieces by the device's addresses a tensor may lie, None is any number; none of

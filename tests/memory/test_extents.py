@@ -103,9 +103,11 @@ def page_array(pages: int = 4) -> np.ndarray[Any, Any]:
         (lambda page: page % 64 + (1 << 20), {"dma_address_bits": 32}, r"addresses of 32 bits \(dma_address_bits\)"),
     ],
 )
+@pytest.mark.parametrize("allocated", [{}, {"physically_contiguous": True}], ids=["anywhere", "contiguous"])
 def test_an_import_that_the_device_cannot_use_is_refused(
-    place: Callable[[int], int], facts: dict[str, Any], problem: str
+    place: Callable[[int], int], facts: dict[str, Any], problem: str, allocated: dict[str, Any]
 ) -> None:
+    facts = facts | allocated  # what is said of allocations says nothing of what is imported
     api, array = Mapped(place, **facts), page_array()
     with pytest.raises(ZeroCopyError, match=rf"(?s)in place: .*{problem}.*; give memory that the device allocated"):
         lb.asarray(array, device=Device(api, 0), copy=False)

@@ -140,3 +140,8 @@ def test_barriers_end_with_the_memory_that_was_imported(device):
     tensor = lb.asarray(owner, device=device, copy=False)
     assert holds(tensor, 0)
     assert device.api.flushed and all(start + nbytes <= size for start, nbytes, size in device.api.flushed)
+
+
+def test_arrays_of_no_bytes_are_imported(device):
+    """No barrier for them reaches anybody's bytes, wherever they begin."""
+    assert lb.asarray(np.zeros((0, 3), np.float32), device=device, copy=False).shape == (0, 3)

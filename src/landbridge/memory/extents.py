@@ -42,7 +42,8 @@ def extents(storage: Storage, device: Device, start: int = 0, stop: int | None =
         return ()
     boundary = storage.kind.segment_boundary if storage.device == device else None
     found: list[Extent] = []
-    for part in _parts(address_of, storage.kind, start, storage.nbytes if stop is None else stop):
+    contiguous = bool(storage.kind.physically_contiguous) and not storage.is_import
+    for part in _parts(address_of, start, storage.nbytes if stop is None else stop, contiguous=contiguous):
         if found and sum(found[-1]) == part.address:
             part = Extent(found[-1].address, found.pop().nbytes + part.nbytes)
         found += _cut(part, boundary)
@@ -96,11 +97,11 @@ def _addresses(storage: Storage, device: Device) -> _AddressOf | None:
     return None
 
 
-def _parts(address_of: _AddressOf, kind: MemoryKind, start: int, stop: int) -> Iterator[Extent]:
-    """Pages, or all at once where that is known to be contiguous."""
+def _parts(address_of: _AddressOf, start: int, stop: int, *, contiguous: bool) -> Iterator[Extent]:
+    """Pages, or all at once where that is known to be contiguous: what a device allocated, not what it imports."""
     while start < stop:
         address = address_of(start)
-        nbytes = stop - start if kind.physically_contiguous else min(PAGE - address % PAGE, stop - start)
+        nbytes = stop - start if contiguous else min(PAGE - address % PAGE, stop - start)
         yield Extent(address, nbytes)
         start += nbytes
 

@@ -146,6 +146,8 @@ def _has_barriers(storage: Storage) -> bool:
 def _check_granules(storage: Storage, start: int, stop: int, device: Device, kind: MemoryKind, root: object) -> None:
     """Raise ZeroCopyError where a barrier of ``device`` would reach bytes beside ``start <= b < stop``, and undo what
     the host writes there meanwhile."""
+    if start == stop:
+        return
     granule, first, last = kind.coherence_granule, storage.address + start, storage.address + stop
     if root is storage and storage.owner is None and stop == storage.nbytes:
         last = storage.address + round_up(storage.reserved, _LINE)  # to where the allocator's next block may begin
