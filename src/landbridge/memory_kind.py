@@ -34,23 +34,22 @@ def normalize_host_access(asked: str) -> HostAccess:
 class MemoryKind:
     """The facts about one scope; sizes and alignments in bytes. They state what is granted, not what was asked.
 
-    ``host_access``: what the host may do with the bytes themselves. ``coherent``: both sides see each other's
-    writes without a barrier; ``coherence_granule`` is the unit of the barriers when not (1 when coherent).
-    ``cached``: host reads go through its caches. ``resident``: the pages never leave memory. ``pinned``: they never
-    move in it either, as the kernel or a driver holds them; what is pinned is resident, and what is only locked may
-    be migrated. ``physically_contiguous``: what is allocated, not what is imported; None is unknown. ``alignment``: of
-    an allocation; the effective one is the larger of asked and this. ``offset_alignment``: of a Tensor's first byte, by
-    the device's address where one is known, else in its Storage. ``size_multiple``: sizes are rounded up to it. ``max_bytes``: of one allocation,
-    ``max_binding_bytes``: of one kernel argument, ``capacity``: of the scope; None is no known limit.
-    ``dma_address_bits``: width of the addresses the device can reach, None when it does not apply.
-    ``max_segments``: in how many pieces by the device's addresses a tensor may lie, None is any number; none of
-    them crosses a multiple of ``segment_boundary``, where the device has one. ``ndim``: 1 flat, 2 rows of a
-    scratchpad; ``row_alignment`` of those rows. ``importable`` and ``exportable``: memory of others can be used in
-    place, this memory by others. ``import_alignment``: of the address and the size of what is imported.
-    ``allocators``: which of "pooled" and "naive" the scope allows, the preferred first, or ("size_classes", "naive")
-    where no two tensors may share an allocation. ``dlpack_device``: (device type, index) under which DLPack knows the
-    memory, None when it cannot be exchanged. ``by_name``: taken where it is asked for by its name alone, never where
-    the runtime chooses.
+    ``host_access``: what the host may do with the bytes themselves. ``coherent``: both sides see each other's writes
+    without a barrier; ``coherence_granule`` is the unit of the barriers when not (1 when coherent). ``cached``: host
+    reads go through its caches. ``resident``: the pages never leave memory. ``pinned``: they never move in it either,
+    as the kernel or a driver holds them; what is pinned is resident, and what is only locked may be migrated.
+    ``physically_contiguous``: what is allocated, not what is imported; None is unknown. ``alignment``: of an
+    allocation; the effective one is the larger of asked and this. ``offset_alignment``: of a Tensor's first byte, by
+    the device's address where one is known, else in its Storage. ``size_multiple``: sizes are rounded up to it.
+    ``max_bytes``: of one allocation, ``max_binding_bytes``: of one kernel argument, ``capacity``: of the scope; None
+    is no known limit. ``dma_address_bits``: width of the addresses the device can reach, None when it does not apply.
+    ``max_segments``: in how many pieces by the device's addresses a tensor may lie, None is any number; none of them
+    crosses a multiple of ``segment_boundary``, where the device has one. ``ndim``: 1 flat, 2 rows of a scratchpad;
+    ``row_alignment`` of those rows. ``importable`` and ``exportable``: memory of others can be used in place, this
+    memory by others. ``import_alignment``: of the address and the size of what is imported. ``allocators``: which of
+    "pooled" and "naive" the scope allows, the preferred first, or ("size_classes", "naive") where no two tensors may
+    share an allocation. ``dlpack_device``: (device type, index) under which DLPack knows the memory, None when it
+    cannot be exchanged. ``by_name``: taken where it is asked for by its name alone, never where the runtime chooses.
     ``host_read_bandwidth`` and ``host_write_bandwidth``: bytes a second of the host's loads and stores in place;
     ``copy_bandwidth``: of a copy between this memory and the host's own; None is unknown.
     """
