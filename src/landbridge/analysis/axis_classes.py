@@ -1,7 +1,9 @@
 """Axis classes of a PrimFunc: which axes of which buffers must be blocked together.
 
 A loop that indexes an axis by itself ties that axis to every other axis the loop indexes so. Cutting one into
-tiles cuts them all; a loop that also stands inside a larger index expression cannot be cut.
+tiles cuts them all; a loop that also stands inside a larger index expression cannot be cut. One exception: a loop that
+runs over groups of an axis, ``group * K + loop`` where the loop turns K times, is tied to it as well: tiles that
+divide K lie within a group.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects import linalg, memref
 from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineDimExpr
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from landbridge.analysis.union_find import UnionFind
 from landbridge.ir.attributes import ints
@@ -26,13 +28,18 @@ Loop = tuple[linalg.ops.GenericOp, int]
 
 @dataclass
 class AxisClass:
-    """Axes and loops of one extent that are cut together, or not at all."""
+    """Axes and loops of one extent that are cut together, or not at all.
+
+    ``group`` is not 0 where loops run over groups of so many: all extents are multiples of it, ``extent`` is it, and
+    tiles have to divide it.
+    """
 
     extent: int
     axes: set[Axis] = field(default_factory=set)
     loops: set[Loop] = field(default_factory=set)
     reduces: bool = False
     fixed: bool = False
+    group: int = 0
 
     def axis_of(self, buffer: SSAValue) -> int | None:
         """The axis of ``buffer`` in this class, if one is."""
@@ -61,6 +68,7 @@ class _Ties:
         self._union: UnionFind[Hashable] = UnionFind()
         self._fixed: list[Axis | Loop] = []
         self._reducing: set[Loop] = set()
+        self._groups: dict[Loop, int] = {}
 
     def pad(self, op: PadOp) -> None:
         """An axis that is padded cannot be cut, others are tied."""
@@ -80,8 +88,13 @@ class _Ties:
                 self._reducing.add((g.op, d))
         for o in (*g.ins, *g.outs):
             for axis, e in enumerate(o.map.results):
+                grouped = group_index(e, g.extents)
                 if isinstance(e, AffineDimExpr):
                     self._union.join((o.buffer, axis), (g.op, e.position))
+                elif grouped is not None:
+                    self._union.join((o.buffer, axis), (g.op, grouped.loop))
+                    self._groups[(g.op, grouped.loop)] = grouped.count
+                    self._fixed.append((g.op, grouped.group))
                 else:
                     self._fixed += [(g.op, d) for d in e.used_dims()]
                     self._fixed.append((o.buffer, axis))
@@ -94,9 +107,13 @@ class _Ties:
     def classes(self) -> list[AxisClass]:
         """What is tied, together."""
         found: dict[object, AxisClass] = {}
+        for loop, count in self._groups.items():
+            c = found.setdefault(self._union.find(loop), AxisClass(count, group=count))
+            c.fixed |= c.group != count
         for node, extent in self.extents.items():
             c = found.setdefault(self._union.find(node), AxisClass(extent))
-            c.fixed |= c.extent != extent
+            whole = isinstance(extent, int) and extent % c.group == 0 if c.group else c.extent == extent
+            c.fixed |= not whole
             if isinstance(node[0], linalg.ops.GenericOp):
                 c.loops.add(node)
                 c.reduces |= node in self._reducing
@@ -107,6 +124,30 @@ class _Ties:
         for c in found.values():
             c.fixed |= isinstance(c.extent, Size)  # blocks of what is open would end anywhere
         return list(found.values())
+
+
+@dataclass(frozen=True)
+class GroupIndex:
+    """The index ``group * count + loop``, of two loops by number, the second of which turns ``count`` times."""
+
+    group: int
+    count: int
+    loop: int
+
+
+def group_index(e: AffineExpr, extents: tuple[int, ...]) -> GroupIndex | None:
+    """``e`` over loops of ``extents`` as an index by groups; None where it is none."""
+    if not isinstance(e, AffineBinaryOpExpr) or e.kind is not AffineBinaryOpKind.Add:
+        return None
+    for scaled, loop in ((e.lhs, e.rhs), (e.rhs, e.lhs)):
+        if not isinstance(loop, AffineDimExpr) or not isinstance(scaled, AffineBinaryOpExpr):
+            continue
+        dim, count = scaled.lhs, scaled.rhs
+        if scaled.kind is not AffineBinaryOpKind.Mul or not isinstance(dim, AffineDimExpr) or dim == loop:
+            continue
+        if isinstance(count, AffineConstantExpr) and count.value == extents[loop.position]:
+            return GroupIndex(dim.position, count.value, loop.position)
+    return None
 
 
 def class_of(classes: list[AxisClass], buffer: SSAValue, axis: int) -> AxisClass | None:

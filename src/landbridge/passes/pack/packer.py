@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 from xdsl.dialects import bufferization
@@ -83,7 +84,8 @@ class _Packer:
         given = list(zip(op.inputs, inputs, strict=True))
         weights = {a for v, a in given if self._is_weight(v)}
         blocked = {a for v, a in given if v in values.twins}
-        candidate = Candidate(prim, classes, inputs, outputs, weights, blocked, tile)
+        whole = [c if not c.group % tile else replace(c, fixed=True) for c in classes]
+        candidate = Candidate(prim, whole, inputs, outputs, weights, blocked, tile)
         if sums_its_channels(candidate):
             apart = self._unshared(op)
             if apart is not None:

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import AffineMapAttr, FunctionType, MemRefType
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
+from landbridge.analysis.axis_classes import group_index
 from landbridge.ir.attributes import ints, mark_prim, set_loop_extents, set_tile_bounds
 from landbridge.ir.prim_ops import GenericOp, PadOp
 from landbridge.ir.stages import Generic, Operand, PrimView, view_generic
@@ -61,7 +62,7 @@ def _split_generic(
         [env[o.buffer] for o in g.ins],
         [env[o.buffer] for o in g.outs],
         op.body.clone(),
-        [AffineMapAttr(_split_map(o, len(g.extents), inner, blocking)) for o in (*g.ins, *g.outs)],
+        [AffineMapAttr(_split_map(o, g.extents, inner, blocking)) for o in (*g.ins, *g.outs)],
         [*op.iterator_types.data, *(op.iterator_types.data[d] for d in inner)],
     )
     set_loop_extents(new, [-(-e // tile) if d in inner else e for d, e in enumerate(g.extents)] + [tile] * len(inner))
@@ -78,19 +79,26 @@ def _cut_loops(g: Generic, blocking: Blocking) -> list[int]:
     return [d for c in touched for op, d in c.loops if op is g.op]
 
 
-def _split_map(o: Operand, dims: int, inner: Mapping[int, int], blocking: Blocking) -> AffineMap:
-    """How the split loops access an operand: ``inner`` has the inner loop of each of the ``dims`` that is cut."""
-    layout = blocking.layouts.get(o.buffer)
+def _split_map(o: Operand, extents: tuple[int, ...], inner: Mapping[int, int], blocking: Blocking) -> AffineMap:
+    """How the split loops access an operand: ``inner`` has the inner loop of each loop, of ``extents``, that is cut."""
+    dims, layout = len(extents), blocking.layouts.get(o.buffer)
     if layout is None:
         whole = [AffineExpr.dimension(d) for d in range(dims)]
         for d, i in inner.items():
             whole[d] = whole[d] * blocking.tile + AffineExpr.dimension(i)
         return o.map.replace_dims_and_symbols(whole, [], dims + len(inner), 0)
-    exprs = [o.map.results[i] for i in layout.order]
+    results, within = list(o.map.results), []
     for c in blocking.cut:
         axis = c.axis_of(o.buffer)
         if axis is not None:
-            loop = o.map.results[axis]
-            assert isinstance(loop, AffineDimExpr)  # an axis of a class that is cut is indexed by a loop itself
-            exprs.append(AffineExpr.dimension(inner[loop.position]))
+            loop = results[axis]
+            grouped = group_index(loop, extents)
+            if grouped is not None:
+                first = AffineExpr.dimension(grouped.group) * (grouped.count // blocking.tile)
+                results[axis], loop = first + AffineExpr.dimension(grouped.loop), AffineExpr.dimension(grouped.loop)
+            assert isinstance(
+                loop, AffineDimExpr
+            )  # an axis of a class that is cut is indexed by a loop itself, or groups
+            within.append(AffineExpr.dimension(inner[loop.position]))
+    exprs = [*(results[i] for i in layout.order), *within]
     return AffineMap(dims + len(inner), 0, tuple(exprs))
