@@ -40,6 +40,8 @@ class LinkedImage:
     symbols: dict[str, int]
     imports: dict[str, tuple[int, ...]]
     relocations: tuple[int, ...]
+    slots_start: int = 0
+    slot_references: tuple[tuple[int, int, int], ...] = ()
 
 
 class _Placed(ElfObject):
@@ -58,9 +60,13 @@ class _Image:
     #: Image offset of the slot of each imported function, and of each address taken of our own code.
     import_slots: dict[str, int] = field(default_factory=dict)
     stubs: dict[str, int] = field(default_factory=dict)
+    #: The stubs that reach their slots.
+    joined: set[int] = field(default_factory=set)
     imports: dict[str, list[int]] = field(default_factory=dict)
     own_slots: dict[int, int] = field(default_factory=dict)
     relocations: list[int] = field(default_factory=list)
+    slots_start: int = 0
+    slot_references: list[tuple[int, int, int]] = field(default_factory=list)
 
     def align(self, alignment: int) -> int:
         self.code.extend(bytes(-len(self.code) % alignment))
@@ -101,7 +107,7 @@ def link_objects(objects: Sequence[bytes]) -> LinkedImage:
                 image.symbols[symbol.name] = obj.placed[symbol.section] + symbol.value
     for obj in parsed:
         _reserve_stubs(image, obj)
-    image.align(image.linkage.page)
+    image.slots_start = image.align(image.linkage.page)
     for obj in parsed:
         _place(image, obj, lambda section: bool(section.flags & SHF_WRITE))
     for obj in parsed:
@@ -109,7 +115,8 @@ def link_objects(objects: Sequence[bytes]) -> LinkedImage:
             if reference.section in obj.placed:
                 _resolve(image, obj, reference)
     imports = {name: tuple(slots) for name, slots in image.imports.items()}
-    return LinkedImage(image.linkage.isa, bytes(image.code), image.symbols, imports, tuple(image.relocations))
+    slots = image.slots_start, tuple(image.slot_references)
+    return LinkedImage(image.linkage.isa, bytes(image.code), image.symbols, imports, tuple(image.relocations), *slots)
 
 
 def _linkage(machines: set[int]) -> Linkage:
@@ -146,12 +153,12 @@ def _reserve_stubs(image: _Image, obj: _Placed) -> None:
         imported = reference.symbol.section == SHN_UNDEF and name not in image.symbols
         called = relocation is not None and relocation.through is Through.STUB and reference.section in obj.placed
         if imported and called and name not in image.stubs:
-            image.stubs[name] = image.align(image.linkage.stub_bytes)
-            image.code += bytes(image.linkage.stub_bytes)
+            image.stubs[name] = image.align(len(image.linkage.stub))
+            image.code += image.linkage.stub
 
 
 def _resolve(image: _Image, obj: _Placed, reference: ElfReference) -> None:
-    place, symbol = obj.placed[reference.section] + reference.offset, reference.symbol
+    place, symbol, kind = obj.placed[reference.section] + reference.offset, reference.symbol, reference.kind
     target = _address(image, obj, symbol)
     relocation = image.linkage.relocations.get(reference.kind)
     if relocation is None or (target is None and relocation.through is Through.NOTHING):
@@ -170,9 +177,17 @@ def _resolve(image: _Image, obj: _Placed, reference: ElfReference) -> None:
         image.relocations.append(place)
     elif relocation.through is Through.SLOT:
         target = _import_slot(image, symbol.name) if target is None else _own_slot(image, target)
+        kind = relocation.direct
     elif target is None:
         target = _stub(image, symbol.name)
-    relocation.write(image.code, place, target + reference.addend)
+    _write(image, kind, place, target, reference.addend)
+
+
+def _write(image: _Image, kind: int, place: int, target: int, addend: int) -> None:
+    """Let ``place`` reach ``target`` by a relocation of type ``kind``."""
+    if place < image.slots_start <= target:
+        image.slot_references.append((place, kind, target + addend))
+    image.linkage.relocations[kind].write(image.code, place, target + addend)
 
 
 def _address(image: _Image, obj: _Placed, symbol: ElfSymbol) -> int | None:
@@ -199,7 +214,11 @@ def _own_slot(image: _Image, target: int) -> int:
 
 
 def _stub(image: _Image, name: str) -> int:
-    """The reserved stub of ``name``, which now gets the distance to its slot."""
-    at, slot = image.stubs[name], _import_slot(image, name)
-    image.code[at : at + image.linkage.stub_bytes] = image.linkage.stub(at, slot)
+    """The reserved stub of ``name``, which reaches its slot from the first call on."""
+    at = image.stubs[name]
+    if at not in image.joined:
+        image.joined.add(at)
+        slot = _import_slot(image, name)
+        for offset, kind, addend in image.linkage.stub_references:
+            _write(image, kind, at + offset, slot, addend)
     return at

@@ -123,7 +123,7 @@ def _read_image(entry: ImageEntry | DeviceImageEntry, content: bytes) -> CodeIma
         check_device_image(device_image)
         return device_image
     facts = entry.symbols, entry.imports, entry.relocations, entry.features, entry.flushes_denormals
-    image = CodeImage(entry.isa, content, *facts)
+    image = CodeImage(entry.isa, content, *facts, entry.slots_start, entry.slot_references)
     check_code_image(image)
     return image
 

@@ -101,7 +101,8 @@ def _image_entry(number: int, module: ModuleImage, offset: int) -> ImageEntry | 
     image, size = module.image, len(module.image.code)
     if isinstance(image, CodeImage):
         facts = image.symbols, image.imports, image.relocations, image.features, image.flushes_denormals
-        return ImageEntry(number, module.target, image.isa, offset, size, *facts)
+        slots = image.slots_start, image.slot_references
+        return ImageEntry(number, module.target, image.isa, offset, size, *facts, *slots)
     sequences = image.functions, image.options, image.requires
     return DeviceImageEntry(number, module.target, image.format, offset, size, *sequences)
 

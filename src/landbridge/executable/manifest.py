@@ -35,6 +35,8 @@ class ImageEntry:
     relocations: tuple[int, ...]
     features: tuple[str, ...]
     flushes_denormals: bool
+    slots_start: int
+    slot_references: tuple[tuple[int, int, int], ...]
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,8 @@ class CodeImage:
     ``code`` is the flat image (linked text, read-only data); ``symbols`` are byte offsets of functions;
     ``imports`` are byte offsets of 8-byte slots, by symbol, that the loader fills with the addresses of
     functions of the C library; ``relocations`` are offsets of 8-byte slots to which the load address is added.
+    ``slot_references``: what in the code reaches a slot by its distance, as (place, type of ELF relocation, slot plus
+    addend), for those who put slots elsewhere. They are all of it: slots begin at ``slots_start``, after the code.
     ``features`` are the CPU features (``/proc/cpuinfo`` flag names) the code needs. ``flushes_denormals``: whether its
     functions run with denormal floats taken for zeros and zeros given in place of them.
     """
@@ -101,9 +103,17 @@ class CodeImage:
     relocations: tuple[int, ...] = ()
     features: tuple[str, ...] = ()
     flushes_denormals: bool = False
+    slots_start: int = 0
+    slot_references: tuple[tuple[int, int, int], ...] = ()
 
     def __post_init__(self) -> None:
-        freeze(self, symbols=Table(self.symbols), imports=Table(self.imports), relocations=Listing(self.relocations))
+        freeze(
+            self,
+            symbols=Table(self.symbols),
+            imports=Table(self.imports),
+            relocations=Listing(self.relocations),
+            slot_references=Listing(self.slot_references),
+        )
 
     def __repr__(self) -> str:
         denormals = "flushed" if self.flushes_denormals else "kept"

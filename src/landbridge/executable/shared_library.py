@@ -2,8 +2,8 @@
 
 The image is complete but for its slots: they become dynamic relocations, and what stands around them is a dynamic
 section, a symbol table and a hash table. Structures: System V ABI, generic part, chapter 5, and its AMD64
-supplement; ELF for the Arm 64-bit Architecture, 2023Q3. The library has no section headers, which only linkers and
-debuggers read.
+supplement; ELF for the Arm 64-bit Architecture, 2023Q3. Of section headers, which the loader does not read, there
+are those that linkers want.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def shared_library(image: CodeImage, exports: Iterable[str]) -> bytes:
     symbols = [bytes(24)]
     symbols += [struct.pack("<IBBHQQ", places[name], _GLOBAL_FUNCTION, 0, 0, 0, 0) for name in image.imports]
     for name in exported:
-        # Any section index but 0 says that the symbol is defined here.
+        # Section 1 is the code.
         symbols.append(struct.pack("<IBBHQQ", places[name], _GLOBAL_FUNCTION, 0, 1, base + image.symbols[name], 0))
     relocations = [
         struct.pack("<QQq", base + slot, number << 32 | machine.absolute, 0)
@@ -109,7 +109,14 @@ def shared_library(image: CodeImage, exports: Iterable[str]) -> bytes:
     headers += [_Segment(_PT_GNU_RELRO, _R, base + start, size) for start, size, w in runs if w]
     headers.append(_Segment(_PT_GNU_STACK, _R | _W, 0, 0))
 
-    made = bytearray(_elf_header(machine, len(headers)))
+    dynamic_sections = [
+        (".text", 1, 2 | 4, base, len(image.code), 0, 0, 0),
+        (".dynsym", 11, 2, symbols_at, 24 * (1 + len(names)), 3, 1, 24),
+        (".dynstr", 3, 2, strings_at, len(strings), 0, 0, 0),
+        (".hash", 5, 2, hash_at, len(table), 2, 0, 4),
+        (".dynamic", 6, 2 | 1, dynamic_at, len(dynamic), 3, 0, 16),
+    ]
+    made = bytearray(_elf_header(machine, len(headers), dynamic_at + len(dynamic)))
     made += b"".join(_program_header(header, page) for header in headers)
     for at, part in (
         (symbols_at, b"".join(symbols)),
@@ -120,7 +127,7 @@ def shared_library(image: CodeImage, exports: Iterable[str]) -> bytes:
         (dynamic_at, dynamic),
     ):
         made += bytes(at - len(made)) + part
-    return bytes(made)
+    return bytes(made) + _section_headers(dynamic_sections, len(made))
 
 
 def _runs(image: CodeImage, size: int) -> Iterator[tuple[int, int, bool]]:
@@ -137,10 +144,22 @@ def _runs(image: CodeImage, size: int) -> Iterator[tuple[int, int, bool]]:
             start = page
 
 
-def _elf_header(machine: _Machine, segments: int) -> bytes:
+def _section_headers(sections: list[tuple[str, int, int, int, int, int, int, int]], at: int) -> bytes:
+    """Headers of ``sections`` (name, type, flags, address, size, link, info, bytes of an entry), of which addresses are
+    offsets in the file too, then of a section of their names; and the names, to stand at byte ``at`` behind them."""
+    names, places = _strings([*(section[0] for section in sections), ".shstrtab"])
+    names_at = at + 64 * (2 + len(sections))
+    made = bytes(64)
+    for name, kind, flags, address, size, link, info, entry in sections:
+        made += struct.pack("<IIQQQQIIQQ", places[name], kind, flags, address, address, size, link, info, 8, entry)
+    return made + struct.pack("<IIQQQQIIQQ", places[".shstrtab"], 3, 0, 0, names_at, len(names), 0, 0, 1, 0) + names
+
+
+def _elf_header(machine: _Machine, segments: int, sections_at: int) -> bytes:
+    """The header of a file with five sections beside those that every file has."""
     identity = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9)
     return identity + struct.pack(
-        "<HHIQQQIHHHHHH", _ET_DYN, machine.number, 1, 0, _HEADER, 0, 0, _HEADER, _SEGMENT, segments, 64, 0, 0
+        "<HHIQQQIHHHHHH", _ET_DYN, machine.number, 1, 0, _HEADER, sections_at, 0, _HEADER, _SEGMENT, segments, 64, 7, 6
     )
 
 

@@ -43,6 +43,8 @@ def generate_image(module: ModuleOp, target: Target) -> CodeImage:
         relocations=linked.relocations,
         features=compiler.required_flags,
         flushes_denormals=flushes_denormals(target.options),
+        slots_start=linked.slots_start,
+        slot_references=linked.slot_references,
     )
 
 

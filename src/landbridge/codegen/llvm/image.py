@@ -41,6 +41,8 @@ def generate_image(module: ModuleOp, target: Target) -> CodeImage:
         relocations=linked.relocations,
         features=flags,
         flushes_denormals=flushes_denormals(target.options),
+        slots_start=linked.slots_start,
+        slot_references=linked.slot_references,
     )
 
 

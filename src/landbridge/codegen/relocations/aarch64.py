@@ -14,9 +14,8 @@ from landbridge.errors import CodegenError
 from landbridge.executable.abi import LARGEST_PAGE
 
 #: ``adrp x16, slot; ldr x16, [x16, slot]; br x16``: the register that the ABI leaves to such stubs.
-_STUB = struct.pack("<III", 0x90000010, 0xF9400210, 0xD61F0200)
-#: ``brk #1``, which nothing reaches.
-_PADDING = struct.pack("<I", 0xD4200020)
+#: ``brk #1`` fills it up.
+_STUB = struct.pack("<IIII", 0x90000010, 0xF9400210, 0xD61F0200, 0xD4200020)
 
 
 def _fits(value: int, bits: int) -> bool:
@@ -87,13 +86,6 @@ def _insert(code: bytearray, place: int, value: int, bits: int, shift: int) -> N
     struct.pack_into("<I", code, place, word & ~(mask << shift) | (value & mask) << shift)
 
 
-def _stub(at: int, slot: int) -> bytes:
-    code = bytearray(_STUB + _PADDING)
-    _address(code, 0, _reaching((slot >> 12) - (at >> 12), 21, at))
-    _low(3)(code, 4, slot)
-    return bytes(code)
-
-
 AARCH64 = Linkage(
     isa="aarch64",
     machine=183,
@@ -117,9 +109,9 @@ AARCH64 = Linkage(
         285: Relocation(Through.NOTHING, _low(2)),  # LDST32_ABS_LO12_NC
         286: Relocation(Through.NOTHING, _low(3)),  # LDST64_ABS_LO12_NC
         299: Relocation(Through.NOTHING, _low(4)),  # LDST128_ABS_LO12_NC
-        311: Relocation(Through.SLOT, _page),  # ADR_GOT_PAGE
-        312: Relocation(Through.SLOT, _low(3)),  # LD64_GOT_LO12_NC
+        311: Relocation(Through.SLOT, _page, 275),  # ADR_GOT_PAGE
+        312: Relocation(Through.SLOT, _low(3), 286),  # LD64_GOT_LO12_NC
     },
-    stub_bytes=len(_STUB + _PADDING),
-    stub=_stub,
+    stub=_STUB,
+    stub_references=((0, 275, 0), (4, 286, 0)),
 )

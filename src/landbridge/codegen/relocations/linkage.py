@@ -26,23 +26,26 @@ class Relocation:
 
     ``write(code, place, target)`` puts the reference to image offset ``target`` at image offset ``place``; it raises
     CodegenError when it does not reach. An image begins at an address that is a multiple of 4096, so that
-    the low bits of offsets are those of addresses.
+    the low bits of offsets are those of addresses. ``direct`` is, of a type that reaches through a slot, the type that
+    reaches the slot itself so.
     """
 
     through: Through
     write: Callable[[bytearray, int, int], None]
+    direct: int = 0
 
 
 @dataclass(frozen=True)
 class Linkage:
     """An instruction set: ELF's number of it, its relocation types, its stubs and the largest page it runs with.
 
-    ``stub(at, slot)`` is the code at image offset ``at`` that jumps to the address in ``slot``, ``stub_bytes`` long.
+    ``stub`` is code that jumps to the address in a slot, once its ``stub_references`` reach the slot: of each the
+    offset in the stub, the relocation type and the addend.
     """
 
     isa: str
     machine: int
     page: int
     relocations: Mapping[int, Relocation]
-    stub_bytes: int
-    stub: Callable[[int, int], bytes]
+    stub: bytes
+    stub_references: tuple[tuple[int, int, int], ...]

@@ -7,9 +7,8 @@ import struct
 from landbridge.codegen.relocations.linkage import Linkage, Relocation, Through
 from landbridge.executable.abi import LARGEST_PAGE
 
-#: ``jmp *slot(%rip)``, to be followed by the distance to the slot.
-_JUMP_THROUGH = b"\xff\x25"
-_STUB_BYTES = 8
+#: ``jmp *slot(%rip)``; the distance counts from the end of the instruction.
+_STUB = b"\xff\x25\0\0\0\0\xcc\xcc"
 
 
 def _word(code: bytearray, place: int, target: int) -> None:
@@ -24,11 +23,6 @@ def _long_distance(code: bytearray, place: int, target: int) -> None:
     struct.pack_into("<q", code, place, target - place)
 
 
-def _stub(at: int, slot: int) -> bytes:
-    code = _JUMP_THROUGH + struct.pack("<i", slot - (at + len(_JUMP_THROUGH) + 4))
-    return code.ljust(_STUB_BYTES, b"\xcc")
-
-
 X86_64 = Linkage(
     isa="x86_64",
     machine=62,
@@ -37,11 +31,11 @@ X86_64 = Linkage(
         1: Relocation(Through.LOADER, _word),  # 64
         2: Relocation(Through.STUB, _distance),  # PC32
         4: Relocation(Through.STUB, _distance),  # PLT32
-        9: Relocation(Through.SLOT, _distance),  # GOTPCREL
+        9: Relocation(Through.SLOT, _distance, 2),  # GOTPCREL
         24: Relocation(Through.NOTHING, _long_distance),  # PC64
-        41: Relocation(Through.SLOT, _distance),  # GOTPCRELX
-        42: Relocation(Through.SLOT, _distance),  # REX_GOTPCRELX
+        41: Relocation(Through.SLOT, _distance, 2),  # GOTPCRELX
+        42: Relocation(Through.SLOT, _distance, 2),  # REX_GOTPCRELX
     },
-    stub_bytes=_STUB_BYTES,
-    stub=_stub,
+    stub=_STUB,
+    stub_references=((2, 2, -4),),
 )

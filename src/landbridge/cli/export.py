@@ -1,0 +1,62 @@
+"""``landbridge export``: a model as a library for C, without Python."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from landbridge.cli import arguments as args
+from landbridge.cli.output import emit, table
+
+
+def export(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="An .onnx, .mlir or .lbx file.")
+    ],
+    c: Annotated[
+        Path, typer.Option("--c", metavar="DIR", file_okay=False, help="Write header and libraries for C there.")
+    ],
+    name: Annotated[
+        str | None, typer.Option("--name", help="What names in C begin with; MODEL's own name if absent.")
+    ] = None,
+    weights_apart: Annotated[
+        bool, typer.Option("--weights-apart", help="Weights as a file to map, and not inside the libraries.")
+    ] = False,
+    target: args.TargetText = None,
+    shape: args.Shapes = None,
+    dim: args.Dims = None,
+    input_spec: args.InputSpecs = None,
+    json: args.Json = False,
+) -> None:
+    """Write MODEL as a C header, a static and a shared library, to be linked without Python."""
+    from landbridge.cli.models import describe_tensor, open_model
+    from landbridge.executable.c_export import export_c
+
+    opened = open_model(
+        model,
+        target,
+        args.parse_shapes(shape),
+        inputs=args.parse_input_specs(input_spec),
+        dims=args.parse_dims(dim),
+    )
+    main = opened.executable.main
+    files = export_c(opened.executable, c, name or _identifier(model.stem), weights_apart=weights_apart)
+    if json:
+        emit(
+            {
+                "files": [str(file) for file in files],
+                "inputs": [describe_tensor(spec) for spec in main.inputs],
+                "outputs": [describe_tensor(spec) for spec in main.outputs],
+            }
+        )
+        return
+    table("files", ("file", "bytes"), [(file, file.stat().st_size) for file in files])
+
+
+def _identifier(text: str) -> str:
+    """``text`` as names in C can begin."""
+    word = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[:40]
+    return word if word[:1].isalpha() else f"model_{word}".rstrip("_")

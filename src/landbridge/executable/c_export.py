@@ -1,0 +1,102 @@
+"""Writing an Executable for C: a header, a static and a shared library, and the weights inside them or beside."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from landbridge.errors import InputError
+from landbridge.executable import abi
+from landbridge.executable.c_header import c_header
+from landbridge.executable.c_program import CProgram, c_program
+from landbridge.executable.executable import Executable
+from landbridge.executable.parts import CodeImage
+from landbridge.executable.relocatable import static_library
+from landbridge.executable.shared_library import shared_library
+from landbridge.output_file import check_outputs, open_output
+
+_IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,60}")
+#: The runtime's functions, and how an exported program calls them.
+_RUNTIME = {
+    "run_records": abi.RUN_SYMBOL,
+    "create_pool": abi.POOL_CREATE_SYMBOL,
+    "destroy_pool": abi.POOL_DESTROY_SYMBOL,
+}
+
+
+def export_c(executable: Executable, folder: str | Path, name: str, *, weights_apart: bool = False) -> list[Path]:
+    """Write ``name.h``, ``libname.a`` and ``libname.so`` to ``folder``, which is made where it is missing.
+
+    ``weights_apart``: the weights are a file ``name.weights``, to be mapped, and not part of the libraries. Returns the
+    files. Raises InputError for a name that is no identifier of lower-case letters, digits and underscores,
+    ExecutableError for what C alone cannot run, OutputFileError as ``Executable.save``.
+    """
+    if not _IDENTIFIER.fullmatch(name):
+        raise InputError(f"{name!r} cannot begin names in C; legal: a lower-case letter, then those, digits and '_'")
+    program, image = c_program(executable)
+    weights = _weights(executable, program)
+    whole, table = _whole_image(image, program, b"" if weights_apart else weights)
+    exports = {f"{name}_{own}": image.symbols[symbol] for own, symbol in _RUNTIME.items()}
+    exports[f"{name}_table"] = table
+    contents = {
+        f"{name}.h": c_header(name, executable, program, image, weights_apart).encode(),
+        f"lib{name}.a": static_library(whole, exports, f"{name}.o"),
+        f"lib{name}.so": shared_library(replace(whole, symbols=exports), exports),
+    }
+    if weights_apart:
+        contents[f"{name}.weights"] = weights
+    place = Path(os.fspath(folder))
+    place.mkdir(parents=True, exist_ok=True)
+    files = [place / file for file in contents]
+    check_outputs(files, executable.sources)
+    for file, content in zip(files, contents.values(), strict=True):
+        with open_output(file, executable.sources, executable=file.suffix == ".so") as opened:
+            opened.write(content)
+    return files
+
+
+def _weights(executable: Executable, program: CProgram) -> bytes:
+    executable.check_files()
+    made = bytearray(program.weights_bytes)
+    for name, at in program.weights.items():
+        array = np.ascontiguousarray(executable.constants[name])
+        made[at : at + array.nbytes] = array.tobytes()
+    return bytes(made)
+
+
+def _whole_image(image: CodeImage, program: CProgram, weights: bytes) -> tuple[CodeImage, int]:
+    """``image`` with the table and the weights behind its slots, and the offset of a function that gives the table."""
+    made = bytearray(image.code)
+    made += bytes(-len(made) % abi.LARGEST_PAGE[image.isa])
+    function = len(made)
+    table = function + 16
+    # The table's size does not depend on what it holds.
+    behind = table + len(program.table(table, 0, image.symbols.__getitem__))
+    weights_at = -(-behind // abi.CONSTANT_ALIGNMENT) * abi.CONSTANT_ALIGNMENT if weights else 0
+    made += _GIVE_ADDRESS[image.isa](function, table).ljust(16, b"\0")
+    made += program.table(table, weights_at, image.symbols.__getitem__)
+    if weights:
+        made += bytes(weights_at - len(made)) + weights
+    return replace(image, code=bytes(made)), function
+
+
+def _give_address_x86_64(at: int, target: int) -> bytes:
+    return b"\x48\x8d\x05" + struct.pack("<i", target - (at + 7)) + b"\xc3"  # lea target(%rip), %rax; ret
+
+
+def _give_address_aarch64(at: int, target: int) -> bytes:
+    adr = 0x10000000 | (target - at & 3) << 29 | (target - at >> 2 & 0x7FFFF) << 5  # adr x0, target
+    return struct.pack("<II", adr, 0xD65F03C0)  # ret
+
+
+#: By instruction set: a function at an offset of an image that returns the address of another offset, up to 16 bytes.
+_GIVE_ADDRESS: dict[str, Callable[[int, int], bytes]] = {
+    "x86_64": _give_address_x86_64,
+    "aarch64": _give_address_aarch64,
+}

@@ -1,0 +1,168 @@
+"""A whole program as data that C can run: records of ``landbridge.executable.abi`` and what addresses they need.
+
+A *table* of 64-bit words holds the records of the preparation, those of a run, then arguments of kernels, all with 0
+where an address belongs; and for each such word a *fixup*: the word's index, a base and an offset in bytes. Bases are::
+
+    0  the memory of tensors          1  the weights        2  the table itself (kernels are code near it)
+    3  the words, once copied to memory                     4 + i  input i, then output i, in the order of the program
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from landbridge.errors import ExecutableError
+from landbridge.executable import abi
+from landbridge.executable import instructions as ins
+from landbridge.executable.executable import Executable
+from landbridge.executable.parts import CodeImage, parameter_constant
+
+MEMORY, WEIGHTS, TABLE, WORDS, FIRST_IO = 0, 1, 2, 3, 4
+_HEADER_WORDS = 6
+
+
+@dataclass
+class CProgram:
+    """The program: ``words``, ``fixups``, numbers of records, places of the weights; and ``tensor_bytes`` of memory, at
+    a multiple of ``alignment``.
+
+    A fixup of base TABLE has the name of a kernel in the place of its offset.
+    """
+
+    words: list[int] = field(default_factory=list)
+    fixups: list[tuple[int, int, int | str]] = field(default_factory=list)
+    prepared_records: int = 0
+    run_records: int = 0
+    tensor_bytes: int = 0
+    alignment: int = abi.STORAGE_ALIGNMENT
+    weights: dict[str, int] = field(default_factory=dict)
+    weights_bytes: int = 0
+
+    def table(self, at: int, weights: int, kernels: Callable[[str], int]) -> bytes:
+        """The table for byte ``at`` of an image in which the weights are at byte ``weights`` (0: elsewhere)."""
+        head = (len(self.words), len(self.fixups), weights - at if weights else 0)
+        flat = [
+            number
+            for word, base, offset in self.fixups
+            for number in (word, base, kernels(offset) - at if isinstance(offset, str) else offset)
+        ]
+        words = [*head, self.prepared_records, self.run_records, 0, *self.words, *flat]
+        assert len(head) + 3 == _HEADER_WORDS
+        return struct.pack(f"<{len(words)}q", *words)
+
+
+def c_program(executable: Executable) -> tuple[CProgram, CodeImage]:
+    """The program of ``executable`` and the image with its kernels.
+
+    Raises ExecutableError for what C alone cannot run: open dimensions, several images or devices, memory in rows,
+    steps that Python does.
+    """
+    if executable.is_open:
+        names = ", ".join(executable.dimensions)
+        raise ExecutableError(
+            f"dimensions {names} are open; a C program has known ones: compile with shapes that say them"
+        )
+    images = [module.image for module in executable.modules]
+    if len(images) != 1 or not isinstance(images[0], CodeImage):
+        raise ExecutableError(
+            f"the program has {len(images)} modules ({', '.join(map(repr, images))}); a C program is of one CPU: "
+            "compile for one target of kind 'llvm' or 'c'"
+        )
+    return _Builder(executable, images[0]).build(), images[0]
+
+
+class _Builder:
+    def __init__(self, executable: Executable, image: CodeImage) -> None:
+        self._executable, self._image = executable, image
+        self._made = CProgram()
+        main = executable.main
+        self._places: dict[int, tuple[int, int]] = {}
+        for number in range(len(main.inputs) + len(main.outputs)):
+            self._places[number] = (FIRST_IO + number, 0)
+        for number, spec in enumerate(main.parameters, start=len(self._places)):
+            self._places[number] = (WEIGHTS, self._weight(parameter_constant(spec.name)))
+        self._records: list[int] = []
+        #: Of records: word, base and offset, or the arguments of a call.
+        self._addresses: list[tuple[int, int, int | str]] = []
+        self._arguments: list[tuple[int, tuple[tuple[int, int], ...]]] = []
+
+    def build(self) -> CProgram:
+        made, instructions = self._made, self._executable.main.instructions
+        kinds = [type(instruction) for instruction in instructions]
+        end = kinds.index(ins.Prepared) + 1 if ins.Prepared in kinds else 0
+        self._steps(instructions[:end], 0)
+        made.prepared_records = len(self._records) // abi.RECORD_WORDS
+        self._steps(instructions[end:], len(self._records))
+        made.run_records = len(self._records) // abi.RECORD_WORDS - made.prepared_records
+        made.words, made.fixups = self._records, list(self._addresses)
+        for word, places in self._arguments:
+            made.fixups.append((word, WORDS, 8 * len(made.words)))
+            for base, offset in places:
+                made.fixups.append((len(made.words), base, offset))
+                made.words.append(0)
+        return made
+
+    def _steps(self, instructions: Sequence[ins.Instruction], start: int) -> None:
+        """Records of ``instructions``, of a part whose first is at word ``start``."""
+        for instruction in instructions:
+            match instruction:
+                case ins.AllocStorage(dst, nbytes, _, alignment, shape):
+                    if shape:
+                        raise ExecutableError(
+                            "the program has memory in rows, which a C program has not; place it flat"
+                        )
+                    self._made.alignment = max(self._made.alignment, alignment)
+                    begin = -(-self._made.tensor_bytes // self._made.alignment) * self._made.alignment
+                    self._places[dst] = (MEMORY, begin)
+                    self._made.tensor_bytes = begin + nbytes
+                case ins.AllocTensor(dst, storage, offset) | ins.View(dst, storage, offset):
+                    base, at = self._places[storage]
+                    self._places[dst] = (base, at + offset)
+                case ins.LoadConstant(dst, name):
+                    self._places[dst] = (WEIGHTS, self._weight(name))
+                case ins.Call():
+                    self._call(instruction)
+                case ins.If(condition, then, orelse):
+                    self._branch(self._places[condition], then, orelse, start)
+                case ins.Prepared():
+                    pass
+                case _:
+                    what = instruction.builtin if isinstance(instruction, ins.HostCall) else "a copy between devices"
+                    raise ExecutableError(
+                        f"the program has a step that Python does ({what}); a C program has none: compile without "
+                        "check_indices and sanitize, for one device"
+                    )
+
+    def _call(self, call: ins.Call) -> None:
+        flushing = self._image.flushes_denormals
+        word = len(self._records)
+        self._records += [abi.RECORD_FLUSHING_CALL if flushing else abi.RECORD_CALL, 0, 0, call.tasks]
+        self._addresses.append((word + 1, TABLE, call.function))
+        self._arguments.append((word + 2, tuple(self._places[register] for register in call.args)))
+
+    def _branch(
+        self,
+        condition: tuple[int, int],
+        then: Sequence[ins.Instruction],
+        orelse: Sequence[ins.Instruction],
+        start: int,
+    ) -> None:
+        branch = len(self._records)
+        self._records += [abi.RECORD_BRANCH_IF_ZERO, 0, 0, 0]
+        self._addresses.append((branch + 1, *condition))
+        self._steps(then, start)
+        jump = len(self._records)
+        self._records += [abi.RECORD_JUMP, 0, 0, 0]
+        self._records[branch + 2] = (len(self._records) - start) // abi.RECORD_WORDS
+        self._steps(orelse, start)
+        self._records[jump + 2] = (len(self._records) - start) // abi.RECORD_WORDS
+
+    def _weight(self, name: str) -> int:
+        made = self._made
+        if name not in made.weights:
+            aligned = -(-made.weights_bytes // abi.CONSTANT_ALIGNMENT) * abi.CONSTANT_ALIGNMENT
+            made.weights[name] = aligned
+            made.weights_bytes = aligned + self._executable.constants[name].nbytes
+        return made.weights[name]
