@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 #: What programs on the machine import; the compiler's packages stay out.
@@ -23,8 +23,16 @@ _LEFT_OUT = ("site-packages", "test", "tests", "idlelib", "tkinter", "ensurepip"
 _BYTES = 384 << 20
 
 
-def make_disk(path: Path, modules: Iterable[tuple[str, bytes]], files: Iterable[Path] = ()) -> None:
-    """Write an ext4 image to ``path`` with ``modules`` to load and ``files`` in ``/packages``, whose init is ours."""
+def make_disk(
+    path: Path,
+    modules: Iterable[tuple[str, bytes]],
+    files: Iterable[Path] = (),
+    parameters: Mapping[str, str] | None = None,
+) -> None:
+    """Write an ext4 image to ``path`` with ``modules`` to load and ``files`` in ``/packages``, whose init is ours.
+
+    ``parameters``: of modules, by name.
+    """
     root = path.with_suffix(".root")
     shutil.rmtree(root, ignore_errors=True)
     packages = root / "packages"
@@ -43,6 +51,7 @@ def make_disk(path: Path, modules: Iterable[tuple[str, bytes]], files: Iterable[
         _put(root, library)
     for number, (name, content) in enumerate(modules):
         (root / "modules" / f"{number:02}-{name}.ko").write_bytes(content)
+        (root / "modules" / f"{number:02}-{name}.txt").write_text((parameters or {}).get(name, ""))
     init = root / "init"
     init.write_text(f"#!{interpreter} -I\n" + (_GUEST / "init.py").read_text())
     init.chmod(0o755)

@@ -9,12 +9,14 @@ from pathlib import Path
 from tests.emulated.kernel import Kernel
 
 
-def build(kernel: Kernel, source: Path, folder: Path) -> tuple[str, bytes]:
-    """The module of the folder ``source``, built in ``folder``, as (name, ELF file); raises RuntimeError with the
-    compiler's words."""
+def build(kernel: Kernel, source: Path, folder: Path, name: str | None = None, *options: str) -> tuple[str, bytes]:
+    """The module ``name`` of the folder ``source`` (None: called as that), built in ``folder`` with make's ``options``,
+    as (name, ELF file); raises RuntimeError with the compiler's words."""
     shutil.copytree(source, folder, dirs_exist_ok=True)
-    command = ["make", "-s", "-C", str(kernel.headers), f"M={folder}", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"]
+    options = (f"M={folder}", "CONFIG_DEBUG_INFO_BTF_MODULES=", *options)
+    command = ["make", "-s", "-C", str(kernel.headers), *options, "modules"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{source.name} was not built: {done.stderr[-1000:]}")
-    return source.name, (folder / f"{source.name}.ko").read_bytes()
+    name = name or source.name
+    return name, (folder / f"{name}.ko").read_bytes()

@@ -44,10 +44,13 @@ def in_a_child(work):
 
 def check(scope):
     assert lb.device("cma").memory_kind(scope).pinned == (scope == "global.udmabuf")
-    for alignment in (1, 32, 65536, 1 << 21):
+    tensor = None
+    for alignment in (1, 32, 4096, 65536, 1 << 21, 1 << 30):
+        del tensor  # of pages of 1 GiB there is one
         tensor = lb.empty(SHAPE, dtype="float32", device="cma", scope=scope, alignment=alignment)
         assert tensor.data_address % alignment == 0
     print(f"holds {scope} alignment")
+    assert tensor.storage.kind.physically_contiguous is (True if "huge" in scope else None)
     contiguous = is_contiguous(tensor.data_address, tensor.nbytes)
     # A buffer in one huge page is contiguous; pagemap says nothing of what a driver maps.
     assert contiguous is (True if "huge" in scope else None), contiguous
@@ -84,6 +87,25 @@ def check(scope):
         assert view[0, 2, 63, 63] == -12287
     print(f"holds {scope} used by a process while this one has no rights to its pages")
     os.close(fd)
+    if "huge" not in scope:
+        check_kept(scope)
+
+
+def check_kept(scope):
+    """Tensors have a dma-buf each; those that come back are kept, and none that others have."""
+    tensors = [lb.empty((3,), dtype="float32", device="cma", scope=scope) for _ in range(8)]
+    files = {os.fstat(t.storage.live_region.space.handle.fd).st_ino for t in tensors}
+    assert len(files) == 8
+    os.close(lb.export_fd(tensors[0])[0])
+    given = os.fstat(tensors[0].storage.live_region.space.handle.fd).st_ino
+    del tensors
+    again = [lb.empty((5,), dtype="float32", device="cma", scope=scope) for _ in range(7)]
+    assert {os.fstat(t.storage.live_region.space.handle.fd).st_ino for t in again} <= files - {given}
+    try:
+        lb.empty((1 << 40,), dtype="uint8", device="cma", scope=scope)
+        raise AssertionError("more memory than the machine has")
+    except (lb.OutOfMemoryError, lb.InputError):
+        print(f"holds {scope} kept by size class")
 
 
 def check_reserved(stated):

@@ -18,9 +18,10 @@ for number in (0, 1, 2):
     os.dup2(console, number)
 print("LANDBRIDGE started", flush=True)
 Path("/dev/shm").mkdir()
-for module in sorted(Path("/modules").iterdir()):
+for module in sorted(Path("/modules").glob("*.ko")):
+    parameters = module.with_suffix(".txt").read_bytes()
     with module.open("rb") as file:
-        if libc.syscall(313, file.fileno(), b"", 0):  # finit_module of x86-64
+        if libc.syscall(313, file.fileno(), parameters, 0):  # finit_module of x86-64
             print(f"cannot load {module.name}: {os.strerror(ctypes.get_errno())}", flush=True)
 words = dict(word.partition("=")[::2] for word in Path("/proc/cmdline").read_text().split())
 environment = {
