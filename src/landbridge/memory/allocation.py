@@ -46,7 +46,7 @@ def allocate(
         raise InputError(
             f"{taken} bytes asked; one allocation of scope {kind.scope!r} of {device} has at most {kind.max_bytes}"
         )
-    if alignment != 1:
+    if type(alignment) is not int or alignment != 1:
         check_alignment(alignment)
     granule = max(granule, kind.coherence_granule)
     # No other allocation shares a granule with it, whichever allocator it comes from.

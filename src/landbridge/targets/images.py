@@ -19,12 +19,22 @@ LANES = (1, 2, 4)
 DTYPES = ("float32", "float16", "int32", "int8")
 
 
+def image_format(dtype: str, lanes: int) -> str:
+    """What pixels of ``lanes`` elements of ``dtype`` are called in the option ``image-formats``."""
+    return f"{dtype}x{lanes}"
+
+
 @dataclass(frozen=True)
 class ImageLimits:
-    """The largest image: ``height`` rows of ``width`` pixels (options ``image-height`` and ``image-width``)."""
+    """The largest image: ``height`` rows of ``width`` pixels (options ``image-height`` and ``image-width``).
+
+    ``formats``: the dtypes with their lanes that the device has, as ``"float32x4"`` (option ``image-formats``); None
+    where nobody asked one.
+    """
 
     height: int
     width: int
+    formats: tuple[str, ...] | None = None
 
     def refusal(self, extents: Sequence[int], dtype: str) -> str | None:
         """Why there is no image of ``extents`` (rows, pixels, lanes) of ``dtype``, and what is legal; None if there
@@ -36,6 +46,9 @@ class ImageLimits:
             return f"{lanes} elements in a pixel (the axes after the last separator); legal: 1, 2 or 4"
         if not (1 <= rows <= self.height and 1 <= pixels <= self.width):
             return f"{rows} rows of {pixels} pixels; legal: 1 to {self.height} rows of 1 to {self.width}"
+        if self.formats is not None and image_format(dtype, lanes) not in self.formats:
+            legal = ", ".join(str(n) for n in LANES if image_format(dtype, n) in self.formats) or "none"
+            return f"{lanes} elements of {dtype} in a pixel, which this device has no format for; legal: {legal}"
         return None
 
 
@@ -44,4 +57,7 @@ def image_limits(target: Target, scope: str) -> ImageLimits | None:
     height, width = (target.options.get(f"image-{side}") for side in ("height", "width"))
     if scope != TEXTURE_SCOPE or target.options.get("images") is not True:
         return None
-    return ImageLimits(height, width) if isinstance(height, int) and isinstance(width, int) else None
+    if not (isinstance(height, int) and isinstance(width, int)):
+        return None
+    formats = target.options.get("image-formats")
+    return ImageLimits(height, width, formats if isinstance(formats, tuple) else None)

@@ -96,6 +96,7 @@ OPENCL = TargetKind(
         Option("images", "bool", "Images, the scope global.texture.", default=False),
         Option("image-width", "int", "Widest 2-D image, in pixels.", default=8192, minimum=1),
         Option("image-height", "int", "Highest 2-D image, in pixels.", default=8192, minimum=1),
+        Option("image-formats", "list", "Pixels that images have, as float32x4; all that kernels use when absent."),
         Option("svm", "str", "Shared virtual memory.", default="none", choices=("none", "coarse", "fine", "system")),
         Option("unified-memory", "bool", "Whether device and host use the same memory.", default=True),
         Option(

@@ -213,6 +213,12 @@ def test_what_was_looked_for(tmp_path: Path) -> None:
     assert "no pages of 1073741824 bytes" in found
 
 
+def test_what_was_found_says_its_limit() -> None:
+    limited = CallableSource(file_of, name="limited", max_bytes=4096)
+    found = CmaDeviceAPI([CallableSource(file_of, name="free"), limited]).discovery()
+    assert list(found) == ["free: found", "limited: found, at most 4096 bytes a buffer"]
+
+
 def test_nodes_that_are_there_and_not_usable(tmp_path: Path) -> None:
     (tmp_path / "system").touch()
     (tmp_path / "linux,cma").touch()

@@ -40,6 +40,15 @@ def test_what_no_image_can_be(shape: tuple[int, ...], dtype: int, separators: st
         assert text in str(refused.value)
 
 
+def test_formats_that_the_device_has_not() -> None:
+    gpu = f"{GPU} -image-formats=float32x4,float32x1,int32x4"
+    lb.compile(model((2, 3, 4)), target=gpu, place={"twice": "opencl@global.texture[1,2]"})
+    with pytest.raises(PlacementError, match=r"'twice'.*2 elements of float32 in a pixel.* no format for; legal: 1, 4"):
+        lb.compile(model((2, 3, 2)), target=gpu, place={"twice": "opencl@global.texture[1,2]"})
+    with pytest.raises(PlacementError, match=r"4 elements of int8 in a pixel.*legal: none"):
+        lb.compile(model((2, 3, 4), TensorProto.INT8), target=gpu, place={"twice": "opencl@global.texture[1,2]"})
+
+
 def test_an_input_is_named() -> None:
     with pytest.raises(PlacementError, match=r"input 'x'.*3 elements in a pixel"):
         lb.compile(model((2, 3, 3)), target=GPU, place={"x": "opencl@global.texture[1,2]"})

@@ -59,8 +59,12 @@ class CmaDeviceAPI(DeviceAPI):
         return 1 if self._kinds else 0
 
     def discovery(self) -> Sequence[str]:
-        """Each source: found, or what was looked for and why it is not."""
-        return [f"{name}: {why or 'found'}" for name, why in self._missing.items()]
+        """Each source: found, with its limit; or what was looked for and why it is not."""
+        limits = {source.name: source.max_bytes for source in self._sources.values()}
+        return [
+            f"{name}: {why or ('found' if limits[name] is None else f'found, at most {limits[name]} bytes a buffer')}"
+            for name, why in self._missing.items()
+        ]
 
     def get_attr(self, index: int, attr: DeviceAttr) -> object | None:
         """The page size; nothing else applies."""

@@ -10,22 +10,13 @@ from landbridge.device.api import Device, NdSpace
 from landbridge.device.checks import check_request, kind_of
 from landbridge.devices.opencl.blocks import BufferBlock, ImageBlock, host_bytes
 from landbridge.devices.opencl.driver_errors import driver_call
+from landbridge.devices.opencl.image_formats import CHANNEL_TYPES, CHANNELS
 from landbridge.devices.opencl.instance import OpenCLInstance
 from landbridge.devices.opencl.mapping import mapped_address
 from landbridge.errors import DeviceError, InputError, OutOfMemoryError, UnsupportedError
 from landbridge.memory_kind import MemoryKind
-from landbridge.targets.images import TEXTURE_SCOPE
+from landbridge.targets.images import DTYPES, TEXTURE_SCOPE, image_format
 from landbridge.targets.opencl import SVM_SCOPE
-
-_CHANNELS = {1: cl.channel_order.R, 2: cl.channel_order.RG, 4: cl.channel_order.RGBA}
-_CHANNEL_TYPES = {
-    "float32": (cl.channel_type.FLOAT, 4),
-    "float16": (cl.channel_type.HALF_FLOAT, 2),
-    "int32": (cl.channel_type.SIGNED_INT32, 4),
-    "uint32": (cl.channel_type.UNSIGNED_INT32, 4),
-    "int8": (cl.channel_type.SIGNED_INT8, 1),
-    "uint8": (cl.channel_type.UNSIGNED_INT8, 1),
-}
 
 
 def alloc_flat(instance: OpenCLInstance, nbytes: int, alignment: int, scope: str) -> BufferBlock:
@@ -84,10 +75,10 @@ def alloc_image(instance: OpenCLInstance, device: Device, shape: Sequence[int], 
     extents = tuple(shape)
     if kind.ndim != 3:
         raise UnsupportedError(f"opencl:{instance.index}: scope {scope!r} is flat; images lie in {TEXTURE_SCOPE!r}")
-    if len(extents) != 3 or min(extents, default=0) < 1 or extents[2] not in _CHANNELS or dtype not in _CHANNEL_TYPES:
+    if len(extents) != 3 or min(extents, default=0) < 1 or extents[2] not in CHANNELS or dtype not in CHANNEL_TYPES:
         raise InputError(
             f"opencl:{instance.index}: an image of {dtype}{list(extents)}; legal: rows, pixels and 1, 2 or 4 lanes, of "
-            f"{', '.join(_CHANNEL_TYPES)}"
+            f"{', '.join(CHANNEL_TYPES)}"
         )
     height, width, lanes = extents
     limits = instance.facts.options["image-height"], instance.facts.options["image-width"]
@@ -95,7 +86,13 @@ def alloc_image(instance: OpenCLInstance, device: Device, shape: Sequence[int], 
         raise InputError(
             f"opencl:{instance.index}: an image of {height} rows of {width} pixels; legal: {limits[0]} of {limits[1]}"
         )
-    channel, itemsize = _CHANNEL_TYPES[dtype]
+    formats = instance.facts.options["image-formats"]
+    if dtype in DTYPES and image_format(dtype, lanes) not in formats:
+        raise InputError(
+            f"opencl:{instance.index}: an image of {dtype}{list(extents)}, of a format that this driver lacks; legal: "
+            f"{', '.join(formats)}"
+        )
+    channel, itemsize = CHANNEL_TYPES[dtype]
     pitch = width * lanes * itemsize
     _check_size(instance, kind, height * pitch)
     what = f"an image of {dtype}{list(extents)} on opencl:{instance.index}"
@@ -103,7 +100,7 @@ def alloc_image(instance: OpenCLInstance, device: Device, shape: Sequence[int], 
         image = cl.create_image(
             instance.context,
             cl.mem_flags.READ_WRITE,
-            cl.ImageFormat(_CHANNELS[lanes], channel),
+            cl.ImageFormat(CHANNELS[lanes], channel),
             shape=(width, height),
         )
     block = ImageBlock(instance.context, scope, image, height, width, lanes * itemsize)

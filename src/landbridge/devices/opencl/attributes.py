@@ -11,6 +11,7 @@ import pyopencl as cl
 
 from landbridge.device.attr import DeviceAttr
 from landbridge.devices.opencl.discovery import Found
+from landbridge.devices.opencl.image_formats import image_formats
 
 # Vector registers of one work-item: not to be asked of a driver. 16 is what x86 without AVX-512 has.
 _REGISTERS = {512: 32}
@@ -46,8 +47,8 @@ def target_options(found: Found) -> dict[str, Any]:
         "fp16": "cl_khr_fp16" in device.extensions.split(),
         "fp64": "cl_khr_fp64" in device.extensions.split(),
         "images": bool(device.image_support),
-        **({"image-width": device.image2d_max_width, "image-height": device.image2d_max_height}
-           if device.image_support else {}),
+        **({"image-width": device.image2d_max_width, "image-height": device.image2d_max_height,
+            "image-formats": image_formats(device)} if device.image_support else {}),
         "svm": svm(device),
         "unified-memory": bool(device.host_unified_memory),
         "import-alignment": found.import_alignment,
