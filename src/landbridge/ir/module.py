@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from xdsl.dialects import func
@@ -66,6 +67,10 @@ class IRModule:
     files: tuple[FileWatch, ...] = ()
     declined: Callable[[func.FuncOp, Target], str | None] = field(default=_none_declined, repr=False, compare=False)
     _symbols: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    #: Of constants by hint, shape and dtype the checksum of each symbol, once somebody asked for it.
+    _alike: dict[tuple[Any, ...], dict[str, int | None]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
     _numbers: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -111,7 +116,8 @@ class IRModule:
     def add_constant(self, array: np.ndarray[Any, Any], hint: str = "c") -> str:
         """Put ``array`` into the table (a read-only view of it, C-contiguous) and return its symbol.
 
-        The same memory under the same hint has one symbol.
+        The same memory under the same hint has one symbol, and so have arrays of equal bytes: the steps of a recurrent
+        layer each transpose and pack its weights, and read them from one place.
         """
         table_array = np.ascontiguousarray(array).reshape(array.shape).view()
         table_array.flags.writeable = False
@@ -120,6 +126,9 @@ class IRModule:
         for known in (stem, self._symbols.get(key, stem)):
             if known in self.constants and _memory(self.constants[known]) == _memory(table_array):
                 return known
+        twin = self._twin(stem, table_array)
+        if twin is not None:
+            return twin
         # Handlers give one hint to thousands of constants: numbers go on where the last one was.
         symbol, n = stem, self._numbers.get(stem, 0)
         while symbol in self.constants:
@@ -128,7 +137,24 @@ class IRModule:
         self._numbers[stem] = n
         self._symbols[key] = symbol
         self.constants[symbol] = table_array
+        self._alike.setdefault((stem, table_array.shape, table_array.dtype), {})[symbol] = None
         return symbol
+
+    def _twin(self, stem: str, array: np.ndarray[Any, Any]) -> str | None:
+        """The symbol of a constant that was given the same hint and has the bytes of ``array``."""
+        alike = self._alike.get((stem, array.shape, array.dtype))
+        if not alike:
+            return None
+        digest = _checksum(array)
+        for symbol, known in alike.items():
+            other = self.constants.get(symbol)
+            if other is None:
+                continue
+            if known is None:  # of the first of its kind nobody asked before
+                known = alike[symbol] = _checksum(other)
+            if known == digest and np.array_equal(_bytes_of(other), _bytes_of(array)):
+                return symbol
+        return None
 
     def symbols_of(self, name: str) -> frozenset[str]:
         """The symbols of what was put into the table under ``name``: a weight that is read in several layouts has some.
@@ -217,6 +243,14 @@ def _take_vdevices(op: ModuleOp) -> tuple[VDevice, ...]:
 def symbol_name(name: str) -> str:
     """The symbol that a constant called ``name`` gets, a number behind it apart where others have it too."""
     return "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "c"
+
+
+def _bytes_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return array.reshape(-1).view(np.uint8)
+
+
+def _checksum(array: np.ndarray[Any, Any]) -> int:
+    return crc32(_bytes_of(array).data)
 
 
 def _memory(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
