@@ -16,12 +16,13 @@ def module() -> IRModule:
     return IRModule(ModuleOp([]), (Target("llvm"),))
 
 
-def test_the_same_memory_has_one_symbol_and_other_memory_another():
+def test_equal_bytes_under_one_hint_have_one_symbol():
     table, array = module(), np.arange(4)
-    assert [table.add_constant(a, "w") for a in (array, array.copy(), array, array[:2])] == ["w", "w_1", "w", "w_2"]
+    given = [array, array.copy(), array, array[:2], array[:2].copy(), array.astype(np.float64), array + 1]
+    assert [table.add_constant(a, "w") for a in given] == ["w", "w", "w", "w_1", "w_1", "w_2", "w_3"]
     assert table.add_constant(array, "v") == "v"
-    second = np.arange(4)
-    assert table.add_constant(second, "w") == table.add_constant(second, "w") == "w_3"
+    assert table.add_constant(np.array([1.0, 0.0]), "z") != table.add_constant(np.array([1.0, -0.0]), "z")
+    assert table.add_constant(np.array([np.nan]), "n") == table.add_constant(np.array([np.nan]), "n")
 
 
 def test_a_symbol_that_was_dropped_is_not_given_for_other_values():

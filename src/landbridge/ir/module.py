@@ -67,10 +67,9 @@ class IRModule:
     files: tuple[FileWatch, ...] = ()
     declined: Callable[[func.FuncOp, Target], str | None] = field(default=_none_declined, repr=False, compare=False)
     _symbols: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, repr=False, compare=False)
-    #: Of constants by hint, shape and dtype the checksum of each symbol, once somebody asked for it.
-    _alike: dict[tuple[Any, ...], dict[str, int | None]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
+    #: Of constants of one hint, shape and dtype: the first, until there is a second, and then all by checksum.
+    _first: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _alike: dict[tuple[Any, ...], list[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _numbers: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -126,9 +125,10 @@ class IRModule:
         for known in (stem, self._symbols.get(key, stem)):
             if known in self.constants and _memory(self.constants[known]) == _memory(table_array):
                 return known
-        twin = self._twin(stem, table_array)
-        if twin is not None:
-            return twin
+        twins = self._twins(stem, table_array)
+        for twin in twins or ():
+            if twin in self.constants and np.array_equal(_bytes_of(self.constants[twin]), _bytes_of(table_array)):
+                return twin
         # Handlers give one hint to thousands of constants: numbers go on where the last one was.
         symbol, n = stem, self._numbers.get(stem, 0)
         while symbol in self.constants:
@@ -137,24 +137,24 @@ class IRModule:
         self._numbers[stem] = n
         self._symbols[key] = symbol
         self.constants[symbol] = table_array
-        self._alike.setdefault((stem, table_array.shape, table_array.dtype), {})[symbol] = None
+        if twins is None:
+            self._first[stem, table_array.shape, table_array.dtype] = symbol
+        else:
+            twins.append(symbol)
         return symbol
 
-    def _twin(self, stem: str, array: np.ndarray[Any, Any]) -> str | None:
-        """The symbol of a constant that was given the same hint and has the bytes of ``array``."""
-        alike = self._alike.get((stem, array.shape, array.dtype))
-        if not alike:
+    def _twins(self, stem: str, array: np.ndarray[Any, Any]) -> list[str] | None:
+        """The symbols of constants that have the checksum of ``array``; None for the first of its kind, which has none
+        yet."""
+        kind = (stem, array.shape, array.dtype)
+        first = self._first.get(kind)
+        if first is None:
             return None
-        digest = _checksum(array)
-        for symbol, known in alike.items():
-            other = self.constants.get(symbol)
-            if other is None:
-                continue
-            if known is None:  # of the first of its kind nobody asked before
-                known = alike[symbol] = _checksum(other)
-            if known == digest and np.array_equal(_bytes_of(other), _bytes_of(array)):
-                return symbol
-        return None
+        if first:
+            if first in self.constants:
+                self._alike[*kind, _checksum(self.constants[first])] = [first]
+            self._first[kind] = ""
+        return self._alike.setdefault((*kind, _checksum(array)), [])
 
     def symbols_of(self, name: str) -> frozenset[str]:
         """The symbols of what was put into the table under ``name``: a weight that is read in several layouts has some.

@@ -13,7 +13,7 @@ from landbridge.ops.context import Array, OpContext, Operand
 from landbridge.ops.legal import at_least, between
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
-from landbridge.sizes.size import Size
+from landbridge.sizes.size import Size, product
 
 
 def _matrix(points: int, bins: int, parts: int, inverse: bool, mirrored: int = 0) -> Array:
@@ -77,6 +77,9 @@ def _dft(c: OpContext, x: Operand, length: Operand | None, along: int) -> Operan
     outs = table.shape[0]
     result = [bins if a == axis else e for a, e in enumerate(shape[:-1])] + [outs]
 
+    if axis == rank - 2:
+        return _product(c, x, table, bins, used)
+
     def build(p: PrimBuilder) -> None:
         p.generic(
             "p" * rank + "rr",
@@ -92,6 +95,28 @@ def _dft(c: OpContext, x: Operand, length: Operand | None, along: int) -> Operan
 
     constant = table.astype(numpy_dtype(accumulator(c.dtype(x))))
     return c.g.call("dft", [c.value(x), c.value(constant)], [(result, c.dtype(x))], build)[0]
+
+
+def _product(c: OpContext, x: Operand, table: Array, bins: int, used: int) -> Operand:
+    """Transforms along the last axis but one: rows of points times a matrix."""
+    *rows, extent, parts = c.shape(x)
+    outs = table.shape[0]
+    count, terms, columns = product(rows), used * parts, bins * outs
+    matrix = table.transpose(3, 1, 2, 0).reshape(terms, columns).astype(numpy_dtype(accumulator(c.dtype(x))))
+
+    def build(p: PrimBuilder) -> None:
+        p.generic(
+            "ppr",
+            (count, columns, terms),
+            [(p.inputs[0], lambda r, k, n: [r, n]), (p.inputs[1], lambda r, k, n: [n, k])],
+            [(p.outputs[0], lambda r, k, n: [r, k])],
+            lambda s, acc, a, b: acc + a * b,
+            init=0,
+        )
+
+    flat = c.reshape(x, (count, extent * parts))
+    y = c.g.call("dft", [c.value(flat), c.value(matrix)], [((count, columns), c.dtype(x))], build)[0]
+    return c.reshape(y, (*rows, bins, outs))
 
 
 @rules(
@@ -113,26 +138,32 @@ def stft(
     points = c.shape(window)[0] if window is not None else (c.ints("frame_length", length) or [0])[0]
     frames = (extent - points) // hop + 1
     bins = points // 2 + 1 if c.attribute("onesided", 1) else points
-    table: Operand = _matrix(points, bins, parts, False).astype(numpy_dtype(accumulator(c.dtype(x))))
+    # [point, in part, bin, out part]: a matrix whose rows lie as the signal does, and columns as the result
+    table: Operand = (
+        _matrix(points, bins, parts, False).transpose(3, 1, 2, 0).astype(numpy_dtype(accumulator(c.dtype(x))))
+    )
     if window is not None:
         if isinstance(window, np.ndarray) and isinstance(table, np.ndarray):
-            table = (table * window).astype(table.dtype)
+            table = (table * window.reshape(points, 1, 1, 1)).astype(table.dtype)
         else:
-            table = c.elementwise("window", [table, window], lambda s, t, w: t * w)
+            column = c.reshape(window, (points, 1, 1, 1))
+            table = c.elementwise("window", [table, column], lambda s, t, w: t * w)
+    terms, columns = points * parts, bins * 2
 
     def build(p: PrimBuilder) -> None:
         p.generic(
-            "pppprr",
-            (batch, frames, bins, 2, parts, points),
+            "pppr",
+            (batch, frames, columns, terms),
             [
-                (p.inputs[0], lambda b, f, k, o, i, n: [b, f * hop + n, i]),
-                (p.inputs[1], lambda b, f, k, o, i, n: [o, i, k, n]),
+                (p.inputs[0], lambda b, f, k, n: [b, f * (hop * parts) + n]),
+                (p.inputs[1], lambda b, f, k, n: [n, k]),
             ],
-            [(p.outputs[0], lambda b, f, k, o, i, n: [b, f, k, o])],
+            [(p.outputs[0], lambda b, f, k, n: [b, f, k])],
             lambda s, acc, a, b: acc + a * b,
             init=0,
         )
 
-    source = c.reshape(x, (batch, extent, parts))
-    result = ((batch, frames, bins, 2), c.dtype(x))
-    return c.g.call("stft", [c.value(source), c.value(table)], [result], build)[0]
+    source, matrix = c.reshape(x, (batch, extent * parts)), c.reshape(table, (terms, columns))
+    result = ((batch, frames, columns), c.dtype(x))
+    y = c.g.call("stft", [c.value(source), c.value(matrix)], [result], build)[0]
+    return c.reshape(y, (batch, frames, bins, 2))

@@ -23,6 +23,7 @@ from landbridge.passes.lower.row_memory import is_past_the_end
 from landbridge.passes.lower.runs import Run, dividing_tile, masked_runs, tile_runs
 from landbridge.passes.lower.simplify import index_range
 from landbridge.sizes.size import Size, likely
+from landbridge.targets.machine import FMA_LATENCY
 
 #: Scalar operations a task should be worth, so that handing it to a thread is cheap beside it.
 TASK_WORK = 1 << 19
@@ -79,6 +80,9 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
     reduction = nest.reduction
     columns = _choose_columns(nest, parallel, lane, lanes) if reduction and not horizontal else None
     rows = _choose_rows(nest, parallel, lane, columns)
+    if rows is not None and columns == lane and not _shares_vectors(nest, lane, rows):
+        enough = likely(tiles_along(nest, columns, lane, lanes)) >= FMA_LATENCY
+        rows = None if enough else rows  # rows would be streams beside each other, and nothing is gained
     if lane is not None and not horizontal:
         extent = nest.dims[lane].extent
         if isinstance(extent, int):
@@ -216,6 +220,15 @@ def _choose_columns(nest: Nest, parallel: list[int], lane: int | None, lanes: in
         if d != lane and any(not r.uses(d) for r in shared) and all(r.uses(d) for r in reads if r.uses(lane)):
             return d
     return None
+
+
+def _shares_vectors(nest: Nest, lane: int | None, rows: int) -> bool:
+    """Whether iterations of ``rows`` read a vector along ``lane`` that is one for all of them."""
+    reduction = nest.reduction
+    if reduction is None or lane is None:
+        return True
+    reads = [r for r in reduction.reads if isinstance(r, ElementAccess)]
+    return any(r.uses(lane) and not r.uses(rows) for r in reads)
 
 
 def _choose_rows(nest: Nest, parallel: list[int], lane: int | None, columns: int | None) -> int | None:

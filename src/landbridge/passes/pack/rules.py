@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from landbridge.analysis.axis_classes import AxisClass, class_of
 from landbridge.ir.stages import PrimView
-from landbridge.ir.types import shape_of
+from landbridge.ir.types import element_count, shape_of
 from landbridge.passes.lower.nest import widest_bytes
 from landbridge.passes.pack.layout import Layout, layout_of
 
@@ -104,9 +104,29 @@ def matrix_product(c: Candidate, weights: SSAValue) -> Blocking | None:
     tile = c.tile * 4 // max(4, *(widest_bytes(g.body) for g in c.prim.generics()))
     if columns is None or columns.extent < tile or tile < 2:
         return None
+    tile = _panel(c, columns.extent, tile)
     layout = layout_of(weights, [columns], tile, first=columns)
     assert layout is not None  # the class has an axis of the weights
     return Blocking(tile, [columns], {weights: layout})
+
+
+#: Vectors of a panel that is read once: enough accumulators for two pipes, and they lie side by side.
+_WIDEST_PANEL = 8
+#: The share of lanes that panels fill at least where they end within a vector.
+_FULL_ENOUGH = 0.9
+
+
+def _panel(c: Candidate, columns: int, tile: int) -> int:
+    """How wide panels of weights are: with one row of data, all that a step reads lies in a row.
+
+    Panels of one vector are read side by side, a stream each, whose distance of K vectors is a multiple of the pages'
+    size for many K: their lines then fall into one set of the nearest cache, and are gone before they are used.
+    """
+    if element_count(shape_of(c.outputs[0].type)) != columns:
+        return tile
+    widths = [w for w in range(tile, _WIDEST_PANEL * tile + 1) if columns % w == 0]
+    share, width = max(((w / (-(-w // tile) * tile), w) for w in widths), default=(0.0, tile))
+    return width if share >= _FULL_ENOUGH else tile
 
 
 def neighbour(c: Candidate) -> Blocking | None:
