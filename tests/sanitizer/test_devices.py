@@ -26,6 +26,10 @@ def nothing_kept():
     trim(find_device("sim:scratch"))
 
 
+class TestSimBoard(DeviceConformance):
+    device_name = "sanitize(sim:board)"
+
+
 class TestSimLazy(DeviceConformance):
     device_name = "sanitize(sim:lazy)"
 

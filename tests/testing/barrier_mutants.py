@@ -212,3 +212,17 @@ class OneWindow(Correct):
             self.window = super().host_pointer(space)
             self.kept = space.handle.host
         return self.window
+
+
+class WaitsForStreamNoneAlone(_Barriers):
+    """begin_host_access waits for what is queued on stream None, and for no other stream."""
+
+    caught_by = "test_begin_host_access_waits_for_streams"
+
+    def begin_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
+        self.stream_sync(region.space.device.index, None)
+        block = region.space.handle
+        block.host_accesses += 1
+        if isinstance(block, CachedBlock) and mode != "w":
+            lines = slice(region.byte_offset // 64 * 64, -(-(region.byte_offset + nbytes) // 64) * 64)
+            block.host[lines] = block.data[lines]

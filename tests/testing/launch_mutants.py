@@ -289,3 +289,28 @@ class OneArgumentBlock(_Launches):
 
         kernels = type("Kernels", (), {function: staticmethod(run)})
         return super().mutate(kernels, function, grid, block, args, stream)
+
+
+class ModulesByLength(Correct):
+    """A module that was loaded is taken for every other one of its length."""
+
+    caught_by = "test_modules_have_their_own_code"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.modules: dict[int, object] = {}
+
+    def load_module(self, index: int, binary: bytes, format: str, options: str = "") -> object:
+        return self.modules.setdefault(len(binary), super().load_module(index, binary, format, options))
+
+
+class FunctionsByName(Correct):
+    """Functions are found by their names in all modules, the oldest first."""
+
+    caught_by = "test_modules_have_their_own_code"
+    first: object = None
+
+    def load_module(self, index: int, binary: bytes, format: str, options: str = "") -> object:
+        module = super().load_module(index, binary, format, options)
+        self.first = self.first or module
+        return self.first

@@ -466,3 +466,13 @@ class LosesCopiesOfThreads(_Copies):
         self.descriptor = src, dst, nbytes
         time.sleep(1e-6)
         return super().mutate(*self.descriptor, stream, keep_alive)
+
+
+class OneDtypeAlone(_Allocation):
+    """A type_hint of 8 bytes an element gets half of what was asked."""
+
+    caught_by = "test_type_hint"
+
+    def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
+        size = nbytes // 2 if type_hint == "float64" else nbytes
+        return super().alloc_data_space(index, size, alignment, scope, type_hint)

@@ -103,3 +103,17 @@ class ImportsApart(Correct):
         made = self.alloc_data_space(index, source.nbytes, 1, "shared", None)
         ctypes.memmove(made.handle.address, space.handle.address, source.nbytes)
         return replace(made)
+
+
+class ImportsForReadingAreCopies(Correct):
+    """An import for reading is a copy of what was there."""
+
+    caught_by = "test_imports_for_reading"
+
+    def import_memory(self, index: int, source: ImportSource, access: AccessMode) -> Space:
+        space = super().import_memory(index, source, access)
+        if access != "r":
+            return space
+        copy = self.alloc_data_space(index, space.handle.data.nbytes, 1, space.scope, None)
+        copy.handle.data[:] = space.handle.data
+        return copy

@@ -364,3 +364,24 @@ class StreamsOfInstanceNone(Correct):
 
     def create_stream(self, index: int) -> Stream:
         return replace(super().create_stream(index), device=Device(self, 0))
+
+
+class ReplaysTwice(_Replays):
+    """A replay does everything twice."""
+
+    caught_by = "test_replay_is_done_once"
+
+    def replay(self, recording: object, args: Mapping[int, Region], stream: Stream | None) -> Event | None:
+        super().replay(recording, args, stream)
+        return super().replay(recording, {}, stream)
+
+
+class OneRecordingForAll(Correct):
+    """A recording that begins while another is made notes for both."""
+
+    caught_by = "test_two_recordings_at_once"
+
+    def begin_record(self, index: int, stream: Stream | None) -> None:
+        super().begin_record(index, stream)
+        for key in self._recordings:
+            self._recordings[key] = self._recordings[index, self._key(index, stream)]

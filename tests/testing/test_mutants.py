@@ -60,6 +60,13 @@ def test_the_devices_that_are_mutated_conform(device: type[DeviceAPI], admit) ->
     assert [r for r in run_conformance("mutant", own_process=True) if r.outcome == "fail"] == []
 
 
+def test_launches_in_rows_conform_when_they_are_sanitized(admit) -> None:
+    admit(Records())
+    names = ("test_launch_in_rows", "test_launch_within_rows", "test_recorded_launches_in_rows", "test_positions")
+    results = run_conformance("sanitize(mutant)", names)
+    assert [result.outcome for result in results] == ["pass"] * 4, results
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.__name__)
 def test_a_broken_device_is_noticed(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from landbridge.device.api import Event, Region, Stream
+from landbridge.errors import DeviceError
 from landbridge.testing.conformance.base import ConformanceCase
 from landbridge.testing.lazy_queue import Task
 from tests.testing.mutants import Correct
@@ -355,3 +357,61 @@ class NoBytesAreNeverDone(Correct):
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
     ) -> Event | None:
         return super().copy_data_from_to(src, dst, nbytes, stream, keep_alive) if nbytes else _NeverDone()
+
+
+class OneStreamForNewWork(Correct):
+    """Copies on a stream go to the one that was created last."""
+
+    caught_by = "test_stream_sync_beside_others"
+    last: Stream | None = None
+
+    def create_stream(self, index: int) -> Stream:
+        self.last = super().create_stream(index)
+        return self.last
+
+    def copy_data_from_to(
+        self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
+    ) -> Event | None:
+        queue = self.last if stream is not None and self.last is not None and self.last.handle.alive else stream
+        return super().copy_data_from_to(src, dst, nbytes, queue, keep_alive)
+
+
+class OrdersTwoStreamsOnce(Correct):
+    """Two streams are ordered the first time that it is asked for."""
+
+    caught_by = "test_sync_stream_from_to_again"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ordered: set[tuple[int, int]] = set()
+
+    def sync_stream_from_to(self, index: int, source: Stream | None, target: Stream | None) -> None:
+        pair = id(source and source.handle), id(target and target.handle)
+        if pair not in self.ordered:
+            self.ordered.add(pair)
+            super().sync_stream_from_to(index, source, target)
+
+
+class WaitsForPendingEventsAlone(Correct):
+    """wait_event of an event that is done raises."""
+
+    caught_by = "test_wait_event_that_is_done"
+
+    def wait_event(self, index: int, stream: Stream | None, event: Event) -> None:
+        if event.query():
+            raise DeviceError("mutant: the event is not pending")
+        super().wait_event(index, stream, event)
+
+
+class HostCopiesAtOnce(Correct):
+    """Copies from the host are done when they are asked for, before what is queued."""
+
+    caught_by = "test_copies_with_the_host_are_in_order"
+
+    def copy_data_from_to(
+        self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
+    ) -> Event | None:
+        if src.space.device.api is self or dst.space.device.api is not self:
+            return super().copy_data_from_to(src, dst, nbytes, stream, keep_alive)
+        ctypes.memmove(self._address(dst, "a copy"), self._address(src, "a copy"), nbytes)
+        return None

@@ -9,6 +9,7 @@ from landbridge.device.api import Event, NdSpace, Region, Space, Stream
 from landbridge.device.import_source import ImportSource
 from landbridge.device.lifecycle import open_once
 from landbridge.device.protocols import AccessMode, RowTable
+from landbridge.errors import InputError
 from landbridge.sanitizer.block import TrackedBlock
 from landbridge.sanitizer.findings import call_site, fail
 from landbridge.sanitizer.order import TrackedEvent
@@ -181,7 +182,7 @@ def launch(
     recorded = self.order.recording(queue)
     used = [(self.used(region, 0, what), region.byte_offset) for region in regions]
     if recorded is not None:
-        recorded += regions
+        recorded += [arg for arg in args if isinstance(arg, Region | RowTable)]
         return inner.launch(module, function, grid, block, self.within(args), self.within(stream))  # type: ignore[no-any-return]
     work = self.order.begin(queue, what, [(b, at, at + 1, None) for b, at in used if b is not None])
     event = inner.launch(module, function, grid, block, self.within(args), self.within(stream))
@@ -201,8 +202,10 @@ def begin_record(self: SanitizedDevice, index: int, stream: Stream | None) -> No
 def end_record(self: SanitizedDevice, index: int, stream: Stream | None) -> RecordedWork:
     """The recording, and the regions that it uses."""
     inner: Any = self.inner
-    regions = self.order.stop_recording(self.queue(index, stream))
-    return RecordedWork(inner.end_record(index, self.within(stream)), index, list(dict.fromkeys(regions)))
+    noted = self.order.stop_recording(self.queue(index, stream))
+    positions = list(dict.fromkeys(arg for arg in noted if isinstance(arg, Region)))
+    rows = regions_of([arg for arg in noted if isinstance(arg, RowTable)])
+    return RecordedWork(inner.end_record(index, self.within(stream)), index, positions, rows)
 
 
 def replay(
@@ -212,8 +215,10 @@ def replay(
     inner: Any = self.inner
     what = self.said(f"replay of work on {len(recording.regions)} regions")
     for position, region in args.items():
+        if not 0 <= position < len(recording.regions):
+            raise InputError(f"a recording of {len(recording.regions)} regions has no position {position}")
         recording.regions[position] = region
-    used = [(self.used(region, 0, what), region.byte_offset) for region in recording.regions]
+    used = [(self.used(region, 0, what), region.byte_offset) for region in (*recording.regions, *recording.rows)]
     work = self.order.begin(
         self.queue(recording.index, stream), what, [(b, at, at + 1, None) for b, at in used if b is not None]
     )

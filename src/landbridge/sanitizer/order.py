@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from landbridge.device.api import DeviceAPI, Event, Region
+from landbridge.device.protocols import RowTable
 from landbridge.locks import new_lock
 from landbridge.sanitizer.block import StampedAccess, TrackedBlock
 from landbridge.sanitizer.clocks import Clocks, Stamp
@@ -50,7 +51,7 @@ class Order:
         self.lock = new_lock()
         self.clocks = Clocks()
         self._pending: list[tuple[Stamp, list[tuple[TrackedBlock, StampedAccess]], Any]] = []
-        self._recording: dict[Hashable, list[Region]] = {}
+        self._recording: dict[Hashable, list[Region | RowTable]] = {}
 
     def begin(self, queue: Hashable, what: str, uses: Sequence[Use]) -> Work:
         """The stamp and accesses of work on ``queue``; a finding where an access has a conflicting one before it that
@@ -139,12 +140,12 @@ class Order:
         """Work on ``queue`` is noted from now on, and not done."""
         self._recording[queue] = []
 
-    def recording(self, queue: Hashable) -> list[Region] | None:
-        """The regions noted so far on ``queue``, for more to be added; None where work is done."""
+    def recording(self, queue: Hashable) -> list[Region | RowTable] | None:
+        """The operands noted so far on ``queue``, for more to be added; None where work is done."""
         return self._recording.get(queue)
 
-    def stop_recording(self, queue: Hashable) -> list[Region]:
-        """The regions that were noted."""
+    def stop_recording(self, queue: Hashable) -> list[Region | RowTable]:
+        """The operands that were noted."""
         return self._recording.pop(queue)
 
 

@@ -9,8 +9,9 @@ from landbridge.device.api import Region
 
 @dataclass(slots=True)
 class RecordedWork:
-    """Work noted on instance ``index``; ``regions`` change as replays bind others."""
+    """Work noted on instance ``index``; ``regions`` change as replays bind others, ``rows`` of tables stay."""
 
     inner: object
     index: int
     regions: list[Region]
+    rows: list[Region]

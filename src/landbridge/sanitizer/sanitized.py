@@ -85,11 +85,18 @@ class SanitizedDevice(DeviceAPI):
         owner = next((end.space.device for end in (dst, src) if end.space.device.api is self), None)
         index = owner.index if owner is not None else stream.device.index if stream is not None else 0
         source, target = self.used(src, nbytes, what), self.used(dst, nbytes, what)
+        queue = self.queue(index, stream)
+        recorded = self.order.recording(queue)
+        if recorded is not None:
+            recorded += (src, dst)
+            return self.inner.copy_data_from_to(
+                self.within(src), self.within(dst), nbytes, self.within(stream), keep_alive
+            )
         ends = ((source, src.byte_offset, False), (target, dst.byte_offset, True))
         uses = [(block, start, start + nbytes, writes) for block, start, writes in ends if block is not None]
         self.spaces.note_copy(source, src.byte_offset, target, dst.byte_offset, nbytes, what)
         inner_src, inner_dst = self.within(src), self.within(dst)
-        work = self.order.begin(self.queue(index, stream), what, uses)
+        work = self.order.begin(queue, what, uses)
         lent = LentSnapshot.of(inner_src, nbytes, self.host, what)
         event = self.inner.copy_data_from_to(inner_src, inner_dst, nbytes, self.within(stream), keep_alive)
         return self.queued(event, work, (lent, keep_alive) if event is not None and lent is not None else None)

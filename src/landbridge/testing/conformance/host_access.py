@@ -6,11 +6,12 @@ import ctypes
 
 import landbridge as lb
 from landbridge.device.api import Region
-from landbridge.device.protocols import HostBarriers, HostMemory
+from landbridge.device.protocols import HostBarriers, HostMemory, Streams
 from landbridge.errors import HostAccessError, HostViewError
 from landbridge.testing.conformance.base import ConformanceCase, expect, expect_raises, pattern
 
 _BYTES = 512
+_ROUNDS = 8  # a wrong order may be right by luck
 
 
 class HostAccessConformance(ConformanceCase):
@@ -41,6 +42,22 @@ class HostAccessConformance(ConformanceCase):
         barriers.end_host_access(Region(target), _BYTES, "r")
         self.wait(event)
         expect(seen == pattern(_BYTES, 9), "the host read bytes that a copy queued before had yet to write")
+
+    def test_begin_host_access_waits_for_streams(self) -> None:
+        """begin_host_access waits for pending writers on every stream, not on stream None alone."""
+        kind = self.host_kind()
+        barriers, streams, index = self.ability(HostBarriers), self.ability(Streams), self.device.index
+        for seed in range(_ROUNDS):
+            stream = streams.create_stream(index)
+            source, target = self.alloc(_BYTES, kind.scope), self.alloc(_BYTES, kind.scope)
+            self.write(source, pattern(_BYTES, seed))
+            event = self.copy(Region(source), Region(target), _BYTES, stream)
+            barriers.begin_host_access(Region(target), _BYTES, "r")
+            seen = ctypes.string_at(self.host_address(target), _BYTES)
+            barriers.end_host_access(Region(target), _BYTES, "r")
+            self.wait(event)
+            expect(seen == pattern(_BYTES, seed), "the host read bytes that a copy on a stream had yet to write")
+            streams.free_stream(stream)
 
     def test_hidden_scope(self) -> None:
         """host access absent: no host view: HostViewError naming the scope."""

@@ -17,7 +17,7 @@ COUNT = 96  # elements of each operand: no multiple of 64
 NBYTES = 4 * COUNT
 
 
-def _program(scope: str, shape: tuple[int, ...], separators: tuple[int, ...]) -> str:
+def _program(scope: str, shape: tuple[int, ...], separators: tuple[int, ...], operands: str = "%s, %t") -> str:
     """``y = a - b`` on tensors of ``shape``: ``a`` and ``y`` lie in ``scope``, ``b`` in ordinary memory."""
     extents, counts = "x".join(map(str, shape)), ", ".join(f"{count} : i64" for count in shape)
     loops, parallel = ", ".join(f"d{i}" for i in range(len(shape))), ", ".join(['"parallel"'] * len(shape))
@@ -46,7 +46,7 @@ builtin.module {{
     linalg.generic {{indexing_maps = [{same}, {same}, {same}], iterator_types = [{parallel}]}}
         ins(%a, %b : {memory}, {flat_memory}) outs(%y : {memory}) attrs = {{lb.extents = [{counts}]}} {{
     ^bb0(%s: f32, %t: f32, %u: f32):
-      %v = arith.subf %s, %t fastmath<contract> : f32
+      %v = arith.subf {operands} fastmath<contract> : f32
       linalg.yield %v : f32
     }}
     func.return
@@ -55,7 +55,7 @@ builtin.module {{
 """
 
 
-_images: dict[tuple[str, str], DeviceImage] = {}
+_images: dict[str, DeviceImage] = {}
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,13 @@ class KernelCase(ConformanceCase):
     ) -> DeviceImage:
         """The kernel as the code generator makes it, its first and last operand in ``scope``; skips the test where
         nothing makes such kernels for the device."""
+        return self._image_of(_program(scope, shape, separators), scope)
+
+    def other_image(self) -> DeviceImage:
+        """As ``image``, of a kernel of the same name, which makes ``y = b - a``."""
+        return self._image_of(_program("global", (COUNT,), (), "%t, %s"), "global")
+
+    def _image_of(self, program: str, scope: str) -> DeviceImage:
         self.ability(DeviceModules)
         if self.device.memory_kind().ndim != 1:
             self.skip("has no flat memory of scope 'global'")
@@ -93,10 +100,10 @@ class KernelCase(ConformanceCase):
             target = lb.Target.from_device(self.device)
         except TargetError as error:
             self.skip(f"has no target kind: {error}")
-        found = _images.get((target.to_json(), scope))
+        found = _images.get(target.to_json() + program)
         if found is None:
             try:
-                executable = lb.compile(_program(scope, shape, separators), target)
+                executable = lb.compile(program, target)
             except ImportError as error:
                 self.skip(f"is not compiled for, as the compiler's packages are not installed: {error}")
             except (CodegenError, PlacementError) as error:
@@ -104,16 +111,21 @@ class KernelCase(ConformanceCase):
             images = [module.image for module in executable.modules if isinstance(module.image, DeviceImage)]
             if not images:
                 self.skip("has a target kind that makes no kernels which it loads")
-            found = _images[target.to_json(), scope] = images[0]
+            found = _images[target.to_json() + program] = images[0]
         return found
 
     def kernel(
         self, scope: str = "global", shape: tuple[int, ...] = (COUNT,), separators: tuple[int, ...] = ()
     ) -> SuiteKernel:
         """The kernel that ``image`` finds, loaded."""
-        image = self.image(scope, shape, separators)
+        return self.loaded(self.image(scope, shape, separators))
+
+    def loaded(self, image: DeviceImage) -> SuiteKernel:
+        """``image`` as a module of its own."""
         (sequence,) = image.functions.values()
-        return SuiteKernel(image, sequence, self._loaded(image))
+        modules = self.ability(DeviceModules)
+        module = modules.load_module(self.device.index, image.code, image.format, image.options)
+        return SuiteKernel(image, sequence, module)
 
     def launch(
         self,
@@ -149,7 +161,3 @@ class KernelCase(ConformanceCase):
         space = self.alloc(len(content))
         self.write(space, content)
         return space
-
-    def _loaded(self, image: DeviceImage) -> object:
-        modules = self.ability(DeviceModules)
-        return modules.load_module(self.device.index, image.code, image.format, image.options)

@@ -166,6 +166,21 @@ class LaunchConformance(KernelCase):
         self._expect_difference(self.kernel(), 3)
         self._expect_difference(second, 4)
 
+    def test_modules_have_their_own_code(self) -> None:
+        """load_module: modules whose functions have the same names compute each what its own code says."""
+        image, other = self.image(), self.other_image()
+        first, second, third = self.loaded(image), self.loaded(other), self.loaded(image)
+        a, b = numbers(1), numbers(6)
+        for kernel, wanted in (
+            (first, minus(a, b)),
+            (second, minus(b, a)),
+            (third, minus(a, b)),
+            (second, minus(b, a)),
+        ):
+            x, z, y = self.operand(a), self.operand(b), self.operand(bytes(NBYTES))
+            self.wait(self.launch(kernel, Region(x), Region(z), Region(y)))
+            expect(self.read(y, NBYTES) == wanted, "a module computes what another one's code says")
+
     def test_launches_by_many_threads(self) -> None:
         """Methods may be called from any thread: launches that threads queue at once all happen."""
         kernel, failures, all_queued = self.kernel(), list[str](), Barrier(_THREADS)

@@ -29,6 +29,37 @@ class OrderConformance(ConformanceCase):
                 )
             streams.free_stream(other)
 
+    def test_sync_stream_from_to_again(self) -> None:
+        """sync_stream_from_to: each call orders what is queued by then, however often these streams were ordered."""
+        streams, index = self.ability(Streams), self.device.index
+        first, second = streams.create_stream(index), streams.create_stream(index)
+        for seed in range(_ROUNDS):
+            for source, target in ((first, second), (second, first)):
+                spaces = self._filled_spaces(seed)
+                self.copy(Region(spaces[0]), Region(spaces[1]), _BYTES, source)
+                streams.sync_stream_from_to(index, source, target)
+                self.wait(self.copy(Region(spaces[1]), Region(spaces[2]), _BYTES, target))
+                self._expect_copied(spaces[2], seed, "streams that were ordered before were not ordered again")
+        for stream in (first, second):
+            streams.free_stream(stream)
+
+    def test_stream_sync_beside_others(self) -> None:
+        """Work is on the stream that it was queued on, whichever were created since: stream_sync of it waits for it."""
+        streams, index = self.ability(Streams), self.device.index
+        for seed in range(_ROUNDS):
+            several = [streams.create_stream(index) for _ in range(3)]
+            for number, stream in enumerate(several):
+                source, middle, target = self._filled_spaces(seed)[0], self.alloc(_BYTES), self.host(b"\xee" * _BYTES)
+                if not self.can_copy_host(source):
+                    self.skip("copies neither from nor to host memory")
+                self.copy(Region(source), Region(middle), _BYTES, stream)
+                self.copy(Region(middle), Region(target), _BYTES, stream)
+                streams.stream_sync(index, stream)
+                arrived = self.host_bytes(target, _BYTES) == pattern(_BYTES, seed)
+                expect(arrived, f"stream_sync of stream {number} of three returned before its copies were done")
+            for stream in several:
+                streams.free_stream(stream)
+
     def test_wait_event_and_none(self) -> None:
         """wait_event takes stream None, and events that were recorded on it."""
         streams, events, index = self.ability(Streams), self.ability(Events), self.device.index
@@ -41,6 +72,32 @@ class OrderConformance(ConformanceCase):
                 self.wait(self.copy(Region(spaces[1]), Region(spaces[2]), _BYTES, second))
                 self._expect_copied(spaces[2], seed, "a stream did not wait for an event")
             streams.free_stream(other)
+
+    def test_wait_event_that_is_done(self) -> None:
+        """wait_event takes an event that is done, and orders nothing then."""
+        streams, events, index = self.ability(Streams), self.ability(Events), self.device.index
+        stream, spaces = streams.create_stream(index), self._filled_spaces(1)
+        event = events.record_event(index, stream)
+        self.wait(event)
+        for other in (None, streams.create_stream(index)):
+            events.wait_event(index, other, event)
+            self.wait(self.copy(Region(spaces[0]), Region(spaces[1]), _BYTES, other))
+            self._expect_copied(spaces[1], 1, "a copy after an event that was done did not happen")
+
+    def test_copies_with_the_host_are_in_order(self) -> None:
+        """Copies from and to the host take their turn: what was queued before reads the old bytes, and is read."""
+        for seed in range(_ROUNDS):
+            spaces = self._filled_spaces(seed)
+            if not self.can_copy_host(spaces[0]):
+                self.skip("copies neither from nor to host memory")
+            fresh, seen = self.host(pattern(_BYTES, seed + 50)), self.host(b"\xee" * _BYTES)
+            first = self.copy(Region(spaces[0]), Region(spaces[1]), _BYTES)
+            second = self.copy(Region(fresh), Region(spaces[0]), _BYTES)
+            third = self.copy(Region(spaces[1]), Region(seen), _BYTES)
+            for event in (first, second, third):
+                self.wait(event)
+            expect(self.host_bytes(seen, _BYTES) == pattern(_BYTES, seed), "a copy with the host did not take its turn")
+            self._expect_copied(spaces[0], seed + 50, "a copy from the host did not take its turn")
 
     def test_an_event_of_a_copy_can_be_waited_for(self) -> None:
         """wait_event takes the Event that a copy returned."""

@@ -82,22 +82,25 @@ class ReachConformance(ConformanceCase):
                 seen = self.read(target, _BYTES) == pattern(_BYTES, 3)
                 expect(seen, f"an import from byte {offset} on does not see what its owner wrote")
 
+    def test_imports_for_reading(self) -> None:
+        """import_memory with access "r" is in place, too: the device sees what the owner writes afterwards."""
+        importer, source, target = self.ability(MemoryImport), self._importable(), self.alloc(_BYTES)
+        ctypes.memmove(source.address, pattern(_BYTES, 1), _BYTES)
+        space = importer.import_memory(self.device.index, source, "r")
+        for seed in (2, 3):
+            with self.owner_writes(space, _BYTES):
+                ctypes.memmove(source.address, pattern(_BYTES, seed), _BYTES)
+            self.wait(self.copy(Region(space), Region(target), _BYTES))
+            found = self.read(target, _BYTES)
+            expect(found == pattern(_BYTES, seed), "an import for reading has not what the owner wrote since")
+        importer.release_import(space)
+        kept = ctypes.string_at(source.address, _BYTES) == pattern(_BYTES, 3)
+        expect(kept, "releasing an import for reading changed the owner's bytes")
+
     def test_the_same_bytes_imported_twice(self) -> None:
         """Imports of the same bytes are the same memory, each valid until its own release."""
-        importer = self.ability(MemoryImport)
-        host = self.host(pattern(_BYTES, 1))
-        source = HostPointer(self.host_address(host), _BYTES)
-        try:
-            first, second = (importer.import_memory(self.device.index, source, "rw") for _ in range(2))
-        except ZeroCopyError:
-            kind = next((k for k in self.host_kinds() if k.importable and k.coherent), None)
-            if kind is None:
-                self.skip("imports no memory that the host sees")
-            source = HostPointer(self.host_address(self.alloc(_BYTES, kind.scope)), _BYTES)
-            try:
-                first, second = (importer.import_memory(self.device.index, source, "rw") for _ in range(2))
-            except ZeroCopyError:
-                self.skip("imports no memory by its address")
+        importer, source = self.ability(MemoryImport), self._importable()
+        first, second = (importer.import_memory(self.device.index, source, "rw") for _ in range(2))
         with self.owner_writes(first, _BYTES):
             ctypes.memmove(source.address, pattern(_BYTES, 1), _BYTES)
         target, content = self.alloc(_BYTES), self.alloc(_BYTES)
@@ -110,3 +113,20 @@ class ReachConformance(ConformanceCase):
         self.wait(self.copy(Region(second), Region(target), _BYTES))
         expect(self.read(target, _BYTES) == pattern(_BYTES, 2), "releasing one import took the other")
         importer.release_import(second)
+
+    def _importable(self) -> HostPointer:
+        """Memory that the device imports by its address, the host's or its own; skips the test where there is none."""
+        importer = self.ability(MemoryImport)
+        source = HostPointer(self.host_address(self.host(pattern(_BYTES, 1))), _BYTES)
+        try:
+            importer.release_import(importer.import_memory(self.device.index, source, "rw"))
+        except ZeroCopyError:
+            kind = next((k for k in self.host_kinds() if k.importable and k.coherent), None)
+            if kind is None:
+                self.skip("imports no memory that the host sees")
+            source = HostPointer(self.host_address(self.alloc(_BYTES, kind.scope)), _BYTES)
+            try:
+                importer.release_import(importer.import_memory(self.device.index, source, "rw"))
+            except ZeroCopyError:
+                self.skip("imports no memory by its address")
+        return source

@@ -89,6 +89,43 @@ class RecordingConformance(RecordingCase):
             self._copy_beside(spaces[-1], seen)
             expect(self.read(seen, _BYTES) == pattern(_BYTES, seed), "a replay was not done, or not in order")
 
+    def test_two_recordings_at_once(self) -> None:
+        """begin_record: streams that are recorded at the same time have a recording each."""
+        recorder, streams, index = self.ability(Recording), self.ability(Streams), self.device.index
+        both = [streams.create_stream(index) for _ in range(2)]
+        spaces = [self.operand(pattern(_BYTES, seed)) for seed in range(4)]
+        for stream in both:
+            recorder.begin_record(index, stream)
+        try:
+            for number, stream in enumerate(both):
+                self.copy(Region(spaces[2 * number]), Region(spaces[2 * number + 1]), _BYTES, stream)
+        finally:
+            recordings = [recorder.end_record(index, stream) for stream in both]
+        self.wait(self.replay_work(recordings[1]))
+        found = [self.read(spaces[number], _BYTES) for number in (1, 3)]
+        expect(found[0] == pattern(_BYTES, 1), "a recording has what was noted on another stream")
+        expect(found[1] == pattern(_BYTES, 2), "a recording has not what was noted while another one was made")
+        self.wait(self.replay_work(recordings[0]))
+        expect(self.read(spaces[1], _BYTES) == pattern(_BYTES, 0), "a recording has not what was noted on its stream")
+
+    def test_replay_is_done_once(self) -> None:
+        """replay: what was noted happens once each time."""
+        self.ability(Recording)
+        first, second, between = (self.operand(pattern(_BYTES, seed)) for seed in range(3))
+
+        def swap(stream: Stream | None) -> None:
+            for source, target in ((first, between), (second, first), (between, second)):
+                self.copy(Region(source), Region(target), _BYTES, stream)
+
+        recording = self.record_work(swap)
+        for turn in range(3):
+            self.wait(self.replay_work(recording))
+            found = self.read(first, _BYTES), self.read(second, _BYTES)
+            wanted = pattern(_BYTES, (turn + 1) % 2), pattern(_BYTES, turn % 2)
+            expect(
+                found == wanted, f"a recording that swaps two spaces was replayed {turn + 1} times; they hold others"
+            )
+
     def test_replay_comes_in_order(self) -> None:
         """replay(stream): after what is on that stream, and before what follows."""
         streams, index = self.ability(Streams), self.device.index

@@ -48,6 +48,15 @@ class SpaceConformance(ConformanceCase):
             wanted = max(asked, kind.alignment)
             expect(address % wanted == 0, f"{address:#x} was asked aligned to {asked}, the kind says {kind.alignment}")
 
+    def test_type_hint(self) -> None:
+        """type_hint, the name of a dtype or None, changes nothing of a space but where it may lie."""
+        for seed, hint in enumerate(("float32", "float64", "bfloat16", "bool", None)):
+            size = -(-_BYTES // (unit := self.device.memory_kind().size_multiple)) * unit
+            space = self.api.alloc_data_space(self.device.index, size, 1, "global", hint)
+            self.keep(space)
+            self.write(space, pattern(_BYTES, seed))
+            expect(self.read(space, _BYTES) == pattern(_BYTES, seed), f"a space with type_hint {hint!r} lost bytes")
+
     def test_spaces_are_apart(self) -> None:
         """A Space is one allocation: no two share bytes."""
         spaces = [self.alloc(_BYTES) for _ in range(4)]
