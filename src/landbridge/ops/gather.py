@@ -12,7 +12,7 @@ from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator, float_limits
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.accuracy import EXACT, Accuracy, accuracy
-from landbridge.ops.context import BodyBuffer, OpContext, Operand
+from landbridge.ops.context import Array, BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import Condition, axis_of, between, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import index_of, rules
@@ -153,6 +153,42 @@ _COMBINE: dict[str, tuple[str, float | str]] = {
 SCATTERED = Accuracy(500, sums=True, note="of add and mul, up to 1000 updates of an element, in order; else exact")
 
 
+def _fixed(c: OpContext, x: Operand, indices: Operand) -> Array | None:
+    """``indices`` where they are known now, and what lands where is decided by the last one; else None."""
+    if not isinstance(indices, np.ndarray) or c.attribute("reduction", "none") != "none":
+        return None
+    return indices if indices.size and all(isinstance(e, int) for e in c.shape(x)) else None
+
+
+def _placed(
+    c: OpContext,
+    x: Operand,
+    updates: Operand,
+    last: Array,
+    taken: Callable[[ScalarBuilder, Sequence[Value], Value], Sequence[Value]],
+) -> Operand:
+    """``x`` with updates where ``last``, over its first axes, says which; -1 says none.
+
+    ``taken(s, element, number)``: the index into ``updates`` of the update of that number for an element.
+    """
+    shape, dtype, rank, highest = c.shape(x), c.dtype(x), c.rank(x), max(int(last.max(initial=0)), 0)
+
+    def build(p: PrimBuilder) -> None:
+        source, table, given = p.inputs
+        buffer = BodyBuffer(given, p.dtype(given))
+
+        def placed(s: ScalarBuilder, value: Value, number: Value) -> Value:
+            at = [s.index(i) for i in range(rank)]
+            update = buffer.load(s, taken(s, at, as_index(s, number, highest + 1)))
+            return s.select(number < 0, value, update)
+
+        ins = [(source, lambda *d: d), (table, lambda *d: d[: last.ndim])]
+        p.generic("p" * rank, shape, ins, [(p.outputs[0], lambda *d: d)], placed)
+
+    operands = [c.value(x), c.value(last.astype(np.int64)), c.value(updates)]
+    return c.g.call("scatter", operands, [(shape, dtype)], build)[0]
+
+
 def _scatter(
     c: OpContext,
     x: Operand,
@@ -246,6 +282,19 @@ def scatter_elements(c: OpContext, x: Operand, indices: Operand, updates: Operan
         lands = wrapped(s, buffers[0].load(s, where), shape[axis]).eq(s.cast(at[axis], "int64"))
         return lands if inside is None else lands & inside, buffers[1].load(s, where)
 
+    fixed = _fixed(c, x, indices)
+    if fixed is not None:
+        last = np.full(shape, -1)
+        where = np.indices(extents)
+        numbers = where[axis].copy()
+        where[axis] = np.where(fixed < 0, fixed + shape[axis], fixed)
+        inside = (where[axis] >= 0) & (where[axis] < shape[axis])
+        last[tuple(w[inside] for w in where)] = numbers[inside]  # of equal places numpy keeps the last
+
+        def taken(s: ScalarBuilder, at: Sequence[Value], number: Value) -> list[Value]:
+            return [number if a == axis else s.minimum(at[a], e - 1) for a, e in enumerate(extents)]
+
+        return _placed(c, x, updates, last, taken)
     return _scatter(c, x, indices, updates, [extents[axis]], hit)
 
 
@@ -277,4 +326,13 @@ def scatter_nd(c: OpContext, x: Operand, indices: Operand, updates: Operand) -> 
             lands = lands & index.eq(s.cast(at[i], "int64"))
         return lands, buffers[1].load(s, [*update, *at[depth:]])
 
+    fixed = _fixed(c, x, indices)
+    if fixed is not None:
+        rows = fixed.reshape(-1, depth)
+        rows = np.where(rows < 0, rows + shape[:depth], rows)
+        inside = ((rows >= 0) & (rows < shape[:depth])).all(1)
+        last = np.full(shape[:depth], -1)
+        last[tuple(rows[inside].T)] = np.arange(len(rows))[inside]
+        flat = c.reshape(updates, (len(rows), *shape[depth:]))
+        return _placed(c, x, flat, last, lambda s, at, number: [number, *at[depth:]])
     return _scatter(c, x, indices, updates, outer, hit)
