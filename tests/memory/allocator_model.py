@@ -46,7 +46,7 @@ class ModelDeviceAPI(DeviceAPI):
 
     @property
     def used_bytes(self) -> int:
-        return sum(nbytes for nbytes, _ in self.spaces.values())
+        return sum(nbytes for nbytes, _ in list(self.spaces.values()))  # which other threads change
 
     def count(self) -> int:
         return 1
