@@ -23,9 +23,12 @@ from landbridge.analysis.conditions import told_by
 from landbridge.analysis.linear_forms import Bound, Form, Number, constant
 from landbridge.sizes.bounds import upper_bound
 from landbridge.sizes.size import Extent, Size, at_least, largest, smallest
+from landbridge.sizes.terms import Product, divide_product
 
 #: Bounds without atoms that are looked for in one form.
 _CANDIDATES = 4
+#: Steps of a division of one sum by another.
+_DIVISIONS = 4
 _MINIMA = (arith.MinSIOp, arith.MinUIOp)
 _MAXIMA = (arith.MaxSIOp, arith.MaxUIOp)
 _QUOTIENTS = (arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp)
@@ -169,11 +172,11 @@ class OpenRanges:
         elif kind in _REMAINDERS and not b.terms:
             self._remainder(a, b.const, lower, upper)
         elif kind in _MINIMA and self._signed(kind, a, b):
-            upper += [(1, a), (1, b)]
+            upper += _simplest_first(a, b)
             lower += self._of_both(a, b, -1)
             least = a, b
         elif kind in _MAXIMA and self._signed(kind, a, b):
-            lower += [(1, a), (1, b)]
+            lower += _simplest_first(a, b)
             upper += self._of_both(a, b, 1)
         return lower, upper, least
 
@@ -233,7 +236,11 @@ class OpenRanges:
         """Whether ``size`` is 0 or less because a multiple of a Size is of which that is told."""
         if not isinstance(size, Size):
             return False
-        return any(at_least(told * times, size) for told in self._told_sizes for times in _multiples(size, told))
+        return any(
+            at_least(times, 0) and at_least(told * times, size)
+            for told in self._told_sizes
+            for times in _multiples(size, told)
+        )
 
     def _by_sides(self, form: Form) -> bool:
         """Whether ``form`` is never above 0 with either side of its youngest atom, which is a minimum."""
@@ -258,7 +265,7 @@ class OpenRanges:
         """What ``atom`` is known here never to be above, or below."""
         made = self._here(atom)
         told = [bound for other, is_upper, bound in self._assumed if other == atom and is_upper == above]
-        return [*(made.upper if above else made.lower), *told]
+        return [*told, *(made.upper if above else made.lower)]  # a test is there because it tells what is needed
 
     def _peak(self, form: Form) -> Number:
         found = [upper_bound(each.terms) if isinstance(each, Size) else each for each in self._most(form)]
@@ -279,6 +286,11 @@ class OpenRanges:
         return found[:_CANDIDATES]
 
 
+def _simplest_first(a: Form, b: Form) -> list[Bound]:
+    """Both forms as bounds: proofs follow the first that leads on, and one of a Size alone ends at once."""
+    return sorted([(1, a), (1, b)], key=lambda bound: len(bound[1].terms))
+
+
 def _bounds(form: Form) -> Iterator[tuple[int, bool, Bound]]:
     """``form <= 0`` as a bound of its youngest atom: the atom, whether that is an upper one, and the bound."""
     atom = max(form.terms)
@@ -289,7 +301,24 @@ def _bounds(form: Form) -> Iterator[tuple[int, bool, Bound]]:
         yield atom, above, (factor if above else -factor, rest.scaled(-1 if above else 1))
 
 
-def _multiples(size: Size, told: Size) -> set[int]:
-    """How often ``told`` may be in ``size``."""
-    factors = dict(told.terms)
-    return {c // factors[product] for product, c in size.terms if c * factors.get(product, 0) > 0} - {0}
+def _multiples(size: Size, told: Size) -> set[Extent]:
+    """How often ``told`` may be in ``size``: numbers, products of dimensions, and the quotient by its first term."""
+    found = {t for term in size.terms for by in told.terms if at_least(t := _quotient(term, by), 0)}
+    quotient: Extent = 0
+    rest = size.terms
+    for _ in range(_DIVISIONS):
+        times = next((t for term in rest if (t := _quotient(term, told.terms[0])) != 0), 0)
+        quotient = quotient + times
+        left = size - told * quotient
+        if times == 0 or isinstance(left, int):
+            break
+        rest = left.terms
+    return {*found, quotient}
+
+
+def _quotient(term: tuple[Product, int], by: tuple[Product, int]) -> Extent:
+    """How often the term ``by``, which is no number, is in ``term``; 0 where it is not."""
+    rest = divide_product(term[0], by[0]) if by[0] else None
+    if rest is None:
+        return 0
+    return Size(((rest, term[1] // by[1]),)) if rest and term[1] // by[1] else term[1] // by[1]

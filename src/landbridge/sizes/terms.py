@@ -217,6 +217,14 @@ def _product(left: Product, right: Product) -> Product:
     return tuple(sorted(powers.items(), key=_factor_key))
 
 
+def divide_product(product: Product, by: Product) -> Product | None:
+    """``product / by`` where every atom is in it as often; None where one is not."""
+    powers = dict(product)
+    for atom, power in by:
+        powers[atom] = powers.get(atom, 0) - power
+    return None if any(power < 0 for power in powers.values()) else tuple((a, n) for a, n in powers.items() if n)
+
+
 def _sorted(found: dict[Product, int]) -> Terms:
     return tuple(sorted(((p, c) for p, c in found.items() if c), key=lambda term: _product_key(term[0])))
 

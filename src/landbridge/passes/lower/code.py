@@ -57,7 +57,6 @@ class Code:
         self.sizes: dict[Size, SSAValue] = {}
         self.block = entry
         self._constants: dict[tuple[Attribute, Attribute], SSAValue] = {}
-        self._masks: dict[tuple[Size, int], SSAValue] = {}
         self._splats: dict[tuple[Attribute, Attribute, int], SSAValue] = {}
         self._constant_ops: list[Operation] = []
         #: Indices that are known where the current block ends, by kind and operands; those of inner blocks come last.
@@ -280,26 +279,28 @@ class Code:
     def _indices(self, where: Where) -> list[SSAValue]:
         return [self.value(i) for i in (where if isinstance(where, tuple) else (where,))]
 
-    def mask(self, lanes: int, kept: Extent) -> SSAValue:
+    def mask(self, lanes: int, kept: Index) -> SSAValue:
         """A mask that keeps the first ``kept`` lanes."""
         ty = vector_type(i1, lanes)
-        if isinstance(kept, Size):
-            if (found := self._masks.get((kept, lanes))) is None:
-                found = self._masks[kept, lanes] = self.hoist(vector.CreateMaskOp([self._size(kept)], ty))
+        if not isinstance(kept, int):
+            count = self.value(kept)
+            key = vector.CreateMaskOp, id(count), lanes
+            if (found := self._computed.get(key)) is None:
+                found = self._computed[key] = self.add_op(vector.CreateMaskOp([count], ty))
             return found
         return self.constant(DenseIntOrFPElementsAttr.from_list(ty, [int(i < kept) for i in range(lanes)]), ty)
 
-    def load_vector(self, buffer: SSAValue, where: Where, element: Attribute, lanes: int, kept: Extent) -> SSAValue:
-        """``lanes`` elements; with ``kept`` > 0, or a Size, only so many are read, the others are 0."""
+    def load_vector(self, buffer: SSAValue, where: Where, element: Attribute, lanes: int, kept: Index) -> SSAValue:
+        """``lanes`` elements; where ``kept`` is not 0 only so many are read, the others are 0."""
         ty = vector_type(element, lanes)
-        if kept == 0:
+        if isinstance(kept, int) and not kept:
             return self.emit(vector.LoadOp, [buffer, *self._indices(where)], ty)
         operands = [buffer, *self._indices(where), self.mask(lanes, kept), self.splat(zero(element), element, lanes)]
         return self.emit(vector.MaskedLoadOp, operands, ty)
 
-    def store_vector(self, value: SSAValue, buffer: SSAValue, where: Where, lanes: int, kept: Extent) -> None:
+    def store_vector(self, value: SSAValue, buffer: SSAValue, where: Where, lanes: int, kept: Index) -> None:
         """Store ``lanes`` elements, or the first ``kept``."""
-        if kept == 0:
+        if isinstance(kept, int) and not kept:
             self.block.add_op(vector.StoreOp.create(operands=[value, buffer, *self._indices(where)]))
         else:
             operands = [buffer, *self._indices(where), self.mask(lanes, kept), value]

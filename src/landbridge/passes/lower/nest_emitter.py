@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from xdsl.ir import SSAValue
 
@@ -16,7 +16,20 @@ from landbridge.passes.lower.reduction import Reduction, Slots
 from landbridge.passes.lower.row_edges import OpenEdges
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule
-from landbridge.sizes.size import Size, at_least
+from landbridge.sizes.size import at_least
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of a tile: the first, how many, and the lanes kept, as a Tile has them."""
+
+    first: Index
+    count: int
+    kept: Index
+
+    def tile_of(self, row: Index, rows: int, kept: Index, padding: RowPadding) -> Tile:
+        """The register tile of ``rows`` rows from ``row`` on, of whose lanes, where they are the rows, ``kept`` are."""
+        return Tile(row, rows, self.first, self.count, kept, self.kept, padding)
 
 
 class NestEmitter:
@@ -37,20 +50,26 @@ class NestEmitter:
             self.row_run(run, padding, 0, run.count, column, columns)
 
     def row_run(self, run: Run, padding: RowPadding, low: Index, high: Index, column: Index, columns: Run) -> None:
-        """Tiles ``low .. high`` of one run of rows, or all where it has edges; too few rows are done one by one.
+        """Tiles ``low .. high`` of one run of rows, or all where it has edges; too few rows are done one by one."""
 
-        Nothing where it depends on a Size how many lanes there are, and that is none.
-        """
-        kept = [mask for mask in (run.mask, columns.mask) if isinstance(mask, Size) and not at_least(mask, 1)]
-        if kept:
-            some = self.code.all_of(*(self.code.at_most(1, mask) for mask in kept))
-            self.code.when(some, lambda: self._row_run(run, padding, low, high, column, columns))
-        else:
-            self._row_run(run, padding, low, high, column, columns)
+        def emit(kept: Index) -> None:
+            self._row_run(run, padding, low, high, _Columns(column, columns.tile, kept))
 
-    def _row_run(self, run: Run, padding: RowPadding, low: Index, high: Index, column: Index, columns: Run) -> None:
+        self._whole_or_left(columns, column, emit)
+
+    def _whole_or_left(self, run: Run, first: Index, emit: Callable[[Index], None]) -> None:
+        """``emit`` with the lanes that a tile of ``run`` keeps, whose first vector is ``first``: of an open lane all
+        where it is a whole one, else what is left."""
+        if run.end is None:
+            emit(run.mask)
+            return
+        code, lanes = self.code, self.operands.lanes
+        left = code.add(run.end, code.mul(first, -lanes))
+        code.when(code.at_most(run.tile * lanes, left), lambda: emit(0), lambda: emit(left))
+
+    def _row_run(self, run: Run, padding: RowPadding, low: Index, high: Index, columns: _Columns) -> None:
         if run.last is None:
-            self._tiles(run, padding, low, high, column, columns)
+            self._tiles(run, padding, low, high, columns)
             return
         edges = self._padding.open_edges(run)
         rows = run.last + run.tile
@@ -58,37 +77,37 @@ class NestEmitter:
 
         def in_tiles() -> None:
             if edges:
-                self._with_edges(run, edges, column, columns)
+                self._with_edges(run, edges, columns)
             else:
-                self._tiles(run, padding, low, high, column, columns)
+                self._tiles(run, padding, low, high, columns)
 
         def one_by_one() -> None:
-            self._tiles(Run(0, rows, 1), RowPadding.TESTED, 0, rows, column, columns)
+            self._tiles(Run(0, rows, 1), RowPadding.TESTED, 0, rows, columns)
 
         if at_least(rows, enough):
             in_tiles()
         else:
             self.code.when(self.code.at_most(enough, rows), in_tiles, one_by_one)
 
-    def _with_edges(self, run: Run, edges: OpenEdges, column: Index, columns: Run) -> None:
+    def _with_edges(self, run: Run, edges: OpenEdges, columns: _Columns) -> None:
         """All tiles of an open number of rows: the first and the last are decided row by row, those between are
         inside."""
         assert run.last is not None
         between = replace(run, last=run.last - edges.last)
-        self.tile(Tile(0, run.tile, column, columns.tile, run.mask, columns.mask, RowPadding.BY_TURN))
+        self.tile(columns.tile_of(0, run.tile, run.mask, RowPadding.BY_TURN))
         self.code.when(
             self.code.at_most(2 * run.tile + 1, run.last + run.tile),
-            lambda: self._tiles(between, RowPadding.INSIDE, 1, run.count - 1, column, columns),
+            lambda: self._tiles(between, RowPadding.INSIDE, 1, run.count - 1, columns),
         )
-        self.tile(Tile(run.last, run.tile, column, columns.tile, run.mask, columns.mask, RowPadding.BY_TURN))
+        self.tile(columns.tile_of(run.last, run.tile, run.mask, RowPadding.BY_TURN))
 
-    def _tiles(self, run: Run, padding: RowPadding, low: Index, high: Index, column: Index, columns: Run) -> None:
+    def _tiles(self, run: Run, padding: RowPadding, low: Index, high: Index, columns: _Columns) -> None:
         code = self.code
         tested = run.last is not None and padding is RowPadding.TESTED
         limits = self._padding.row_limits(run.tile) if tested else []
 
         def tile(row: Index, padding: RowPadding) -> None:
-            self.tile(Tile(row, run.tile, column, columns.tile, run.mask, columns.mask, padding))
+            self._whole_or_left(run, row, lambda kept: self.tile(columns.tile_of(row, run.tile, kept, padding)))
 
         def at(row: Index) -> None:
             if run.last is not None:

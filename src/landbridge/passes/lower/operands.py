@@ -17,7 +17,6 @@ from landbridge.passes.lower.code import Code, Index, Where
 from landbridge.passes.lower.image_memory import copy_pixel, is_image, lane_at, pixel_place
 from landbridge.passes.lower.row_memory import in_rows, split
 from landbridge.passes.lower.schedule import Schedule
-from landbridge.sizes.size import Extent, Size
 
 
 class RowPadding(Enum):
@@ -34,14 +33,14 @@ class RowPadding(Enum):
 @dataclass(frozen=True)
 class Tile:
     """A register tile: first row and column (in iterations, columns of a lane in vectors), sizes, lanes kept in
-    the last vector (0 = all) or, if that is a Size, in the tile, and what is known of its rows' padding."""
+    the last vector (0 = all), or elements left if not a number, and what is known of its rows' padding."""
 
     row: Index
     rows: int
     column: Index
     columns: int
-    row_mask: Extent = 0
-    column_mask: Extent = 0
+    row_mask: Index = 0
+    column_mask: Index = 0
     padding: RowPadding = RowPadding.TESTED
 
 
@@ -106,14 +105,14 @@ class Operands:
         row, column = split(a.index)
         return self.index(row, t, m, n, shift), self.index(column, t, m, n, shift)
 
-    def _kept(self, t: Tile, m: int, n: int) -> Extent:
-        """Lanes kept of the vector at (m, n); 0 = all, and a Size may be more than there are, or less than none."""
+    def _kept(self, t: Tile, m: int, n: int) -> Index:
+        """Lanes kept of the vector at (m, n); 0 = all. What is no number may be more than all, or less than none."""
         if self.sched.lane is not None and self.sched.lane == self.sched.rows:
             vector, mask, last = m, t.row_mask, t.rows - 1
         else:
             vector, mask, last = n, t.column_mask, t.columns - 1
-        if isinstance(mask, Size):
-            return mask - vector * self.lanes
+        if not isinstance(mask, int):
+            return self.code.add(mask, -vector * self.lanes)
         return mask if vector == last else 0
 
     def read(

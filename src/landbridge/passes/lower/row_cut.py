@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.row_edges import open_edges, row_guards
-from landbridge.passes.lower.runs import Run, dividing_tile, masked_runs, overlapping_run, tile_runs
-from landbridge.sizes.size import Extent, Size, ceildiv, likely
+from landbridge.passes.lower.runs import Run, dividing_tile, masked_run, overlapping_run, tile_runs
+from landbridge.sizes.size import Extent, Size, at_least, ceildiv, likely
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class RowCut:
     def runs(self, tile: int) -> tuple[Run, ...]:
         """All rows in tiles of ``tile``, or a little less where that leaves nothing over."""
         if self.ends_within is not None:
-            return masked_runs(self.ends_within, self.lanes, tile)
+            return (masked_run(self.ends_within, self.lanes, tile),)
         if self.overlaps:
             return (overlapping_run(self.extent, tile),)
         return tile_runs(self.extent, dividing_tile(self.extent, tile), self.mask)
@@ -79,4 +79,6 @@ def open_end(nest: Nest, lane: int | None, lanes: int) -> Size | None:
 def _can_overlap(nest: Nest, rows: int) -> bool:
     """Whether the last tile of ``rows`` may begin anywhere, and that is proved to stay inside the buffers."""
     indices = [i for a in nest.accesses() for i in (a.index, *(g.index for g in a.guards))]
-    return not nest.loaded() and all(isinstance(i.coeff(rows), int) and not i.nonlinear_in(rows) for i in indices)
+    return not nest.loaded() and all(
+        at_least(i.coeff(rows), 0) is not None and not i.nonlinear_in(rows) for i in indices
+    )

@@ -10,17 +10,20 @@ from landbridge.sizes.size import Extent, Size, ceildiv, same
 @dataclass(frozen=True)
 class Run:
     """``count`` consecutive tiles of ``tile`` iterations from ``start``; ``mask`` > 0 keeps that many lanes of
-    the last vector, a Size that many of the whole tile. Dims without lanes have ``mask`` 0.
+    the last vector. Dims without lanes have ``mask`` 0.
 
     No tile begins past ``last``, where that is stated: the last one then ends where the dim does, and computes again
     what the tile before it has. Of a dim shorter than a tile ``last`` is negative, and there is no such tile.
+
+    ``end``: of an open lane, its elements; the last tile may reach beyond them.
     """
 
     start: Extent
     count: Extent
     tile: int
-    mask: Extent = 0
+    mask: int = 0
     last: Extent | None = None
+    end: Size | None = None
 
 
 def dividing_tile(extent: Extent, tile: int) -> int:
@@ -63,12 +66,9 @@ def smaller_tile(tile: int) -> int:
     return max(1, tile // 3)
 
 
-def masked_runs(extent: Extent, lanes: int, tile: int) -> tuple[Run, ...]:
-    """Full tiles of ``tile`` vectors, then one that keeps what is left of an open number of elements, none perhaps."""
-    full = extent // (tile * lanes)
-    left = extent - full * (tile * lanes)
-    runs = (Run(0, full, tile),) if same(full, 0) is not True else ()
-    return (*runs, Run(full * tile, 1, tile, left)) if same(left, 0) is not True else runs
+def masked_run(extent: Size, lanes: int, tile: int) -> Run:
+    """Tiles of ``tile`` vectors over an open number of elements, the last of which keeps what is left."""
+    return Run(0, ceildiv(extent, tile * lanes), tile, end=extent)
 
 
 def overlapping_run(extent: Extent, tile: int) -> Run:

@@ -20,7 +20,7 @@ from landbridge.passes.lower.nest import Nest, Stage, widest_bytes
 from landbridge.passes.lower.register_block import register_block
 from landbridge.passes.lower.row_cut import open_end, row_cut, tiles_along
 from landbridge.passes.lower.row_memory import is_past_the_end
-from landbridge.passes.lower.runs import Run, dividing_tile, masked_runs, tile_runs
+from landbridge.passes.lower.runs import Run, dividing_tile, masked_run, tile_runs
 from landbridge.passes.lower.simplify import index_range
 from landbridge.sizes.size import Size, likely
 from landbridge.targets.machine import FMA_LATENCY
@@ -98,7 +98,7 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
     column_tile = dividing_tile(column_extent, column_tile)
     ends_within = open_end(nest, lane, lanes) if columns == lane else None
     if ends_within is not None:
-        column_runs = masked_runs(ends_within, lanes, column_tile)
+        column_runs: tuple[Run, ...] = (masked_run(ends_within, lanes, column_tile),)
     else:
         column_runs = tile_runs(column_extent, column_tile, _column_mask(nest, columns, lane, lanes))
     taken = {rows, columns, lane}
