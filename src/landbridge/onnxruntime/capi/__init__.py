@@ -1,0 +1,1 @@
+"""The name under which programs import onnxruntime's exceptions."""

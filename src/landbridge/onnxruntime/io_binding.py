@@ -1,0 +1,114 @@
+"""IOBinding: inputs and outputs bound beforehand, to the caller's memory where that is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from landbridge.onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
+from landbridge.onnxruntime.ort_value import OrtValue, array_at, check_device
+
+if TYPE_CHECKING:
+    from landbridge.onnxruntime.inference_session import InferenceSession
+
+Array = np.ndarray[Any, Any]
+
+
+class IOBinding:
+    """Of ``session``, for ``session.run_with_iobinding``."""
+
+    def __init__(self, session: InferenceSession) -> None:
+        self._input_names = [value.name for value in session.get_inputs()]
+        self._output_names = [value.name for value in session.get_outputs()]
+        self._inputs: dict[str, Array] = {}
+        self._outputs: dict[str, Array | None] = {}
+        self._results: dict[str, OrtValue] = {}
+
+    def bind_cpu_input(self, name: str, arr_on_cpu: Array) -> None:
+        """Bind input ``name`` to ``arr_on_cpu``: runs read what is there then."""
+        self._check(name, self._input_names, "input")
+        self._inputs[name] = arr_on_cpu
+
+    def bind_input(
+        self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int
+    ) -> None:
+        """Bind input ``name`` to memory at ``buffer_ptr``, which the caller keeps alive."""
+        check_device(device_type, device_id)
+        self.bind_cpu_input(name, array_at(buffer_ptr, shape, element_type))
+
+    def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
+        """Bind input ``name`` to the memory of ``ortvalue``."""
+        self.bind_cpu_input(name, ortvalue.numpy())
+
+    def bind_output(
+        self,
+        name: str,
+        device_type: str = "cpu",
+        device_id: int = 0,
+        element_type: Any = None,
+        shape: Sequence[int] | None = None,
+        buffer_ptr: int | None = None,
+    ) -> None:
+        """Ask for output ``name``: in memory at ``buffer_ptr``, or in new memory of each run."""
+        check_device(device_type, device_id)
+        self._check(name, self._output_names, "output")
+        if buffer_ptr is None:
+            self._outputs[name] = None
+        elif shape is None or element_type is None:
+            raise InvalidArgument(f"output {name!r} is bound to memory: shape and element_type are needed, too")
+        else:
+            self._outputs[name] = array_at(buffer_ptr, shape, element_type)
+
+    def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
+        """Let runs write output ``name`` to the memory of ``ortvalue``."""
+        self._check(name, self._output_names, "output")
+        self._outputs[name] = ortvalue.numpy()
+
+    def get_outputs(self) -> list[OrtValue]:
+        """The outputs of the last run that were asked for, in the order of asking."""
+        return [self._results[name] for name in self._outputs if name in self._results]
+
+    def copy_outputs_to_cpu(self) -> list[Array]:
+        """Those of ``get_outputs`` as arrays of their own."""
+        return [value.numpy().copy() for value in self.get_outputs()]
+
+    def clear_binding_inputs(self) -> None:
+        """Bind no input."""
+        self._inputs.clear()
+
+    def clear_binding_outputs(self) -> None:
+        """Ask for no output."""
+        self._outputs.clear()
+        self._results.clear()
+
+    def synchronize_inputs(self) -> None:
+        """Nothing: what is bound is the host's."""
+
+    def synchronize_outputs(self) -> None:
+        """Nothing: a run is over when it returns."""
+
+    def _check(self, name: str, known: Sequence[str], what: str) -> None:
+        if name not in known:
+            raise InvalidArgument(f"Failed to find {what} name: {name}; the model has {', '.join(known)}")
+
+    def _run(self, session: InferenceSession) -> None:
+        """Run with what is bound; results in memory of the caller are written in place where all of them are."""
+        memory = [self._outputs.get(name) for name in self._output_names]
+        out = memory if memory and all(array is not None and array.flags.carray for array in memory) else None
+        made = dict(zip(self._output_names, session._results(self._inputs, out), strict=True))
+        self._results = {}
+        for name, array in self._outputs.items():
+            if array is not None and out is None:
+                if array.shape != made[name].shape or array.dtype != made[name].dtype:
+                    raise InvalidArgument(
+                        f"output {name!r} is {made[name].dtype}{list(made[name].shape)}, the memory bound to it "
+                        f"{array.dtype}{list(array.shape)}"
+                    )
+                np.copyto(array, made[name])
+            self._results[name] = OrtValue(made[name] if array is None else array)
+
+
+#: Another name that onnxruntime has for it.
+SessionIOBinding = IOBinding

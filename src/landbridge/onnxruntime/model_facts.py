@@ -1,0 +1,70 @@
+"""What a model says of itself: inputs and outputs by name, type and shape, and its metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+
+#: ONNX's elements by number, as onnxruntime spells them.
+_SPELLED = {"FLOAT": "float", "DOUBLE": "double"}
+
+
+@dataclass(frozen=True)
+class NodeArg:
+    """An input or output: ``shape`` has a number, a name or None for each axis, ``type`` is as ``tensor(float)``."""
+
+    name: str
+    type: str
+    shape: list[int | str | None]
+
+
+@dataclass(frozen=True)
+class ModelMetadata:
+    """What the file says of the model."""
+
+    producer_name: str = ""
+    graph_name: str = ""
+    domain: str = ""
+    description: str = ""
+    graph_description: str = ""
+    version: int = 0
+    custom_metadata_map: dict[str, str] = field(default_factory=dict)
+
+
+def element_name(element: int) -> str:
+    """``"float"`` for ONNX's element 1."""
+    name = str(onnx.TensorProto.DataType.Name(element))
+    return _SPELLED.get(name, name.lower())
+
+
+def element_of(dtype: object) -> int:
+    """ONNX's number of an element that is given as that or as a dtype of numpy."""
+    if isinstance(dtype, int):
+        return dtype
+    return int(onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))  # type: ignore[call-overload]
+
+
+def arguments(values: Iterable[onnx.ValueInfoProto]) -> Iterator[NodeArg]:
+    """``values`` of a graph as NodeArgs."""
+    for value in values:
+        kind = value.type.WhichOneof("value") or "tensor_type"
+        tensor = value.type.tensor_type
+        named = f"tensor({element_name(tensor.elem_type)})" if kind == "tensor_type" else kind.removesuffix("_type")
+        dims = [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim]
+        yield NodeArg(value.name, named, dims)
+
+
+def metadata(model: onnx.ModelProto) -> ModelMetadata:
+    """The ModelMetadata of ``model``."""
+    return ModelMetadata(
+        model.producer_name,
+        model.graph.name,
+        model.domain,
+        model.doc_string,
+        model.graph.doc_string,
+        model.model_version,
+        {entry.key: entry.value for entry in model.metadata_props},
+    )

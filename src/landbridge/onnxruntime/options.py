@@ -1,0 +1,92 @@
+"""Options of sessions and runs; those that choose among onnxruntime's own ways of running change nothing."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+
+class GraphOptimizationLevel(IntEnum):
+    """What onnxruntime would optimize; Landbridge compiles with all its passes."""
+
+    ORT_DISABLE_ALL = 0
+    ORT_ENABLE_BASIC = 1
+    ORT_ENABLE_EXTENDED = 2
+    ORT_ENABLE_LAYOUT = 3
+    ORT_ENABLE_ALL = 99
+
+
+class ExecutionMode(IntEnum):
+    """Whether nodes run at the same time; kernels of Landbridge use all threads one after another."""
+
+    ORT_SEQUENTIAL = 0
+    ORT_PARALLEL = 1
+
+
+class ExecutionOrder(IntEnum):
+    """In which order nodes run."""
+
+    DEFAULT = 0
+    PRIORITY_BASED = 1
+    MEMORY_EFFICIENT = 2
+
+
+class _Entries:
+    def __init__(self) -> None:
+        self._entries: dict[str, str] = {}
+
+
+class SessionOptions(_Entries):
+    """What counts: ``intra_op_num_threads`` (0: all processors) and ``add_free_dimension_override_by_name``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.intra_op_num_threads = 0
+        self.inter_op_num_threads = 0
+        self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
+        self.execution_mode = ExecutionMode.ORT_SEQUENTIAL
+        self.execution_order = ExecutionOrder.DEFAULT
+        self.enable_cpu_mem_arena = True
+        self.enable_mem_pattern = True
+        self.enable_mem_reuse = True
+        self.enable_profiling = False
+        self.profile_file_prefix = "onnxruntime_profile_"
+        self.optimized_model_filepath = ""
+        self.log_severity_level = -1
+        self.log_verbosity_level = 0
+        self.logid = ""
+        self.use_deterministic_compute = False
+        self.use_per_session_threads = True
+        self._dimensions: dict[str, int] = {}
+
+    def add_free_dimension_override_by_name(self, name: str, value: int) -> None:
+        """Fix the open dimension ``name`` of inputs to ``value``."""
+        self._dimensions[name] = int(value)
+
+    def add_session_config_entry(self, key: str, value: str) -> None:
+        """Keep an entry, which changes nothing."""
+        self._entries[key] = value
+
+    def get_session_config_entry(self, key: str) -> str:
+        """The entry that was added; raises KeyError for another."""
+        return self._entries[key]
+
+
+class RunOptions(_Entries):
+    """Of one run: with ``terminate`` it ends before it begins."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.terminate = False
+        self.only_execute_path_to_fetches = False
+        self.log_severity_level = -1
+        self.log_verbosity_level = 0
+        self.logid = ""
+
+    def add_run_config_entry(self, key: str, value: str) -> None:
+        """Keep an entry, which changes nothing."""
+        self._entries[key] = value
+
+    def get_run_config_entry(self, key: str) -> Any:
+        """The entry that was added; raises KeyError for another."""
+        return self._entries[key]

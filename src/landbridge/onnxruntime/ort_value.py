@@ -1,0 +1,119 @@
+"""OrtValue: an array as onnxruntime hands it around; here memory of the host."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+
+from landbridge.onnxruntime.capi.onnxruntime_pybind11_state import Fail
+from landbridge.onnxruntime.model_facts import element_name, element_of
+
+Array = np.ndarray[Any, Any]
+
+
+class OrtValue:
+    """A tensor in host memory; made by its static methods and by runs."""
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    @staticmethod
+    def ortvalue_from_numpy(numpy_obj: Array, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
+        """Over the memory of ``numpy_obj``, in place where it is C-contiguous; raises Fail for another device."""
+        check_device(device_type, device_id)
+        return OrtValue(np.ascontiguousarray(numpy_obj))
+
+    @staticmethod
+    def ortvalue_from_shape_and_type(
+        shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0
+    ) -> OrtValue:
+        """New memory, not set; ``element_type`` is numpy's or ONNX's number. Raises Fail for another device."""
+        check_device(device_type, device_id)
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(element_of(element_type))
+        return OrtValue(np.empty(tuple(shape), dtype))
+
+    @staticmethod
+    def from_dlpack(data: Any, is_bool_tensor: bool = False) -> OrtValue:
+        """Over the memory of another library's array."""
+        array = np.from_dlpack(data)
+        return OrtValue(array.view(bool) if is_bool_tensor else array)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """A DLPack capsule over the memory."""
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The CPU, as DLPack numbers it."""
+        device, index = self._array.__dlpack_device__()
+        return int(device), int(index)
+
+    def numpy(self) -> Array:
+        """The array itself, not a copy."""
+        return self._array
+
+    def shape(self) -> list[int]:
+        """Its extents."""
+        return list(self._array.shape)
+
+    def data_type(self) -> str:
+        """As ``tensor(float)``."""
+        return f"tensor({element_name(self.element_type())})"
+
+    def element_type(self) -> int:
+        """ONNX's number of its elements."""
+        return element_of(self._array.dtype)
+
+    def data_ptr(self) -> int:
+        """The address of its first element."""
+        return int(self._array.ctypes.data)
+
+    def tensor_size_in_bytes(self) -> int:
+        """Its bytes."""
+        return int(self._array.nbytes)
+
+    def device_name(self) -> str:
+        """``"cpu"``."""
+        return "cpu"
+
+    def has_value(self) -> bool:
+        """True: it has memory."""
+        return True
+
+    def is_tensor(self) -> bool:
+        """True: sequences, maps and sparse tensors are not made here."""
+        return True
+
+    def is_sparse_tensor(self) -> bool:
+        """False."""
+        return False
+
+    def is_tensor_sequence(self) -> bool:
+        """False."""
+        return False
+
+    def update_inplace(self, np_arr: Array) -> None:
+        """Copy ``np_arr`` into the memory; raises Fail where shape or dtype differ."""
+        if np_arr.shape != self._array.shape or np_arr.dtype != self._array.dtype:
+            raise Fail(f"{np_arr.dtype}{list(np_arr.shape)} does not fit {self._array.dtype}{self.shape()}")
+        np.copyto(self._array, np_arr)
+
+
+def check_device(device_type: str, device_id: int) -> None:
+    """Raise Fail for a device that is not this host's CPU."""
+    if device_type != "cpu" or device_id:
+        raise Fail(
+            f"device {device_type}:{device_id} is not there: landbridge.onnxruntime runs on cpu:0; on other devices "
+            "compile and run with landbridge itself"
+        )
+
+
+def array_at(address: int, shape: Sequence[int], element_type: Any) -> Array:
+    """An array over memory of the caller, who keeps it alive."""
+    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(element_of(element_type)))
+    nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    buffer = memoryview((ctypes.c_uint8 * nbytes).from_address(address)).cast("B")
+    return np.frombuffer(buffer, dtype).reshape(tuple(shape)) if nbytes else np.empty(tuple(shape), dtype)
