@@ -172,7 +172,7 @@ class InferenceSession:
         """Run with what is bound."""
         if run_options is not None and run_options.terminate:
             raise failures.Fail("Exiting due to terminate flag being set to true.")
-        iobinding._run(self)
+        iobinding.run_by(self._results)
 
     # How --------------------------------------------------------------------------------------------------------
 
@@ -258,7 +258,7 @@ class InferenceSession:
         return found
 
     def _made(self, shapes: Mapping[str, Sequence[int | str]] | None = None) -> Session:
-        dims: dict[str, Dim | str | int] = {**self._options._dimensions}
+        dims: dict[str, Dim | str | int] = {**self._options.free_dimensions}
         executable = compile(self._model, dims=dims or None, shapes=shapes)
         return Session(executable, num_threads=self._options.intra_op_num_threads or None)
 

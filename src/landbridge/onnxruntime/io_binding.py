@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from landbridge.onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
+from landbridge.onnxruntime.model_facts import NodeArg
 from landbridge.onnxruntime.ort_value import OrtValue, array_at, check_device
 
-if TYPE_CHECKING:
-    from landbridge.onnxruntime.inference_session import InferenceSession
-
 Array = np.ndarray[Any, Any]
+
+
+class HasArguments(Protocol):
+    """What an IOBinding asks of its session."""
+
+    def get_inputs(self) -> list[NodeArg]: ...
+    def get_outputs(self) -> list[NodeArg]: ...
 
 
 class IOBinding:
     """Of ``session``, for ``session.run_with_iobinding``."""
 
-    def __init__(self, session: InferenceSession) -> None:
+    def __init__(self, session: HasArguments) -> None:
         self._input_names = [value.name for value in session.get_inputs()]
         self._output_names = [value.name for value in session.get_outputs()]
         self._inputs: dict[str, Array] = {}
@@ -93,11 +98,11 @@ class IOBinding:
         if name not in known:
             raise InvalidArgument(f"Failed to find {what} name: {name}; the model has {', '.join(known)}")
 
-    def _run(self, session: InferenceSession) -> None:
-        """Run with what is bound; results in memory of the caller are written in place where all of them are."""
+    def run_by(self, results: Callable[[Mapping[str, Array], Any], list[Array]]) -> None:
+        """Run with what is bound; results of a session in memory of the caller are written in place where all are."""
         memory = [self._outputs.get(name) for name in self._output_names]
         out = memory if memory and all(array is not None and array.flags.carray for array in memory) else None
-        made = dict(zip(self._output_names, session._results(self._inputs, out), strict=True))
+        made = dict(zip(self._output_names, results(self._inputs, out), strict=True))
         self._results = {}
         for name, array in self._outputs.items():
             if array is not None and out is None:

@@ -57,11 +57,11 @@ class SessionOptions(_Entries):
         self.logid = ""
         self.use_deterministic_compute = False
         self.use_per_session_threads = True
-        self._dimensions: dict[str, int] = {}
+        self.free_dimensions: dict[str, int] = {}
 
     def add_free_dimension_override_by_name(self, name: str, value: int) -> None:
         """Fix the open dimension ``name`` of inputs to ``value``."""
-        self._dimensions[name] = int(value)
+        self.free_dimensions[name] = int(value)
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Keep an entry, which changes nothing."""
