@@ -177,6 +177,8 @@ class OpenSession(Session):
             self._states.turn_to(found)
         if self._settled and found is self._now:
             return found
+        if self._now is not None and self._now is not found:
+            self._now._let_results_go()
         for name, value in self._held.items():
             found.set_input_zero_copy(name, value)
         for index, out in self._held_outputs.items():
@@ -225,7 +227,10 @@ class OpenSession(Session):
                 self._by_shapes[shapes] = found
                 if self._states.pairs:
                     self._states.turn_to(found)
-            return found(*arrays, out=out)
+            results = found(*arrays, out=out)
+            if found is not self._now:
+                found._let_results_go()
+            return results
         finally:
             entry.give_back(turn)
 

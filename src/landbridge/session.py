@@ -416,6 +416,13 @@ class Session:
         finally:
             self._spares.give_back(spare)
 
+    def _let_results_go(self) -> None:
+        """Keep no memory of results: neither of what a call gave nor of what a run writes, which gets new when it
+        comes."""
+        self._program.calls.let_go()
+        self._program.runs.let_outputs_go()
+        self._complete = False
+
     @takes_turn
     def bind_state(self, output: str | int, input: str | int) -> None:
         """Make ``output`` of each run the ``input`` of the next: two buffers that swap, no copy.

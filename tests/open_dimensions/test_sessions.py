@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ from landbridge.ir.module import IRModule
 from landbridge.memory.allocators.naive import NaiveAllocator
 from landbridge.memory.allocators.pooled import PooledAllocator
 from landbridge.sizes.dim import dimension_of
+from landbridge.tensor import Tensor
 from landbridge.vm.builtins import register_builtin
 from tests.open_dimensions.models import convolutions, parts
 from tests.vm import programs
@@ -102,7 +104,7 @@ def test_instances_share_the_memory_of_the_largest(executable: lb.Executable) ->
         session.run()
         needed[w] = activations(session)
     assert needed[8] < needed[64] < needed[256]
-    arena = session._arena  # type: ignore[attr-defined]
+    arena = session._programs["main"].arena  # type: ignore[attr-defined]
     assert needed[256] <= arena.nbytes <= 3 * needed[256] + 4096 and arena.generation == 0  # up to three pictures
 
 
@@ -130,11 +132,35 @@ def test_results_of_all_sizes_come_from_one_pool(executable: lb.Executable) -> N
     assert visit() == before
 
 
+def test_other_sizes_keep_no_results(executable: lb.Executable) -> None:
+    """Results of sizes that are not run now hold no memory, whether calls gave them or runs wrote them."""
+    session = lb.Session(executable)
+    sizes = [(n, 64, w) for n in (1, 2, 3) for w in (200, 224, 248, 256)]
+
+    def living() -> int:
+        gc.collect()
+        return sum(isinstance(each, Tensor) for each in gc.get_objects())
+
+    session(image(*sizes[0]))
+    before = living()
+    for size in sizes:
+        session(image(*size))
+    assert living() == before
+    for size in (*sizes, sizes[0]):
+        picture = image(*size)
+        session.set_input_zero_copy(0, picture)
+        session.run()
+        (expected,) = session(picture)
+        assert np.array_equal(np.asarray(session.get_output(0)), np.asarray(expected))
+        del expected
+    assert living() <= before + 1  # the result of the last run
+
+
 def test_memory_without_a_bound_grows_with_the_largest() -> None:
     session = lb.Session(lb.compile(convolutions(), dims={"N": "1..1", "H": "16..64:8", "W": "8..:8@64"}))
     for w in (8, 64, 8, 256, 128, 256):
         session(image(1, 16, w))
-    arena = session._arena  # type: ignore[attr-defined]
+    arena = session._programs["main"].arena  # type: ignore[attr-defined]
     session.set_input_zero_copy("x", image(1, 16, 256))
     session.run()
     assert arena.nbytes == activations(session) and arena.generation == 2

@@ -94,6 +94,11 @@ class CallArguments:
         owners = [owner for _, owner in borrowed]
         return [owners, [slot.lend(owner) for slot, owner in zip(self.outputs, owners)]]  # noqa: B905
 
+    def let_go(self) -> None:
+        """Keep nothing of the last call alive."""
+        for slot in self._slots:
+            slot.owner = None
+
     def check_views(self, arrays: Sequence[Any], results: Sequence[Any]) -> None:
         """Raise HostAccessError when an open host view conflicts with a call on ``arrays`` that gives ``results``."""
         self.frame.entry.let_watchers_go()

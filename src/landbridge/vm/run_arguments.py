@@ -31,7 +31,7 @@ class RunArguments:
         self.frame, self.buffers = frame, buffers
         self._memory = memory
         self._device = str(memory.home(0).device)
-        self._tenancies: list[Tenancy] = []
+        self._tenancies: dict[Slot, Tenancy] = {}
 
     def bind(self, slot: Slot, address: int, owner: object) -> None:
         """Let runs use the memory at ``address``, which ``owner`` keeps alive. Waits as ``Slot.lend`` does."""
@@ -125,7 +125,6 @@ class RunArguments:
             raise InputError(f"nothing is bound to input {', '.join(missing)}; call set_input or set_input_zero_copy")
         absent = [slot for slot in self.frame.outputs if slot.owner is None]
         new = [slot for slot in absent if slot.own is None]
-        tenancies = len(self._tenancies)
         try:
             for slot in new:
                 slot.own = self._own_tensor(slot)
@@ -133,10 +132,21 @@ class RunArguments:
         except BaseException:
             for slot in new:
                 slot.own = None
-            del self._tenancies[tenancies:]
+                self._tenancies.pop(slot, None)
             raise
         for slot in absent:
             self.bind_own(slot)
+
+    def let_outputs_go(self) -> None:
+        """Give up the program's own memory of outputs that are no states; ``complete`` gives them new."""
+        for slot in self.frame.outputs:
+            own = slot.own
+            if own is None or slot.partner is not None:
+                continue
+            self._tenancies.pop(slot, None)
+            slot.own = None
+            if slot.owner is own:
+                slot.owner, slot.lease = None, None
 
     def check_views(self) -> None:
         """Raise HostAccessError when an open host view conflicts with a run on what is bound."""
@@ -150,7 +160,7 @@ class RunArguments:
             tensor = empty(slot.shape, dtype=slot.spec.dtype, device=host_device())
         else:
             tensor = self._memory.io.allocate(slot.spec)
-        self._tenancies.append(slot.tenancy(tensor, own=True))
+        self._tenancies[slot] = slot.tenancy(tensor, own=True)
         return tensor
 
 
