@@ -6,11 +6,14 @@ python benchmarks/open_dimensions.py [--rounds 15] [--model magika]   (needs ope
 from __future__ import annotations
 
 import argparse
+import json
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import onnxruntime
@@ -142,8 +145,16 @@ def seconds(action: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def resident_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+def growth(executable: lb.Executable, name: str) -> str:
+    """What ``growth.py`` says of ``executable`` where dimension ``name`` has one value after another, in MB."""
+    dimension = executable.dimensions[name]
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "open.lbx"
+        executable.save(file)
+        numbers = (dimension.low, dimension.high, dimension.multiple_of)
+        asked = [sys.executable, str(Path(__file__).parent / "growth.py"), str(file), name, *map(str, numbers)]
+        found = json.loads(subprocess.run(asked, check=True, capture_output=True, text=True).stdout)
+    return " / ".join(f"{found[key] / 1e6:.1f}" for key in ("grown", "plan", "weights"))
 
 
 def peers_of(file: Path) -> dict[str, Callable[[Feeds], Sequence[np.ndarray]]]:
@@ -225,12 +236,11 @@ def changes(
     name = model.changing
     fresh = lb.Session(executable, num_threads=1)
     feeds = [model.feeds({name: 8 * int(units)}) for units in UNITS]
-    before = resident_bytes()
     ways: list[Callable[[Feeds], object]] = [lambda each: run_on(fresh, each), *peers.values()]
     for visit in ("first visits included", "again"):
         spent = [sum(seconds(lambda f=f, run=run: run(f)) for f in feeds) for run in ways]
         row(f"{len(feeds)} of {name}, {visit}: s ours / {' / '.join(peers)}", " / ".join(f"{s:.2f}" for s in spent))
-    row("the process, peers and all, has grown by, MB", (resident_bytes() - before) / 1e6)
+    row("a process of its own, 200 sizes: MB grown / largest plan with its results / weights", growth(executable, name))
     sizes = iter(range(40, 640, 8))
     new = sorted(seconds(lambda: fresh.prepare(**{name: next(sizes)})) for _ in range(40))
     row("an instance for a new size, ms (median)", new[len(new) // 2] * 1e3)

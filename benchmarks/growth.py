@@ -1,0 +1,58 @@
+"""How much a process grows that runs one open program, and nothing else, at 200 sizes.
+
+python benchmarks/growth.py FILE.lbx W 32 2560 8
+
+Prints a JSON object, in bytes: by how much its resident memory has grown since two runs at the smallest sizes
+(``grown``), what the plan of the largest size needs with its results (``plan``), and ``weights``, which are mapped.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import landbridge as lb
+from landbridge.dtypes import numpy_dtype
+from landbridge.executable.instance import dimensions, instance
+from landbridge.sizes.size import likely, of_symbol
+
+SIZES = 200
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def main() -> None:
+    file, name, *numbers = sys.argv[1:]
+    low, high, step = map(int, numbers)
+    executable = lb.load(file)
+    others = {each: likely(of_symbol(symbol)) for each, symbol in dimensions(executable.main).items()}
+    session = lb.Session(executable, num_threads=1)
+    rng = np.random.default_rng(0)
+
+    def run(size: int) -> None:
+        shapes = instance(executable, {**others, name: size}).main.inputs
+        session(*(rng.integers(0, 8, spec.shape).astype(numpy_dtype(spec.dtype)) for spec in shapes))
+
+    sizes = rng.choice(np.arange(low, high + 1, step), SIZES)
+    for size in (low, low + step):
+        run(size)
+    gc.collect()
+    before = resident_bytes()
+    for size in sizes:
+        run(int(size))
+    gc.collect()
+    grown = resident_bytes() - before
+    largest = instance(executable, {**others, name: int(sizes.max())})
+    plan = sum(report.planned_bytes for report in largest.memory) + sum(spec.nbytes for spec in largest.main.outputs)
+    weights = sum(array.nbytes for array in executable.constants.values())
+    print(json.dumps({"grown": grown, "plan": plan, "weights": weights}))
+
+
+if __name__ == "__main__":
+    main()
