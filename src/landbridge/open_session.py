@@ -218,7 +218,7 @@ class OpenSession(Session):
                     found = self._instance(*self._sizes(given))
                     if self._states.pairs:
                         self._states.turn_to(found)
-                    return found(given, out=out)
+                    return self._called(found, given, out=out)
                 if len(arrays) != len(specs):
                     names = ", ".join(spec.name for spec in specs)
                     raise InputError(f"{len(arrays)} arrays are given; the program takes {len(specs)}: {names}")
@@ -227,12 +227,15 @@ class OpenSession(Session):
                 self._by_shapes[shapes] = found
                 if self._states.pairs:
                     self._states.turn_to(found)
-            results = found(*arrays, out=out)
-            if found is not self._now:
-                found._let_results_go()
-            return results
+            return self._called(found, *arrays, out=out)
         finally:
             entry.give_back(turn)
+
+    def _called(self, instance: Session, *arrays: Any, out: Any) -> Any:
+        results = instance(*arrays, out=out)
+        if instance is not self._now:
+            instance._let_results_go()
+        return results
 
     def _last(self) -> Session:
         if self._now is None:

@@ -55,6 +55,8 @@ class GraphBuilder:
         self.node = ""
         #: Dimensions that are elements of inputs, by name.
         self.read_dimensions: set[str] = set()
+        #: The extents that values of another dtype than theirs are.
+        self.whole: dict[SSAValue, np.ndarray[Any, Any]] = {}
         #: What must hold for the dimensions of a run.
         self.guards: list[SizeGuard] = []
         self._block = block
@@ -63,7 +65,7 @@ class GraphBuilder:
     def nested(self, block: Block) -> GraphBuilder:
         """A builder for a block of a region of this graph."""
         inner = GraphBuilder(self.module, block, self.vdevice, self.budget)
-        inner.read_dimensions, inner.guards = self.read_dimensions, self.guards
+        inner.read_dimensions, inner.guards, inner.whole = self.read_dimensions, self.guards, self.whole
         return inner
 
     def is_read(self, *extents: Extent) -> bool:

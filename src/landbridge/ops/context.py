@@ -234,7 +234,20 @@ class OpContext:
             return x
         if isinstance(x, np.ndarray) and x.dtype != object:
             return self._named_as(x, converted(x, dtype))
-        return self.elementwise("cast", [x], lambda s, v: s.cast(v, dtype), dtype)
+        made = self.elementwise("cast", [x], lambda s, v: s.cast(v, dtype), dtype)
+        if isinstance(x, np.ndarray) and isinstance(made, SSAValue):
+            self.g.whole[made] = x
+        return made
+
+    def whole(self, x: Operand) -> list[Extent] | None:
+        """The elements of an operand of whole numbers that is known, or made of extents; None for another."""
+        if isinstance(x, SSAValue):
+            x = self.g.whole.get(x, np.zeros(()))
+            return x.reshape(-1).tolist() if x.dtype == object else None
+        if x.dtype == object or x.dtype.kind in "iu":
+            return cast(list[Extent], x.reshape(-1).tolist())
+        numbers = x.reshape(-1).tolist()
+        return [int(n) for n in numbers] if all(float(n).is_integer() for n in numbers) else None
 
 
 def converted(x: Array, dtype: str) -> Array:

@@ -88,25 +88,27 @@ def constant_of_shape(c: OpContext, shape: Operand) -> Operand:
 @accuracy(ROUNDED)
 def range_values(c: OpContext, start: Operand, limit: Operand, delta: Operand) -> Operand:
     """``start``, ``start + delta``, ... before ``limit``."""
+    whole = [c.whole(v) for v in (start, limit, delta)]
+    ints = [each[0] for each in whole if each is not None]
+    if len(ints) == 3 and any(isinstance(each, Size) for each in ints):
+        return _open_range(c, ints[0], ints[1], ints[2], c.dtype(start))
     given = [c.constant(v, n).reshape(-1) for v, n in ((start, "start"), (limit, "limit"), (delta, "delta"))]
-    if any(array.dtype == object for array in given):
-        return _open_range(c, *(array.tolist()[0] for array in given))
     ends = [array[0] for array in given]
     first, last, by = (v.item() for v in ends)
     check_size((max(math.ceil((last - first) / by), 0),), dtype_name(ends[0].dtype), LARGEST_CONSTANT)
     return np.arange(*ends, dtype=ends[0].dtype)
 
 
-def _open_range(c: OpContext, first: Extent, limit: Extent, by: Extent) -> Operand:
+def _open_range(c: OpContext, first: Extent, limit: Extent, by: Extent, dtype: str) -> Operand:
     """Numbers of which the last is known when the input comes."""
     if not isinstance(by, int):
         raise c.unsupported(f"its delta is {by}, which is known when the input comes; fix it")
     count = largest(ceildiv(limit - first, by) if by > 0 else ceildiv(first - limit, -by), 0)
 
     def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
-        return s.const(first, "int64") + s.cast(at[0], "int64") * by
+        return s.cast(s.const(first, "int64") + s.cast(at[0], "int64") * by, dtype)
 
-    return c.compute("range", [], [count], body, "int64")
+    return c.compute("range", [], [count], body, dtype)
 
 
 @rules(

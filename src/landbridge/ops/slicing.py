@@ -16,7 +16,7 @@ from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import any_integer, at_least, axis_of, distinct_axes, holds
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
-from landbridge.sizes.size import Extent, agree, ceildiv, largest, smallest
+from landbridge.sizes.size import Extent, agree, ceildiv, largest, same, smallest, undecided
 
 
 def part(c: OpContext, x: Operand, start: Sequence[int], step: Sequence[int], shape: Sequence[int]) -> Operand:
@@ -173,6 +173,14 @@ def _shares(c: OpContext, extents: Sequence[Extent], whole: Extent) -> list[int]
     return cast(list[int], [*shares, left])
 
 
+def _must_agree(c: OpContext, left: Extent, right: Extent) -> bool:
+    """Whether two extents are equal; where they need not be, no model of the other case can be run."""
+    equal = same(left, right)
+    if equal is None:
+        raise undecided(f"{c.g.node}: {left} == {right}", left, right, equal=True, needed=True)
+    return equal
+
+
 @rules("*inputs: _ ...", attributes={"axis": axis_of("len(inputs)", default=1)})
 @operator("Concat")
 @accuracy(EXACT)
@@ -182,7 +190,8 @@ def concat(c: OpContext, *operands: Operand) -> Operand:
     axis = c.axis(c.attribute("axis", 1), rank)
     for x in operands[1:]:
         other, first = list(c.shape(x)), list(c.shape(operands[0]))
-        if len(other) != rank or other[:axis] + other[axis + 1 :] != first[:axis] + first[axis + 1 :]:
+        fits = len(other) == rank
+        if not fits or not all(a == axis or _must_agree(c, other[a], first[a]) for a in range(rank)):
             raise ShapeError(
                 f"{c.g.node}: Concat along axis {axis} of {', '.join(str(c.shape(v)) for v in operands)}; "
                 "the other extents must be equal"

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from xdsl.dialects.builtin import TensorType
+
 from landbridge.errors import CompileError, InputError, ShapeError, UndecidedSizeError, UnsupportedOperatorError
 from landbridge.frontend.wanted_inputs import WantedInput
 from landbridge.ir.module import IRModule
+from landbridge.ir.types import shape_of
 from landbridge.sizes.question import Question
 from landbridge.sizes.settle import settled
-from landbridge.sizes.size import Extent, dimensions_of
+from landbridge.sizes.size import Extent, at_least, dimensions_of, undecided
 
 #: Ranges that are tried.
 _MOST_TRIED = 16
@@ -35,7 +38,12 @@ def in_open_ranges(build: Build, stated: Mapping[str, Extent]) -> IRModule:
         narrowed, tried = pending.pop(), tried + 1
         known = {**narrowed, **stated}
         try:
-            return build(known, {name: _elements(each, known) for name, each in sizes.items()})
+            module = build(known, {name: _elements(each, known) for name, each in sizes.items()})
+            question = _may_be_empty(module)
+            ranges = [] if question is None else settled(question, fixed)
+            if not ranges or tried == _MOST_TRIED:
+                return module
+            pending += [{**narrowed, each.name: each.extent} for each in reversed(ranges)]
         except (CompileError, InputError) as error:
             more = _sizes(error, sizes)
             if more:  # all that was found of ranges holds without it
@@ -49,6 +57,16 @@ def in_open_ranges(build: Build, stated: Mapping[str, Extent]) -> IRModule:
                 ended = ended or error
             if not pending or tried == _MOST_TRIED or not (ranges or _is_of_a_range(error)):
                 raise ended or error from None
+
+
+def _may_be_empty(module: IRModule) -> Question | None:
+    """Whether a tensor of ``module`` has elements, where that is not known: kernels are made for those that have."""
+    for op in module.main.walk():
+        for result in op.results:
+            for extent in shape_of(result.type) if isinstance(result.type, TensorType) else ():
+                if at_least(extent, 1) is None:
+                    return _question(undecided(f"{extent} >= 1", extent, 1, needed=True))
+    return None
 
 
 def _sizes(error: CompileError | InputError, known: Mapping[str, WantedInput]) -> dict[str, WantedInput]:
