@@ -35,6 +35,8 @@ REFUSED = re.compile(
             "^test_reshape_(?!allowzero)",  # to numbers, which hold for one size
             "^test_split_variable",
             "^test_expand_dim_unchanged",
+            "^test_(slice_start_out_of_bounds|split_zero_size)",  # what inputs say leaves no elements
+            "^test_slice_neg_steps",  # steps of an input are at least 1
         ]
     )
 )
