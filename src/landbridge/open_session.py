@@ -18,7 +18,7 @@ from landbridge.executable.instance import check_values
 from landbridge.executable.parts import TensorSpec
 from landbridge.open_program import OpenProgram
 from landbridge.open_states import OpenStates
-from landbridge.session import Session, spares_of
+from landbridge.session import Session, let_results_go, spares_of
 from landbridge.tensor import Tensor
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.background_runs import BackgroundRuns
@@ -178,7 +178,7 @@ class OpenSession(Session):
         if self._settled and found is self._now:
             return found
         if self._now is not None and self._now is not found:
-            self._now._let_results_go()
+            let_results_go(self._now)
         for name, value in self._held.items():
             found.set_input_zero_copy(name, value)
         for index, out in self._held_outputs.items():
@@ -234,7 +234,7 @@ class OpenSession(Session):
     def _called(self, instance: Session, *arrays: Any, out: Any) -> Any:
         results = instance(*arrays, out=out)
         if instance is not self._now:
-            instance._let_results_go()
+            let_results_go(instance)
         return results
 
     def _last(self) -> Session:

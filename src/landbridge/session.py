@@ -416,13 +416,6 @@ class Session:
         finally:
             self._spares.give_back(spare)
 
-    def _let_results_go(self) -> None:
-        """Keep no memory of results: neither of what a call gave nor of what a run writes, which gets new when it
-        comes."""
-        self._program.calls.let_go()
-        self._program.runs.let_outputs_go()
-        self._complete = False
-
     @takes_turn
     def bind_state(self, output: str | int, input: str | int) -> None:
         """Make ``output`` of each run the ``input`` of the next: two buffers that swap, no copy.
@@ -462,6 +455,14 @@ def spares_of(
 def _whole(number: object) -> int | None:
     """``number`` where it is an integer of Python or numpy."""
     return int(number) if isinstance(number, int | np.integer) and not isinstance(number, bool) else None
+
+
+def let_results_go(session: Session) -> None:
+    """Keep no memory of results of ``session``: neither of what a call gave nor of what a run writes, which gets new
+    when it comes."""
+    session._program.calls.let_go()
+    session._program.runs.let_outputs_go()
+    session._complete = False
 
 
 def _execute_checked(
