@@ -14,6 +14,8 @@ from landbridge.device.api import Device, Region
 from landbridge.device.protocols import AccessMode
 from landbridge.executable.instructions import Call, LoadConstant
 from landbridge.executable.parts import ModuleImage, VDevice
+from landbridge.memory.coherence import mark_imported
+from landbridge.memory.storage import Storage
 from landbridge.targets import Target
 from landbridge.tensor import Tensor
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
@@ -145,3 +147,16 @@ def test_barriers_end_with_the_memory_that_was_imported(device):
 def test_arrays_of_no_bytes_are_imported(device):
     """No barrier for them reaches anybody's bytes, wherever they begin."""
     assert lb.asarray(np.zeros((0, 3), np.float32), device=device, copy=False).shape == (0, 3)
+
+
+def test_each_part_counts_as_the_owners_when_it_comes(device):
+    """A second Storage may look at more of what is imported already; what both look at was flushed for the first."""
+    whole = array(3)
+    first = lb.asarray(whole[:512], device=device, copy=False)
+    assert holds(first, 3)
+    space = first.storage.live_region.space
+    domain = first.storage.domain
+    more = Storage(Region(space), first.storage.kind, 4096, owner=whole, within=first.storage.part())
+    mark_imported(more)
+    assert more.domain is domain
+    assert domain.by_host.within(0, 4096) == [(2048, 4096)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from landbridge.device.protocols import AccessMode, HostBarriers
 from landbridge.errors import HostAccessError
-from landbridge.memory.accesses import UsingProgram
+from landbridge.memory.accesses import UsingProgram, changing
 from landbridge.memory.byte_ranges import Range
 from landbridge.memory.coherence_domain import CoherenceDomain
 from landbridge.memory.row_space import region_at
@@ -88,9 +88,13 @@ def mark_new(storage: Storage) -> None:
 def mark_imported(storage: Storage) -> None:
     """Count ``storage``, memory of the host that a device begins to use, as written by the host: the device's barriers
     were not there yet for what its owner wrote. What the device wrote by another import of it stays as it is."""
-    if storage.domain is not None and storage.domain.users == 1:  # the first to look at what was imported
+    if (domain := storage.domain) is None:
+        return
+    with changing:  # whoever comes first, of threads that import the same
         domains, origin = storage.domains()
-        _host_wrote(storage.domain, domains, origin, origin + storage.nbytes)
+        for part in domain.entered.outside(origin, origin + storage.nbytes):
+            _host_wrote(domain, domains, *part)
+        domain.entered.add(origin, origin + storage.nbytes)
 
 
 def before_device_access(storage: Storage, start: int, stop: int, *, writes: bool) -> None:

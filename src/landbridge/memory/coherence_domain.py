@@ -18,7 +18,8 @@ class CoherenceDomain:
     Backing counts them. ``nbytes``: of the memory, which is one granule where barriers have no range. ``device``:
     whose barriers they are, where other devices have a domain of their own for the same memory; None where the barriers
     are those of ``memory`` itself and serve every device. ``is_import``: it is memory of others, of which barriers
-    cover no byte past the end. ``users``: how many Storages look at the memory by way of it.
+    cover no byte past the end, and of which ``entered`` are the bytes that counted as the host's when they came.
+    ``users``: how many Storages look at the memory by way of it.
     """
 
     provider: Barriers
@@ -30,6 +31,7 @@ class CoherenceDomain:
     users: int = 0
     by_host: ByteRanges = field(default_factory=ByteRanges)
     by_device: ByteRanges = field(default_factory=ByteRanges)
+    entered: ByteRanges = field(default_factory=ByteRanges)
 
     def granules(self, start: int, stop: int) -> Range:
         """The range rounded outwards to whole granules, which are counted from where the provider's memory begins."""
@@ -60,3 +62,4 @@ class CoherenceDomain:
         """Count from a Backing in which all bytes lie ``by`` further on."""
         self.origin += by
         self.by_host, self.by_device = self.by_host.shifted(by), self.by_device.shifted(by)
+        self.entered = self.entered.shifted(by)
