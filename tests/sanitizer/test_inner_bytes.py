@@ -218,3 +218,8 @@ def test_barriers_of_a_part_of_a_shadow() -> None:
     shadow.bring(0, 96)
     assert seen() == memory.raw
     assert shadow.changed(0, 96) is None
+    shadow.bring(16, 8)
+    assert shadow.changed(0, 96) is None
+    shadow.discard(8, 4)
+    assert seen()[7:13] == b"\x07" + b"\xcd" * 4 + b"\x0c"
+    assert shadow.changed(0, 96) is None
