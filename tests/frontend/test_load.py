@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 
+import landbridge as lb
 from landbridge.errors import CompileError, ImportModelError
 from tests.frontend.models import imported, model, run, value
 
@@ -80,10 +81,28 @@ def test_invalid_model() -> None:
         imported(bad)
 
 
-def test_old_opset() -> None:
-    old = model([helper.make_node("Relu", ["x"], ["y"])], [X], ["y"], opset=6)
-    with pytest.raises(ImportModelError, match=r"opset 6.*convert_version"):
-        imported(old)
+def _old(op: str, opset: int, other: tuple[int, ...], **attributes: int) -> onnx.ModelProto:
+    """``y = op(x, b)``, x of 2x3x4."""
+    named = [("x", (2, 3, 4)), ("b", other), ("y", (2, 3, 4))]
+    x, b, y = (helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in named)
+    graph = helper.make_graph([helper.make_node(op, ["x", "b"], ["y"], **attributes)], "old", [x, b], [y])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=3)
+
+
+@pytest.mark.parametrize("opset", [1, 5, 6])
+@pytest.mark.parametrize(("op", "other"), [("Add", (4,)), ("Mul", (3, 4)), ("Sub", (2, 3, 4)), ("Div", ())])
+def test_old_opsets_are_converted(op: str, other: tuple[int, ...], opset: int) -> None:
+    rng = np.random.default_rng(0)
+    x, b = rng.random((2, 3, 4), np.float32) + 1, np.asarray(rng.random(other, np.float32) + 1, np.float32)
+    wanted = {"Add": np.add, "Mul": np.multiply, "Sub": np.subtract, "Div": np.divide}[op](x, b)
+    broadcast = {} if other == (2, 3, 4) else {"broadcast": 1}
+    (y,) = lb.Session(lb.compile(_old(op, opset, other, **broadcast)))(x, b)
+    np.testing.assert_allclose(y.numpy(), wanted, rtol=1e-6)
+
+
+def test_what_cannot_be_converted_is_told() -> None:
+    with pytest.raises(ImportModelError, match=r"uses opset 6.*export it again"):
+        lb.compile(_old("Add", 6, (3,), broadcast=1, axis=1))
 
 
 def test_local_functions_are_inlined() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import onnx
 import onnx_ir as ir
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from onnx.external_data_helper import uses_external_data
 from onnx_ir.passes.common import InlinePass
 
 from landbridge.did_you_mean import did_you_mean
@@ -43,8 +44,8 @@ class Loaded(NamedTuple):
 def load_model(source: str | Path | bytes | ModelProto, max_nodes: int = MAX_NODES) -> Loaded:
     """Load, check and inline.
 
-    Raises ImportModelError when ``source`` is no valid ONNX model of opset 7 or newer, and BudgetError when its
-    functions unfold into more than ``max_nodes`` nodes.
+    Opsets under 7 are converted. Raises ImportModelError when ``source`` is no valid ONNX model or cannot be
+    converted, and BudgetError when its functions unfold into more than ``max_nodes`` nodes.
     """
     name = f"{source}" if isinstance(source, str | Path) else "the model"
     proto, folder = _proto(source, name)
@@ -53,6 +54,7 @@ def load_model(source: str | Path | bytes | ModelProto, max_nodes: int = MAX_NOD
         found = ("" if parsed else what_it_is(_content(source))) or "it has no graph or no opset; give an .onnx file"
         raise ImportModelError(f"{name} is no ONNX model: {found}")
     _check(proto, source, name)
+    proto = _of_a_known_opset(proto, name)
     try:
         model = ir.serde.deserialize_model(proto)
         if folder is not None:
@@ -64,14 +66,25 @@ def load_model(source: str | Path | bytes | ModelProto, max_nodes: int = MAX_NOD
         raise
     except Exception as error:
         raise ImportModelError(f"{name} could not be read: {error}") from error
-    opset = model.opset_imports.get("", OLDEST_OPSET)
-    if opset < OLDEST_OPSET:
-        raise ImportModelError(
-            f"{name} uses opset {opset}; {OLDEST_OPSET} and newer are supported: "
-            "convert it with onnx.version_converter.convert_version"
-        )
     own = [source] if isinstance(source, str | Path) else []
     return Loaded(model, tuple(str(Path(file).absolute()) for file in [*own, *external]), files)
+
+
+def _of_a_known_opset(proto: ModelProto, name: str) -> ModelProto:
+    """``proto``, converted where its opset is older than ours; raises ImportModelError where onnx cannot convert it."""
+    opset = next((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), OLDEST_OPSET)
+    if opset >= OLDEST_OPSET:
+        return proto
+    try:
+        if any(uses_external_data(tensor) for tensor in proto.graph.initializer):
+            raise ImportModelError("its weights are in files of their own")
+        return onnx.version_converter.convert_version(proto, OLDEST_OPSET)
+    except Exception as error:  # of the converter's own, and of what it calls
+        reason = " ".join(str(error).split())
+        raise ImportModelError(
+            f"{name} uses opset {opset}, and {OLDEST_OPSET} and newer are supported; onnx cannot convert it: {reason}; "
+            "export it again for a newer opset"
+        ) from error
 
 
 def _external_data(model: ir.Model) -> tuple[list[str], tuple[FileWatch, ...]]:
