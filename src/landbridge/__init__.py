@@ -13,6 +13,7 @@ Names are imported when first used: loading and running a compiled program needs
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -89,6 +90,9 @@ __all__ = [
     "set_device",
     "set_stream",
 ]
+
+if sys.platform != "linux":
+    raise ImportError(f"Landbridge runs on Linux, and this is {sys.platform}; see docs/supported-systems.md")
 
 if TYPE_CHECKING:
     from landbridge.compiler import compile

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -22,6 +24,9 @@ from landbridge.warning_notes import noting
 if TYPE_CHECKING:
     from landbridge.compilation import Model
     from landbridge.passes.place import Places
+
+#: What the extra ``compile`` brings and the run side does without.
+_COMPILER = ("xdsl", "onnx", "onnx_ir", "llvmlite")
 
 #: Text, dict or Target of one target, or those of several by vdevice name.
 Targets: TypeAlias = str | Target | Mapping[str, Any]
@@ -85,6 +90,7 @@ def compile(
     """
     _check_model(model)
     check_form(locals())
+    _check_compiler()
     if on_mismatch not in ("error", "copy"):
         raise CompileError(f"on_mismatch={on_mismatch!r}; legal: 'error', 'copy'")
     if dump is not None:
@@ -114,6 +120,17 @@ def compile(
     if entry is not None:
         entry.keep(executable, told)
     return executable
+
+
+def _check_compiler() -> None:
+    """Raise CompileError where this is an install that only runs programs."""
+    missing = [name for name in _COMPILER if sys.modules.get(name) is None and find_spec(name) is None]
+    if missing:
+        raise CompileError(
+            f"compiling needs {', '.join(missing)}, and this install only loads and runs programs; add the compiler "
+            "with: pip install 'landbridge[compile]' (Python 3.11 or newer), or compile on another machine and load "
+            "the .lbx here"
+        )
 
 
 def _check_model(model: object) -> None:

@@ -54,8 +54,13 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     """The numpy dtype of ``name``; ml_dtypes is imported only for the types numpy lacks."""
     dtype(name)
     if name in ("bfloat16",) or name.startswith("float8"):
-        import ml_dtypes
-
+        try:
+            import ml_dtypes
+        except ImportError as error:
+            raise InputError(
+                f"numpy has no {name}; ml-dtypes has, and does not import ({error}); install it with: "
+                "pip install ml-dtypes"
+            ) from error
         extended: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
         return extended
     return np.dtype(name)

@@ -9,7 +9,7 @@ from typing import Any
 
 from landbridge.device.api import Device
 from landbridge.device.registry import device as find_device
-from landbridge.errors import InputError
+from landbridge.errors import InputError, UnsupportedError
 from landbridge.executable import instructions as ins
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.executable import Executable
@@ -65,8 +65,13 @@ class Module(Mapping[str, Callable[..., Any]]):
             if self._on_device is not None:
                 function = DeviceFunction(self._on_device, name, self.kernels[name].operands)
                 return self._functions.setdefault(name, function)
-            import tvm_ffi
-
+            try:
+                import tvm_ffi
+            except ImportError as error:
+                raise UnsupportedError(
+                    f"functions of a Module are tvm-ffi's, which does not import ({error}); install it with: "
+                    "pip install 'landbridge[tvm-ffi]'"
+                ) from error
             address = self._loaded.address(PREFIX + name)
             function = tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=self._loaded)
             self._functions[name] = function

@@ -22,6 +22,7 @@ SOURCES = {
     "peers": "pip install torch==2.13.0 jax",
     "chromium": "apt-get install chromium",
     "emulation": "apt-get install qemu-system-x86 e2fsprogs make",
+    "pythons": "python3.10 and 3.12 to 3.14 on PATH, as pyenv installs them",
     "boards": "apt-get install qemu-user gcc-aarch64-linux-gnu && pip install ziglang, on Debian bookworm",
 }
 ALWAYS = frozenset({"test"})

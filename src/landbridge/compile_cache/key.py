@@ -60,8 +60,11 @@ def name_of_entry(
 
 def digest_of_file(file: Path) -> str:
     """The SHA-256 of ``file``, in hexadecimal digits; raises OSError."""
+    digest = hashlib.sha256()
     with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+        while block := opened.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _serialized(model: object) -> bytes:

@@ -229,7 +229,7 @@ class Region:
     byte_offset: int = 0
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
+@dataclass(frozen=True)  # without slots: streams are referred to weakly, which those allow from Python 3.11 on
 class Stream:
     """A queue of one device; ``handle`` is the device's own."""
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
+from enum import Enum
 from itertools import accumulate
 
 from landbridge.locks import cached_property
 
 
-class Kind(StrEnum):
+class Kind(str, Enum):
     """What a step does, as far as it matters for reading a plan."""
+
+    __str__ = str.__str__
 
     CONTRACTION = "convolution, matrix product"
     REDUCTION = "pooling, reduction"

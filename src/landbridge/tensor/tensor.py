@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -34,6 +34,8 @@ from landbridge.tensor.layout import check_flat, dense_size, strides_in_rows
 from landbridge.tensor.reading import Readable
 
 if TYPE_CHECKING:
+    from typing import Self
+
     import tvm_ffi
 
 _new, _ndarray = object.__new__, np.ndarray  # names of this module are found in less time

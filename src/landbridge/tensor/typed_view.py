@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from landbridge.memory.storage import Storage
+
+if TYPE_CHECKING:
+    from typing import Self
 
 
 class TypedView(Protocol):

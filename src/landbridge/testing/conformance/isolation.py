@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 from landbridge.device import registry
 from landbridge.device_name import parse_device_name
@@ -19,6 +19,9 @@ from landbridge.errors import DeviceError
 from landbridge.helper_process import environment, python_command
 from landbridge.testing.conformance.job import ENDED, FACTS, ONE_THREAD, IsolatedTest
 from landbridge.testing.conformance.run import Result, sentences
+
+if TYPE_CHECKING:
+    from typing import Self
 
 #: Seconds after which a test hangs; the slowest of a device in software take one.
 SECONDS = 30.0

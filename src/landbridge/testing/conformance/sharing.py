@@ -7,11 +7,14 @@ import os
 import subprocess
 import sys
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING
 
 from landbridge.device.api import Space
 from landbridge.device.protocols import ImportSources, MemoryExport, SharedMemory
 from landbridge.testing.conformance.base import ConformanceCase, expect, pattern
+
+if TYPE_CHECKING:
+    from typing import Self
 
 _BYTES = 4096
 #: Maps descriptor 1 of its arguments; then ``r`` prints all bytes, and ``w HEX`` writes some from the start.

@@ -1,0 +1,78 @@
+"""Loading and running needs numpy alone, from 1.24 on, on Python 3.10 and newer; errors say what adds the rest."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from wheel_models import cache_folder
+
+import landbridge as lb
+from tests.selection.installed import missing, program
+from tests.whole_models.small_models import edges
+
+SOURCES = Path(__file__).parents[2] / "src"
+#: Of each Python the oldest numpy that it has wheels of, and is asked for.
+NUMPY = {"3.10": "1.24.4", "3.11": "1.24.4", "3.12": "1.26.4", "3.13": "2.1.3", "3.14": "2.3.3"}
+
+RUN = """
+import sys
+for name in ("ml_dtypes", "tvm_ffi", "typer", "rich", "xdsl", "onnx", "onnx_ir", "llvmlite", "numba"):
+    sys.modules[name] = None
+import numpy as np, landbridge as lb
+session = lb.Session(lb.load(sys.argv[1]), num_threads=2)
+x = np.load(sys.argv[2])
+np.save(sys.argv[3], np.asarray(session(x)[0]))
+assert sys.version_info[:2] == tuple(map(int, sys.argv[4].split(".")))
+assert sys.argv[5] in ("", np.__version__)
+from landbridge.dtypes import numpy_dtype
+module = lb.Module(lb.load(sys.argv[1]))
+for wrong in (lambda: lb.compile(b""), lambda: numpy_dtype("bfloat16"), lambda: module[next(iter(module))]):
+    try:
+        wrong()
+    except lb.LandbridgeError as error:
+        print(type(error).__name__, error)
+"""
+
+
+def check(python: str | Path, version: str, numpy: str, folder: Path, path: str = "") -> None:
+    import numpy as np
+
+    executable = lb.compile(edges(24, 32), "llvm -mcpu=x86-64-v2")
+    executable.save(folder / "edges.lbx")
+    x = np.random.default_rng(0).normal(size=(1, 3, 24, 32)).astype(np.float32)
+    np.save(folder / "x.npy", x)
+    files = [str(folder / name) for name in ("edges.lbx", "x.npy", "y.npy")]
+    environment = {**os.environ, "PYTHONPATH": f"{SOURCES}:{path}", "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [str(python), "-c", RUN, *files, version, numpy]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert np.load(folder / "y.npy").tobytes() == np.asarray(lb.Session(executable)(x)[0]).tobytes()
+    compiling, narrow, functions = done.stdout.splitlines()
+    assert compiling.startswith("CompileError") and "pip install 'landbridge[compile]'" in compiling
+    assert narrow.startswith("InputError") and "pip install ml-dtypes" in narrow
+    assert functions.startswith("UnsupportedError") and "pip install 'landbridge[tvm-ffi]'" in functions
+
+
+def test_without_any_package_but_numpy(tmp_path: Path) -> None:
+    check(sys.executable, f"{sys.version_info[0]}.{sys.version_info[1]}", "", tmp_path)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("version", NUMPY)
+def test_on_every_python_with_its_oldest_numpy(version: str, tmp_path: Path) -> None:
+    python = program(f"python{version}", "pythons")
+    if subprocess.run([python, "-c", "import ctypes, ssl"], capture_output=True).returncode:
+        missing(f"a Python {version} that works", "pythons")
+    packages = cache_folder() / "light" / f"numpy-{NUMPY[version]}-{version}"
+    if not packages.exists():
+        part = tmp_path / "packages"
+        pip = [sys.executable, "-P", "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]
+        wanted = ["--python-version", version, "--target", str(part), f"numpy=={NUMPY[version]}"]
+        subprocess.run([*pip, *wanted], check=True)
+        packages.parent.mkdir(parents=True, exist_ok=True)
+        part.rename(packages)
+    check(python, version, NUMPY[version], tmp_path, str(packages))
