@@ -152,7 +152,7 @@ class IRModule:
             return None
         if first:
             if first in self.constants:
-                self._alike[*kind, _checksum(self.constants[first])] = [first]
+                self._alike[(*kind, _checksum(self.constants[first]))] = [first]
             self._first[kind] = ""
         return self._alike.setdefault((*kind, _checksum(array)), [])
 
