@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 from functools import cache
 
 _SAME = {"amd64": "x86_64", "arm64": "aarch64"}
@@ -25,7 +24,7 @@ _HWCAPS = {
 @cache
 def isa() -> str:
     """The instruction set's name, as in LLVM triples: ``x86_64``, ``aarch64``, ``riscv64``."""
-    machine = platform.machine().lower()
+    machine = os.uname().machine.lower()
     return _SAME.get(machine, machine)
 
 

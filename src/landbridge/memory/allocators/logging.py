@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from landbridge.errors import OutOfMemoryError
 from landbridge.memory.allocators.adaptor import Adaptor
 from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size
 
-_log = logging.getLogger("landbridge.memory")
+if TYPE_CHECKING:
+    import logging
 
 
 class LoggingAllocator(Adaptor):
@@ -17,7 +18,11 @@ class LoggingAllocator(Adaptor):
 
     def __init__(self, upstream: Allocator, logger: logging.Logger | None = None) -> None:
         super().__init__(upstream)
-        self._log = logger or _log
+        if logger is None:
+            import logging  # two milliseconds of every start, for an allocator that few ask for
+
+            logger = logging.getLogger("landbridge.memory")
+        self._log = logger
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
         """A block of ``upstream``, logged."""
