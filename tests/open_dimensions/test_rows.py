@@ -20,7 +20,7 @@ WIDTHS = range(1, 66)
 
 
 def convolutions() -> onnx.ModelProto:
-    """Layers over N x 3 x 5 x W: plain, depthwise, with padding at one side, strides, and a sum in place."""
+    """Layers over N x 3 x 5 x W: plain, depthwise, dilated, padded at one side, with strides, and a sum in place."""
     w, n = Weights(), helper.make_node
     return model(
         [
@@ -34,10 +34,11 @@ def convolutions() -> onnx.ModelProto:
             n("MaxPool", ["g"], ["y"], kernel_shape=[1, 2], pads=[0, 1, 0, 1]),
             n("Conv", ["f", w(32, 1, 3, 3)], ["h"], pads=[1, 0, 1, 2], group=32),
             n("Conv", ["h", w(32, 1, 1, 17)], ["z"], pads=[0, 8, 0, 8], group=32),
+            n("Conv", ["b", w(16, 16, 3, 3)], ["q"], pads=[3, 1, 3, 1], dilations=[3, 1]),
         ],
         w,
         {"x": [1, 3, 5, "W"]},
-        {"y": 4, "z": 4},
+        {"y": 4, "z": 4, "q": 4},
     )
 
 

@@ -168,7 +168,7 @@ class OpenRanges:
         upper: list[Bound] = []
         least: tuple[Form, ...] = ()
         if kind in _QUOTIENTS and not b.terms:
-            self._quotient(a, b.const, lower, upper)
+            self._quotient(a, b.const, lower, upper, rounds_down=kind is arith.FloorDivSIOp)
         elif kind in _REMAINDERS and not b.terms:
             self._remainder(a, b.const, lower, upper)
         elif kind in _MINIMA and self._signed(kind, a, b):
@@ -201,11 +201,14 @@ class OpenRanges:
     def _is_natural(self, form: Form) -> bool:
         return self.is_at_most(form.scaled(-1), 0)
 
-    def _quotient(self, x: Form, by: Extent, lower: list[Bound], upper: list[Bound]) -> None:
-        if not at_least(by, 1) or not self._is_natural(x):
+    def _quotient(self, x: Form, by: Extent, lower: list[Bound], upper: list[Bound], *, rounds_down: bool) -> None:
+        """``x / by``, towards 0, or down whatever the sign of ``x``."""
+        natural = self._is_natural(x)
+        if not at_least(by, 1) or not (natural or rounds_down):
             return
         factor: Any = by
-        lower += [(1, constant(0)), (factor, x.plus(constant(1 - factor)))]
+        lower += [(1, constant(0))] * natural
+        lower.append((factor, x.plus(constant(1 - factor))))
         upper += [(factor, x), *((1, constant(most // factor)) for most in self._most(x))]
 
     def _remainder(self, x: Form, by: Extent, lower: list[Bound], upper: list[Bound]) -> None:
