@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from landbridge.cli.app import app
 from landbridge.cli.bench import in_turns, median_interval
 from landbridge.cli.peers import largest_difference
+from tests.selection.installed import package
 from tests.vm import programs
 from tests.whole_models.small_models import add
 
@@ -73,6 +74,7 @@ def test_bench_takes_turns_with_onnxruntime(model: Path) -> None:
 
 
 def test_bench_against_several_compares_outputs(model: Path) -> None:
+    package("openvino", "peers")
     line = ["bench", str(model), "--against", "onnxruntime,openvino", "--rounds", "3", "--threads", "1", "--pause", "1"]
     (entry,) = json.loads(runner.invoke(app, [*line, "--json"]).stdout)["results"]
     for peer in ("onnxruntime", "openvino"):

@@ -12,6 +12,7 @@ from tests.emulated.image import make_disk
 from tests.emulated.kernel import Kernel
 from tests.emulated.machine import run
 from tests.emulated.module import build
+from tests.selection.installed import missing
 
 pytestmark = pytest.mark.full
 
@@ -56,11 +57,12 @@ def test_each_keeps_the_contract(kernel: Kernel, disk: Path, source: str) -> Non
     assert {"test_there_and_back", "test_out_of_memory", "test_export_fd", "test_no_small_leaks"} <= set(passed)
 
 
-@pytest.mark.skipif(_U_DMA_BUF is None, reason="LANDBRIDGE_U_DMA_BUF names no sources of the module u-dma-buf")
 @pytest.mark.parametrize("program", ["check_u_dma_buf", "check_cma_conformance"])
 def test_the_module_u_dma_buf(kernel: Kernel, tmp_path: Path, program: str) -> None:
+    if _U_DMA_BUF is None:
+        missing("the module u-dma-buf", "u-dma-buf")
     options = ("CONFIG_U_DMA_BUF=m", "U_DMA_BUF_IOCTL=2", "U_DMA_BUF_EXPORT=1", "U_DMA_BUF_QUIRK_MMAP=1")
-    module = build(kernel, Path(str(_U_DMA_BUF)), tmp_path / "module", "u-dma-buf", *options)
+    module = build(kernel, Path(_U_DMA_BUF), tmp_path / "module", "u-dma-buf", *options)
     programs = [HERE / "guest" / f"{program}.py"]
     make_disk(tmp_path / "disk", [module], programs, {"u-dma-buf": "udmabuf0=4194304"})
     arguments = ("udmabuf0",) if program == "check_cma_conformance" else ()

@@ -19,9 +19,10 @@ import pytest
 SOURCES = {
     "test": "pip install '.[test]'",
     "debian": ".ci/install-debian-packages",
-    "peers": "pip install torch==2.13.0 jax",
+    "peers": "pip install torch==2.13.0 jax openvino",
     "chromium": "apt-get install chromium",
     "emulation": "apt-get install qemu-system-x86 e2fsprogs make",
+    "u-dma-buf": "LANDBRIDGE_U_DMA_BUF names the folder of that module's sources",
     "pythons": "python3.10 and 3.12 to 3.14 on PATH, as pyenv installs them",
     "boards": "apt-get install qemu-user gcc-aarch64-linux-gnu && pip install ziglang, on Debian bookworm",
 }

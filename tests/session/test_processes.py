@@ -82,6 +82,8 @@ def test_exit_with_a_run_in_flight(threads, calls, keep):
 def test_exit_with_idle_workers_and_pools():
     check(
         python("""
+import warnings
+warnings.simplefilter("ignore")  # of fewer cores than threads
 kept = [session(1, threads) for threads in (1, 2, 3)]
 for s in kept:
     s.run_async().wait()

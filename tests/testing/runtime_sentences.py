@@ -729,7 +729,7 @@ SENTENCES = (
         "The first page's address counts for all.",
         "memory/extents.py",
         "_parts",
-        If("physically_contiguous", True),
+        If("contiguous", True),
     ),
     _s(
         "No extent crosses the device's boundary.",

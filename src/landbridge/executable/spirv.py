@@ -18,7 +18,7 @@ Op = IntEnum(
     "Op",
     {
         "Undef": 1, "Source": 3, "Name": 5, "MemberName": 6, "Extension": 10, "ExtInstImport": 11, "ExtInst": 12,
-        "MemoryModel": 14, "EntryPoint": 15, "SpirvMode": 16, "Capability": 17, "TypeVoid": 19, "TypeBool": 20,
+        "MemoryModel": 14, "EntryPoint": 15, "ExecutionMode": 16, "Capability": 17, "TypeVoid": 19, "TypeBool": 20,
         "TypeInt": 21, "TypeFloat": 22, "TypeVector": 23, "TypeImage": 25, "TypeArray": 28, "TypeRuntimeArray": 29,
         "TypeStruct": 30, "TypePointer": 32, "TypeFunction": 33, "ConstantTrue": 41, "ConstantFalse": 42,
         "Constant": 43, "ConstantComposite": 44, "ConstantNull": 46, "SpecConstantTrue": 48, "SpecConstantFalse": 49,
@@ -140,7 +140,7 @@ GL_COMPUTE = 5  # the execution model of compute shaders
 # Instructions that give no result, and those whose result has no type; all others have a type, then a result.
 _NO_RESULT = frozenset(
     {
-        Op.Source, Op.Name, Op.MemberName, Op.Extension, Op.MemoryModel, Op.EntryPoint, Op.SpirvMode,
+        Op.Source, Op.Name, Op.MemberName, Op.Extension, Op.MemoryModel, Op.EntryPoint, Op.ExecutionMode,
         Op.ExecutionModeId, Op.Capability, Op.FunctionEnd, Op.Store, Op.CopyMemory, Op.Decorate, Op.MemberDecorate,
         Op.ControlBarrier, Op.MemoryBarrier, Op.LoopMerge, Op.SelectionMerge, Op.Branch, Op.BranchConditional,
         Op.Switch, Op.Return, Op.ReturnValue, Op.Unreachable, Op.ImageWrite,

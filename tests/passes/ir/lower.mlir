@@ -17,7 +17,7 @@ func.func @main(%x: !m, %y: !m) {
   func.return
 }
 // becomes
-func.func @double(%0: !m, %1: !m, %2: index, %3: index) attributes {lb.tasks = 1 : i64} {
+func.func @double(%0: !m, %1: !m, %2: index, %3: index) attributes {lb.tasks = 1 : i64, lb.schedule = "3x1 block of 8 lanes, each element on its own"} {
   %4 = arith.constant 1 : index
   %5 = arith.constant 0 : index
   %6 = arith.constant 8 : index

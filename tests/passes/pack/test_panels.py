@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import ModelProto, TensorProto, helper, numpy_helper
+from tests.selection.installed import package
 
 import landbridge as lb
 from landbridge.executable.kernel_facts import facts_of
@@ -28,7 +29,7 @@ def product(rows: int, terms: int, columns: int) -> tuple[ModelProto, np.ndarray
 @pytest.mark.parametrize("columns", [16, 64, 125, 400, 1000, 77])
 def test_results_are_numpys(target: str, columns: int) -> None:
     if target == "opencl":
-        pytest.importorskip("pyopencl")
+        package("pyopencl", "test")
     made, w = product(1, 33, columns)
     x = np.random.default_rng(0).standard_normal((1, 33)).astype(np.float32)
     executable = lb.compile(made, target)

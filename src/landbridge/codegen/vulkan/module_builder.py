@@ -200,9 +200,9 @@ class SpirvModule:
         for function, name, interface, _ in self._entries:
             words += encode(Op.EntryPoint, GL_COMPUTE, function, *text_words(name), *interface)
         for function, _, _, size in self._entries:
-            words += encode(Op.SpirvMode, function, SpirvMode.LocalSize, *size)
+            words += encode(Op.ExecutionMode, function, SpirvMode.LocalSize, *size)
             for bits in self._floats if self._preserve_nan else ():
-                words += encode(Op.SpirvMode, function, SpirvMode.SignedZeroInfNanPreserve, bits)
+                words += encode(Op.ExecutionMode, function, SpirvMode.SignedZeroInfNanPreserve, bits)
         words += [*self._decorations, *self._globals, *self._functions]
         header = [MAGIC, VERSION_1_5, 0, self._bound, 0]
         return np.asarray([*header, *words], "<u4").tobytes()

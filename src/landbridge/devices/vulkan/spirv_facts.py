@@ -218,7 +218,7 @@ def _entry(r: _Reading, opcode: int, operands: Sequence[int]) -> None:
 
 
 def _mode(r: _Reading, opcode: int, operands: Sequence[int]) -> None:
-    if opcode == Op.SpirvMode and operands[1] == SpirvMode.LocalSize:
+    if opcode == Op.ExecutionMode and operands[1] == SpirvMode.LocalSize:
         r.sizes[operands[0]] = _shape(operands[2:5])
     elif opcode == Op.ExecutionModeId and operands[1] == SpirvMode.LocalSizeId:
         r.size_ids[operands[0]] = operands[2:5]
@@ -244,7 +244,7 @@ _TAKE: dict[int, _Take] = {
     Op.Capability: lambda r, _, x: r.capabilities.add(x[0]),
     Op.Extension: lambda r, _, x: r.extensions.add(text_in(x)[0]),
     Op.EntryPoint: _entry,
-    Op.SpirvMode: _mode,
+    Op.ExecutionMode: _mode,
     Op.ExecutionModeId: _mode,
     Op.Decorate: _decorate,
     Op.MemberDecorate: _decorate_member,
