@@ -98,6 +98,8 @@ class OpenCLInstance:
         self.base_alignment = int(self.facts.options["memory-alignment"])
         self.queue = Queue(self)
         self.queues: dict[int, Queue] = {self.queue.key: self.queue}
+        #: Held while mappings change: of two of the same bytes, made at once, drivers end one twice.
+        self.mapping_lock = new_lock()
 
     def wait(self, block: MemoryBlock) -> None:
         """Wait for every command that uses ``block``."""
@@ -108,7 +110,8 @@ class OpenCLInstance:
             else:  # its stream was freed: it was flushed then
                 with driver_call("a wait"):
                     event.wait()
-        block.uses.clear()
+            if block.uses.get(key) is event:  # another thread may have queued more since
+                block.uses.pop(key, None)
 
 
 def _facts(found: Found) -> DeviceFacts:

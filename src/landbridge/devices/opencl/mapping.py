@@ -55,9 +55,14 @@ def begin(instance: OpenCLInstance, block: BufferBlock, byte_offset: int, nbytes
     instance.wait(block)
     if instance.facts.kinds[block.scope].coherent:
         return
-    key = (byte_offset, nbytes)
+    with instance.mapping_lock:
+        _begin(instance, block, (byte_offset, nbytes), mode)
+
+
+def _begin(instance: OpenCLInstance, block: BufferBlock, key: tuple[int, int], mode: AccessMode) -> None:
     if _covering(block, *key) is not None:  # what is mapped twice for writing is undefined
         return
+    byte_offset, nbytes = key
     flags = _READ_ONLY if block.readonly else _FLAGS[mode]
     with driver_call("a mapping"):
         if block.svm is not None:
@@ -86,18 +91,20 @@ def end(instance: OpenCLInstance, block: BufferBlock, byte_offset: int, nbytes: 
     if nbytes <= 0 or instance.facts.kinds[block.scope].coherent:
         return
     key = (byte_offset, nbytes)
-    found = _covering(block, *key)
-    if mode == "r" and found != key:
-        return
-    if found is None or not _unmap(instance, block, found):
-        begin(instance, block, byte_offset, nbytes, mode)
-        _unmap(instance, block, key)
+    with instance.mapping_lock:
+        found = _covering(block, *key)
+        if mode == "r" and found != key:
+            return
+        if found is None or not _unmap(instance, block, found):
+            begin(instance, block, *key, mode)
+            _unmap(instance, block, key)
 
 
 def end_all(instance: OpenCLInstance, block: BufferBlock) -> None:
     """End what is still mapped, because a command is about to use the bytes."""
-    for key in tuple(block.mappings):
-        _unmap(instance, block, key)
+    with instance.mapping_lock:
+        for key in tuple(block.mappings):
+            _unmap(instance, block, key)
 
 
 def _covering(block: BufferBlock, byte_offset: int, nbytes: int) -> tuple[int, int] | None:
