@@ -413,7 +413,7 @@ def test_two_sessions_that_bind_each_others_memory_never_wait_for_ever():
         write_view(t)
 
     def rebind(s: lb.Session, reads: lb.Tensor, writes: lb.Tensor) -> None:
-        for _ in range(50):
+        for _ in range(300):
             s.set_input_zero_copy("x", reads)
             s.set_output_zero_copy(0, writes)
             s.run()
