@@ -306,11 +306,11 @@ def _bounds(form: Form) -> Iterator[tuple[int, bool, Bound]]:
 
 def _multiples(size: Size, told: Size) -> set[Extent]:
     """How often ``told`` may be in ``size``: numbers, products of dimensions, and the quotient by its first term."""
-    found = {t for term in size.terms for by in told.terms if at_least(t := _quotient(term, by), 0)}
+    found = {t for term in size.terms for by in told.terms if at_least(t := _times_in(term, by), 0)}
     quotient: Extent = 0
     rest = size.terms
     for _ in range(_DIVISIONS):
-        times = next((t for term in rest if (t := _quotient(term, told.terms[0])) != 0), 0)
+        times = next((t for term in rest if (t := _times_in(term, told.terms[0])) != 0), 0)
         quotient = quotient + times
         left = size - told * quotient
         if times == 0 or isinstance(left, int):
@@ -319,7 +319,7 @@ def _multiples(size: Size, told: Size) -> set[Extent]:
     return {*found, quotient}
 
 
-def _quotient(term: tuple[Product, int], by: tuple[Product, int]) -> Extent:
+def _times_in(term: tuple[Product, int], by: tuple[Product, int]) -> Extent:
     """How often the term ``by``, which is no number, is in ``term``; 0 where it is not."""
     rest = divide_product(term[0], by[0]) if by[0] else None
     if rest is None:

@@ -36,13 +36,13 @@ def weighed_blocks(
                 break
             cost = 0.0
             for rr, rn in tiles[r]:
-                for cc, cn in known_pieces(columns, c):
+                for cc, cn in _known_pieces(columns, c):
                     cost += rn * cn * (max(rr * cc, FMA_PIPES * FMA_LATENCY) + 0.3 * (rr + cc) + 1.0)
             weighed.append((cost, (r, c)))
     return weighed
 
 
-def known_pieces(extent: int, tile: int) -> list[tuple[int, int]]:
+def _known_pieces(extent: int, tile: int) -> list[tuple[int, int]]:
     """Full tiles, then one of what is left."""
     pieces = [(tile, extent // tile)] if extent >= tile else []
     if extent % tile:

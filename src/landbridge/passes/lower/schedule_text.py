@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from landbridge.passes.lower.nest import Nest
-from landbridge.passes.lower.register_block import known_pieces, weighed_blocks
+from landbridge.passes.lower.register_block import weighed_blocks
+from landbridge.passes.lower.row_cut import row_cut
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule, VectorUnit
 from landbridge.sizes.size import Extent, likely
@@ -38,8 +38,9 @@ def weighed_text(nest: Nest, sched: Schedule, machine: VectorUnit) -> tuple[str,
     """The blocks that cost least by the schedule's own estimate, the chosen one among them, with its cycles."""
     if nest.reduction is None:
         return ()
-    rows, columns = likely(_covered(sched.row_runs)), likely(_covered(sched.column_runs))
-    weighed = sorted(weighed_blocks(partial(known_pieces, rows), rows, columns, machine.registers))
+    overlaps = sched.row_runs[0].last is not None
+    cut = row_cut(nest, sched.rows, sched.lane, sched.lanes, repeats=overlaps)
+    weighed = sorted(weighed_blocks(cut.pieces, cut.most, likely(_covered(sched.column_runs)), machine.registers))
     if len(weighed) < 2:
         return ()
     best = weighed[0][0]
@@ -51,6 +52,5 @@ def _tile(runs: Sequence[Run]) -> int:
 
 
 def _covered(runs: Sequence[Run]) -> Extent:
-    """How many iterations, or vectors of a column, ``runs`` cover."""
-    first = runs[0]
-    return sum((run.count * run.tile for run in runs), 0) if first.last is None else first.last + first.tile
+    """How many vectors of columns ``runs`` cover."""
+    return sum((run.count * run.tile for run in runs), 0)
