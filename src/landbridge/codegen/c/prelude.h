@@ -27,6 +27,17 @@ typedef uint64_t lb_unsigned_index;
 #define LB_MAKE(name, ...) ((name){{__VA_ARGS__}})
 #endif
 
+/* The lanes of a and then of b that are numbered; where the compiler shuffles nothing, the list of these lanes. */
+#if LB_VECTOR_TYPES && (defined(__clang__) || __GNUC__ >= 12)
+#define LB_SHUFFLE(name, a, b, lanes, ...) ((name)__builtin_shufflevector(a, b, __VA_ARGS__))
+#elif LB_VECTOR_TYPES
+#define LB_BRACED(...) {__VA_ARGS__}
+#define LB_SHUFFLE(name, a, b, lanes, ...) ((name)LB_BRACED lanes)
+#else
+#define LB_BRACED(...) {{__VA_ARGS__}}
+#define LB_SHUFFLE(name, a, b, lanes, ...) ((name)LB_BRACED lanes)
+#endif
+
 /* Vectors that no compiler has a type for. */
 #define LB_ARRAY(name, element, lanes) \
   typedef struct {                     \

@@ -14,6 +14,8 @@ class CUnit:
 
     #: The dialect's name in errors.
     form = "C"
+    #: Whether its prelude has ``LB_SHUFFLE``.
+    shuffles = True
 
     def __init__(self) -> None:
         self.definitions: dict[str, str] = {}

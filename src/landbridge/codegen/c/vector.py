@@ -129,21 +129,28 @@ def _shuffle(e: CEmitter, op: Operation) -> None:
     assert isinstance(mask, DenseArrayBase)
     first, second = e.kind(a), e.kind(b)
     x, y = (_named(e, v) for v in (a, b))
+    result = e.kind(op.results[0])
     values = []
     for number in (int(v) for v in mask.get_values()):
         # A negative number is a lane that nobody reads.
         inside = number < first.lanes
         source = (first, x, max(number, 0)) if inside else (second, y, number - first.lanes)
         values.append(lane(*source))
-    e.set(op.results[0], make(e.kind(op.results[0]), values))
+    if e.unit.shuffles and first == second and first.is_native and result.is_native:
+        numbers = ", ".join(str(int(v)) for v in mask.get_values())
+        e.set(op.results[0], f"LB_SHUFFLE({result.text}, {x}, {y}, ({', '.join(values)}), {numbers})")
+    else:
+        e.set(op.results[0], make(result, values))
 
 
 def _named(e: CEmitter, value: SSAValue) -> str:
-    """A name for a value that may be printed as a literal, whose lanes cannot all be subscripted."""
+    """A name, here, for a value that may be printed as a literal, whose lanes cannot all be subscripted."""
     name = e.names[value]
-    if not name.isidentifier():
-        e.set(value, name)
-    return e.names[value]
+    if name.isidentifier():
+        return name
+    local = e.fresh()
+    e.line(f"const {e.kind(value).text} {local} = {name};")
+    return local
 
 
 def _create_mask(e: CEmitter, op: Operation) -> None:

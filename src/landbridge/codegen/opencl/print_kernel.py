@@ -6,7 +6,7 @@ from importlib.resources import files
 
 from xdsl.dialects import gpu
 from xdsl.dialects.builtin import MemRefType
-from xdsl.dialects.vector import BroadcastOp, ExtractOp, InsertOp, ReductionOp
+from xdsl.dialects.vector import BroadcastOp, ExtractOp, InsertOp, ReductionOp, ShuffleOp
 from xdsl.ir import Operation
 
 from landbridge.codegen.c import control, vector
@@ -37,7 +37,7 @@ def _nothing(e: CEmitter, op: Operation) -> None:
 PRINTERS: dict[type[Operation], Printer] = {
     **arith.PRINTERS,
     **memory.PRINTERS,
-    **{op: vector.PRINTERS[op] for op in (BroadcastOp, ReductionOp, ExtractOp, InsertOp)},
+    **{op: vector.PRINTERS[op] for op in (BroadcastOp, ReductionOp, ExtractOp, InsertOp, ShuffleOp)},
     **control.PRINTERS,
     gpu.BlockIdOp: _id("get_group_id"),
     gpu.ThreadIdOp: _id("get_local_id"),

@@ -22,6 +22,7 @@ class OpenCLUnit(CUnit):
     """Vector types are those of OpenCL C, under the names that the C family gives them."""
 
     form = "OpenCL C"
+    shuffles = False
 
     def use(self, kind: CType) -> CType:
         """``kind``, with its name defined if it is a vector type; raises CodegenError for one that there is not."""

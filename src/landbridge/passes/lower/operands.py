@@ -15,8 +15,11 @@ from landbridge.ir.types import shape_of
 from landbridge.passes.lower.access import ElementAccess, Guard, Linear
 from landbridge.passes.lower.code import Code, Index, Where
 from landbridge.passes.lower.image_memory import copy_pixel, is_image, lane_at, pixel_place
+from landbridge.passes.lower.lane_walk import Walk, walk_of
 from landbridge.passes.lower.row_memory import in_rows, split
 from landbridge.passes.lower.schedule import Schedule
+from landbridge.passes.lower.turned_blocks import Place, Shift, TurnedBlocks
+from landbridge.sizes.size import Extent
 
 
 class RowPadding(Enum):
@@ -57,12 +60,14 @@ class Operands:
         self.code, self.sched, self.buffers, self.env = code, sched, buffers, env
         self.lanes = sched.lanes if sched.lane is not None else 1
         self._loads: dict[tuple[object, ...], SSAValue] = {}
+        #: Blocks that were turned, or are put together to be, by access and column: a vector for each row.
+        self._blocks: dict[tuple[int, int], list[SSAValue]] = {}
         #: The elements of a pixel that is being put together, by the access that writes them.
         self._lanes: dict[int, list[SSAValue]] = {}
 
     def forget(self) -> None:
         """Start a new block: loads of other blocks are not visible in it."""
-        self._loads = {}
+        self._loads, self._blocks = {}, {}
 
     def _dim(self, d: int, t: Tile, m: int, n: int) -> tuple[Index, int]:
         """Loop ``d`` at element (m, n) of the tile, as a base and a constant."""
@@ -79,26 +84,31 @@ class Operands:
             return 0, 0
         return self.env[d], 0
 
-    def index(self, x: Linear, t: Tile, m: int, n: int, shift: tuple[int, int] | None = None) -> Index:
+    def index(self, x: Linear, t: Tile, m: int, n: int, shift: Shift | None = None) -> Index:
         code = self.code
         base: Index = 0
-        constant = x.const
-        for d, c in x.coeffs.items():
+        constant: Extent = x.const
+
+        def shifted(d: int) -> tuple[Index, Extent]:
             start, offset = self._dim(d, t, m, n)
+            if shift is None or shift[0] != d:
+                return start, offset
+            by = shift[1]
+            return (code.add(start, by), offset) if isinstance(by, SSAValue) else (start, offset + by)
+
+        for d, c in x.coeffs.items():
+            start, offset = shifted(d)
             base = code.add(base, code.mul(start, c))
             constant += c * offset
-            if shift and shift[0] == d:
-                constant += c * shift[1]
 
         def dim(d: int) -> Index:
-            start, offset = self._dim(d, t, m, n)
-            return code.add(start, offset + (shift[1] if shift and shift[0] == d else 0))
+            return code.add(*shifted(d))
 
         for s, e in x.rest:
             base = code.add(base, code.mul(code.affine(e, dim), s))
         return code.add(base, constant)
 
-    def where(self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int] | None = None) -> Where:
+    def where(self, a: ElementAccess, t: Tile, m: int, n: int, shift: Shift | None = None) -> Where:
         """The place of an access: its element, or row and column."""
         if not in_rows(a.buffer.type):
             return self.index(a.index, t, m, n, shift)
@@ -115,18 +125,37 @@ class Operands:
             return self.code.add(mask, -vector * self.lanes)
         return mask if vector == last else 0
 
+    def _walk(self, a: ElementAccess) -> Walk:
+        """How ``a`` goes along the lanes."""
+        walk = Walk.STAYS if self.sched.lane is None else walk_of(a, self.sched.lane, self.sched.rows)
+        assert walk is not None, "a lane that no vector follows"
+        return walk
+
+    def _turned(self) -> TurnedBlocks:
+        assert self.sched.lane is not None and self.sched.rows is not None
+        return TurnedBlocks(self.code, self.sched.lane, self.lanes, self.sched.rows)
+
+    def _place(self, a: ElementAccess, t: Tile, n: int) -> Place:
+        return lambda shift: self.where(a, t, 0, n, shift)
+
     def read(
         self,
         a: ElementAccess,
         t: Tile,
         m: int,
         n: int,
-        shift: tuple[int, int] | None = None,
+        shift: Shift | None = None,
         settled: Collection[Guard] = (),
     ) -> SSAValue:
         """What ``a`` reads at (m, n) of the tile. Guards are tested, but for those that the code around has
         ``settled``."""
         sched = self.sched
+        if self._walk(a) is Walk.TURNED:
+            if (id(a), n) not in self._blocks:
+                self._blocks[id(a), n] = self._turned().load(
+                    a, self.buffers[a.buffer], self._place(a, t, n), t.rows, self._kept(t, 0, n)
+                )
+            return self._blocks[id(a), n][m]
         key = (
             id(a),
             m if sched.rows is not None and a.varies(sched.rows) else 0,
@@ -138,7 +167,7 @@ class Operands:
         return found
 
     def _load(
-        self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int] | None, settled: Collection[Guard]
+        self, a: ElementAccess, t: Tile, m: int, n: int, shift: Shift | None, settled: Collection[Guard]
     ) -> SSAValue:
         checks = [g for g in a.guards if g not in settled]
 
@@ -146,7 +175,7 @@ class Operands:
             if is_image(self.buffers[a.buffer].type):
                 return self._fetch(a, t, m, n, shift, keep=not checks)
             where = self.where(a, t, m, n, shift)
-            if self.sched.lane is not None and a.index.coeff(self.sched.lane):
+            if self._walk(a) is Walk.ALONG:
                 return self.code.load_vector(self.buffers[a.buffer], where, a.element, self.lanes, self._kept(t, m, n))
             return self.code.load(self.buffers[a.buffer], where, a.element)
 
@@ -155,14 +184,14 @@ class Operands:
         inside = self.code.all_of(*(self.code.inside(self.index(g.index, t, m, n, shift), g.extent) for g in checks))
         assert a.fill is not None
         fill = a.fill
-        vectors = self.sched.lane is not None and a.index.coeff(self.sched.lane) != 0
+        vectors = self._walk(a) is Walk.ALONG
         return self.code.choose(
             inside,
             plain,
             lambda: self.code.splat(fill, a.element, self.lanes) if vectors else self.code.constant(fill, a.element),
         )
 
-    def _fetch(self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int] | None, keep: bool) -> SSAValue:
+    def _fetch(self, a: ElementAccess, t: Tile, m: int, n: int, shift: Shift | None, keep: bool) -> SSAValue:
         """One element of an image: of its pixel, which the tile fetches once where it may ``keep`` it."""
         image, (row, column) = self.buffers[a.buffer], split(a.index)
         lanes = shape_of(image.type)[2]
@@ -200,10 +229,15 @@ class Operands:
         if is_image(self.buffers[a.buffer].type):
             self._put(a, value, t, m, n)
             return
-        where = self.where(a, t, m, n)
-        if self.sched.lane is not None and not self.sched.horizontal and a.index.coeff(self.sched.lane):
-            if not isinstance(value.type, VectorType):
-                value = self.code.broadcast(value, self.lanes)
-            self.code.store_vector(value, self.buffers[a.buffer], where, self.lanes, self._kept(t, m, n))
+        buffer, walk = self.buffers[a.buffer], Walk.STAYS if self.sched.horizontal else self._walk(a)
+        if walk is not Walk.STAYS and not isinstance(value.type, VectorType):
+            value = self.code.broadcast(value, self.lanes)
+        if walk is Walk.TURNED:
+            block = self._blocks.setdefault((id(a), n), [])
+            block.append(value)
+            if len(block) == t.rows:
+                self._turned().store(a, block, buffer, self._place(a, t, n), self._kept(t, 0, n))
+        elif walk is Walk.ALONG:
+            self.code.store_vector(value, buffer, self.where(a, t, m, n), self.lanes, self._kept(t, m, n))
         else:
-            self.code.store(value, self.buffers[a.buffer], where)
+            self.code.store(value, buffer, self.where(a, t, m, n))

@@ -10,23 +10,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import permutations
 
 from xdsl.dialects import linalg, memref
 
 from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.combiners import combiner
+from landbridge.passes.lower.lane_walk import Walk, walk_of
 from landbridge.passes.lower.nest import Nest, Stage, widest_bytes
 from landbridge.passes.lower.register_block import register_block
 from landbridge.passes.lower.row_cut import open_end, row_cut, tiles_along
 from landbridge.passes.lower.row_memory import is_past_the_end
 from landbridge.passes.lower.runs import Run, dividing_tile, masked_run, tile_runs
 from landbridge.passes.lower.simplify import index_range
+from landbridge.passes.lower.turned import MOST_LANES
 from landbridge.sizes.size import Size, likely
 from landbridge.targets.machine import FMA_LATENCY
 
 #: Scalar operations a task should be worth, so that handing it to a thread is cheap beside it.
 TASK_WORK = 1 << 19
+#: Operations of a body that a tile of turned vectors repeats for each of as many rows as there are lanes; of a longer
+#: one the tile is of ``SHORT_TILE`` rows.
+SHORT_BODY, SHORT_TILE = 12, 4
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,8 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
     width = max(_element_bytes(nest), 1)
     lanes = max(1, min(machine.vector_bytes // width, machine.max_lanes))
     lane, horizontal = _choose_lane(nest, parallel, reductions, lanes)
+    if lane is None and (turned := _choose_turned(nest, parallel, lanes)) is not None:
+        return _turned(nest, machine, parallel, *turned, repeats=repeats)
     if lane is None:
         lanes = 1
     elif horizontal:
@@ -109,6 +117,23 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
     row_runs = cut.runs(row_tile)
     copies = _copies(nest, lane, lanes, horizontal, reductions, row_runs[0].tile * column_tile)
     return Schedule(lane, lanes, horizontal, rows, row_runs, columns, column_runs, outer, reductions, work, copies)
+
+
+def _turned(nest: Nest, machine: VectorUnit, parallel: list[int], lane: int, rows: int, *, repeats: bool) -> Schedule:
+    """The schedule of an elementwise nest whose vectors along ``lane`` are turned from or to memory along ``rows``."""
+    lanes = max(1, min(machine.vector_bytes // max(_element_bytes(nest), 1), machine.max_lanes, MOST_LANES))
+    extent = nest.dims[lane].extent
+    if isinstance(extent, int):
+        lanes = min(lanes, 1 << (extent - 1).bit_length())
+    cut = row_cut(nest, rows, lane, lanes, repeats=repeats)
+    tile = lanes if _body_size(nest) <= SHORT_BODY else min(lanes, SHORT_TILE)
+    ends_within = open_end(nest, lane, lanes)
+    if ends_within is not None:
+        column_runs: tuple[Run, ...] = (masked_run(ends_within, lanes, 1),)
+    else:
+        column_runs = tile_runs(tiles_along(nest, lane, lane, lanes), 1, extent % lanes)
+    outer = tuple(d for d in parallel if d not in (lane, rows))
+    return Schedule(lane, lanes, False, rows, cut.runs(tile), lane, column_runs, outer, (), _body_size(nest))
 
 
 def _copies(
@@ -197,6 +222,24 @@ def _choose_lane(nest: Nest, parallel: list[int], reductions: tuple[int, ...], l
             ):
                 return d, True
     return None, False
+
+
+def _choose_turned(nest: Nest, parallel: list[int], lanes: int) -> tuple[int, int] | None:
+    """A lane and the rows of an elementwise nest, each of whose accesses lies along the one, along the other or is the
+    same for all lanes; long lanes before short ones, and those that results lie along before others."""
+    if lanes < 2 or nest.reduction is not None or nest.bounds or any(_scalar_only(s) for s in nest.stages):
+        return None
+    accesses = nest.accesses()
+    writes = {id(w) for s in nest.stages for w in s.writes}
+    found: list[tuple[tuple[int, int, int], tuple[int, int]]] = []
+    for lane, rows in permutations((d for d in parallel if nest.dims[d].extent != 1), 2):
+        walks = [walk_of(a, lane, rows) for a in accesses]
+        stays = any(walk is Walk.STAYS and id(a) in writes for walk, a in zip(walks, accesses, strict=True))
+        if None not in walks and not stays:
+            along = sum(walk is Walk.ALONG for walk, a in zip(walks, accesses, strict=True) if id(a) in writes)
+            lengths = (min(likely(nest.dims[d].extent), lanes) for d in (lane, rows))
+            found.append(((next(lengths), along, next(lengths)), (lane, rows)))
+    return max(found)[1] if found else None
 
 
 def _whole_vectors(nest: Nest, d: int, lanes: int) -> int:
