@@ -12,6 +12,7 @@ import ctypes
 import faulthandler
 import mmap
 import multiprocessing
+import os
 import signal
 import traceback
 from collections.abc import Callable
@@ -32,6 +33,8 @@ P, R = ParamSpec("P"), TypeVar("R")
 SIDES: tuple[Side, Side] = ("after", "before")
 #: What fills the rest of the pages: NaN as floats of every width, -1 as integers.
 POISON = 0xFF
+#: Seconds for a check, a hundred times what the slowest takes.
+_PATIENCE = 300
 _PROT_NONE = 0
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
@@ -133,8 +136,10 @@ class _Worker:
             self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
             self._process.start()
             theirs.close()
-        assert self._connection is not None
+        assert self._connection is not None and self._process.pid is not None
         self._connection.send((check, args, kwargs))
+        if not self._connection.poll(_PATIENCE):
+            os.kill(self._process.pid, signal.SIGABRT)  # which prints its stacks: what it hung in
         try:
             passed, result = self._connection.recv()
         except EOFError:
