@@ -65,6 +65,7 @@ PIPELINE = (
     "prepare",
     "inplace",
     "moves",
+    "scratch",
     "spill",
     "dedup",
     "plan",

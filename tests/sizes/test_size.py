@@ -166,6 +166,7 @@ def test_forms(extent: Extent, text: str) -> None:
         ((H - 1) // 2 + 1, 1),
         (H, smallest(H, 7)),
         (3 * H // 4, 3 * H // 4 // 6 * 6),
+        (2 * ((H + 3) // 7), 2 * H // 7),
         ((3 * H + 5) // 4 + 2, (3 * H + 5) // 4 // 9 * 9),
     ],
 )

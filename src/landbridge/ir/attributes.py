@@ -49,6 +49,8 @@ SPILL = "lb.spill"
 PRIM = "lb.prim"
 #: The number of the target that it is compiled for; 0 when absent.
 TARGET = "lb.target"
+#: How many arguments come before those that are memory for its temporaries.
+SCRATCH = "lb.scratch"
 #: It computes nothing: the bytes that a call moves.
 MOVES = "lb.moves"
 #: An output may be the memory of an input.
@@ -266,6 +268,16 @@ def set_moved_bytes(function: func.FuncOp, nbytes: int) -> None:
         function.attributes[MOVES] = int_attr(nbytes)
     else:
         function.attributes.pop(MOVES, None)
+
+
+def first_scratch(function: func.FuncOp) -> int | None:
+    """The number of the first argument of a PrimFunc that is memory for its temporaries; None where there is none."""
+    return _integer(function, SCRATCH)
+
+
+def set_first_scratch(function: func.FuncOp, number: int) -> None:
+    """State which argument of a PrimFunc is the first that is memory for its temporaries."""
+    function.attributes[SCRATCH] = int_attr(number)
 
 
 def is_in_place(function: func.FuncOp) -> bool:

@@ -21,9 +21,11 @@ from landbridge.sizes.terms import (
     as_constant,
     atoms,
     constant,
+    constant_part,
     divide_exactly,
     multiply,
     of_atom,
+    plus_constant,
     scale,
 )
 
@@ -65,7 +67,8 @@ def _quotients(atom: Floor, terms: Terms) -> list[tuple[Terms, int]]:
     """Numerators and numbers that ``atom`` is the quotient of: its own, and such as other quotients in ``terms``.
 
     Of ``x // 18`` and ``x // 2`` the first is ``(x // 2) // 9``; of ``x // 8`` and ``3 * x // 4`` it is
-    ``(3 * x // 4) // 6``.
+    ``(3 * x // 4) // 6``. Of ``(x + 3) // 7`` and ``2 * x // 7`` it is ``(2 * x // 7 + 1) // 2``, as it is
+    ``(2 * x + 7) // 14`` too.
     """
     by = as_constant(atom.divisor)
     if by is None:
@@ -76,7 +79,9 @@ def _quotients(atom: Floor, terms: Terms) -> list[tuple[Terms, int]]:
             times = max(other.numerator[0][1] // atom.numerator[0][1], 1)
             if times * by % part:
                 continue
-            shift = divide_exactly(add(scale(atom.numerator, times), scale(other.numerator, -1)), part)
+            apart = add(scale(atom.numerator, times), scale(other.numerator, -1))
+            more = -constant_part(apart) % part
+            shift = divide_exactly(plus_constant(apart, more), part) if more < times else None
             if shift is not None:
                 found.append((add(of_atom(other), shift), times * by // part))
     return found

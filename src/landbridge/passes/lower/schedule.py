@@ -33,6 +33,8 @@ TASK_WORK = 1 << 19
 #: Operations of a body that a tile of turned vectors repeats for each of as many rows as there are lanes; of a longer
 #: one the tile is of ``SHORT_TILE`` rows.
 SHORT_BODY, SHORT_TILE = 12, 4
+#: Tasks above which nothing is cut further: enough for any number of threads.
+MANY_TASKS = 64
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from xdsl.dialects import linalg
@@ -70,7 +70,12 @@ def _without(nest: Nest, gone: Collection[int]) -> Nest:
     """``nest`` without some of its loops, whose counters count as 0."""
     kept = [i for i in range(len(nest.dims)) if i not in gone]
     number = {old: new for new, old in enumerate(kept)}
-    at = {i: Linear(0, {number[i]: 1} if i in number else {}) for i in range(len(nest.dims))}
+    return renumbered(nest, [nest.dims[i] for i in kept], [number.get(i) for i in range(len(nest.dims))])
+
+
+def renumbered(nest: Nest, dims: list[LoopDim], number: Sequence[int | None]) -> Nest:
+    """``nest`` over ``dims``, of which ``number`` says which each of its loops is; None for a loop that is gone."""
+    at = {i: Linear(0, {} if new is None else {new: 1}) for i, new in enumerate(number)}
     stages = [
         replace(
             s,
@@ -80,8 +85,12 @@ def _without(nest: Nest, gone: Collection[int]) -> Nest:
         )
         for s in nest.stages
     ]
-    bounds = [Bound(number[b.outer], number[b.inner], b.tile, b.extent) for b in nest.bounds]
-    return Nest([nest.dims[i] for i in kept], stages, bounds)
+    bounds = []
+    for b in nest.bounds:
+        outer, inner = number[b.outer], number[b.inner]
+        assert outer is not None and inner is not None
+        bounds.append(Bound(outer, inner, b.tile, b.extent))
+    return Nest(dims, stages, bounds)
 
 
 def _joinable(nest: Nest, keep: int) -> tuple[int, int] | None:

@@ -10,10 +10,8 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
 
-from landbridge.errors import CodegenError
-from landbridge.ir.attributes import is_in_place
+from landbridge.ir.attributes import first_scratch, is_in_place
 from landbridge.ir.stages import PrimView
-from landbridge.ir.types import element_count, nbytes_of, shape_of
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.nest import Nest
@@ -21,14 +19,17 @@ from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import RowPadding
 from landbridge.passes.lower.prefix import shared_prefix, shrink
 from landbridge.passes.lower.runs import Run
-from landbridge.passes.lower.schedule import TASK_WORK, Schedule, VectorUnit, narrow_last_column, schedule
+from landbridge.passes.lower.schedule import MANY_TASKS, TASK_WORK, Schedule, VectorUnit, narrow_last_column, schedule
+from landbridge.passes.lower.scratch import (
+    elements_in_a_task,
+    fits_stack,
+    in_parts,
+    part_count,
+    stack_refusal,
+    used_temporaries,
+)
 from landbridge.passes.lower.simplify import simplify
-from landbridge.sizes.size import Extent, at_least, ceildiv, likely, product
-
-#: Tasks above which rows are not cut as well: enough for any number of threads.
-MANY_TASKS = 64
-#: Bytes of temporaries one task may keep on its thread's stack.
-MAX_STACK_BYTES = 1 << 20
+from landbridge.sizes.size import Extent, at_least, ceildiv, likely, never_below, product
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def emit_tasks(
     """Emit tasks ``begin .. end`` of ``nests``, none of them empty.
 
     ``buffers`` maps the PrimFunc's memrefs to flat ones, and receives the temporaries. Raises CodegenError when these
-    do not fit a stack.
+    do not fit a stack and have no scratch.
     """
     if not nests:
         return TaskPlan(0, ())
@@ -61,30 +62,11 @@ def emit_tasks(
     return _several(code, prim, nests, machine, buffers, begin, end)
 
 
-def fits_stack(prim: PrimView, nests: list[Nest]) -> bool:
-    """Whether what ``nests`` leave each other within a task fits the stack of its thread."""
-    count = product(nests[0].dims[i].extent for i in range(shared_prefix(nests)))
-    return at_least(MAX_STACK_BYTES, sum(nbytes_of(t.type) // count for t in _used_temporaries(prim, nests))) is True
-
-
 def _may_repeat(nest: Nest) -> bool:
     """Whether ``nest`` writes no buffer that it reads."""
     written = {w.buffer for s in nest.stages for w, stored in zip(s.writes, s.stored, strict=True) if stored}
     read = {r.buffer for s in nest.stages for r in s.reads if isinstance(r, ElementAccess)}
     return not written & (read | nest.loaded())
-
-
-def _used_temporaries(prim: PrimView, nests: list[Nest]) -> set[SSAValue]:
-    used = {b for n in nests for b in (*(a.buffer for a in n.accesses()), *n.loaded())}
-    return used & set(prim.temporaries)
-
-
-def _most(extent: Extent) -> int:
-    """The largest that ``extent`` can be; raises CodegenError where there is no bound."""
-    most = extent if isinstance(extent, int) else extent.high
-    if most is None:
-        raise CodegenError(f"{extent} elements are kept between stages, and that has no bound; give its dimensions one")
-    return most
 
 
 def _grain(count: int, work: int) -> int:
@@ -188,40 +170,55 @@ def _several(
     length = shared_prefix(nests)
     extents = [nests[0].dims[i].extent for i in range(length)]
     count = product(extents)
-    temporaries = set(prim.temporaries)
-    used = _used_temporaries(prim, nests)
-    if not fits_stack(prim, nests):
-        size = sum(nbytes_of(t.type) // count for t in used)
-        raise CodegenError(
-            f"@{prim.function.sym_name.data} keeps {size} bytes between its stages; at most {MAX_STACK_BYTES} fit "
-            "a task's stack: split the PrimFunc in two"
-        )
-    for t in prim.temporaries:
-        if t in used:
+    temporaries = used_temporaries(prim, nests)
+    first = first_scratch(prim.function)
+    parts, each = (count, 1) if first is None else (part_count(count), ceildiv(count, MANY_TASKS))
+    if first is not None:
+        arguments = prim.function.body.block.args[first : first + len(temporaries)]
+        buffers.update({t: buffers[a] for t, a in zip(temporaries, arguments, strict=True)})
+    elif fits_stack(prim, nests):
+        for t in temporaries:
             ty = t.type
             assert isinstance(ty, MemRefType)
-            elements = _most(element_count(shape_of(ty)) // count)
+            elements = never_below(elements_in_a_task(t, length))
             buffers[t] = code.add_op(memref.AllocaOp.get(ty.element_type, alignment=64, shape=[elements]))
+    else:
+        raise stack_refusal(prim, nests)
     prepared: list[tuple[Nest, Schedule]] = []
     work = 0
+    kept = set(temporaries)
+    around = length if first is None else length + 1
     for n in nests:
-        small_nest = simplify(shrink(n, temporaries, length), keep=length)
+        small_nest = shrink(n, kept, length) if first is None else in_parts(n, kept, length, parts)
+        small_nest = simplify(small_nest, keep=around)
         repeats = not is_in_place(prim.function) and _may_repeat(small_nest)
-        sched = schedule(small_nest, machine, length, repeats=repeats)
+        sched = schedule(small_nest, machine, around, repeats=repeats)
         prepared.append((small_nest, sched))
-        work += sched.work * likely(product(d.extent for d in small_nest.dims[length:] if not d.reduction))
-    grain = _grain(likely(count), work)
-    low, high = _bounds(code, begin, end, count, grain)
+        work += sched.work * likely(product(d.extent for d in small_nest.dims[around:] if not d.reduction))
+    grain = _grain(likely(parts), work * likely(each))
+    low, high = _bounds(code, begin, end, parts, grain)
 
-    def task(t: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
-        env = dict(enumerate(code.unflatten(t, extents)))
+    def iteration(t: Index, part: list[Index]) -> None:
+        env = dict(enumerate([*code.unflatten(t, extents), *part]))
         for nest, sched in prepared:
             emitter = NestEmitter(code, nest, sched, buffers, env)
             _nested(code, nest, sched, emitter, list(sched.outer))
+
+    def task(t: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+        if first is None:
+            iteration(t, [])
+            return []
+        start = code.mul(t, each)
+
+        def within(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+            iteration(i, [t])
+            return []
+
+        code.loop(start, code.minimum(code.add(start, each), count), 1, [], within)
         return []
 
     code.loop(low, high, 1, [], task)
-    return TaskPlan(ceildiv(count, grain), tuple(prepared))
+    return TaskPlan(ceildiv(parts, grain), tuple(prepared))
 
 
 def _nested(code: Code, nest: Nest, sched: Schedule, emitter: NestEmitter, outer: list[int]) -> None:

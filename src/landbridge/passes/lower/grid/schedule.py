@@ -23,9 +23,9 @@ from landbridge.passes.lower.grid.tiles import choose_tiles, element_width, find
 from landbridge.passes.lower.image_memory import grid_type, is_image
 from landbridge.passes.lower.nest import Nest, build_nests, used_buffers
 from landbridge.passes.lower.prefix import shared_prefix
+from landbridge.passes.lower.scratch import fits_stack
 from landbridge.passes.lower.serial import serial
 from landbridge.passes.lower.simplify import simplify
-from landbridge.passes.lower.tasks import fits_stack
 from landbridge.targets.grid import GridLimits
 
 #: Rows narrower than this waste a workgroup where there are more than a few of them.

@@ -1,0 +1,97 @@
+"""What the nests of a PrimFunc leave each other within a task: on the stack of its thread, or in scratch.
+
+Scratch is memory of the plan, an operand for each temporary. It has as many parts as tasks may run at once, and every
+task works in a part of its own, so that threads need not be told apart and nothing is allocated by a run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import SSAValue
+
+from landbridge.errors import CodegenError
+from landbridge.ir.stages import PrimView
+from landbridge.ir.types import AnyMemRef, element_count, extents_attr, item_bytes, shape_of
+from landbridge.passes.lower.access import ElementAccess, Linear, add
+from landbridge.passes.lower.nest import LoopDim, Nest, build_nests, used_buffers
+from landbridge.passes.lower.prefix import shared_prefix, shrink
+from landbridge.passes.lower.schedule import MANY_TASKS
+from landbridge.passes.lower.simplify import renumbered
+from landbridge.sizes.size import Extent, at_least, product, smallest
+
+#: Bytes of temporaries one task may keep on its thread's stack.
+MAX_STACK_BYTES = 1 << 20
+
+
+def used_temporaries(prim: PrimView, nests: list[Nest]) -> list[SSAValue]:
+    """The temporaries that are read or written in memory, in order."""
+    used = used_buffers(nests)
+    return [t for t in prim.temporaries if t in used]
+
+
+def elements_in_a_task(temporary: SSAValue, length: int) -> int:
+    """Elements of ``temporary`` that one iteration of the ``length`` loops which nests share uses."""
+    return element_count(shape_of(temporary.type)[length:])
+
+
+def task_bytes(prim: PrimView, nests: list[Nest]) -> Extent:
+    """Bytes of temporaries that one iteration of the shared loops uses."""
+    length = shared_prefix(nests)
+    return sum(elements_in_a_task(t, length) * item_bytes(t.type) for t in used_temporaries(prim, nests))
+
+
+def fits_stack(prim: PrimView, nests: list[Nest]) -> bool:
+    """Whether what ``nests`` leave each other within a task fits the stack of its thread, whatever comes."""
+    return at_least(MAX_STACK_BYTES, task_bytes(prim, nests)) is True
+
+
+def part_count(iterations: Extent) -> Extent:
+    """Parts that scratch is cut in, for so many iterations of the shared loops: no more than can be of use."""
+    return smallest(iterations, MANY_TASKS)
+
+
+def scratch_types(prim: PrimView) -> list[AnyMemRef]:
+    """The operands that a PrimFunc needs for its temporaries; none where these fit a stack."""
+    nests = [nest for nest in build_nests(prim) if not nest.is_empty]
+    if len(nests) < 2 or fits_stack(prim, nests):
+        return []
+    length, types = shared_prefix(nests), []
+    parts = part_count(product(dim.extent for dim in nests[0].dims[:length]))
+    for temporary in used_temporaries(prim, nests):
+        kind = temporary.type
+        assert isinstance(kind, MemRefType)
+        elements = parts * elements_in_a_task(temporary, length)
+        types.append(MemRefType(kind.element_type, extents_attr([elements]), memory_space=kind.memory_space))
+    return types
+
+
+def in_parts(nest: Nest, temporaries: set[SSAValue], length: int, parts: Extent) -> Nest:
+    """``nest`` with temporaries addressed in scratch: a loop behind the ``length`` shared ones counts the part."""
+    dims = [*nest.dims[:length], LoopDim(cast(int, parts), False), *nest.dims[length:]]
+    moved = renumbered(shrink(nest, temporaries, length), dims, [i + (i >= length) for i in range(len(nest.dims))])
+
+    def placed(a: ElementAccess) -> ElementAccess:
+        if a.buffer not in temporaries:
+            return a
+        return replace(a, index=add(a.index, Linear(0, {length: elements_in_a_task(a.buffer, length)})))
+
+    stages = [
+        replace(
+            s,
+            reads=tuple(placed(r) if isinstance(r, ElementAccess) else r for r in s.reads),
+            writes=tuple(map(placed, s.writes)),
+        )
+        for s in moved.stages
+    ]
+    return replace(moved, stages=stages)
+
+
+def stack_refusal(prim: PrimView, nests: list[Nest]) -> CodegenError:
+    """The error for temporaries that fit no stack and have no scratch."""
+    return CodegenError(
+        f"@{prim.function.sym_name.data} keeps {task_bytes(prim, nests)} bytes between its stages; at most "
+        f"{MAX_STACK_BYTES} fit a task's stack, and it has no operands for scratch: run the pass scratch"
+    )
