@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -21,6 +22,8 @@ from landbridge.frontend.torch.fast_paths import expand_fast_paths
 from landbridge.open_session import Session
 from landbridge.warning_notes import warn
 
+#: How often a tensor was changed in place, by torch's count.
+_changes = attrgetter("_version")
 _OF_SESSION = ("device", "num_threads")
 
 
@@ -65,7 +68,7 @@ class CompiledGraph:
         """The Session of the weights among ``args``; None where torch has to run the graph."""
         weights = [args[number] for number in self._weights]
         key = (*(args[number].item() for number in self._numbers), *map(id, weights))
-        changes = [0 if weight.is_inference() else weight._version for weight in weights]
+        changes = [0 if weight.is_inference() else _changes(weight) for weight in weights]
         found = self._made.get(key)
         if found is None or found[1] != changes:
             found = self._made[key] = (weights, changes, self._compiled(args))
