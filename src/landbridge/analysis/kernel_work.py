@@ -122,6 +122,6 @@ def _reached(buffer: SSAValue, stages: tuple[Operation, ...]) -> Extent | None:
                 if operand.buffer is buffer:
                     used = {d for result in operand.map.results for d in result.used_dims()}
                     most = largest(most, product(e for d, e in enumerate(view.extents) if d in used))
-        elif isinstance(op, linalg.ops.FillOp | PadOp):
+        else:
             return None
     return most

@@ -25,6 +25,7 @@ Landbridge = Dialect(
         prim_ops.PadOp,
         prim_ops.RemFOp,
         prim_ops.SizeOp,
+        prim_ops.StepsOp,
         memory_ops.AllocStorageOp,
         memory_ops.AllocTensorOp,
         memory_ops.PreparedOp,

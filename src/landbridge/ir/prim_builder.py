@@ -1,7 +1,7 @@
 """PrimBuilder: writes one PrimFunc, a sequence of stages over memrefs.
 
-A stage is a ``linalg.generic`` (with ``lb.extents``, its loop bounds), a ``linalg.fill`` before a reduction, or
-``lb.pad``. Stages meet in temporaries (``memref.alloc``), which later passes inline or place.
+A stage is a ``linalg.generic`` (with ``lb.extents``, its loop bounds), a ``linalg.fill`` before a reduction,
+``lb.pad``, or ``lb.steps`` around stages that take turns. Stages meet in temporaries (``memref.alloc``), which later passes inline or place.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 
 from landbridge.ir.attributes import mark_prim, set_loop_extents
-from landbridge.ir.prim_ops import GenericOp, PadOp
+from landbridge.ir.prim_ops import GenericOp, PadOp, StepsOp
 from landbridge.ir.scalar_dtypes import accumulator, arith_type, in_range, is_float, meeting
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.size_exprs import extent_expr
@@ -53,6 +53,7 @@ class PrimBuilder:
         self._block = Block(arg_types=arguments)
         self._builder = Builder(InsertPoint.at_end(self._block))
         self._name = name
+        self._in_turns = False
         self._dtypes: dict[SSAValue, str] = {
             arg: dtype_of(t) for arg, t in zip(self._block.args, (*inputs, *outputs), strict=True)
         }
@@ -103,7 +104,8 @@ class PrimBuilder:
         maps = [affine_map(dims, spec) for _, spec in ins]
         out_maps = [affine_map(dims, spec) for _, spec in outs]
         sources = [b for b, _ in ins]
-        if hidden := _hidden_loops(dims, [*maps, *out_maps]):
+        hidden = [d for d in _hidden_loops(dims, [*maps, *out_maps]) if d or not self._in_turns]
+        if hidden:
             # MLIR derives a loop's bound from an operand it indexes alone: a window that nobody reads states it.
             sources.append(self.temp([extents[d] for d in hidden], "float32"))
             maps.append(AffineMap(dims, 0, tuple(AffineExpr.dimension(d) for d in hidden)))
@@ -154,6 +156,19 @@ class PrimBuilder:
         target = self.temp(shape, dtype)
         self._builder.insert(PadOp(source, target, low, self._attr(value, dtype)))
         return target
+
+    def steps(self, count: Extent, buffers: Sequence[SSAValue], build: Callable[..., None]) -> None:
+        """Stages that take ``count`` turns: ``build(*buffers)`` writes them, each with a first loop of ``count``.
+
+        A stage may read what a turn before it wrote. They make no temporaries.
+        """
+        block = Block(arg_types=[b.type for b in buffers])
+        self._dtypes.update((a, self._dtypes[b]) for a, b in zip(block.args, buffers, strict=True))
+        outside, self._builder = self._builder, Builder(InsertPoint.at_end(block))
+        self._in_turns = True
+        build(*block.args)
+        self._in_turns, self._builder = False, outside
+        self._builder.insert(StepsOp(count, buffers, Region(block)))
 
     def _attr(self, value: float | int, dtype: str) -> Any:
         ty: Any = arith_type(dtype)

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import linalg
 from xdsl.dialects.arith import FloatingPointLikeBinaryOperation
 from xdsl.dialects.builtin import ArrayAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects import arith, linalg
+from xdsl.dialects.linalg.attrs import IteratorType
+from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.ir.affine import AffineMap
-from xdsl.irdl import IRDLOperation, attr_def, irdl_op_definition, operand_def, result_def, traits_def
-from xdsl.traits import Pure
+from xdsl.irdl import (
+    IRDLOperation,
+    attr_def,
+    irdl_op_definition,
+    operand_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import IsolatedFromAbove, NoTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from landbridge.ir.attributes import EXTENTS, int_array, loop_extents, tile_bounds
+from landbridge.ir.attributes import EXTENTS, int_array, int_attr, int_of, loop_extents, tile_bounds
 from landbridge.ir.types import SizeAttr, shape_of
-from landbridge.sizes.size import Extent, Size, at_least
+from landbridge.sizes.size import Extent, Size, at_least, same
 
 
 class GenericOp(linalg.ops.GenericOp):
@@ -79,6 +89,44 @@ class PadOp(IRDLOperation):
 
     def __init__(self, source: SSAValue, destination: SSAValue, low: Sequence[Extent], value: Attribute) -> None:
         super().__init__(operands=[source, destination], attributes={"low": int_array(low), "value": value})
+
+
+@irdl_op_definition
+class StepsOp(IRDLOperation):
+    """Stages that take turns, ``count`` times: in turn t each of them, in order, runs at t of its first loop.
+
+    A stage may read what a turn before it wrote: so a recurrent layer is one kernel. The arguments of the region stand
+    for ``buffers``; in it are ``linalg.generic``, each with a first loop of ``count`` that is no reduction,
+    ``linalg.fill`` before a reduction, which is done in every turn, and constants.
+    """
+
+    name = "lb.steps"
+    count = attr_def(Attribute)
+    buffers = var_operand_def()
+    body = region_def("single_block")
+    traits = traits_def(NoTerminator(), IsolatedFromAbove())
+
+    def __init__(self, count: Extent, buffers: Sequence[SSAValue], body: Region) -> None:
+        super().__init__(operands=[list(buffers)], attributes={"count": int_attr(count)}, regions=[body])
+
+    @property
+    def turns(self) -> int:
+        """How many turns there are."""
+        return int_of(self.count)
+
+    def verify_(self) -> None:
+        inside = self.body.block
+        if [a.type for a in inside.args] != [b.type for b in self.buffers]:
+            raise VerifyException("the arguments of the stages of lb.steps are not of the types of its buffers")
+        for op in inside.ops:
+            if isinstance(op, GenericOp):
+                first = op.iterator_types.data[0].data if op.iterator_types.data else None
+                if first is not IteratorType.PARALLEL or not same(loop_extents(op)[0], self.turns):
+                    raise VerifyException(
+                        f"a stage of lb.steps begins with a loop of {self.turns} turns that is no reduction"
+                    )
+            elif not isinstance(op, linalg.ops.FillOp | arith.ConstantOp):
+                raise VerifyException(f"{op.name} is no stage of lb.steps; legal: linalg.generic, linalg.fill")
 
 
 @irdl_op_definition

@@ -12,7 +12,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from landbridge.ir.attributes import loop_extents
-from landbridge.ir.prim_ops import PadOp
+from landbridge.ir.prim_ops import PadOp, StepsOp
 
 
 @dataclass(frozen=True)
@@ -75,27 +75,50 @@ def view_generic(op: linalg.ops.GenericOp) -> Generic:
 
 @dataclass(frozen=True)
 class PrimView:
-    """A PrimFunc: its function, its arguments, temporaries, and stages (generic, fill and pad) in order."""
+    """A PrimFunc: its function, its arguments, temporaries, and stages (generic, fill, pad and steps) in order."""
 
     function: func.FuncOp
     temporaries: tuple[SSAValue, ...]
     stages: tuple[Operation, ...]
 
     def generics(self) -> Iterator[Generic]:
-        """The generic stages, in order."""
+        """The generic stages, in order; those that take turns among them."""
         for op in self.stages:
             if isinstance(op, linalg.ops.GenericOp):
                 yield view_generic(op)
+            elif isinstance(op, StepsOp):
+                yield from (view_generic(inner) for inner in op.body.block.ops if isinstance(inner, linalg.ops.GenericOp))
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether stages take turns: such a PrimFunc runs as it stands, and is neither fused nor blocked."""
+        return any(isinstance(op, StepsOp) for op in self.stages)
+
+    def sections(self) -> Iterator[tuple[StepsOp | None, PrimView]]:
+        """The stages that take turns, with their ``lb.steps``, and those before, between and after such, with None."""
+        straight: list[Operation] = []
+        for op in self.stages:
+            if isinstance(op, StepsOp):
+                yield None, PrimView(self.function, self.temporaries, tuple(straight))
+                yield op, PrimView(self.function, (), _stages(op.body.block))
+                straight = []
+            else:
+                straight.append(op)
+        yield None, PrimView(self.function, self.temporaries, tuple(straight))
 
 
 def view_prim(function: func.FuncOp) -> PrimView:
     """The stages of a PrimFunc."""
-    temporaries, stages = [], []
-    for op in function.body.block.ops:
-        if isinstance(op, memref.AllocOp):
-            temporaries.append(op.memref)
-        elif isinstance(op, linalg.ops.GenericOp | linalg.ops.FillOp | PadOp):
+    block = function.body.block
+    temporaries = tuple(op.memref for op in block.ops if isinstance(op, memref.AllocOp))
+    return PrimView(function, temporaries, _stages(block))
+
+
+def _stages(block: Block) -> tuple[Operation, ...]:
+    stages = []
+    for op in block.ops:
+        if isinstance(op, linalg.ops.GenericOp | linalg.ops.FillOp | PadOp | StepsOp):
             stages.append(op)
-        elif not isinstance(op, arith.ConstantOp | func.ReturnOp):
+        elif not isinstance(op, memref.AllocOp | arith.ConstantOp | func.ReturnOp):
             raise TypeError(f"{op.name} is no stage of a PrimFunc")
-    return PrimView(function, tuple(temporaries), tuple(stages))
+    return tuple(stages)

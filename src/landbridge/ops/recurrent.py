@@ -8,8 +8,7 @@ from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.accuracy import Accuracy, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import Condition, Legal, at_least, holds, one_of
-from landbridge.ops.matmul import matrix_product
-from landbridge.ops.recurrent_steps import Direction, Layer, gate_values, matrix_shape, recur, summed_bias
+from landbridge.ops.recurrent_steps import Buffers, Cell, Direction, Layer, Turn, panels_of, recur
 from landbridge.ops.registry import Handler, operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import part
@@ -65,13 +64,18 @@ STEP = Accuracy(400, sums=True, note="of a step; the condition is 1 + the magnit
 def rnn(c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | None) -> Sequence[Operand]:
     """``h = f(W x + R h + b)``."""
 
-    def step(c: OpContext, d: Direction, wx: Operand, states: list[Operand]) -> list[Operand]:
-        (f,), both = d.activations, summed_bias(c, d)
-        rh = matrix_product(c, states[0], d.r, trans_b=True)
-        operands = [wx, rh] if both is None else [wx, rh, both]
-        return [c.elementwise("rnn", operands, lambda s, a, b, t=None: f(s, a + b if t is None else a + b + t))]
+    def cell(c: OpContext, d: Direction) -> Cell:
+        (f,) = d.activations
 
-    return recur(c, Layer.of(x, w, r, optional), ["Tanh"], step)
+        def write(t: Turn, b: Buffers) -> None:
+            (rh,) = b.scratch
+            t.product(b.states[0], b.panels[0], rh)
+            ins = [*t.gates(b.inputs, [0]), *t.gates(rh, [0])]
+            t.end(ins, b.y, b.states, b.valid, lambda s, wx, rh, old: [f(s, wx + rh)])
+
+        return Cell([panels_of(c, d.r)], [], [c.shape(d.r)[1]], write)
+
+    return recur(c, Layer.of(x, w, r, optional), ["Tanh"], cell)
 
 
 @_rules(4, activations=3, cell=True, attributes={"input_forget": one_of(0, 1)})
@@ -81,31 +85,30 @@ def lstm(c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | 
     """Gates i, o, f, c."""
     forget = bool(c.attribute("input_forget", 0))
 
-    def step(c: OpContext, d: Direction, wx: Operand, states: list[Operand]) -> list[Operand]:
+    def cell(c: OpContext, d: Direction) -> Cell:
         f, g, h = d.activations
-        both = summed_bias(c, d)
-        rh = matrix_product(c, states[0], d.r, trans_b=True)
-        inputs: list[tuple[Operand, Sequence[int]]] = [(wx, range(4)), (rh, range(4)), (states[1], [0])]
-        if both is not None:
-            inputs.append((both, range(4)))
-        if d.peepholes is not None:
-            inputs.append((d.peepholes, range(3)))
+        vectors = [] if d.peepholes is None else [d.peepholes]
 
         def body(s: ScalarBuilder, *v: Value) -> Sequence[Value]:
-            gate, old, rest = [v[i] + v[4 + i] for i in range(4)], v[8], list(v[9:])
-            if both is not None:
-                gate = [a + rest.pop(0) for a in gate]
-            if d.peepholes is not None:  # i, o, f
-                gate[0], gate[2] = gate[0] + rest[0] * old, gate[2] + rest[2] * old
+            gate, peep, old = [v[i] + v[4 + i] for i in range(4)], v[8:-2], v[-1]
+            if peep:  # i, o, f
+                gate[0], gate[2] = gate[0] + peep[0] * old, gate[2] + peep[2] * old
             i = f(s, gate[0])
             keep = 1.0 - i if forget else f(s, gate[2])
             new = keep * old + i * g(s, gate[3])
-            out = gate[1] if d.peepholes is None else gate[1] + rest[1] * new
+            out = gate[1] + peep[1] * new if peep else gate[1]
             return [f(s, out) * h(s, new), new]
 
-        return list(gate_values(c, "lstm", inputs, matrix_shape(c, states[0]), 2, body))
+        def write(t: Turn, b: Buffers) -> None:
+            (rh,) = b.scratch
+            t.product(b.states[0], b.panels[0], rh)
+            ins = [*t.gates(b.inputs, range(4)), *t.gates(rh, range(4))]
+            ins += [read for p in b.vectors for read in t.gates(p, range(3))]
+            t.end(ins, b.y, b.states, b.valid, body)
 
-    return recur(c, Layer.of(x, w, r, optional, states=2), ["Sigmoid", "Tanh", "Tanh"], step)
+        return Cell([panels_of(c, d.r)], vectors, [4 * c.shape(d.r)[1]], write)
+
+    return recur(c, Layer.of(x, w, r, optional, states=2), ["Sigmoid", "Tanh", "Tanh"], cell)
 
 
 @_rules(3, activations=2, attributes={"linear_before_reset": one_of(0, 1)})
@@ -114,53 +117,51 @@ def lstm(c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | 
 def gru(c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | None) -> Sequence[Operand]:
     """Gates z, r, h; ``linear_before_reset`` multiplies the reset gate after the product."""
     linear = bool(c.attribute("linear_before_reset", 0))
+    cell, apart = (_linear_gru, [2]) if linear else (_gru, [])
+    return recur(c, Layer.of(x, w, r, optional), ["Sigmoid", "Tanh"], cell, apart)
 
-    def step(c: OpContext, d: Direction, wx: Operand, states: list[Operand]) -> list[Operand]:
-        f, g = d.activations
-        old, hidden = states[0], c.shape(states[0])[1]
-        size = matrix_shape(c, old)
-        biases: list[tuple[Operand, Sequence[int]]] = []
-        if d.bias is not None:
-            biases = [(d.bias[0], range(3)), (d.bias[1], range(3))]
 
-        def gates(v: Sequence[Value]) -> tuple[list[Value], list[Value]]:
-            """Biases of the input and of the state, zero where there are none."""
-            return (list(v[:3]), list(v[3:6])) if v else ([], [])
+def _linear_gru(c: OpContext, d: Direction) -> Cell:
+    """A GRU whose reset gate multiplies the product, and its bias."""
+    f, g = d.activations
 
-        def plus(a: Value, biases: Sequence[Value], i: int) -> Value:
-            return a + biases[i] if biases else a
+    def body(s: ScalarBuilder, *v: Value) -> Sequence[Value]:
+        bias, old = v[6:-1], v[-1]
+        z, reset = f(s, v[0] + v[3]), f(s, v[1] + v[4])
+        n = g(s, v[2] + reset * (v[5] + bias[0] if bias else v[5]))
+        return [(1.0 - z) * n + z * old]
 
-        if linear:
-            rh = matrix_product(c, old, d.r, trans_b=True)
+    def write(t: Turn, b: Buffers) -> None:
+        (rh,) = b.scratch
+        t.product(b.states[0], b.panels[0], rh)
+        ins = [*t.gates(b.inputs, range(3)), *t.gates(rh, range(3))]
+        ins += [read for bias in b.vectors for read in t.gates(bias, [2])]
+        t.end(ins, b.y, b.states, b.valid, body)
 
-            def whole(s: ScalarBuilder, *v: Value) -> Sequence[Value]:
-                wb, rb = gates(v[7:])
-                z = f(s, plus(plus(v[0] + v[3], wb, 0), rb, 0))
-                reset = f(s, plus(plus(v[1] + v[4], wb, 1), rb, 1))
-                n = g(s, plus(v[2], wb, 2) + reset * plus(v[5], rb, 2))
-                return [(1.0 - z) * n + z * v[6]]
+    return Cell([panels_of(c, d.r)], [] if d.bias is None else [d.bias], [3 * c.shape(d.r)[1]], write)
 
-            inputs: list[tuple[Operand, Sequence[int]]] = [(wx, range(3)), (rh, range(3)), (old, [0]), *biases]
-            return list(gate_values(c, "gru", inputs, size, 1, whole))
-        upper = part(c, d.r, [0, 0], [1, 1], [2 * hidden, hidden])
-        lower = part(c, d.r, [2 * hidden, 0], [1, 1], [hidden, hidden])
-        rh = matrix_product(c, old, upper, trans_b=True)
 
-        def first(s: ScalarBuilder, *v: Value) -> Sequence[Value]:
-            wb, rb = gates(v[6:])
-            z = f(s, plus(plus(v[0] + v[3], wb, 0), rb, 0))
-            reset = f(s, plus(plus(v[1] + v[4], wb, 1), rb, 1))
-            return [z, reset * v[5]]
+def _gru(c: OpContext, d: Direction) -> Cell:
+    """A GRU whose reset gate multiplies the state before the product."""
+    f, g = d.activations
+    hidden = c.shape(d.r)[1]
+    upper = part(c, d.r, [0, 0], [1, 1], [2 * hidden, hidden])
+    lower = part(c, d.r, [2 * hidden, 0], [1, 1], [hidden, hidden])
 
-        z, reset = gate_values(c, "gru_gates", [(wx, range(3)), (rh, range(2)), (old, [0]), *biases], size, 2, first)
-        candidate = matrix_product(c, reset, lower, trans_b=True)
+    def gates(s: ScalarBuilder, *v: Value) -> Sequence[Value]:
+        return [f(s, v[0] + v[2]), f(s, v[1] + v[3]) * v[4]]
 
-        def second(s: ScalarBuilder, *v: Value) -> Sequence[Value]:
-            wb, rb = gates(v[6:])
-            n = g(s, plus(plus(v[2] + v[3], wb, 2), rb, 2))
-            return [(1.0 - v[4]) * n + v[4] * v[5]]
+    def body(s: ScalarBuilder, wx: Value, rh: Value, z: Value, old: Value) -> Sequence[Value]:
+        return [(1.0 - z) * g(s, wx + rh) + z * old]
 
-        inputs = [(wx, range(3)), (candidate, [0]), (z, [0]), (old, [0]), *biases]
-        return list(gate_values(c, "gru", inputs, size, 1, second))
+    def write(t: Turn, b: Buffers) -> None:
+        rh, z, reset, candidate = b.scratch
+        state, here = b.states[0], lambda t, n, h: [n, h]
+        t.product(state, b.panels[0], rh)
+        ins = [*t.gates(b.inputs, range(2)), *t.gates(rh, range(2)), (state, lambda t, n, h: [0, n, h])]
+        t.stage(ins, [(z, here), (reset, here)], gates)
+        t.product(reset, b.panels[1], candidate)
+        ins = [*t.gates(b.inputs, [2]), *t.gates(candidate, [0]), (z, here)]
+        t.end(ins, b.y, b.states, b.valid, body)
 
-    return recur(c, Layer.of(x, w, r, optional), ["Sigmoid", "Tanh"], step)
+    return Cell([panels_of(c, upper), panels_of(c, lower)], [], [2 * hidden, hidden, hidden, hidden], write)

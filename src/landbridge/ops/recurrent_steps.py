@@ -1,4 +1,4 @@
-"""Recurrent layers, unrolled: a product for all inputs, then one product and one gate PrimFunc a step.
+"""Recurrent layers: a product for the inputs of all steps, then a kernel a direction whose stages take turns.
 
 Layouts: X [T, N, I], W [D, G*H, I], R [D, G*H, H], B [D, 2*G*H], states [D, N, H]; D directions, G gates.
 """
@@ -12,19 +12,19 @@ from typing import Any, TypeAlias
 import numpy as np
 from xdsl.ir import SSAValue
 
-from landbridge.dtypes import numpy_dtype
-from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.prim_builder import Access, PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator
 from landbridge.ir.scalars import ScalarBuilder, Value
-from landbridge.ops.activation import softplus_of
+from landbridge.ir.size_exprs import extent_expr
+from landbridge.ir.types import shape_of
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.matmul import matrix_product
-from landbridge.ops.shape import broadcast
+from landbridge.ops.recurrent_activations import Activation, activations_of
 from landbridge.ops.slicing import part
+from landbridge.sizes.size import Extent
 
-Activation: TypeAlias = Callable[[ScalarBuilder, Value], Value]
-#: ``step(c, direction, W x [N, G*H], states) -> states``.
-Step: TypeAlias = Callable[[OpContext, "Direction", Operand, list[Operand]], list[Operand]]
+#: Columns of R that lie side by side, so that a step reads its weights in the order of memory: some vectors of any CPU.
+PANEL = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,87 +48,129 @@ class Layer:
 
 @dataclass(frozen=True, eq=False)
 class Direction:
-    """Operands of one direction, rank lowered to matrices, and what its gates do."""
+    """Operands of one direction, rank lowered, and what its gates do."""
 
-    w: Operand  # [G*H, I]
+    inputs: Operand  # [T, N, G*H]: W x and the biases that are added to it alone
     r: Operand  # [G*H, H]
-    bias: tuple[Operand, Operand] | None  # [G*H] of the input, [G*H] of the state
-    states: list[Operand]  # [N, H] each
+    bias: Operand | None  # [G*H] of the state, where the operator does not have it in ``inputs``
+    states: list[Operand | None]  # [N, H] each, zero where None
     peepholes: Operand | None  # [3*H]
+    valid: Operand | None  # [T, N], bool: whether a row of the batch has that step; all do where None
     activations: list[Activation]
     back: bool
 
 
-def _activations(c: OpContext, defaults: Sequence[str], directions: int) -> list[list[Activation]]:
-    """The activations of each direction."""
-    names = [n.lower() for n in c.attribute("activations") or list(defaults) * directions]
-    alphas = list(c.attribute("activation_alpha") or [])
-    betas = list(c.attribute("activation_beta") or [])
-    clip = c.attribute("clip")
-    made = []
-    for name in names:
-        alpha = alphas.pop(0) if alphas and name in _WITH_ALPHA else _WITH_ALPHA.get(name, 0.0)
-        beta = betas.pop(0) if betas and name in ("hardsigmoid", "affine", "scaledtanh") else 0.5
-        made.append(_clipped(_activation(c, name, alpha, beta), clip))
-    size = len(defaults)
-    return [made[i * size : (i + 1) * size] for i in range(directions)]
+class Turn:
+    """The stages of one step of one direction, while they are written; loops are turns, batch and columns."""
+
+    def __init__(self, p: PrimBuilder, steps: Extent, batch: Extent, hidden: int, back: bool) -> None:
+        self._p, self._size, self._back = p, (steps, batch, hidden), back
+
+    def time(self, t: Any) -> Any:
+        """The step that is done in turn ``t``."""
+        return extent_expr(self._size[0] - 1) - t if self._back else t
+
+    def gates(self, buffer: SSAValue, numbers: Sequence[int]) -> list[Access]:
+        """Reads of gates of ``[T, N, G*H]``, ``[N, G*H]`` or ``[G*H]``: gate g of unit h is in column ``g * H + h``."""
+        rank, hidden = len(shape_of(buffer.type)), self._size[2]
+
+        def at(gate: int) -> Access:
+            return buffer, lambda t, n, h: [self.time(t), n, h + gate * hidden][3 - rank :]
+
+        return [at(gate) for gate in numbers]
+
+    def product(self, state: SSAValue, panels: SSAValue, result: SSAValue) -> None:
+        """``result`` [N, columns] = ``state`` [N, H] or [1, N, H] by ``panels`` of weights."""
+        steps, batch, _ = self._size
+        count, hidden, width = shape_of(panels.type)
+        lead = [0] * (len(shape_of(state.type)) - 2)
+        self._p.generic(
+            "ppppr",
+            (steps, batch, count, width, hidden),
+            [(state, lambda t, n, q, m, k: [*lead, n, k]), (panels, lambda t, n, q, m, k: [q, k, m])],
+            [(result, lambda t, n, q, m, k: [n, q * width + m])],
+            lambda s, total, a, b: total + a * b,
+            init=0,
+        )
+
+    def stage(self, ins: Sequence[Access], outs: Sequence[Access], body: Callable[..., Any]) -> None:
+        """An elementwise stage over batch and units."""
+        self._p.generic("ppp", self._size, ins, outs, body)
+
+    def end(
+        self,
+        ins: Sequence[Access],
+        y: SSAValue,
+        states: Sequence[SSAValue],
+        valid: SSAValue | None,
+        body: Callable[..., Sequence[Value]],
+    ) -> None:
+        """The last stage: ``body(s, *ins, *states)`` gives the next states, of which the first is the output.
+
+        A row of the batch without this step keeps its states, and its output is 0.
+        """
+        old: list[Access] = [(b, lambda t, n, h: [0, n, h]) for b in states]
+        told: list[Access] = [] if valid is None else [(valid, lambda t, n, h: [self.time(t), n])]
+
+        def whole(s: ScalarBuilder, *v: Value) -> Sequence[Value]:
+            given = v[: len(ins) + len(old)]
+            new = body(s, *given)
+            if not told:
+                return [new[0], *new]
+            kept = given[len(ins) :]
+            return [s.select(v[-1], new[0], 0.0), *(s.select(v[-1], a, b) for a, b in zip(new, kept, strict=True))]
+
+        self.stage([*ins, *old, *told], [(y, lambda t, n, h: [self.time(t), 0, n, h]), *old], whole)
 
 
-_WITH_ALPHA = {
-    "hardsigmoid": 0.2, "leakyrelu": 0.01, "elu": 1.0, "thresholdedrelu": 1.0, "affine": 1.0, "scaledtanh": 1.0
-}  # fmt: skip
+#: ``write(turn, buffers)``: writes the stages of a step.
+Write: TypeAlias = Callable[[Turn, "Buffers"], None]
 
 
-def _activation(c: OpContext, name: str, alpha: float, beta: float) -> Activation:
-    table: dict[str, Activation] = {
-        "sigmoid": lambda s, v: s.sigmoid(v),
-        "tanh": lambda s, v: s.math("tanh", v),
-        "relu": lambda s, v: s.maximum(v, 0.0),
-        "affine": lambda s, v: v * alpha + beta,
-        "leakyrelu": lambda s, v: s.select(v < 0, v * alpha, v),
-        "thresholdedrelu": lambda s, v: s.select(v > alpha, v, 0.0),
-        "scaledtanh": lambda s, v: s.math("tanh", v * beta) * alpha,
-        "hardsigmoid": lambda s, v: s.minimum(s.maximum(v * alpha + beta, 0.0), 1.0),
-        "elu": lambda s, v: s.select(v < 0, (s.exp(v) - 1.0) * alpha, v),
-        "softsign": lambda s, v: v / (s.math("abs", v) + 1.0),
-        "softplus": softplus_of,
-    }
-    if name not in table:
-        raise c.unsupported(f"activation {name!r}; known: {', '.join(sorted(table))}")
-    return table[name]
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """What an operator does in a step: its weights, what else it reads, columns of what it computes, its stages."""
+
+    panels: Sequence[Operand]
+    vectors: Sequence[Operand]
+    scratch: Sequence[int]
+    write: Write
 
 
-def _clipped(f: Activation, clip: float | None) -> Activation:
-    if not clip:
-        return f
-    return lambda s, v: f(s, s.minimum(s.maximum(v, -clip), clip))
+@dataclass(frozen=True, eq=False)
+class Buffers:
+    """The buffers of a step: those of a ``Cell``, and those that every step has."""
+
+    inputs: SSAValue
+    panels: Sequence[SSAValue]
+    vectors: Sequence[SSAValue]
+    valid: SSAValue | None
+    y: SSAValue
+    states: Sequence[SSAValue]
+    scratch: Sequence[SSAValue]
 
 
-def _rows(c: OpContext, x: Operand, index: int) -> Operand:
-    """``x[index]``."""
-    shape = c.shape(x)
-    start = [index] + [0] * (len(shape) - 1)
-    return c.reshape(part(c, x, start, [1] * len(shape), (1, *shape[1:])), shape[1:])
+#: What an operator does in the steps of one direction.
+MakeCell: TypeAlias = Callable[[OpContext, Direction], Cell]
 
 
-def recur(c: OpContext, layer: Layer, defaults: Sequence[str], step: Step) -> list[Operand]:
-    """Run ``step`` over time: Y [T, D, N, H], then the last states [D, N, H].
+def recur(
+    c: OpContext, layer: Layer, defaults: Sequence[str], cell: MakeCell, apart: Sequence[int] = ()
+) -> list[Operand]:
+    """Run ``cell`` over time: Y [T, D, N, H], then the last states [D, N, H].
 
     Everything is computed in the accumulator of the dtype of ``layer.x``. ``defaults`` are the activations of one
-    direction.
+    direction. ``apart``: the gates whose bias of the state is not just added.
     """
     dtype, layer = c.dtype(layer.x), _prepared(c, layer)
-    (steps, batch, _), directions, hidden = c.shape(layer.x), c.shape(layer.w)[0], c.shape(layer.r)[2]
-    if layer.lengths is not None and not (c.constant(layer.lengths, "sequence_lens") == steps).all():
-        raise c.unsupported("sequence_lens shorter than the input cannot be compiled; pad outside, or drop them")
-    forms = _activations(c, defaults, directions)
-    zero = np.zeros((1, hidden), numpy_dtype(c.dtype(layer.x)))
-    zeros = np.repeat(zero, batch, 0) if isinstance(batch, int) else broadcast(c, zero, (batch, hidden))
-    c.g.budget.spend(steps * directions, f"{c.op_type} node {c.g.node!r}, of {steps} steps,")
-    runs = [_run(c, layer.x, _direction(c, layer, d, forms[d], zeros), step) for d in range(directions)]
-    flat_rows = [outputs[t] for t in range(steps) for outputs, _ in runs]
-    y = c.cast(c.reshape(_joined(c, flat_rows, 0), (steps, directions, batch, hidden)), dtype)
-    ends = [c.cast(_joined(c, [last[i] for _, last in runs], 0), dtype) for i in range(len(layer.states))]
+    directions = c.shape(layer.w)[0]
+    forms = activations_of(c, defaults, directions)
+    valid = _valid(c, layer)
+    runs = []
+    for number in range(directions):
+        d = _direction(c, layer, number, forms[number], valid, apart)
+        runs.append(_run(c, d, cell(c, d)))
+    y, *ends = (c.cast(_joined(c, [run[i] for run in runs], min(i, 1) ^ 1), dtype) for i in range(1 + len(layer.states)))
     if c.attribute("layout", 0):
         return [c.transpose(y, (2, 0, 1, 3)), *(c.transpose(v, (1, 0, 2)) for v in ends)]
     return [y, *ends]
@@ -146,71 +188,114 @@ def _prepared(c: OpContext, layer: Layer) -> Layer:
     return Layer(x, w, r, bias, layer.lengths, states, peepholes)
 
 
-def _direction(c: OpContext, layer: Layer, number: int, activations: list[Activation], zeros: Operand) -> Direction:
-    both = None if layer.bias is None else c.reshape(_rows(c, layer.bias, number), (2, c.shape(layer.r)[1]))
+def _valid(c: OpContext, layer: Layer) -> Operand | None:
+    """Which rows of the batch have which steps, [T, N]; None where all have all."""
+    lengths, (steps, batch, _) = layer.lengths, c.shape(layer.x)
+    if lengths is None:
+        return None
+    if isinstance(lengths, np.ndarray) and isinstance(steps, int):
+        valid = np.arange(steps)[:, None] < lengths
+        return None if valid.all() else valid
+    return c.compute(
+        "steps_of_rows",
+        [lengths],
+        (steps, batch),
+        lambda s, buffers, at: s.cast(at[0], c.dtype(lengths)) < buffers[0].load(s, [at[1]]),
+        "bool",
+    )
+
+
+def _direction(
+    c: OpContext,
+    layer: Layer,
+    number: int,
+    activations: list[Activation],
+    valid: Operand | None,
+    apart: Sequence[int],
+) -> Direction:
+    (steps, batch, inputs), (_, rows, hidden) = c.shape(layer.x), c.shape(layer.r)
+    flat = c.reshape(layer.x, (steps * batch, inputs))
+    product = matrix_product(c, flat, _row(c, layer.w, number), trans_b=True)
+    bias = None
+    if layer.bias is not None:
+        both = c.reshape(_row(c, layer.bias, number), (2, rows))
+        bias = _row(c, both, 1)
+        added = np.ones(rows // hidden, bool)
+        added[list(apart)] = False
+        mask = np.repeat(added, hidden)
+        product = c.elementwise("add_bias", [product, _summed(c, _row(c, both, 0), bias, mask)], lambda s, a, b: a + b)
     return Direction(
-        _rows(c, layer.w, number),
-        _rows(c, layer.r, number),
-        None if both is None else (_rows(c, both, 0), _rows(c, both, 1)),
-        [zeros if v is None else _rows(c, v, number) for v in layer.states],
-        None if layer.peepholes is None else _rows(c, layer.peepholes, number),
+        c.reshape(product, (steps, batch, rows)),
+        _row(c, layer.r, number),
+        bias,
+        [None if v is None else _row(c, v, number) for v in layer.states],
+        None if layer.peepholes is None else _row(c, layer.peepholes, number),
+        valid,
         activations,
         c.attribute("direction", "forward") == "reverse" or number == 1,
     )
 
 
-def _run(c: OpContext, x: Operand, direction: Direction, step: Step) -> tuple[list[Operand], list[Operand]]:
-    """One direction: its outputs [1, 1, N, H] in the order of time, and its last states [1, N, H]."""
-    (steps, batch, inputs), (gates, hidden) = c.shape(x), c.shape(direction.r)
-    flat = c.reshape(x, (steps * batch, inputs))
-    projected = c.reshape(matrix_product(c, flat, direction.w, trans_b=True), (steps, batch, gates))
-    now, rows = list(direction.states), []
-    for t in reversed(range(steps)) if direction.back else range(steps):
-        now = step(c, direction, _rows(c, projected, t), now)
-        rows.append(c.reshape(now[0], (1, 1, batch, hidden)))
-    return rows[::-1] if direction.back else rows, [c.reshape(v, (1, batch, hidden)) for v in now]
+def _row(c: OpContext, x: Operand, index: int) -> Operand:
+    """``x[index]``."""
+    shape = c.shape(x)
+    start = [index] + [0] * (len(shape) - 1)
+    return c.reshape(part(c, x, start, [1] * len(shape), (1, *shape[1:])), shape[1:])
+
+
+def _summed(c: OpContext, first: Operand, second: Operand, mask: np.ndarray[Any, Any]) -> Operand:
+    """The biases of the input and of the state added, the latter where ``mask`` has it."""
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        return np.asarray(np.where(mask, first + second, first))
+    if mask.all():
+        return c.elementwise("add", [first, second], lambda s, a, b: a + b)
+    return c.elementwise("add", [first, second, mask], lambda s, a, b, m: s.select(m, a + b, a))
+
+
+def panels_of(c: OpContext, r: Operand) -> Operand:
+    """``r`` [columns, H] as [columns // width, H, width]: what a step reads stands in the order in which it does."""
+    columns, hidden = c.shape(r)
+    width = PANEL if columns % PANEL == 0 else columns
+    return c.transpose(c.reshape(r, (columns // width, width, hidden)), (0, 2, 1))
+
+
+def _run(c: OpContext, d: Direction, cell: Cell) -> list[SSAValue]:
+    """One direction: its outputs [T, 1, N, H] in the order of time, and its last states [1, N, H]."""
+    (steps, batch, _), hidden, dtype = c.shape(d.inputs), c.shape(d.r)[1], c.dtype(d.inputs)
+    told = [] if d.valid is None else [d.valid]
+    firsts = [v for v in d.states if v is not None]
+    operands = [d.inputs, *cell.panels, *cell.vectors, *told, *firsts]
+    count = len(operands) - len(firsts)
+
+    def build(p: PrimBuilder) -> None:
+        given = iter(p.inputs[count:])
+        y, *states = p.outputs[: 1 + len(d.states)]
+        for target, first in zip(states, d.states, strict=True):
+            source: list[Access] = [] if first is None else [(next(given), lambda n, h: [n, h])]
+            out: list[Access] = [(target, lambda n, h: [0, n, h])]
+            p.generic("pp", (batch, hidden), source, out, lambda s, v=None: s.const(0.0, dtype) if v is None else v)
+
+        def turn(*buffers: SSAValue) -> None:
+            taken = iter(buffers)
+
+            def take(number: int) -> list[SSAValue]:
+                return [next(taken) for _ in range(number)]
+
+            inputs, panels, vectors = next(taken), take(len(cell.panels)), take(len(cell.vectors))
+            valid = next(iter(take(len(told))), None)
+            y, states, scratch = next(taken), take(len(d.states)), list(taken)
+            write = Turn(p, steps, batch, hidden, d.back)
+            cell.write(write, Buffers(inputs, panels, vectors, valid, y, states, scratch))
+
+        p.steps(steps, [*p.inputs[:count], *p.outputs], turn)
+
+    outputs: list[tuple[Sequence[Extent], str]] = [((steps, 1, batch, hidden), dtype)]
+    outputs += [((1, batch, hidden), dtype)] * len(d.states)
+    # What a turn leaves for the next stage is planned with all other tensors, of whatever size it is.
+    outputs += [((batch, columns), dtype) for columns in cell.scratch]
+    name = f"{c.op_type.lower()}_steps"
+    return c.g.call(name, [c.value(v) for v in operands], outputs, build)[: 1 + len(d.states)]
 
 
 def _joined(c: OpContext, parts: Sequence[Operand], axis: int) -> Operand:
     return parts[0] if len(parts) == 1 else c.g.concat([c.value(v) for v in parts], axis)
-
-
-def gate_values(
-    c: OpContext,
-    name: str,
-    inputs: Sequence[tuple[Operand, Sequence[int]]],
-    shape: tuple[int, int],
-    count: int,
-    body: Callable[..., Sequence[Value]],
-) -> list[SSAValue]:
-    """One PrimFunc over [N, H]: each input is read once for each of its gates, at column ``gate * H + h``."""
-    hidden = shape[1]
-
-    def column(buffer: SSAValue, rank: int, gate: int) -> tuple[SSAValue, Any]:
-        return buffer, (lambda n, h: [n, h + gate * hidden]) if rank == 2 else (lambda n, h: [h + gate * hidden])
-
-    def build(p: PrimBuilder) -> None:
-        ins = [
-            column(buffer, c.rank(x), gate)
-            for buffer, (x, gates) in zip(p.inputs, inputs, strict=True)
-            for gate in gates
-        ]
-        p.generic("pp", shape, ins, [(b, lambda n, h: [n, h]) for b in p.outputs], body)
-
-    outputs = [(shape, c.dtype(inputs[0][0]))] * count
-    return c.g.call(name, [c.value(x) for x, _ in inputs], outputs, build)
-
-
-def summed_bias(c: OpContext, d: Direction) -> Operand | None:
-    """The two biases added, where they always appear together."""
-    if d.bias is None:
-        return None
-    first, second = d.bias
-    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
-        return np.asarray(first + second)
-    return c.elementwise("add", [first, second], lambda s, a, b: a + b)
-
-
-def matrix_shape(c: OpContext, x: Operand) -> tuple[int, int]:
-    rows, columns = c.shape(x)
-    return rows, columns

@@ -22,6 +22,7 @@ from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.row_memory import lowered_type
 from landbridge.passes.lower.serial import ONE, serial
 from landbridge.passes.lower.simplify import simplify
+from landbridge.passes.lower.turns import emit_sections
 from landbridge.sizes.size import largest
 
 
@@ -32,10 +33,9 @@ def lower_loops(function: func.FuncOp) -> func.FuncOp:
     block = Block(arg_types=[lowered_type(a.type) for a in arguments])
     code = Code(block)
     buffers: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=True))
-    nests = [nest for nest in build_nests(prim) if not nest.is_empty]
+    nests = [n for _, view in prim.sections() for n in build_nests(view) if not n.is_empty]
     _scratch(code, prim, nests, buffers)
-    for nest in nests:
-        _points(code, simplify(nest), buffers)
+    emit_sections(code, prim, buffers, lambda nest, env: _points(code, simplify(nest, len(env)), buffers, env))
     block.add_op(func.ReturnOp())
     code.finish()
     lowered = func.FuncOp(function.sym_name.data, FunctionType.from_lists(list(block.arg_types), []), Region(block))
@@ -58,10 +58,10 @@ def _scratch(code: Code, prim: PrimView, nests: Sequence[Nest], buffers: dict[SS
             buffers[temporary] = code.hoist(memref.AllocOp([], [], flat))
 
 
-def _points(code: Code, nest: Nest, buffers: Mapping[SSAValue, SSAValue]) -> None:
-    """A loop for each dim of ``nest`` that is no reduction, around one point."""
-    sched = serial(nest)
-    env: dict[int, Index] = {}
+def _points(code: Code, nest: Nest, buffers: Mapping[SSAValue, SSAValue], turn: Mapping[int, Index]) -> None:
+    """A loop for each dim of ``nest`` that is no reduction, and is not that of the ``turn``, around one point."""
+    sched = serial(nest, turn)
+    env: dict[int, Index] = dict(turn)
 
     def within(outer: tuple[int, ...]) -> None:
         if not outer:

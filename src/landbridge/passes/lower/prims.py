@@ -32,6 +32,7 @@ from landbridge.passes.lower.row_memory import lowered_type
 from landbridge.passes.lower.schedule import VectorUnit
 from landbridge.passes.lower.schedule_text import schedule_text, weighed_text
 from landbridge.passes.lower.tasks import emit_tasks
+from landbridge.passes.lower.turns import emit_turns
 from landbridge.sizes.size import Size
 from landbridge.targets import Target
 from landbridge.targets.grid import grid_limits
@@ -89,8 +90,11 @@ def lower_prim(function: func.FuncOp, machine: VectorUnit) -> func.FuncOp:
     code = Code(block, block.args[-3] if extents else None)
     buffers: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=False))
     begin, end = block.args[-2], block.args[-1]
-    nests = [nest for nest in build_nests(prim) if not nest.is_empty]
-    plan = emit_tasks(code, prim, nests, machine, buffers, begin, end)
+    if prim.takes_turns:
+        plan = emit_turns(code, prim, machine, buffers, begin, end)
+    else:
+        nests = [nest for nest in build_nests(prim) if not nest.is_empty]
+        plan = emit_tasks(code, prim, nests, machine, buffers, begin, end)
     block.add_op(func.ReturnOp())
     code.finish()
     if extents:

@@ -277,7 +277,7 @@ def _shares_vectors(nest: Nest, lane: int | None, rows: int) -> bool:
 
 
 def _choose_rows(nest: Nest, parallel: list[int], lane: int | None, columns: int | None) -> int | None:
-    """The loop of smallest stride in the result: its iterations reuse each column's vector."""
+    """The loop of smallest stride in the result, of those whose iterations reuse each column's vector if any do."""
     last = nest.stages[-1]
     write = last.writes[0]
     found = [
@@ -285,7 +285,9 @@ def _choose_rows(nest: Nest, parallel: list[int], lane: int | None, columns: int
         for d in parallel
         if d not in (lane, columns) and write.index.coeff(d) != 0 and not write.index.nonlinear_in(d)
     ]
-    return min(found, key=lambda d: abs(likely(write.index.coeff(d))), default=None)
+    return min(
+        found, key=lambda d: (not _shares_vectors(nest, lane, d), abs(likely(write.index.coeff(d)))), default=None
+    )
 
 
 def _column_mask(nest: Nest, columns: int | None, lane: int | None, lanes: int) -> int:

@@ -55,6 +55,8 @@ def part_count(iterations: Extent) -> Extent:
 
 def scratch_types(prim: PrimView) -> list[AnyMemRef]:
     """The operands that a PrimFunc needs for its temporaries; none where these fit a stack."""
+    if prim.takes_turns:
+        return []  # stages that take turns have no temporaries
     nests = [nest for nest in build_nests(prim) if not nest.is_empty]
     if len(nests) < 2 or fits_stack(prim, nests):
         return []

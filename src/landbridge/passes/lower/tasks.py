@@ -57,12 +57,12 @@ def emit_tasks(
     if not nests:
         return TaskPlan(0, ())
     if len(nests) == 1:
-        repeats = not is_in_place(prim.function) and _may_repeat(nests[0])
+        repeats = not is_in_place(prim.function) and may_repeat(nests[0])
         return _single(code, simplify(nests[0]), machine, buffers, begin, end, repeats)
     return _several(code, prim, nests, machine, buffers, begin, end)
 
 
-def _may_repeat(nest: Nest) -> bool:
+def may_repeat(nest: Nest) -> bool:
     """Whether ``nest`` writes no buffer that it reads."""
     written = {w.buffer for s in nest.stages for w, stored in zip(s.writes, s.stored, strict=True) if stored}
     read = {r.buffer for s in nest.stages for r in s.reads if isinstance(r, ElementAccess)}
@@ -191,7 +191,7 @@ def _several(
     for n in nests:
         small_nest = shrink(n, kept, length) if first is None else in_parts(n, kept, length, parts)
         small_nest = simplify(small_nest, keep=around)
-        repeats = not is_in_place(prim.function) and _may_repeat(small_nest)
+        repeats = not is_in_place(prim.function) and may_repeat(small_nest)
         sched = schedule(small_nest, machine, around, repeats=repeats)
         prepared.append((small_nest, sched))
         work += sched.work * likely(product(d.extent for d in small_nest.dims[around:] if not d.reduction))
@@ -202,7 +202,7 @@ def _several(
         env = dict(enumerate([*code.unflatten(t, extents), *part]))
         for nest, sched in prepared:
             emitter = NestEmitter(code, nest, sched, buffers, env)
-            _nested(code, nest, sched, emitter, list(sched.outer))
+            nested(code, nest, sched, emitter, list(sched.outer))
 
     def task(t: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
         if first is None:
@@ -221,13 +221,13 @@ def _several(
     return TaskPlan(ceildiv(parts, grain), tuple(prepared))
 
 
-def _nested(code: Code, nest: Nest, sched: Schedule, emitter: NestEmitter, outer: list[int]) -> None:
-    """The outer loops of a nest inside a task."""
+def nested(code: Code, nest: Nest, sched: Schedule, emitter: NestEmitter, outer: list[int]) -> None:
+    """A nest inside a task: its ``outer`` loops, then all its rows and columns."""
     if outer:
 
         def body(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
             emitter.env[outer[0]] = i
-            _nested(code, nest, sched, emitter, outer[1:])
+            nested(code, nest, sched, emitter, outer[1:])
             return []
 
         code.loop(0, nest.dims[outer[0]].extent, 1, [], body)

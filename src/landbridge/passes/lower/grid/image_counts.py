@@ -20,7 +20,10 @@ def too_many_images(function: func.FuncOp, target: Target) -> str | None:
     """Why ``target`` has no kernel for the PrimFunc ``function``, by the images of one launch; None where it has."""
     if target.form != "grid" or not any(is_image(argument.type) for argument in function.body.block.args):
         return None
-    nests = [nest for nest in build_nests(view_prim(function)) if not nest.is_empty]
+    view = view_prim(function)
+    if view.takes_turns:
+        return None  # no grid runs it
+    nests = [nest for nest in build_nests(view) if not nest.is_empty]
     reads, writes, both = list[set[SSAValue]](), list[set[SSAValue]](), set[SSAValue]()
     for nest in nests:
         writes.append({access.buffer for access in written_images(nest, {})})

@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 
 from landbridge.ir.prim_ops import RemFOp
+from landbridge.ir.stages import view_prim
 from landbridge.ir.types import nbytes_of
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.targets import Target
@@ -30,6 +31,8 @@ def supports(prim: func.FuncOp, target: Target) -> str | None:
     limits = grid_limits(target)
     if limits is None:
         return None
+    if view_prim(prim).takes_turns:
+        return f"it is a recurrence, whose steps follow each other; target {target.kind!r} runs workgroups beside each other"
     taken = len(prim.function_type.inputs.data)
     if taken > limits.buffers:
         return f"it takes {taken} buffers; a kernel of target {target.kind!r} takes at most {limits.buffers}"
