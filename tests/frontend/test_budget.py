@@ -158,5 +158,4 @@ def test_a_scan_and_a_recurrent_layer():
     weights = {"w": np.zeros((1, 8, 2), np.float32), "r": np.zeros((1, 8, 2), np.float32)}
     inputs = [value("x", [4000, 1, 2])]
     layers = model([lstm], inputs, ["y"], weights)
-    with pytest.raises(BudgetError, match="LSTM node 'lstm', of 4000 steps, unfolds into 4000 nodes"):
-        import_onnx(layers, None, TARGETS, max_nodes=4000)
+    import_onnx(layers, None, TARGETS, max_nodes=100)  # one kernel, however many steps

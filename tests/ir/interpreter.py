@@ -29,7 +29,7 @@ from landbridge.ir.graph_ops import (
     YieldOp,
 )
 from landbridge.ir.module import IRModule
-from landbridge.ir.prim_ops import PadOp
+from landbridge.ir.prim_ops import PadOp, StepsOp
 from landbridge.ir.stages import Generic, Operand, view_generic
 from landbridge.ir.types import dtype_of, element_count, shape_of
 from tests.ir.interpreter_scalars import Grid, evaluate, scalar_dtype
@@ -138,10 +138,27 @@ def run_prim(function: func.FuncOp, arguments: Sequence[Array]) -> None:
                 target[tuple(slice(a, a + e) for a, e in zip(low, source.shape, strict=True))] = source
             case linalg.ops.GenericOp():
                 _run_generic(view_generic(op), env)
+            case StepsOp():
+                _run_steps(op, env)
             case func.ReturnOp():
                 return
             case _:
                 raise TypeError(f"{op.name} is no stage of a PrimFunc")
+
+
+def _run_steps(op: StepsOp, env: Env) -> None:
+    """Stages that take turns: in turn t each at t of its first loop, on the arrays of the buffers themselves."""
+    inside: Env = dict(zip(op.body.block.args, (env[b] for b in op.buffers), strict=True))
+    for turn in range(op.turns):
+        for stage in op.body.block.ops:
+            match stage:
+                case arith.ConstantOp():
+                    inside[stage.result] = np.asarray(_number(stage.value), scalar_dtype(stage.result.type))
+                case linalg.ops.FillOp():
+                    inside[stage.outputs[0]][...] = inside[stage.inputs[0]]
+                case linalg.ops.GenericOp():
+                    g = view_generic(stage)
+                    _run_grid(g, inside, ((turn, turn + 1), *((0, e) for e in g.extents[1:])))
 
 
 def signless(array: Array) -> Array:

@@ -1,7 +1,8 @@
 """PrimBuilder: writes one PrimFunc, a sequence of stages over memrefs.
 
 A stage is a ``linalg.generic`` (with ``lb.extents``, its loop bounds), a ``linalg.fill`` before a reduction,
-``lb.pad``, or ``lb.steps`` around stages that take turns. Stages meet in temporaries (``memref.alloc``), which later passes inline or place.
+``lb.pad``, or ``lb.steps`` around stages that take turns. Stages meet in temporaries (``memref.alloc``), which later
+passes inline or place.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class PrimView:
             if isinstance(op, linalg.ops.GenericOp):
                 yield view_generic(op)
             elif isinstance(op, StepsOp):
-                yield from (view_generic(inner) for inner in op.body.block.ops if isinstance(inner, linalg.ops.GenericOp))
+                yield from PrimView(self.function, (), _stages(op.body.block)).generics()
 
     @property
     def takes_turns(self) -> bool:

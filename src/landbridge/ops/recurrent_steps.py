@@ -170,7 +170,7 @@ def recur(
     for number in range(directions):
         d = _direction(c, layer, number, forms[number], valid, apart)
         runs.append(_run(c, d, cell(c, d)))
-    y, *ends = (c.cast(_joined(c, [run[i] for run in runs], min(i, 1) ^ 1), dtype) for i in range(1 + len(layer.states)))
+    y, *ends = (c.cast(_joined(c, parts, 0 if i else 1), dtype) for i, parts in enumerate(zip(*runs, strict=True)))
     if c.attribute("layout", 0):
         return [c.transpose(y, (2, 0, 1, 3)), *(c.transpose(v, (1, 0, 2)) for v in ends)]
     return [y, *ends]
@@ -269,7 +269,7 @@ def _run(c: OpContext, d: Direction, cell: Cell) -> list[SSAValue]:
 
     def build(p: PrimBuilder) -> None:
         given = iter(p.inputs[count:])
-        y, *states = p.outputs[: 1 + len(d.states)]
+        states = p.outputs[1 : 1 + len(d.states)]
         for target, first in zip(states, d.states, strict=True):
             source: list[Access] = [] if first is None else [(next(given), lambda n, h: [n, h])]
             out: list[Access] = [(target, lambda n, h: [0, n, h])]
@@ -284,8 +284,9 @@ def _run(c: OpContext, d: Direction, cell: Cell) -> list[SSAValue]:
             inputs, panels, vectors = next(taken), take(len(cell.panels)), take(len(cell.vectors))
             valid = next(iter(take(len(told))), None)
             y, states, scratch = next(taken), take(len(d.states)), list(taken)
-            write = Turn(p, steps, batch, hidden, d.back)
-            cell.write(write, Buffers(inputs, panels, vectors, valid, y, states, scratch))
+            cell.write(
+                Turn(p, steps, batch, hidden, d.back), Buffers(inputs, panels, vectors, valid, y, states, scratch)
+            )
 
         p.steps(steps, [*p.inputs[:count], *p.outputs], turn)
 

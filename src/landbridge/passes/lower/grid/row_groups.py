@@ -97,7 +97,7 @@ def row_launch(
             if number:
                 barrier(code)
             env = dict(zip(row.bound, at, strict=True))
-            _Row(code, row, size, item.thread, memory, env, trees).emit()
+            Row(code, row, size, item.thread, memory, env, trees).emit()
 
     launcher.launch(math.prod(extents), size, body)
 
@@ -114,7 +114,7 @@ def local_temporaries(temporaries: Sequence[SSAValue], rows: int, available: int
     return found
 
 
-class _Row:
+class Row:
     """Emits one nest for one row. ``trees`` is local memory for partial results, by element type, made when needed."""
 
     def __init__(

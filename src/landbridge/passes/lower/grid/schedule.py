@@ -20,6 +20,7 @@ from landbridge.passes.lower.grid.pixels import make_image, pixel_launch, rows_f
 from landbridge.passes.lower.grid.points import point_launch
 from landbridge.passes.lower.grid.row_groups import RowNest, local_temporaries, prefix_rows, row_launch
 from landbridge.passes.lower.grid.tiles import choose_tiles, element_width, find_contraction
+from landbridge.passes.lower.grid.turns import turns_launch
 from landbridge.passes.lower.image_memory import grid_type, is_image
 from landbridge.passes.lower.nest import Nest, build_nests, used_buffers
 from landbridge.passes.lower.prefix import shared_prefix
@@ -46,11 +47,14 @@ def lower_grid(function: func.FuncOp, limits: GridLimits) -> func.FuncOp:
     code = Code(block)
     launcher = Launcher(code, limits)
     buffers: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=True))
-    nests = [nest for nest in build_nests(prim) if not nest.is_empty]
-    images = rows_for_images(launcher, nests, buffers)
-    _launches(launcher, prim, nests, buffers)
-    for rows, image in images:
-        make_image(launcher, rows, image)
+    if prim.takes_turns:
+        turns_launch(launcher, prim, buffers)
+    else:
+        nests = [nest for nest in build_nests(prim) if not nest.is_empty]
+        images = rows_for_images(launcher, nests, buffers)
+        _launches(launcher, prim, nests, buffers)
+        for rows, image in images:
+            make_image(launcher, rows, image)
     block.add_op(func.ReturnOp())
     code.finish()
     lowered = func.FuncOp(function.sym_name.data, FunctionType.from_lists(list(block.arg_types), []), Region(block))

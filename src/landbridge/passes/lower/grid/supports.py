@@ -22,6 +22,7 @@ from landbridge.ir.prim_ops import RemFOp
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import nbytes_of
 from landbridge.memory_kind import GLOBAL_SCOPE
+from landbridge.passes.lower.image_memory import is_image
 from landbridge.targets import Target
 from landbridge.targets.grid import GridLimits, grid_limits
 
@@ -31,8 +32,8 @@ def supports(prim: func.FuncOp, target: Target) -> str | None:
     limits = grid_limits(target)
     if limits is None:
         return None
-    if view_prim(prim).takes_turns:
-        return f"it is a recurrence, whose steps follow each other; target {target.kind!r} runs workgroups beside each other"
+    if view_prim(prim).takes_turns and any(is_image(ty) for ty in prim.function_type.inputs):
+        return f"it is a recurrence on images; a kernel of target {target.kind!r} reads no image that it writes"
     taken = len(prim.function_type.inputs.data)
     if taken > limits.buffers:
         return f"it takes {taken} buffers; a kernel of target {target.kind!r} takes at most {limits.buffers}"
