@@ -8,7 +8,7 @@ from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.accuracy import Accuracy, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import Condition, Legal, at_least, holds, one_of
-from landbridge.ops.recurrent_steps import Buffers, Cell, Direction, Layer, Turn, panels_of, recur
+from landbridge.ops.recurrent_steps import Buffers, Cell, Direction, Layer, StepWriter, panels_of, recur
 from landbridge.ops.registry import Handler, operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import part
@@ -67,7 +67,7 @@ def rnn(c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | N
     def cell(c: OpContext, d: Direction) -> Cell:
         (f,) = d.activations
 
-        def write(t: Turn, b: Buffers) -> None:
+        def write(t: StepWriter, b: Buffers) -> None:
             (rh,) = b.scratch
             t.product(b.states[0], b.panels[0], rh)
             ins = [*t.gates(b.inputs, [0]), *t.gates(rh, [0])]
@@ -99,7 +99,7 @@ def lstm(c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | 
             out = gate[1] + peep[1] * new if peep else gate[1]
             return [f(s, out) * h(s, new), new]
 
-        def write(t: Turn, b: Buffers) -> None:
+        def write(t: StepWriter, b: Buffers) -> None:
             (rh,) = b.scratch
             t.product(b.states[0], b.panels[0], rh)
             ins = [*t.gates(b.inputs, range(4)), *t.gates(rh, range(4))]
@@ -131,7 +131,7 @@ def _linear_gru(c: OpContext, d: Direction) -> Cell:
         n = g(s, v[2] + reset * (v[5] + bias[0] if bias else v[5]))
         return [(1.0 - z) * n + z * old]
 
-    def write(t: Turn, b: Buffers) -> None:
+    def write(t: StepWriter, b: Buffers) -> None:
         (rh,) = b.scratch
         t.product(b.states[0], b.panels[0], rh)
         ins = [*t.gates(b.inputs, range(3)), *t.gates(rh, range(3))]
@@ -154,7 +154,7 @@ def _gru(c: OpContext, d: Direction) -> Cell:
     def body(s: ScalarBuilder, wx: Value, rh: Value, z: Value, old: Value) -> Sequence[Value]:
         return [(1.0 - z) * g(s, wx + rh) + z * old]
 
-    def write(t: Turn, b: Buffers) -> None:
+    def write(t: StepWriter, b: Buffers) -> None:
         rh, z, reset, candidate = b.scratch
         state, here = b.states[0], lambda t, n, h: [n, h]
         t.product(state, b.panels[0], rh)

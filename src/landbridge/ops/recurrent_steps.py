@@ -60,7 +60,7 @@ class Direction:
     back: bool
 
 
-class Turn:
+class StepWriter:
     """The stages of one step of one direction, while they are written; loops are turns, batch and columns."""
 
     def __init__(self, p: PrimBuilder, steps: Extent, batch: Extent, hidden: int, back: bool) -> None:
@@ -124,7 +124,7 @@ class Turn:
 
 
 #: ``write(turn, buffers)``: writes the stages of a step.
-Write: TypeAlias = Callable[[Turn, "Buffers"], None]
+Write: TypeAlias = Callable[[StepWriter, "Buffers"], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +285,7 @@ def _run(c: OpContext, d: Direction, cell: Cell) -> list[SSAValue]:
             valid = next(iter(take(len(told))), None)
             y, states, scratch = next(taken), take(len(d.states)), list(taken)
             cell.write(
-                Turn(p, steps, batch, hidden, d.back), Buffers(inputs, panels, vectors, valid, y, states, scratch)
+                StepWriter(p, steps, batch, hidden, d.back), Buffers(inputs, panels, vectors, valid, y, states, scratch)
             )
 
         p.steps(steps, [*p.inputs[:count], *p.outputs], turn)
