@@ -1,31 +1,72 @@
-"""OpenProgram: one of the programs of an open Executable, and the memory that its instances share."""
+"""OpenProgram: one of the programs of an open Executable, and what its instances share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import Numbers, dimensions, instance
 from landbridge.executable.instructions import storages
+from landbridge.open_instance import Instance, OwnInstance, SharedInstance, SharedSession
+from landbridge.session import Session, bound_program_of
 from landbridge.sizes.size import Extent
 from landbridge.vm.arena import ProgramArena
+from landbridge.vm.resizing import Resizing, may_be_resized
 
 
 class OpenProgram:
-    """``executable``, whose ``main`` it is, with its open ``dimensions`` by name."""
+    """``executable``, whose ``main`` it is, with its open ``dimensions`` by name.
 
-    def __init__(self, executable: Executable) -> None:
+    ``bind`` makes a Session of a program of numbers, whose storages are of an arena.
+    """
+
+    def __init__(self, executable: Executable, bind: Callable[[Executable, ProgramArena], Session]) -> None:
         main = executable.main
         self.executable = executable
         self.dimensions = dimensions(main)
         self.arena = ProgramArena(
             [_most(storage.nbytes) for storage in storages(main.instructions) if not storage.shape]
         )
+        self._bind = bind
         self._numbers = Numbers()
+        self._may_share = may_be_resized(executable)
+        self._shared: SharedSession | None = None
+
+    @property
+    def session(self) -> Session | None:
+        """The Session that instances share, once one does."""
+        return None if self._shared is None else self._shared.session
 
     def at(self, values: Mapping[str, int]) -> Executable:
         """The program of numbers where its dimensions have ``values``, by name; raises ShapeError as ``instance``."""
         return instance(self.executable, values, self._numbers)
+
+    def instance(self, values: Mapping[str, int], *, shares: bool) -> Instance:
+        """The program where its dimensions have ``values``, by name; with a Session of its own unless it ``shares``.
+
+        What shares was made for an arena as it is now. Raises as ``at``, and as a Session does.
+        """
+        if shares and self._may_share:
+            shared = self._shared
+            fit = None if shared is None else shared.resizing.fit(values)
+            if fit is None and (shared := self._share(values)) is not None:
+                fit = shared.resizing.fit(values)
+            if shared is not None and fit is not None:
+                return SharedInstance(shared, fit, partial(self.at, dict(values)))
+        return OwnInstance(self._bind(self.at(values), self.arena))
+
+    def _share(self, values: Mapping[str, int]) -> SharedSession | None:
+        """A Session that can be turned to other sizes, now at ``values``; None where there is none."""
+        self._shared = None
+        numbers = Numbers()
+        session = self._bind(instance(self.executable, values, numbers, remembers=True), self.arena)
+        program = bound_program_of(session)
+        self._may_share = Resizing.takes(program)
+        if self._may_share:
+            resizing = Resizing(program, self.executable, numbers, self.arena.pieces)
+            self._shared = SharedSession(session, resizing)
+        return self._shared
 
 
 def _most(nbytes: Extent) -> int | None:

@@ -16,10 +16,12 @@ from landbridge.executable.bound_sizes import BoundSizes, program_of, sizes_of_i
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import check_values
 from landbridge.executable.parts import TensorSpec
+from landbridge.open_instance import Instance
 from landbridge.open_program import OpenProgram
 from landbridge.open_states import OpenStates
-from landbridge.session import Session, let_results_go, spares_of
+from landbridge.session import Session, let_calls_go, let_results_go, spares_of
 from landbridge.tensor import Tensor
+from landbridge.vm.arena import ProgramArena
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.background_runs import BackgroundRuns
 from landbridge.vm.entry import Entry, takes_turn
@@ -49,8 +51,9 @@ class OpenSession(Session):
         self._has_states = False
         self._programs: dict[str, OpenProgram] = {}
         self._bind = partial(self._bound, args, kwargs)
-        self._instances: OrderedDict[tuple[Any, ...], Session] = OrderedDict()
-        self._by_shapes: dict[tuple[tuple[int, ...], ...], Session] = {}
+        self._instances: OrderedDict[tuple[Any, ...], Instance] = OrderedDict()
+        #: Those that shapes of inputs are enough to find.
+        self._by_shapes: dict[tuple[tuple[int, ...], ...], tuple[tuple[Any, ...], Instance]] = {}
         self._specs = _table(main.inputs)
         self._output_specs = _table(main.outputs)
         self._states = OpenStates()
@@ -61,7 +64,7 @@ class OpenSession(Session):
         #: What is bound to inputs and outputs, by name, until the sizes are known and for other sizes later.
         self._held: dict[str, Any] = {}
         self._held_outputs: dict[str, Any] = {}
-        self._now: Session | None = None
+        self._now: Instance | None = None
         self._settled = False
 
     # Instances --------------------------------------------------------------------------------------------------
@@ -69,33 +72,61 @@ class OpenSession(Session):
     def _program_of(self, name: str) -> OpenProgram:
         found = self._programs.get(name)
         if found is None:
-            found = self._programs[name] = OpenProgram(self._executable.program(name))
+            found = self._programs[name] = OpenProgram(self._executable.program(name), self._bind)
         return found
 
-    def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any], name: str, values: Mapping[str, int]) -> Session:
-        program = self._program_of(name)
-        made = Session(program.at(values), *args, **kwargs, arena=program.arena)
+    def _bound(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], executable: Executable, arena: ProgramArena
+    ) -> Session:
+        made = Session(executable, *args, **kwargs, arena=arena)
         if self._given_params:
             made.set_params(self._given_params)
         return made
 
-    def _instance(self, name: str, values: Mapping[str, int]) -> Session:
-        program = self._program_of(name)
-        key = (name, *(values[each] for each in program.dimensions))
+    def _of(self, given: Sequence[Any]) -> Instance:
+        """The instance for what ``given`` has for each input but states."""
+        shapes = tuple(map(np.shape, given))
+        found = self._known(shapes)
+        if found is None:
+            by_name = {spec.name: array for spec, array in zip(self._given_inputs(), given, strict=True)}
+            name, values = self._sizes(by_name)
+            found = self._instance(name, values)
+            if self._by_shapes_alone:
+                self._by_shapes[shapes] = self._key(name, values), found
+            if self._states.pairs:
+                self._states.turn_to(found.session)
+        return found
+
+    def _known(self, shapes: tuple[tuple[int, ...], ...]) -> Instance | None:
+        """The instance for inputs of ``shapes``, where it was found before and they are enough."""
+        known = self._by_shapes.get(shapes) if self._by_shapes_alone else None
+        if known is None:
+            return None
+        self._instances.move_to_end(known[0])
+        return known[1]
+
+    def _key(self, name: str, values: Mapping[str, int]) -> tuple[Any, ...]:
+        return (name, *(values[each] for each in self._program_of(name).dimensions))
+
+    def _instance(self, name: str, values: Mapping[str, int]) -> Instance:
+        program, key = self._program_of(name), self._key(name, values)
         found = self._instances.get(key)
         if found is None:
             before = program.arena.generation
-            found = self._bind(name, values)
+            found = program.instance(values, shares=not self._states.pairs)
             if program.arena.generation != before:  # the others have memory that nobody else uses any more
-                self._instances.clear()
-                self._by_shapes.clear()
+                self._let_instances_go()
             self._instances[key] = found
             if len(self._instances) > _KEPT:
                 _, gone = self._instances.popitem(last=False)
-                self._by_shapes = {shapes: s for shapes, s in self._by_shapes.items() if s is not gone}
+                self._by_shapes = {shapes: known for shapes, known in self._by_shapes.items() if known[1] is not gone}
         else:
             self._instances.move_to_end(key)
         return found
+
+    def _let_instances_go(self) -> None:
+        self._instances.clear()
+        self._by_shapes.clear()
 
     @takes_turn
     def prepare(self, **sizes: int | Sequence[int]) -> None:
@@ -114,7 +145,7 @@ class OpenSession(Session):
         instance = next(iter(self._instances.values()), None)
         if instance is None:
             raise InputError("no size is known yet; bind inputs and run, or call prepare, before hold_scopes")
-        with instance.hold_scopes():  # those of all others
+        with instance.session.hold_scopes():  # those of all others
             yield
 
     # What is bound ----------------------------------------------------------------------------------------------
@@ -166,25 +197,25 @@ class OpenSession(Session):
         return [spec for spec in self.inputs if not self._states.has(spec)]
 
     def _settle(self) -> Session:
-        """The instance for what is bound, with that bound to it."""
+        """The Session of the instance for what is bound, with that bound to it."""
         if self._settled and self._now is not None and self._by_shapes_alone:
-            return self._now
-        missing = [spec.name for spec in self._given_inputs() if spec.name not in self._held]
+            return self._now.session
+        names = [spec.name for spec in self._given_inputs()]
+        missing = [name for name in names if name not in self._held]
         if missing:
             raise InputError(f"nothing is bound to input {', '.join(map(repr, missing))}; bind it before run()")
-        found = self._instance(*self._sizes(self._held))
-        if self._states.pairs:
-            self._states.turn_to(found)
+        found = self._of([self._held[name] for name in names])
         if self._settled and found is self._now:
-            return found
-        if self._now is not None and self._now is not found:
-            let_results_go(self._now)
+            return found.session
+        if self._now is not None and self._now.session is not found.session:
+            let_results_go(self._now.session)
+        session = found.for_runs()
         for name, value in self._held.items():
-            found.set_input_zero_copy(name, value)
+            session.set_input_zero_copy(name, value)
         for index, out in self._held_outputs.items():
-            found.set_output_zero_copy(index, out)
+            session.set_output_zero_copy(index, out)
         self._now, self._settled = found, True
-        return found
+        return session
 
     # Runs -------------------------------------------------------------------------------------------------------
 
@@ -208,36 +239,28 @@ class OpenSession(Session):
         except IndexError:
             return self._call_a_spare(arrays, out)
         try:
-            shapes = tuple(map(np.shape, arrays))
-            found = self._by_shapes.get(shapes) if self._by_shapes_alone else None
-            if found is None:
-                specs = self._given_inputs()
-                if len(arrays) == 1 and isinstance(arrays[0], Mapping):
-                    given = dict(arrays[0])
-                    in_order("input", given, [spec.name for spec in specs])
-                    found = self._instance(*self._sizes(given))
-                    if self._states.pairs:
-                        self._states.turn_to(found)
-                    return self._called(found, given, out=out)
-                if len(arrays) != len(specs):
-                    names = ", ".join(spec.name for spec in specs)
-                    raise InputError(f"{len(arrays)} arrays are given; the program takes {len(specs)}: {names}")
-                given = {spec.name: array for spec, array in zip(specs, arrays, strict=True)}
-                found = self._instance(*self._sizes(given))
-                self._by_shapes[shapes] = found
-                if self._states.pairs:
-                    self._states.turn_to(found)
-            return self._called(found, *arrays, out=out)
+            found = self._known(tuple(map(np.shape, arrays)))
+            if found is not None:
+                return self._called(found, *arrays, out=out)
+            specs = self._given_inputs()
+            if len(arrays) == 1 and isinstance(arrays[0], Mapping):
+                given = dict(arrays[0])
+                by_name = in_order("input", given, [spec.name for spec in specs])
+                return self._called(self._of(by_name), given, out=out)
+            if len(arrays) != len(specs):
+                names = ", ".join(spec.name for spec in specs)
+                raise InputError(f"{len(arrays)} arrays are given; the program takes {len(specs)}: {names}")
+            return self._called(self._of(arrays), *arrays, out=out)
         finally:
             entry.give_back(turn)
 
-    def _called(self, instance: Session, *arrays: Any, out: Any) -> Any:
-        results = instance(*arrays, out=out)
+    def _called(self, instance: Instance, *arrays: Any, out: Any) -> Any:
+        results = instance.for_calls()(*arrays, out=out)
         if instance is not self._now:
-            let_results_go(instance)
+            let_calls_go(instance.session)
         return results
 
-    def _last(self) -> Session:
+    def _last(self) -> Instance:
         if self._now is None:
             raise InputError("no sizes are known yet: bind every input and call run()")
         return self._now
@@ -251,7 +274,7 @@ class OpenSession(Session):
         holder = self._states.holder
         if holder is not None and self._states.has(_find("output", index, self._output_specs)):
             return holder.get_output(index, out)
-        return self._last().get_output(index, out)
+        return self._last().session.get_output(index, out)
 
     @takes_turn
     def register_buffers(self, name: str | int, values: Sequence[Any]) -> None:
@@ -259,21 +282,23 @@ class OpenSession(Session):
 
     @takes_turn
     def set_params(self, values: Mapping[str, Any]) -> None:
-        for each in self._instances.values():
-            each.set_params(values)
+        shared = [program.session for program in self._programs.values() if program.session is not None]
+        for session in {*shared, *(each.session for each in self._instances.values())}:
+            session.set_params(values)
         self._given_params.update(values)
         if self._spares is not None:
             self._spares.forget()
 
     @takes_turn
     def get_params(self) -> dict[str, Tensor]:
-        return self._last().get_params()
+        return self._last().session.get_params()
 
     @takes_turn
     def bind_state(self, output: str | int, input: str | int) -> None:
         source, target = _find("output", output, self._output_specs), self._spec(input)
         self._states.bind(source, target)
         self._by_shapes_alone, self._has_states = False, True
+        self._let_instances_go()  # their states are in memory of their own
         self._held_outputs.pop(source.name, None)
         if target.name in self._held:
             self._states.give(target.name, np.array(_array(self._held.pop(target.name))))

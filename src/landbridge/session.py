@@ -38,6 +38,7 @@ from landbridge.vm.home import bind_devices
 from landbridge.vm.host_access import host_access
 from landbridge.vm.named import in_order
 from landbridge.vm.planned_memory import PlannedMemory, planned_memory
+from landbridge.vm.resizing import Resizing, SizeFit
 from landbridge.vm.slot import Slot
 from landbridge.vm.slot_names import by_name_and_index, find_slot, unknown_slot
 from landbridge.vm.spares import Spares
@@ -457,11 +458,30 @@ def _whole(number: object) -> int | None:
     return int(number) if isinstance(number, int | np.integer) and not isinstance(number, bool) else None
 
 
+def bound_program_of(session: Session) -> BoundProgram:
+    """What ``session`` executes."""
+    return session._program
+
+
+def let_calls_go(session: Session) -> None:
+    """Keep nothing alive that the last call of ``session`` was given or gave."""
+    session._program.calls.let_go()
+
+
 def let_results_go(session: Session) -> None:
     """Keep no memory of results of ``session``: neither of what a call gave nor of what a run writes, which gets new
     when it comes."""
-    session._program.calls.let_go()
+    let_calls_go(session)
     session._program.runs.let_outputs_go()
+    session._complete = False
+
+
+def turn_runs(session: Session, resizing: Resizing, fit: SizeFit) -> None:
+    """Let runs of ``session`` be for ``fit``, with nothing bound to inputs and outputs."""
+    runs = session._program.runs
+    runs.let_all_go()
+    resizing.turn(runs.frame, fit)
+    session._execute, session._listed = runs.frame.execute, runs.frame.listed
     session._complete = False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from landbridge.executable.instructions import (
 from landbridge.vm.code_image import load_image
 
 Array = np.ndarray[Any, Any]
+#: A register that no instruction defines.
+_SIZES = -1
 
 
 class NativeRun:
@@ -51,7 +54,16 @@ class NativeRun:
 
     def run(self, instructions: tuple[Instruction, ...]) -> None:
         for instruction in instructions:
-            self.step(instruction)
+            self.step(self._with_sizes(instruction) if isinstance(instruction, Call) else instruction)
+
+    def _with_sizes(self, call: Call) -> Call:
+        """``call`` with its sizes, if it has any, in a register of their own: one operand more."""
+        if not call.sizes:
+            return call
+        sizes = np.array(call.sizes, np.int64).view(np.uint8)
+        sizes.flags.writeable = False
+        self.registers[_SIZES] = sizes
+        return replace(call, args=(*call.args, _SIZES), sizes=())
 
     def step(self, i: Instruction) -> None:
         at = self.registers

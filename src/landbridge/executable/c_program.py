@@ -86,7 +86,7 @@ class _Builder:
         self._records: list[int] = []
         #: Of records: word, base and offset, or the arguments of a call.
         self._addresses: list[tuple[int, int, int | str]] = []
-        self._arguments: list[tuple[int, tuple[tuple[int, int], ...]]] = []
+        self._arguments: list[tuple[int, tuple[tuple[int, int], ...], tuple[int, ...]]] = []
 
     def build(self) -> CProgram:
         made, instructions = self._made, self._executable.main.instructions
@@ -97,11 +97,14 @@ class _Builder:
         self._steps(instructions[end:], len(self._records))
         made.run_records = len(self._records) // abi.RECORD_WORDS - made.prepared_records
         made.words, made.fixups = self._records, list(self._addresses)
-        for word, places in self._arguments:
+        for word, places, sizes in self._arguments:
             made.fixups.append((word, WORDS, 8 * len(made.words)))
+            if sizes:
+                places = (*places, (WORDS, 8 * (len(made.words) + len(places) + 1)))
             for base, offset in places:
                 made.fixups.append((len(made.words), base, offset))
                 made.words.append(0)
+            made.words += sizes
         return made
 
     def _steps(self, instructions: Sequence[ins.Instruction], start: int) -> None:
@@ -140,7 +143,7 @@ class _Builder:
         word = len(self._records)
         self._records += [abi.RECORD_FLUSHING_CALL if flushing else abi.RECORD_CALL, 0, 0, call.tasks]
         self._addresses.append((word + 1, TABLE, call.function))
-        self._arguments.append((word + 2, tuple(self._places[register] for register in call.args)))
+        self._arguments.append((word + 2, tuple(self._places[register] for register in call.args), call.sizes))
 
     def _branch(
         self,

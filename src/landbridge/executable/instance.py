@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
 from typing import Any, TypeVar, cast
@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from landbridge.errors import ShapeError
+from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import (
     AllocStorage,
@@ -21,6 +22,7 @@ from landbridge.executable.instructions import (
     View,
     flattened,
 )
+from landbridge.executable.open_number import OpenNumber
 from landbridge.executable.parts import Function, TensorSpec
 from landbridge.sizes.printing import nearest_text, range_text
 from landbridge.sizes.size import Extent, Size, dimensions_of
@@ -55,15 +57,22 @@ class Numbers:
         self._values = values
         self._numbers = [each.at(values) if isinstance(each, Size) else each for each in self._slot_of]
 
-    def at(self, extent: Extent) -> int:
-        """The number of ``extent``."""
-        if isinstance(extent, int):
-            return extent
+    @property
+    def every(self) -> Sequence[int]:
+        """The numbers of all extents that were asked for, each in its slot."""
+        return self._numbers
+
+    def slot(self, extent: Extent) -> int:
+        """Where ``every`` has the number of ``extent``, now and for other values of the dimensions."""
         slot = self._slots.get(id(extent))
         if slot is None:
             self._known.append(extent)
             slot = self._slots[id(extent)] = self._slot(extent)
-        return self._numbers[slot]
+        return slot
+
+    def at(self, extent: Extent) -> int:
+        """The number of ``extent``."""
+        return extent if isinstance(extent, int) else self._numbers[self.slot(extent)]
 
     def all(self, extents: tuple[Extent, ...]) -> tuple[int, ...]:
         """The numbers of ``extents``."""
@@ -82,22 +91,54 @@ class Numbers:
         return slot
 
 
-def instance(executable: Executable, values: Mapping[str, int], numbers: Numbers | None = None) -> Executable:
+class OpenNumbers:
+    """The numbers of ``numbers``, each of which remembers its slot."""
+
+    def __init__(self, numbers: Numbers) -> None:
+        self._numbers = numbers
+
+    def at(self, extent: Extent) -> int:
+        """The number of ``extent``, an OpenNumber where that is a Size."""
+        if isinstance(extent, int):
+            return extent
+        return OpenNumber.made(self._numbers.at(extent), (self._numbers.slot(extent),))
+
+    def all(self, extents: tuple[Extent, ...]) -> tuple[int, ...]:
+        """The numbers of ``extents``."""
+        return tuple(map(self.at, extents))
+
+
+def instance(
+    executable: Executable, values: Mapping[str, int], numbers: Numbers | None = None, *, remembers: bool = False
+) -> Executable:
     """``main`` of ``executable`` where its dimensions have ``values``, by name: numbers, of the same code and weights.
 
-    ``numbers`` are those of other instances of the same program. Raises ShapeError for a dimension that has no value,
-    and for a value that it cannot have.
+    ``numbers`` are those of other instances of the same program. ``remembers``: what is not the same for all sizes are
+    OpenNumbers, with slots of ``numbers``. Raises ShapeError for a dimension that has no value, and for a value that it
+    cannot have.
     """
-    known = dimensions(executable.main)
-    check_values(known, values)
-    numbers = numbers or Numbers()
-    numbers.choose(values)
-    _check_guards(executable.main, values, numbers)
-    made = _Instance(numbers)
+    numbers = Numbers() if numbers is None else numbers
+    choose_legal(executable.main, dimensions(executable.main), values, numbers)
+    of_devices = {n for n, module in enumerate(executable.modules) if isinstance(module.image, DeviceImage)}
+    made = _Instance(OpenNumbers(numbers) if remembers else numbers, of_devices)
     functions = {"main": made.function(executable.main)}
     reports = tuple(replace(r, planned_bytes=numbers.at(r.planned_bytes)) for r in executable.memory)
     constants = {**executable.constants, **made.constants()}
     return replace(executable, functions=functions, constants=constants, memory=reports)
+
+
+def choose_legal(main: Function, known: Mapping[str, Symbol], values: Mapping[str, int], numbers: Numbers) -> None:
+    """Let ``numbers`` be those where the ``known`` dimensions of ``main`` have ``values``, by name.
+
+    Raises ShapeError for a dimension that has no value, for a value that it cannot have, and where a guard says so.
+    """
+    check_values(known, values)
+    numbers.choose(values)
+    for guard in main.guards:
+        found, legal = numbers.at(guard.found), numbers.at(guard.legal)
+        if found != legal:
+            given = ", ".join(f"{name}={values[name]}" for name in dimensions_of([guard.found, guard.legal]))
+            raise ShapeError(f"{guard.what} is {found} with {given}; {legal} is legal")
 
 
 def check_values(known: Mapping[str, Symbol], values: Mapping[str, int]) -> None:
@@ -116,40 +157,35 @@ def check_values(known: Mapping[str, Symbol], values: Mapping[str, int]) -> None
             )
 
 
-def _check_guards(main: Function, values: Mapping[str, int], numbers: Numbers) -> None:
-    """Raise ShapeError where what must hold for the dimensions does not."""
-    for guard in main.guards:
-        found, legal = numbers.at(guard.found), numbers.at(guard.legal)
-        if found != legal:
-            given = ", ".join(f"{name}={values[name]}" for name in dimensions_of([guard.found, guard.legal]))
-            raise ShapeError(f"{guard.what} is {found} with {given}; {legal} is legal")
+def spec_at(spec: TensorSpec, numbers: Numbers | OpenNumbers) -> TensorSpec:
+    """``spec`` in ``numbers``."""
+    return replace(spec, shape=numbers.all(spec.shape), strides=numbers.all(spec.strides), elements=())
 
 
 class _Instance:
-    def __init__(self, numbers: Numbers) -> None:
-        self._at, self._all = numbers.at, numbers.all
-        #: The words of kernels, and the constants that they become.
+    def __init__(self, numbers: Numbers | OpenNumbers, of_devices: Collection[int]) -> None:
+        self._numbers, self._at, self._all = numbers, numbers.at, numbers.all
+        #: The modules whose kernels a device runs.
+        self._of_devices = of_devices
+        #: The words of those kernels, and the constants that they become.
         self._words: dict[tuple[int, ...], str] = {}
         self._next = 0
 
     def function(self, function: Function) -> Function:
         sides = (function.inputs, function.outputs, function.parameters)
         self._next = _registers(function)
-        inputs, outputs, parameters = (tuple(map(self._spec, side)) for side in sides)
+        inputs, outputs, parameters = (tuple(spec_at(spec, self._numbers) for spec in side) for side in sides)
         instructions = self._block(function.instructions)
         return replace(
             function, inputs=inputs, outputs=outputs, parameters=parameters, instructions=tuple(instructions)
         )
 
     def constants(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The words of kernels by name, parts of one array."""
+        """The words of kernels of devices by name, parts of one array."""
         every = np.fromiter(chain.from_iterable(self._words), np.int64)
         every.flags.writeable = False
         ends = accumulate(map(len, self._words))
         return {n: every[end - len(w) : end] for (w, n), end in zip(self._words.items(), ends, strict=True)}
-
-    def _spec(self, spec: TensorSpec) -> TensorSpec:
-        return replace(spec, shape=self._all(spec.shape), strides=self._all(spec.strides), elements=())
 
     def _block(self, instructions: Sequence[Instruction]) -> list[Instruction]:
         made: list[Instruction] = []
@@ -167,10 +203,10 @@ class _Instance:
         return made
 
     def _call(self, call: Call, before: list[Instruction]) -> Call:
-        tasks, moved = self._at(call.tasks), self._at(call.moves_bytes)
-        if not call.sizes:
-            return _with(call, tasks=tasks, moves_bytes=moved)
-        name = self._words.setdefault(self._all(call.sizes), f"extents:{len(self._words)}")
+        tasks, moved, sizes = self._at(call.tasks), self._at(call.moves_bytes), self._all(call.sizes)
+        if not sizes or call.module not in self._of_devices:
+            return _with(call, tasks=tasks, moves_bytes=moved, sizes=sizes)
+        name = self._words.setdefault(sizes, f"extents:{len(self._words)}")
         register, self._next = self._next, self._next + 1
         before.append(LoadConstant(register, name, call.vdevice))
         return _with(call, tasks=tasks, moves_bytes=moved, sizes=(), args=(*call.args, register))

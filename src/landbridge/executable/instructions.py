@@ -80,7 +80,7 @@ class Call:
     """Run ``function`` of module ``module`` on ``args`` (inputs, then destinations), on the device of ``vdevice``.
 
     ``moves_bytes`` is not 0 for a kernel that only moves data: the bytes it writes, for the ledger. ``sizes``, which an
-    open program has, are the 64-bit words of one operand more, the last.
+    open program has, are the 64-bit words of one operand more, the last; of an instance they are numbers.
     """
 
     module: int

@@ -23,9 +23,14 @@ class ProgramArena:
         self.generation = 0
 
     @property
+    def pieces(self) -> list[int]:
+        """The bytes of each, by number."""
+        return [self._pieces[number].nbytes for number in range(len(self._pieces))]
+
+    @property
     def nbytes(self) -> int:
         """Of all pieces."""
-        return sum(piece.nbytes for piece in self._pieces.values())
+        return sum(self.pieces)
 
     def take(self, number: int, nbytes: int, make: Callable[[int], Tensor]) -> Tensor:
         """At least ``nbytes`` for storage ``number`` of a program; ``make`` gives a new piece of so many."""

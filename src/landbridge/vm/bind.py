@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 
 from landbridge.errors import BindError
 from landbridge.executable import abi
 from landbridge.executable import instructions as ins
+from landbridge.executable.open_number import OpenNumber
 from landbridge.executable.parts import Function, VDevice
 from landbridge.vm.builtins import find_builtin
 from landbridge.vm.code_image import LoadedImage
@@ -29,8 +31,10 @@ from landbridge.vm.program import (
 from landbridge.vm.registers import Memory, RegisterPlace, Registers
 from landbridge.vm.touches import Touches
 
+_WORD = (1 << 64) - 1
+
 #: Operands of a call below which one thread is done before another has woken up: a few microseconds of work.
-_WORTH_SHARING_BYTES = 1 << 15
+WORTH_SHARING_BYTES = 1 << 15
 
 
 def bind_function(
@@ -80,8 +84,10 @@ class _Binder:
         preparation, self._listing, self._moves = tuple(self._listing), [], False
         steps = self._steps(instructions[end:])
         unused = (0,) * (self._first_operand - len(self._records))
+        words = [*self._records, *unused, *self._operands.words]
         return Program(
-            words=(*self._records, *unused, *self._operands.words),
+            words=array("Q", [word & _WORD for word in words]),
+            open_words=tuple((i, word) for i, word in enumerate(words) if type(word) is OpenNumber),
             pointers=tuple(self._pointers),
             places=tuple(map(tuple, self._operands.places)),
             steps=tuple(steps),
@@ -194,7 +200,10 @@ class _Binder:
             else:
                 self._pointers.append((self._operands.next, table))
                 self._operands.words.append(0)
-        self._needs_threads |= call.tasks > 1 and nbytes >= _WORTH_SHARING_BYTES
+        if call.sizes:
+            self._pointers.append((self._operands.next, self._operands.next + 1))
+            self._operands.words += (0, *call.sizes)
+        self._needs_threads |= call.tasks > 1 and nbytes >= WORTH_SHARING_BYTES
         if call.moves_bytes:
             device = str(self._memory.home(places[-1].vdevice).device)
             self._list_move(MoveStep(call.name or call.function, call.moves_bytes, device))

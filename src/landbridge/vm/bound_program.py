@@ -33,7 +33,7 @@ from landbridge.vm.registers import NotDirectError
 from landbridge.vm.run_arguments import RunArguments
 from landbridge.vm.slot import Slot
 from landbridge.vm.staging import Staging
-from landbridge.vm.thread_pool import native_runner, stop_at_exit
+from landbridge.vm.thread_pool import RunNative, native_runner, stop_at_exit
 
 
 class BoundProgram:
@@ -57,9 +57,9 @@ class BoundProgram:
         self._images = images = load_modules(executable, homes)
         self.program = program = _bind(executable, images, memory)
         _ = memory.io.home  # raises where there is none
-        native = [image for image in images if isinstance(image, LoadedImage)]
-        self.threads = threads if program.needs_threads else 1
-        self.run_native = native_runner(native, self.threads)
+        self._native = native = [image for image in images if isinstance(image, LoadedImage)]
+        self.most_threads, self.threads = threads, threads if program.needs_threads else 1
+        self.run_native = self.runner(self.threads)
         stop_at_exit(self)
 
         self._acquisition = Acquisition(memory.homes, memory.residents)
@@ -90,6 +90,10 @@ class BoundProgram:
                 self._acquisition.prepare()
             finally:
                 entry.give_back(turn)
+
+    def runner(self, threads: int) -> RunNative:
+        """What runs its records on ``threads`` threads."""
+        return native_runner(self._native, threads)
 
     def hold_scopes(self) -> AbstractContextManager[object]:
         """The scopes that executions acquire, in hand for as long as the ``with`` lasts; raises ScopeBusyError."""

@@ -14,7 +14,7 @@ from landbridge.vm.acquisition import Acquisition
 from landbridge.vm.entry import Entry
 from landbridge.vm.home import Home, host_home
 from landbridge.vm.interpreter import run_steps
-from landbridge.vm.kernel_step import KernelStep
+from landbridge.vm.kernel_step import BoundTo, KernelStep
 from landbridge.vm.program import NativeStep, Program
 from landbridge.vm.slot import Role, Slot
 from landbridge.vm.staging import Staging
@@ -37,6 +37,7 @@ class Frame:
     """
 
     __slots__ = (
+        "bound_to",
         "entry",
         "execute",
         "inputs",
@@ -83,10 +84,11 @@ class Frame:
         def bound_to(register: int) -> Any:
             return slots[register].owner
 
+        self.bound_to: BoundTo = bound_to
+        execute: Execute
         match program.steps:
-            case (NativeStep(first, count),):
-                address = words.buffer_info()[0] + first * words.itemsize
-                execute: Execute = partial(run_native, ctypes.c_void_p(address), ctypes.c_int64(count))
+            case (NativeStep() as step,):
+                execute = self.native(step, run_native)
             case (KernelStep() as step,):
                 execute = partial(step.run, bound_to)
             case steps:
@@ -99,6 +101,11 @@ class Frame:
         self.execute = execute if staging is None else staging.wrap(execute)
         self.listed = listed if staging is None or listed is None else staging.wrap(listed)
         self.prepare: Execute = partial(run_steps, program.preparation, words, run_native, bound_to)
+
+    def native(self, step: NativeStep, run_native: RunNative) -> Execute:
+        """What executes ``step`` by ``run_native``: the foreign function itself."""
+        address = self.words.buffer_info()[0] + step.first * self.words.itemsize
+        return partial(run_native, ctypes.c_void_p(address), ctypes.c_int64(step.count))
 
     def wait_queued(self) -> None:
         """Wait for copies of devices, and runs of other Sessions, that an execution must come after.

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from landbridge.device.protocols import AccessMode
+from landbridge.executable.open_number import OpenNumber
 from landbridge.tensor import Tensor
 from landbridge.vm.builtins import Builtin
 from landbridge.vm.kernel_step import KernelStep
@@ -127,13 +128,15 @@ class Program:
     (word, byte offset) that depend on the address of register ``i``: inputs, then outputs, then parameters.
     ``listed_steps`` do what ``steps`` do, cut where a ledger wants to know what is done: empty when it never does.
     ``preparation`` is to be done once before them, and whenever parameters change.
+    ``open_words`` are those of ``words``, by number, that are others for other sizes.
     ``owned`` are what the addresses in ``words`` belong to. ``needs_threads`` says whether any call is worth sharing.
     """
 
-    words: tuple[int, ...]
+    words: array[int]
     pointers: tuple[tuple[int, int], ...]
     places: tuple[tuple[tuple[int, int], ...], ...]
     steps: tuple[Step, ...]
+    open_words: tuple[tuple[int, OpenNumber], ...] = ()
     listed_steps: tuple[Step, ...] = ()
     owned: tuple[object, ...] = ()
     needs_threads: bool = True
@@ -141,7 +144,7 @@ class Program:
 
     def instantiate(self) -> array[int]:
         """The program's words in memory of their own, ready to have inputs and outputs bound."""
-        words = array("Q", self.words)
+        words = self.words[:]
         base = words.buffer_info()[0]
         for word, target in self.pointers:
             words[word] = base + target * words.itemsize

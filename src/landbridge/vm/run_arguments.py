@@ -12,6 +12,7 @@ from landbridge.errors import InputError
 from landbridge.memory import ledger
 from landbridge.memory.accesses import open_views
 from landbridge.memory.borrowed import host_device
+from landbridge.memory.storage import Storage
 from landbridge.tensor import Tensor, empty
 from landbridge.tensor.copy import copy_tensor
 from landbridge.tensor.tensor import exported_array
@@ -32,6 +33,8 @@ class RunArguments:
         self._memory = memory
         self._device = str(memory.home(0).device)
         self._tenancies: dict[Slot, Tenancy] = {}
+        #: Memory of outputs of other sizes, which those that come may have.
+        self._kept: dict[Slot, Storage] = {}
 
     def bind(self, slot: Slot, address: int, owner: object) -> None:
         """Let runs use the memory at ``address``, which ``owner`` keeps alive. Waits as ``Slot.lend`` does."""
@@ -127,8 +130,10 @@ class RunArguments:
         new = [slot for slot in absent if slot.own is None]
         try:
             for slot in new:
-                slot.own = self._own_tensor(slot)
-                _fill_zeros(slot.own)
+                slot.own = self._kept_tensor(slot)
+                if slot.own is None:
+                    slot.own = self._own_tensor(slot)
+                    _fill_zeros(slot.own)
         except BaseException:
             for slot in new:
                 slot.own = None
@@ -144,15 +149,31 @@ class RunArguments:
             if own is None or slot.partner is not None:
                 continue
             self._tenancies.pop(slot, None)
+            self._kept.pop(slot, None)
             slot.own = None
             if slot.owner is own:
                 slot.owner, slot.lease = None, None
+
+    def let_all_go(self) -> None:
+        """Before inputs and outputs are of other sizes: their own memory is theirs no more, that of outputs is kept."""
+        for slot in (*self.frame.inputs, *self.frame.outputs):
+            if self._tenancies.pop(slot, None) is not None and slot.own is not None and not slot.is_input:
+                self._kept[slot] = slot.own.storage
 
     def check_views(self) -> None:
         """Raise HostAccessError when an open host view conflicts with a run on what is bound."""
         self.frame.entry.let_watchers_go()
         for slot in (*self.frame.inputs, *self.frame.outputs):
             slot.check_views(slot.owner)
+
+    def _kept_tensor(self, slot: Slot) -> Tensor | None:
+        """What an output of another size had, where it is enough."""
+        storage = self._kept.pop(slot, None)
+        if storage is None or storage.nbytes < slot.nbytes:
+            return None
+        tensor = Tensor(storage, slot.spec.dtype, slot.shape, slot.strides)
+        self._tenancies[slot] = slot.tenancy(tensor, own=True)
+        return tensor
 
     def _own_tensor(self, slot: Slot) -> Tensor:
         """Memory of the program's own, which nobody may free while the program lives."""

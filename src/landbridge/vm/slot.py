@@ -35,6 +35,7 @@ class Slot:
     """
 
     __slots__ = (
+        "_by_numpy",
         "address",
         "array_type",
         "dtype",
@@ -74,28 +75,32 @@ class Slot:
         staged: bool = False,
         lent: bool = False,
     ) -> None:
-        self.role, self.spec, self.register, self.places, self.words = role, spec, register, places, words
+        self.role, self.register, self.words = role, register, words
         self.program = program
         self.is_input = role != "output"
-        self.shape = spec.shape
         self.dtype: np.dtype[Any] = numpy_dtype(spec.dtype)
-        self.nbytes = spec.nbytes
-        #: Elements between neighbours of each axis where there are gaps; None where memory is dense.
-        self.strides = spec.strides or None
         self.for_kernels, self.lent = for_kernels, lent
         in_place = home.is_direct and not home.is_further and (home.is_host or not for_kernels)
         #: Where bound memory must be, when code of the host does not use it in place.
         self.home = None if in_place else home
         #: Arrays of exactly this type need only fit: their memory is used in place. Kernels look for owners instead.
         self.array_type: Any = np.ndarray if in_place and not (spec.strides or for_kernels or staged) else None
-        #: Whether a call's new output is better taken from numpy than from the device's allocator.
-        self.is_small = home.is_host and not for_kernels and self.nbytes <= _SMALL_BYTES
+        self._by_numpy = home.is_host and not for_kernels
+        self.partner: Slot | None = None
+        self.use = SlotUse(role == "output")
+        self.take(spec, spec.nbytes, places)
+
+    def take(self, spec: TensorSpec, nbytes: int, places: tuple[tuple[int, int], ...]) -> None:
+        """Be for what fits ``spec``, of ``nbytes``, and bound to nothing."""
         self.address = self.end = 0
         self.owner: Any = None
         self.lease: Lease | None = None
         self.own: Tensor | None = None
-        self.partner: Slot | None = None
-        self.use = SlotUse(role == "output")
+        self.spec, self.shape, self.nbytes, self.places = spec, spec.shape, nbytes, places
+        #: Elements between neighbours of each axis where there are gaps; None where memory is dense.
+        self.strides = spec.strides or None
+        #: Whether a call's new output is better taken from numpy than from the device's allocator.
+        self.is_small = self._by_numpy and nbytes <= _SMALL_BYTES
 
     def __str__(self) -> str:
         return f"{self.role} {self.spec.name!r}"

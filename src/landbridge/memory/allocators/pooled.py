@@ -7,8 +7,8 @@ work may have it. When no block fits as it is, the waiting ones go back to the c
 merge, and the smallest hole that fits serves; else the upstream allocator gives a new chunk.
 
 What keeps it from growing without end: small blocks have chunks of their own, so that none holds a large one open
-(where there is no memory for another chunk, any hole serves); chunks that are unused at the same time become one; and a
-new one is half as large as all there are.
+(where there is no memory for another chunk, any hole serves); chunks that are unused when another is needed become that
+one; and a new one is half as large as all there are.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class PooledAllocator(Downstream):
             cut = chunks.cut(*key)
             if cut is None:
                 self._reclaim()
-                self._join(chunks)
+                self._join(chunks, *key)
                 cut = chunks.cut(*key)
             if cut is None:
                 try:
@@ -198,15 +198,20 @@ class PooledAllocator(Downstream):
                     break
                 block.chunks.give_back(block.chunk, block.begin, block.begin + block.nbytes)
 
-    def _join(self, chunks: Chunks) -> None:
-        """Make one chunk of those that are unused."""
+    def _join(self, chunks: Chunks, size: int, alignment: int) -> None:
+        """Make one chunk of those that are unused, in which ``size`` bytes fit: a smaller one would stay beside it."""
         unused = chunks.unused()
-        nbytes = sum(chunk.block.nbytes for chunk in unused)
-        if len(unused) < 2 or (self._most is not None and nbytes > self._most):
+        there, aligned = sum(chunk.block.nbytes for chunk in unused), max(alignment, self._page)
+        nbytes = max(there, round_up(size, self._page))
+        if not unused or (len(unused) == 1 and nbytes == there):
+            return
+        if self._most is not None and nbytes > self._most:
+            return
+        if self._cap is not None and self.reserved_bytes - there + nbytes > self._cap:
             return
         self._give_back_unused(chunks)
         try:
-            chunks.add(self.upstream.allocate(nbytes, self._page), self._page)
+            chunks.add(self.upstream.allocate(nbytes, aligned), aligned)
         except OutOfMemoryError:
             return  # it has not that much in one piece: what is needed now may be less
 

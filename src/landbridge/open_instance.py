@@ -1,0 +1,88 @@
+"""Instances: an open program at one choice of its sizes, ready to take runs and calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from landbridge.executable.executable import Executable
+from landbridge.session import Session, bound_program_of, turn_runs
+from landbridge.vm.planned_memory import PlannedMemory, planned_memory
+from landbridge.vm.resizing import Resizing, SizeFit
+
+
+class Instance(Protocol):
+    """A program at one choice of sizes, and the ``session`` that runs it, which may be that of other sizes too."""
+
+    @property
+    def session(self) -> Session:
+        """The Session that runs it."""
+
+    @property
+    def planned_memory(self) -> tuple[PlannedMemory, ...]:
+        """What its runs need of each scope."""
+
+    def for_runs(self) -> Session:
+        """The Session, whose runs are of these sizes now; where they were not, nothing is bound."""
+
+    def for_calls(self) -> Session:
+        """The Session, whose calls are of these sizes now."""
+
+
+class OwnInstance:
+    """An instance with a Session of its own: what the host does not run as native code alone, and recurrent states."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    @property
+    def planned_memory(self) -> tuple[PlannedMemory, ...]:
+        return self.session.planned_memory
+
+    def for_runs(self) -> Session:
+        return self.session
+
+    for_calls = for_runs
+
+
+class SharedSession:
+    """A Session that turns from size to size, and for which its runs and its calls are now."""
+
+    def __init__(self, session: Session, resizing: Resizing) -> None:
+        self.session, self.resizing = session, resizing
+        self.of_runs: SizeFit | None = None
+        self.of_calls: SizeFit | None = None
+
+
+class SharedInstance:
+    """An instance that is numbers for ``shared``; ``executable`` gives its program."""
+
+    __slots__ = ("_executable", "_fit", "_shared")
+
+    def __init__(self, shared: SharedSession, fit: SizeFit, executable: Callable[[], Executable]) -> None:
+        self._shared, self._fit, self._executable = shared, fit, executable
+
+    @property
+    def session(self) -> Session:
+        return self._shared.session
+
+    @property
+    def planned_memory(self) -> tuple[PlannedMemory, ...]:
+        memory = bound_program_of(self.session).memory
+        return planned_memory(self._executable(), memory, self._fit.threads, [])
+
+    def for_runs(self) -> Session:
+        shared = self._shared
+        if shared.of_runs is not self._fit:
+            shared.of_runs = None
+            turn_runs(shared.session, shared.resizing, self._fit)
+            shared.of_runs = self._fit
+        return shared.session
+
+    def for_calls(self) -> Session:
+        shared = self._shared
+        if shared.of_calls is not self._fit:
+            shared.of_calls = None
+            shared.resizing.turn(bound_program_of(shared.session).calls.frame, self._fit)
+            shared.of_calls = self._fit
+        return shared.session

@@ -1,0 +1,73 @@
+"""ExtentCheck: what binding looks at in the sizes of tensors, for one choice of dimensions after another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from landbridge.dtypes import dtype
+from landbridge.executable import instructions as ins
+from landbridge.executable.executable import Executable
+from landbridge.executable.instance import Numbers
+from landbridge.executable.parts import parameter_constant
+from landbridge.sizes.size import Extent
+from landbridge.vm.bind import WORTH_SHARING_BYTES
+
+#: Bytes; as floats, which do not overflow and are exact where memory can be so large.
+Bytes = NDArray[np.float64]
+
+
+class ExtentCheck:
+    """The tensors and calls of ``executable`` in arrays, by slots of ``numbers``; ``storages`` are the bytes that there
+    are for each of its storages. Registers have a row each."""
+
+    def __init__(self, executable: Executable, numbers: Numbers, storages: Sequence[int]) -> None:
+        main = executable.main
+        self._io = len(main.inputs) + len(main.outputs)
+        fixed = [0] * self._io
+        fixed += [executable.constants[parameter_constant(each.name)].nbytes for each in main.parameters]
+        row = {register: register for register in range(len(fixed))}
+        tensors: list[tuple[int, int, Extent, tuple[Extent, ...], int]] = []
+        calls: list[ins.Call] = []
+        left = list(storages)
+        for each in ins.flattened(main.instructions):
+            match each:
+                case ins.AllocStorage(dst, nbytes):
+                    row[dst] = len(fixed)
+                    fixed += [left.pop(0), 0]
+                    tensors.append((row[dst] + 1, row[dst], 0, (nbytes,), 1))
+                case ins.LoadConstant(dst, name):
+                    row[dst] = len(fixed)
+                    fixed.append(executable.constants[name].nbytes)
+                case ins.AllocTensor(dst, whole, offset, shape, kind) | ins.View(dst, whole, offset, shape, kind):
+                    row[dst] = len(fixed)
+                    fixed.append(0)
+                    tensors.append((row[dst], row[whole], offset, shape, dtype(kind).itemsize))
+                case ins.Call():
+                    calls.append(each)
+        self._fixed = np.array(fixed, np.float64)
+        self._rows, self._wholes = (np.array([each[k] for each in tensors], np.intp) for k in (0, 1))
+        self._offsets = np.array([numbers.slot(offset) for _, _, offset, _, _ in tensors], np.intp)
+        most, one = max((len(shape) for _, _, _, shape, _ in tensors), default=0), numbers.slot(1)
+        shapes = [[*map(numbers.slot, shape), *[one] * (most - len(shape))] for _, _, _, shape, _ in tensors]
+        self._shapes = np.array(shapes, np.intp).reshape(len(tensors), most)
+        self._items = np.array([each[4] for each in tensors], np.float64)
+        self._tasks = np.array([numbers.slot(call.tasks) for call in calls], np.intp)
+        self._args = np.array([row[register] for call in calls for register in call.args], np.intp)
+        self._ends = np.cumsum([len(call.args) for call in calls], dtype=np.intp)
+
+    def sizes(self, numbers: NDArray[np.int64], io: Sequence[int]) -> Bytes | None:
+        """The bytes of each row where inputs and outputs have ``io``; None where a tensor lies outside of its whole."""
+        extents, offsets = numbers[self._shapes], numbers[self._offsets]
+        found = self._fixed.copy()
+        found[: self._io] = io
+        own = found[self._rows] = extents.prod(axis=1, dtype=np.float64) * self._items
+        fits = (offsets >= 0) & (offsets + own <= found[self._wholes])
+        return found if fits.all() and not (extents < 0).any() else None
+
+    def is_worth_sharing(self, numbers: NDArray[np.int64], sizes: Bytes) -> bool:
+        """Whether several threads are quicker at any call."""
+        sums = np.cumsum(np.append(0, sizes[self._args]))[np.append(0, self._ends)]
+        return bool(((numbers[self._tasks] > 1) & (np.diff(sums) >= WORTH_SHARING_BYTES)).any())

@@ -1,0 +1,136 @@
+"""Resizing: a program that was bound for one choice of sizes turns to others, where all that it runs is native code.
+
+Of its words only those change that depend on sizes, and of its slots what fits them; addresses of weights and of code
+stay. What there is for each size is an array of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from landbridge.executable import instructions as ins
+from landbridge.executable.executable import Executable
+from landbridge.executable.instance import Numbers, choose_legal, dimensions, spec_at
+from landbridge.executable.open_number import OpenNumber
+from landbridge.executable.parts import CodeImage, TensorSpec
+from landbridge.vm.bound_program import BoundProgram
+from landbridge.vm.extent_check import ExtentCheck
+from landbridge.vm.frame import Frame
+from landbridge.vm.interpreter import run_steps
+from landbridge.vm.program import BranchStep, MoveStep, NativeStep, Step
+
+_WORD = (1 << 64) - 1
+
+Places = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SizeFit:
+    """What a program is for one choice of its sizes.
+
+    ``numbers``: of its extents, by slot. ``slots``: what fits each input and output, its bytes, and its places.
+    ``threads``: on how many it runs.
+    """
+
+    numbers: NDArray[np.int64]
+    slots: tuple[tuple[TensorSpec, int, Places], ...]
+    threads: int
+
+
+def may_be_resized(executable: Executable) -> bool:
+    """Whether the host runs all of ``executable`` as native code, nothing of it once for all sizes."""
+    if not all(isinstance(module.image, CodeImage) for module in executable.modules):
+        return False
+    kinds = {type(each) for each in ins.flattened(executable.main.instructions)}
+    return not kinds & {ins.HostCall, ins.ToVDevice, ins.Prepared}
+
+
+class Resizing:
+    """Turns ``bound`` to other sizes: that was bound where ``numbers`` were those of one choice, and remembered.
+
+    ``executable`` is the open program, ``storages`` the bytes that each of its storages has.
+    """
+
+    def __init__(self, bound: BoundProgram, executable: Executable, numbers: Numbers, storages: Sequence[int]) -> None:
+        self._bound, self._main, self._numbers = bound, executable.main, numbers
+        self._dimensions = dimensions(executable.main)
+        program = bound.program
+        (self._step,) = (step for step in program.steps if isinstance(step, NativeStep))
+        self._runner = cache(bound.runner)
+        opened = [number for _, number in program.open_words]
+        self._words = np.array([word for word, _ in program.open_words], np.intp)
+        most = max((len(number.slots) for number in opened), default=1)
+        #: Of each word the slots that it sums, the last of all numbers, a zero, where it has fewer.
+        self._terms = [
+            np.array([number.slots[k] if k < len(number.slots) else -1 for number in opened], np.intp)
+            for k in range(most)
+        ]
+        self._more = np.array([number.more & _WORD for number in opened], np.uint64)
+        self._check = ExtentCheck(executable, numbers, storages)
+
+    @staticmethod
+    def takes(bound: BoundProgram) -> bool:
+        """Whether ``bound`` can be turned: its memory is the host's, and flat."""
+        homes = bound.memory.homes
+        in_place = all(home.is_host and home.is_direct and home.kind.ndim == 1 for home in homes)
+        kinds = [type(step) for step in bound.program.steps]
+        return in_place and kinds == [NativeStep] and bound.runs.frame.staging is None
+
+    def fit(self, values: Mapping[str, int]) -> SizeFit | None:
+        """What the program is where its dimensions have ``values``, by name; None where its memory is too small.
+
+        Raises ShapeError as ``instance`` does.
+        """
+        numbers = self._numbers
+        choose_legal(self._main, self._dimensions, values, numbers)
+        found = np.array([*numbers.every, 0], np.int64)
+        specs = [spec_at(spec, numbers) for spec in (*self._main.inputs, *self._main.outputs)]
+        nbytes = [spec.nbytes for spec in specs]
+        sizes = self._check.sizes(found, nbytes)
+        if sizes is None:
+            return None
+        threads = self._bound.most_threads
+        if threads > 1 and not self._check.is_worth_sharing(found, sizes):
+            threads = 1
+        places = [tuple((word, _at(offset, found)) for word, offset in each) for each in self._bound.program.places]
+        return SizeFit(found, tuple(zip(specs, nbytes, places, strict=False)), threads)
+
+    def turn(self, frame: Frame, fit: SizeFit) -> None:
+        """Let ``frame``, one of the program's, be for ``fit``, its inputs and outputs bound to nothing."""
+        numbers = fit.numbers.view(np.uint64)
+        words = self._more.copy()
+        for slots in self._terms:
+            words += numbers[slots]
+        np.frombuffer(frame.words, np.uint64)[self._words] = words
+        for slot, (spec, nbytes, places) in zip(frame.slots, fit.slots, strict=False):
+            slot.take(spec, nbytes, places)
+        frame.execute = frame.native(self._step, self._runner(fit.threads))
+        if frame.listed is not None:
+            frame.listed = partial(self._list, frame, fit)
+
+    def _list(self, frame: Frame, fit: SizeFit) -> None:
+        steps = _steps_at(self._bound.program.listed_steps, fit.numbers)
+        run_steps(steps, frame.words, self._runner(fit.threads), frame.bound_to)
+
+
+def _at(number: int, numbers: NDArray[np.int64]) -> int:
+    """What ``number`` is where the numbers of extents are ``numbers``."""
+    if type(number) is not OpenNumber:
+        return number
+    return number.more + sum(int(numbers[slot]) for slot in number.slots)
+
+
+def _steps_at(steps: Sequence[Step], numbers: NDArray[np.int64]) -> tuple[Step, ...]:
+    made: list[Step] = []
+    for step in steps:
+        if isinstance(step, MoveStep):
+            step = replace(step, nbytes=_at(step.nbytes, numbers))
+        elif isinstance(step, BranchStep):
+            step = replace(step, then=_steps_at(step.then, numbers), orelse=_steps_at(step.orelse, numbers))
+        made.append(step)
+    return tuple(made)
