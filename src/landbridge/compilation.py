@@ -43,10 +43,15 @@ from landbridge.targets import Target
 from landbridge.targets.open_extents import takes_open_extents
 
 if TYPE_CHECKING:
+    import onnx_ir
+    import torch
     from onnx import ModelProto
 
-    #: A model: a path, the bytes of a file, an ONNX model in memory, IR (which is not changed) or its text.
-    Model: TypeAlias = str | Path | bytes | ModelProto | IRModule
+    #: A model: a path, the bytes of a file, an ONNX model in memory, one of torch, IR (which is not changed) or its
+    #: text.
+    Model: TypeAlias = (
+        str | Path | bytes | ModelProto | IRModule | torch.nn.Module | torch.export.ExportedProgram | onnx_ir.Model
+    )
 
 #: The passes a model goes through, in order, before PrimFuncs are lowered.
 PIPELINE = (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from landbridge.compile_cache import look_up
 from landbridge.compile_options import CompileOptions, check_form
-from landbridge.errors import CompileError, ImportModelError, TargetError
+from landbridge.errors import CompileError, ImportModelError, InputError, TargetError
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import VDevice
 from landbridge.input_spec import InputSpec
@@ -34,8 +34,11 @@ Targets: TypeAlias = str | Target | Mapping[str, Any]
 
 def compile(
     model: Model,
+    args: Any = None,
     target: Targets = "llvm",
     *,
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
     shapes: Mapping[str, Sequence[int | str]] | None = None,
     dims: Mapping[str, Dim | str | int] | None = None,
     inputs: Mapping[str, InputSpec] | None = None,
@@ -54,6 +57,12 @@ def compile(
 
     Text of IR, or the path of an ``.mlir`` file, is what ``dump`` writes, after any pass: compiling goes on from there.
 
+    A ``torch.nn.Module`` or ``torch.export.ExportedProgram`` goes through torch's own ONNX exporter (the extra
+    ``torch``). Weights that no pass packs stay the module's own memory: do not train it while the program is used.
+
+    - ``args``: of a module example inputs, a tuple or one tensor, and ``kwargs`` those by name. Of other models there
+      are none, and a target may stand in this place: ``lb.compile("model.onnx", "llvm")``.
+    - ``dynamic_shapes``: which axes of a module's inputs stay open, and their ranges, as ``torch.export`` takes it.
     - ``target``: one target, or ``{vdevice name: target}``; the first vdevice holds inputs and outputs, unless kernels
       of a CPU look at them too, which shares its memory: then they are in the CPU's.
     - ``shapes``: shapes of inputs by name. An extent that is text is open, ``"W"`` or an expression of such names: the
@@ -88,9 +97,19 @@ def compile(
 
     Raises CompileError (see ``landbridge.errors``) and TargetError; the message says what would be legal.
     """
-    _check_model(model)
+    if isinstance(args, str | Target | Mapping):
+        args, target = None, args
     check_form(locals())
     _check_compiler()
+    if is_torch_model(model):
+        from landbridge.frontend.torch import export
+
+        exported = export(model, args, kwargs, dynamic_shapes)
+        model, shapes, dims = exported.model, exported.shapes(shapes), exported.dims(dims)
+    elif args is not None or kwargs is not None or dynamic_shapes is not None:
+        raise InputError("args=, kwargs= and dynamic_shapes= are for models of torch; give shapes= or dims=")
+    else:
+        _check_model(model)
     if on_mismatch not in ("error", "copy"):
         raise CompileError(f"on_mismatch={on_mismatch!r}; legal: 'error', 'copy'")
     if dump is not None:
@@ -122,6 +141,13 @@ def compile(
     return executable
 
 
+def is_torch_model(model: object) -> bool:
+    """Whether ``model`` is a module or an exported program of torch, which is not imported to find out."""
+    kinds = (("torch.nn", "Module"), ("torch.export", "ExportedProgram"))
+    known = [getattr(sys.modules[module], name, None) for module, name in kinds if module in sys.modules]
+    return any(isinstance(kind, type) and isinstance(model, kind) for kind in known)
+
+
 def _check_compiler() -> None:
     """Raise CompileError where this is an install that only runs programs."""
     missing = [name for name in _COMPILER if sys.modules.get(name) is None and find_spec(name) is None]
@@ -145,7 +171,7 @@ def _check_model(model: object) -> None:
         "BytesIO": "give its getvalue()",
         "BufferedReader": "give its path, or read()",
     }
-    way = ways.get(kind, "legal: a path, the bytes of a file, an onnx.ModelProto, or IR")
+    way = ways.get(kind, "legal: a path, the bytes of a file, an onnx.ModelProto, a torch module, or IR")
     raise ImportModelError(f"{_article(kind)} is no model: {way}")
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
+from types import FrameType
 from typing import NamedTuple
 
 from landbridge.errors import FallbackWarning, ModelWarning
@@ -20,20 +24,32 @@ class Told(NamedTuple):
     text: str
 
 
+#: Where lines of this package are.
+_PACKAGE = str(Path(__file__).parent)
+
 _notes: ContextVar[list[Told] | None] = ContextVar("landbridge_warnings", default=None)
 
 
-def warn(text: str, kind: type[Warning], stacklevel: int = 2) -> None:
-    """As ``warnings.warn``, with a note for the ``noting`` that this thread is inside of."""
+def warn(text: str, kind: type[Warning]) -> None:
+    """As ``warnings.warn`` of the line that called this package, with a note for ``noting`` of this thread."""
     notes = _notes.get()
     if notes is not None:
         notes.append(Told(kind.__name__, text))
-    warnings.warn(text, kind, stacklevel=stacklevel + 1)
+    warnings.warn(text, kind, stacklevel=_callers_level())
 
 
 def tell_again(told: Told) -> None:
-    """Warn as it was told, from where the caller's caller is."""
-    warnings.warn(told.text, _KINDS.get(told.kind, UserWarning), stacklevel=4)
+    """Warn as it was told, of the line that called this package now."""
+    warnings.warn(told.text, _KINDS.get(told.kind, UserWarning), stacklevel=_callers_level())
+
+
+def _callers_level() -> int:
+    """``stacklevel=`` for who calls this: the innermost line that is not of this package, contextlib's among ours."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and frame.f_code.co_filename.startswith((_PACKAGE, contextlib.__file__)):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 @contextmanager

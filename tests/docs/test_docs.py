@@ -13,11 +13,14 @@ from wheel_models import CLASSIFY, DETECT, PP_OCR, wheel_model
 
 from tests.devices.present import first_instance
 from tests.docs.boards.stand_ins import FIRST_RUN, on_a_board
+from tests.selection.installed import package
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: The devices without which a page's examples cannot run.
 NEEDS = {"opencl-and-vulkan": ("opencl", "vulkan"), "several-devices": ("opencl",)}
+#: The packages that a page is about.
+PEERS = {"from-pytorch": "torch"}
 _BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?!https?:)(?P<file>[^)#]+)")
 _MARK = "----- end of block -----"
@@ -34,6 +37,8 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 def test_python_of_a_page_runs_and_prints_what_is_shown(page, tmp_path):
     for name in NEEDS.get(page.stem, ()):
         first_instance(name)
+    if page.stem in PEERS:
+        package(PEERS[page.stem], "peers")
     shutil.copy(wheel_model(PP_OCR, DETECT), tmp_path / "det.onnx")
     shutil.copy(wheel_model(PP_OCR, CLASSIFY), tmp_path / "cls.onnx")
     found = blocks(page)

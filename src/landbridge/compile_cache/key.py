@@ -69,6 +69,10 @@ def digest_of_file(file: Path) -> str:
 
 def _serialized(model: object) -> bytes:
     """The bytes of a protobuf message."""
+    if type(model).__module__.partition(".")[0] == "onnx_ir":
+        from onnx_ir import serde
+
+        model = serde.serialize_model(model)  # type: ignore[arg-type]
     serialize = getattr(model, "SerializeToString", None)
     if serialize is None:
         raise NotCacheableError(f"{type(model).__name__} is no file and no message")

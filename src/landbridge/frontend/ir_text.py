@@ -61,7 +61,6 @@ def import_ir_text(
             f"the IR names {len(missing)} constants and holds none ({some}): they get values seeded by their names; "
             "constants=executable.constants gives them those of a program",
             ModelWarning,
-            stacklevel=5,
         )
     return module
 

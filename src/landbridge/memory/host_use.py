@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 from landbridge.device.memory_provider import Caching
 from landbridge.errors import SlowMemoryWarning
 from landbridge.memory.storage import Storage
+from landbridge.warning_notes import warn
 
 
 def warn_if_slow(storage: Storage, what: Callable[[], str]) -> None:
@@ -15,9 +15,8 @@ def warn_if_slow(storage: Storage, what: Callable[[], str]) -> None:
     than reading them more than once, and so is reading them by a device."""
     caching = storage.caching
     if caching in (Caching.WRITE_COMBINED, Caching.UNCACHED):
-        warnings.warn(
+        warn(
             f"{what()} reads {caching.value} memory of {storage.device}, which the host does past its caches, many "
             "times slower; copy it once to the host, with set_input for one, or allocate cached memory",
             SlowMemoryWarning,
-            stacklevel=3,
         )

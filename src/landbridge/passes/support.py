@@ -106,4 +106,4 @@ def _warn(reasons: dict[Operation, str]) -> None:
         nodes.setdefault(reason, []).append(repr(node_name(op)))
     for reason, names in nodes.items():
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        warn(f"{', '.join(names[:3])}{more}: on the CPU, as {reason}", FallbackWarning, stacklevel=2)
+        warn(f"{', '.join(names[:3])}{more}: on the CPU, as {reason}", FallbackWarning)

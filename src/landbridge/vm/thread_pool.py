@@ -10,7 +10,6 @@ import atexit
 import ctypes
 import os
 import time
-import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from landbridge.locks import new_lock
 from landbridge.usable_cores import usable_cores
 from landbridge.vm.code_image import LoadedImage
 from landbridge.vm.turn import Turns
+from landbridge.warning_notes import warn
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 
@@ -122,11 +122,10 @@ def thread_count(asked: int | None) -> int:
     cores = usable_cores()
     if asked is None or asked <= cores:
         return cores if asked is None else asked
-    warnings.warn(
+    warn(
         f"num_threads is {asked}, and this process may use {cores} core{'s' * (cores > 1)}: it gets as many threads, "
         "for more would only wait for each other; ask for fewer, or give the process more cores",
         ThreadCountWarning,
-        stacklevel=3,
     )
     return cores
 

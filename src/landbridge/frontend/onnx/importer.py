@@ -48,7 +48,7 @@ CONTROL_FLOW: dict[str, ControlFlow] = {"If": import_if, "Loop": import_loop, "S
 
 
 def import_onnx(
-    model: str | Path | bytes | ModelProto,
+    model: str | Path | bytes | ModelProto | ir.Model,
     shapes: Mapping[str, Sequence[int | str]] | None,
     targets: tuple[Target, ...],
     vdevices: tuple[VDevice, ...] = (VDevice("cpu", 0),),

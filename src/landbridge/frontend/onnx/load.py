@@ -41,13 +41,16 @@ class Loaded(NamedTuple):
     files: tuple[FileWatch, ...]
 
 
-def load_model(source: str | Path | bytes | ModelProto, max_nodes: int = MAX_NODES) -> Loaded:
+def load_model(source: str | Path | bytes | ModelProto | ir.Model, max_nodes: int = MAX_NODES) -> Loaded:
     """Load, check and inline.
 
-    Opsets under 7 are converted. Raises ImportModelError when ``source`` is no valid ONNX model or cannot be
-    converted, and BudgetError when its functions unfold into more than ``max_nodes`` nodes.
+    Opsets under 7 are converted. An ``onnx_ir.Model``, which another frontend made, is changed in place. Raises
+    ImportModelError when ``source`` is no valid ONNX model or cannot be converted, and BudgetError when its functions
+    unfold into more than ``max_nodes`` nodes.
     """
     name = f"{source}" if isinstance(source, str | Path) else "the model"
+    if isinstance(source, ir.Model):
+        return _inlined(source, (), max_nodes, name)
     proto, folder = _proto(source, name)
     if not proto.opset_import or not proto.HasField("graph"):
         parsed = isinstance(source, onnx.ModelProto)
@@ -59,6 +62,14 @@ def load_model(source: str | Path | bytes | ModelProto, max_nodes: int = MAX_NOD
         model = ir.serde.deserialize_model(proto)
         if folder is not None:
             ir.external_data.set_base_dir(model.graph, folder)
+    except Exception as error:
+        raise ImportModelError(f"{name} could not be read: {error}") from error
+    return _inlined(model, (source,) if isinstance(source, str | Path) else (), max_nodes, name)
+
+
+def _inlined(model: ir.Model, own: tuple[str | Path, ...], max_nodes: int, name: str) -> Loaded:
+    """``model`` of the files ``own``, its functions inlined, its external data read or mapped."""
+    try:
         Budget(max_nodes).foresee(unfolded_nodes(model), name)
         InlinePass()(model)
         external, files = _external_data(model)
@@ -66,7 +77,6 @@ def load_model(source: str | Path | bytes | ModelProto, max_nodes: int = MAX_NOD
         raise
     except Exception as error:
         raise ImportModelError(f"{name} could not be read: {error}") from error
-    own = [source] if isinstance(source, str | Path) else []
     return Loaded(model, tuple(str(Path(file).absolute()) for file in [*own, *external]), files)
 
 

@@ -158,7 +158,7 @@ def check_declared(value: ir.Value, found: object, what: str, strict: bool = Tru
         text = f"{what} {value.name!r} has shape {tuple(shape)}, the file declares {shown}; "
         if strict:
             raise ShapeError(f"{text}correct the file, or drop what it declares")
-        warn(f"{text}the former counts", ModelWarning, stacklevel=2)
+        warn(f"{text}the former counts", ModelWarning)
 
 
 def _match(

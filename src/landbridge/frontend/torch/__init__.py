@@ -1,0 +1,5 @@
+"""Modules and exported programs of torch to ONNX models in memory, by torch's own exporter."""
+
+from landbridge.frontend.torch.export import TorchExport, export
+
+__all__ = ["TorchExport", "export"]

@@ -1,0 +1,84 @@
+"""What torch knows of the dimensions of an exported program: expressions of symbols, and their ranges."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import onnx_ir as ir
+
+from landbridge.sizes.dim import Dim
+
+
+@dataclass(frozen=True)
+class TorchDimensions:
+    """In the form of ``shapes=`` and ``dims=`` of compile: shapes of inputs with an open extent, ranges by name."""
+
+    shapes: dict[str, tuple[int | str, ...]] = field(default_factory=dict)
+    dims: dict[str, Dim | str | int] = field(default_factory=dict)
+
+
+def dimensions_of(graph: ir.Graph, program: Any) -> TorchDimensions:
+    """Those of the inputs of ``graph``, which was made of the ExportedProgram ``program``.
+
+    A range without an upper end is torch's own and stays unsaid: the program then takes whatever it can.
+    """
+    open_shapes = {name: shape for name, shape in _shapes_of(program) if any(map(_expression, shape))}
+    named = [(value, open_shapes[str(value.name)]) for value in graph.inputs if value.name in open_shapes]
+    names: dict[Any, str] = {}
+    for value, shape in named:
+        for extent, dim in zip(shape, value.shape or (), strict=False):
+            expression = _expression(extent)
+            words = re.findall(r"[A-Za-z_]\w*", str(dim.value)) if isinstance(dim, ir.SymbolicDim) else []
+            if expression is not None and len(expression.free_symbols) == len(words) == 1:
+                (symbol,) = expression.free_symbols
+                names.setdefault(symbol, words[0])
+    found = TorchDimensions()
+    for value, shape in named:
+        found.shapes[str(value.name)] = tuple(_text(extent, names) for extent in shape)
+    for symbol in {s: None for _, shape in named for e in shape for s in getattr(_expression(e), "free_symbols", ())}:
+        bounds = program.range_constraints.get(symbol)
+        if bounds is not None and bounds.upper.is_Integer:
+            found.dims[names.get(symbol, str(symbol))] = Dim(int(bounds.lower), int(bounds.upper))
+    return found
+
+
+def fixed_axes(dynamic_shapes: Any, graph: ir.Graph) -> Iterator[str]:
+    """Which axes ``dynamic_shapes`` leaves open, and the inputs of ``graph`` do not; of tensors that are arguments."""
+    if not dynamic_shapes:
+        return
+    by_name = dynamic_shapes.items() if isinstance(dynamic_shapes, Mapping) else ()
+    asked = by_name or zip([str(value.name) for value in graph.inputs], dynamic_shapes, strict=False)
+    shapes = {str(value.name): value.shape for value in graph.inputs}
+    for name, axes in asked:
+        numbered = axes.items() if isinstance(axes, Mapping) else enumerate(axes or ())
+        for axis, wanted in numbered:
+            shape = shapes.get(name)
+            is_open = type(wanted).__name__ != "_DimHint" and not isinstance(wanted, int | None)
+            if is_open and isinstance(axis, int) and shape is not None and isinstance(shape[axis], int):
+                yield f"axis {axis} of input {name!r} is {shape[axis]}"
+
+
+def _shapes_of(program: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """(name, shape) of each tensor that is given to ``program``."""
+    wanted = set(program.graph_signature.user_inputs)
+    for node in program.graph.nodes:
+        if node.op == "placeholder" and node.name in wanted and hasattr(node.meta.get("val"), "shape"):
+            yield node.name, tuple(node.meta["val"].shape)
+
+
+def _expression(extent: Any) -> Any:
+    """The sympy expression of an extent that is open, else None."""
+    expression = getattr(getattr(extent, "node", None), "expr", None)
+    return expression if getattr(expression, "free_symbols", None) else None
+
+
+def _text(extent: Any, names: dict[Any, str]) -> int | str:
+    expression = _expression(extent)
+    if expression is None:
+        return int(extent)
+    import sympy
+
+    return str(expression.xreplace({symbol: sympy.Symbol(name) for symbol, name in names.items()}))

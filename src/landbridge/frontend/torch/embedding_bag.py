@@ -1,0 +1,119 @@
+"""EmbeddingBag as a Gather and a scatter: torch's own translation is a loop over bags that fills a sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from onnxscript import opset18 as op  # ScatterElements has min and max from 18 on
+
+_INT64, _BOOL = 7, 9  # of TensorProto
+#: Numbers of torch's modes.
+_SUM, _MEAN, _MAX = range(3)
+
+
+def translations() -> dict[Any, Callable[..., Any]]:
+    """For ``torch.onnx.export(custom_translation_table=)``."""
+    import torch
+
+    return {
+        torch.ops.aten.embedding_bag.padding_idx: _all_outputs,
+        torch.ops.aten.embedding_bag.default: _all_outputs,
+        torch.ops.aten._embedding_bag.default: _inner_form,
+        torch.ops.aten._embedding_bag_forward_only.default: _inner_form,
+    }
+
+
+def _all_outputs(
+    weight: Any,
+    indices: Any,
+    offsets: Any,
+    scale_grad_by_freq: bool = False,
+    mode: int = _SUM,
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Any:
+    """The result, and in the places of what only backward needs, which nothing reads, the result again.
+
+    ``scale_grad_by_freq`` and ``sparse`` are of backward too.
+    """
+    result = _embedding_bag(weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx)
+    return result, result, result, result
+
+
+def _inner_form(
+    weight: Any,
+    indices: Any,
+    offsets: Any,
+    scale_grad_by_freq: bool = False,
+    mode: int = _SUM,
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> Any:
+    """As ``_all_outputs``, where -1 is no padding."""
+    padding = None if padding_idx < 0 else padding_idx
+    return _all_outputs(weight, indices, offsets, False, mode, False, per_sample_weights, include_last_offset, padding)
+
+
+def _embedding_bag(
+    weight: Any,
+    indices: Any,
+    offsets: Any,
+    mode: int,
+    per_sample_weights: Any,
+    include_last_offset: bool,
+    padding_idx: int | None,
+) -> Any:
+    """``weight`` [V, D], ``indices`` [N], ``offsets`` [B] of first indices; -> [B, D], zeros for an empty bag.
+
+    With ``include_last_offset`` there are B + 1 offsets. ``padding_idx`` counts from the end where it is negative.
+    """
+    rows = op.Gather(weight, indices)
+    if per_sample_weights is not None:
+        rows = op.Mul(rows, op.Unsqueeze(per_sample_weights, _ints(1)))
+    # An index is in the last bag that begins at it or before.
+    place = op.Unsqueeze(op.Range(_int(0), op.Squeeze(op.Shape(indices)), _int(1)), _ints(1))
+    begun = op.Cast(op.LessOrEqual(op.Cast(offsets, to=_INT64), place), to=_INT64)
+    bag = op.Sub(op.ReduceSum(begun, _ints(1), keepdims=1), _ints(1))
+    counted = op.CastLike(op.GreaterOrEqual(bag, _ints(0)), weight)
+    if padding_idx is not None:
+        number = op.Cast(op.Unsqueeze(indices, _ints(1)), to=_INT64)
+        padding = _int(padding_idx) if padding_idx >= 0 else op.Add(_rows_of(weight), _ints(padding_idx))
+        counted = op.CastLike(op.Not(op.Equal(number, padding)), weight)
+    bags = op.Concat(op.Shape(offsets), op.Shape(weight, start=1), axis=0)
+    zeros = op.CastLike(op.Expand(_float(0), bags), weight)
+    places = op.Expand(bag, op.Shape(rows))
+    ones = op.ScatterElements(op.Slice(zeros, _ints(0), _ints(1), _ints(1)), bag, counted, axis=0, reduction="add")
+    if mode == _MAX:
+        least = op.CastLike(_float(float("-inf")), weight)
+        kept = op.Where(op.Cast(counted, to=_BOOL), rows, least)
+        most = op.ScatterElements(op.Add(zeros, least), places, kept, axis=0, reduction="max")
+        result = op.Where(op.Greater(ones, op.CastLike(_float(0), weight)), most, zeros)
+    else:
+        if padding_idx is not None:
+            rows = op.Where(op.Cast(counted, to=_BOOL), rows, op.CastLike(_float(0), rows))
+        result = op.ScatterElements(zeros, places, rows, axis=0, reduction="add")
+        if mode == _MEAN:
+            result = op.Div(result, op.Max(ones, op.CastLike(_float(1), weight)))
+    # The last offset is where the last bag ends: what begins there is no bag.
+    return op.Slice(result, _ints(0), _ints(-1), _ints(0)) if include_last_offset else result
+
+
+def _rows_of(weight: Any) -> Any:
+    return op.Shape(weight, start=0, end=1)
+
+
+def _ints(*numbers: int) -> Any:
+    return op.Constant(value_ints=list(numbers))
+
+
+def _int(number: int) -> Any:
+    return op.Constant(value_int=number)
+
+
+def _float(number: float) -> Any:
+    return op.Constant(value_float=number)
