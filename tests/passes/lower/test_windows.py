@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import onnx
@@ -14,6 +15,7 @@ from tests.witnesses.guard_pages import SIDES, GuardedRun, Side, guarded, in_chi
 
 import landbridge as lb
 from landbridge.executable.executable import Executable
+from landbridge.passes.lower.schedule import VectorUnit
 from landbridge.targets import Target
 
 
@@ -79,6 +81,19 @@ def test_llvm(seed: int) -> None:
 @_seeds(1000, 200)
 def test_llvm_with_other_vectors(seed: int) -> None:
     in_child(check_case, "llvm-128", seed)
+
+
+def check_by_lane(seed: int) -> None:
+    """Case ``seed`` as NEON has it, whose vectors are multiplied by lanes of others, in this machine's instructions."""
+    neon = VectorUnit(16, 32, by_lane=True)
+    with patch("landbridge.passes.lower.prims.vector_unit_of", lambda _: neon):
+        check_case("llvm-128", seed)
+
+
+@pytest.mark.sample(16)
+@_seeds(6000, 400)
+def test_llvm_with_products_by_lane(seed: int) -> None:
+    in_child(check_by_lane, seed)
 
 
 @pytest.mark.sample(3)

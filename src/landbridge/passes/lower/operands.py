@@ -146,9 +146,11 @@ class Operands:
         n: int,
         shift: Shift | None = None,
         settled: Collection[Guard] = (),
+        together: int = 0,
     ) -> SSAValue:
         """What ``a`` reads at (m, n) of the tile. Guards are tested, but for those that the code around has
-        ``settled``."""
+        ``settled``. ``together`` > 0: a vector of so many of the numbers that lie side by side from there on, of an
+        access that has one for all lanes."""
         sched = self.sched
         if self._walk(a) is Walk.TURNED:
             if (id(a), n) not in self._blocks:
@@ -163,20 +165,34 @@ class Operands:
             shift[1] if shift and a.varies(shift[0]) else 0,
         )
         if (found := self._loads.get(key)) is None:
-            found = self._loads[key] = self._load(a, t, m, n, shift, settled)
+            found = self._loads[key] = self._load(a, t, m, n, shift, settled, together)
+        return found
+
+    def read_lane(
+        self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int], lanes: int, settled: Collection[Guard]
+    ) -> SSAValue:
+        """The number that ``read`` gives, from a vector of those of ``lanes`` turns of the shifted loop."""
+        loop, turn = shift
+        numbers = self.read(a, t, m, n, (loop, turn - turn % lanes), settled, lanes)
+        key = (id(numbers), turn % lanes)  # which the key of the vector keeps
+        if (found := self._loads.get(key)) is None:
+            found = self._loads[key] = self.code.add_op(vector.ExtractOp(numbers, [turn % lanes], a.element))
         return found
 
     def _load(
-        self, a: ElementAccess, t: Tile, m: int, n: int, shift: Shift | None, settled: Collection[Guard]
+        self, a: ElementAccess, t: Tile, m: int, n: int, shift: Shift | None, settled: Collection[Guard], together: int
     ) -> SSAValue:
         checks = [g for g in a.guards if g not in settled]
+        along = self._walk(a) is Walk.ALONG
+        lanes = self.lanes if along else together
 
         def plain() -> SSAValue:
             if is_image(self.buffers[a.buffer].type):
                 return self._fetch(a, t, m, n, shift, keep=not checks)
             where = self.where(a, t, m, n, shift)
-            if self._walk(a) is Walk.ALONG:
-                return self.code.load_vector(self.buffers[a.buffer], where, a.element, self.lanes, self._kept(t, m, n))
+            if lanes:
+                kept = self._kept(t, m, n) if along else 0
+                return self.code.load_vector(self.buffers[a.buffer], where, a.element, lanes, kept)
             return self.code.load(self.buffers[a.buffer], where, a.element)
 
         if not checks:
@@ -184,11 +200,10 @@ class Operands:
         inside = self.code.all_of(*(self.code.inside(self.index(g.index, t, m, n, shift), g.extent) for g in checks))
         assert a.fill is not None
         fill = a.fill
-        vectors = self._walk(a) is Walk.ALONG
         return self.code.choose(
             inside,
             plain,
-            lambda: self.code.splat(fill, a.element, self.lanes) if vectors else self.code.constant(fill, a.element),
+            lambda: self.code.splat(fill, a.element, lanes) if lanes else self.code.constant(fill, a.element),
         )
 
     def _fetch(self, a: ElementAccess, t: Tile, m: int, n: int, shift: Shift | None, keep: bool) -> SSAValue:

@@ -66,7 +66,8 @@ def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
 
 def vector_unit_of(target: Target) -> VectorUnit:
     """What schedules need to know of a CPU target."""
-    return VectorUnit(target.vector_bits // 8, target.vector_registers)
+    by_lane = target.attrs.get("isa") == "aarch64" and target.vector_bits == 128
+    return VectorUnit(target.vector_bits // 8, target.vector_registers, by_lane=by_lane)
 
 
 #: The operand that holds Sizes, before it is known how many there are.

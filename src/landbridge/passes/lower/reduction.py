@@ -26,6 +26,7 @@ from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.operands import Operands, RowPadding, Tile
 from landbridge.passes.lower.padding import Padding
 from landbridge.passes.lower.schedule import Schedule
+from landbridge.passes.lower.turns_together import is_shared
 from landbridge.sizes.size import Extent, likely, same
 
 #: Terms that are added to one accumulator before it is added to the total.
@@ -124,7 +125,7 @@ class Reduction:
     def _loops(self, dims: list[int], slots: Slots) -> Slots:
         """The reduction loops ``dims`` around the body, carrying ``slots``."""
         if not dims:
-            return self._step(slots)
+            return self._step(slots, 1)
         d, rest = dims[0], dims[1:]
         if self.sched.horizontal and d == self.sched.lane and rest:
             return self._loops([*rest, d], slots)
@@ -154,24 +155,32 @@ class Reduction:
 
     def _runs(self, d: int, rest: list[int], slots: Slots, low: Index, high: Index) -> Slots:
         """Loop ``d`` from ``low`` to ``high``: by lanes and partial sums as far as these go, then what is left."""
-        lane_step, copies = self._lane_step(d), self.sched.copies
-        step = lane_step * (copies if not rest else 1)
+        lane_step = self._lane_step(d)
+        step = lane_step * (1 if rest else self._turns_at_once(d))
         if rest or step == 1 or isinstance(high, SSAValue) or isinstance(low, SSAValue):
-            return self._sum(d, rest, slots, low, high, step)
+            return self._sum(d, rest, slots, low, high, lane_step)
         main_high = low + (high - low) // step * step
         slots = self._sum(d, rest, slots, low, main_high, step)
         whole_high = low + (high - low) // lane_step * lane_step
-        if copies > 1 and same(main_high, whole_high) is not True:
+        if step > lane_step and same(main_high, whole_high) is not True:
             first = {k: v for k, v in slots.items() if k[2] == 0}
             slots = {**slots, **self._loop(d, rest, first, main_high, whole_high, lane_step)}
         return slots
+
+    def _turns_at_once(self, d: int) -> int:
+        """The turns of the innermost loop that are written out, which partial sums take one after the other; no more
+        than those where each read is tested for padding."""
+        guards = (g for r in self.main.reads if isinstance(r, ElementAccess) for g in r.guards)
+        tested = any(g.index.uses(d) for g in guards if g not in self._settled)
+        return self.sched.copies if tested else max(self.sched.copies, self.sched.turns)
 
     def _sum(self, d: int, rest: list[int], slots: Slots, low: Index, high: Index, step: int) -> Slots:
         """Loop ``d``, block by block where it is the loop whose blocks are summed on their own."""
         blocked, turns = self._block()
         if d != blocked:
             return self._loop(d, rest, slots, low, high, step)
-        code, length, element = self.code, turns * step, self.main.writes[0].element
+        terms = max(1, step // (self._lane_step(d) * self.sched.copies))  # of a step, to each accumulator
+        code, length, element = self.code, max(1, turns // terms) * step, self.main.writes[0].element
         zeros = dict.fromkeys(slots, self._splat(identity("arith.addf", element), element))
 
         def block(start: SSAValue, totals: list[SSAValue]) -> list[SSAValue]:
@@ -198,10 +207,18 @@ class Reduction:
         return None, 0
 
     def _loop(self, d: int, rest: list[int], slots: Slots, low: Index, high: Index, step: int) -> Slots:
-        def body(i: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
+        def turn(i: Index, carried: Slots) -> Slots:
             self.env[d] = i
-            result = self._loops(rest, dict(zip(slots, carried, strict=True)))
+            return self._loops(rest, carried) if rest else self._step(carried, step // self._lane_step(d))
+
+        def body(i: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
+            result = turn(i, dict(zip(slots, carried, strict=True)))
             return [result[k] for k in slots]
+
+        if isinstance(low, int) and isinstance(high, int) and low + step == high:
+            only = turn(low, slots)
+            del self.env[d]
+            return only
 
         results = self.code.loop(low, high, step, list(slots.values()), body)
         del self.env[d]
@@ -239,29 +256,32 @@ class Reduction:
             clipped.append(g)
         return low, high, clipped
 
-    def _step(self, slots: Slots) -> Slots:
-        """One turn of the innermost loop."""
-        main, t = self.main, self._tile
+    def _step(self, slots: Slots, turns: int) -> Slots:
+        """``turns`` turns of the innermost loop, whose terms go to the partial sums one after the other."""
+        main = self.main
         self.operands.forget()
-        result: Slots = {}
+        result = dict(slots)
         last = self.sched.lane if self.sched.horizontal else self.sched.inner[-1] if self.sched.inner else None
-        for m, n, u, o in slots:
-            if o:
-                continue
-            shift = (last, u * self._lane_step(last)) if last is not None and u else None
-            reads = [
-                self.operands.read(r, t, m, n, shift, self._settled) if isinstance(r, ElementAccess) else None
-                for r in main.reads
-            ]
-            accumulators = [slots[m, n, u, x] for x in range(len(main.writes))]
-            inputs = [*reads, *accumulators]
-            values = emit_body(self.code, main, inputs, self._lanes, self._index_of(m, n), self.operands.buffers)
-            for x, v in enumerate(values):
-                if self.sched.lane is not None and not isinstance(v.type, VectorType):
-                    v = self.code.broadcast(v, self._lanes)
-                result[m, n, u, x] = v
+        for turn in range(turns):
+            shift = (last, turn * self._lane_step(last)) if last is not None and turns > 1 else None
+            for m, n, u, o in slots:
+                if o or u != turn % self.sched.copies:
+                    continue
+                reads = [self._read(r, m, n, shift) if isinstance(r, ElementAccess) else None for r in main.reads]
+                accumulators = [result[m, n, u, x] for x in range(len(main.writes))]
+                inputs = [*reads, *accumulators]
+                values = emit_body(self.code, main, inputs, self._lanes, self._index_of(m, n), self.operands.buffers)
+                for x, v in enumerate(values):
+                    if self.sched.lane is not None and not isinstance(v.type, VectorType):
+                        v = self.code.broadcast(v, self._lanes)
+                    result[m, n, u, x] = v
         self.operands.forget()
         return result
+
+    def _read(self, a: ElementAccess, m: int, n: int, shift: tuple[int, int] | None) -> SSAValue:
+        if shift is not None and self.sched.turns > 1 and is_shared(a, self.sched.lane, shift[0]):
+            return self.operands.read_lane(a, self._tile, m, n, shift, self.sched.turns, self._settled)
+        return self.operands.read(a, self._tile, m, n, shift, self._settled)
 
     def _index_of(self, m: int, n: int) -> Callable[[int], Index]:
         return lambda d: self.operands.index(self.main.dims[d], self._tile, m, n)

@@ -11,33 +11,35 @@ MOST_ROWS = 14
 
 
 def register_block(
-    rows: Callable[[int], Iterable[tuple[int, int]]], most_rows: int, columns: int, registers: int
+    rows: Callable[[int], Iterable[tuple[int, int]]], most_rows: int, columns: int, registers: int, turns: int = 1
 ) -> tuple[int, int]:
     """The block with the fewest estimated cycles over the whole extents; see ``weighed_blocks``."""
-    weighed = weighed_blocks(rows, most_rows, columns, registers)
+    weighed = weighed_blocks(rows, most_rows, columns, registers, turns)
     return min(weighed, key=lambda each: each[0])[1] if weighed else (1, 1)
 
 
 def weighed_blocks(
-    rows: Callable[[int], Iterable[tuple[int, int]]], most_rows: int, columns: int, registers: int
+    rows: Callable[[int], Iterable[tuple[int, int]]], most_rows: int, columns: int, registers: int, turns: int = 1
 ) -> list[tuple[float, tuple[int, int]]]:
     """Each block of at most ``most_rows`` that fits ``registers``, with its estimated cycles over the whole extents.
 
     A step of a block costs its multiply-adds, or the latency chain when there are too few of them, plus a share of its
     loads. ``rows`` says of a number of rows what all are then cut into: the rows of a tile, and how many such tiles
-    there are.
+    there are. ``turns``: the steps for which a row's numbers are loaded as one vector, which stays in a register.
     """
     weighed = []
     most_rows = max(1, min(MOST_ROWS, most_rows))
     tiles = {r: list(rows(r)) for r in range(1, most_rows + 1)}
     for c in range(1, min(columns, 6 if most_rows > 1 else 12) + 1):
         for r in range(1, most_rows + 1):
-            if r * c + c + (1 if c > 1 else 0) > registers:
+            # With several turns LLVM loads the vectors of two at a time.
+            beside = r + 2 * c if turns > 1 else c + (1 if c > 1 else 0)
+            if r * c + beside > registers:
                 break
             cost = 0.0
             for rr, rn in tiles[r]:
                 for cc, cn in _known_pieces(columns, c):
-                    cost += rn * cn * (max(rr * cc, FMA_PIPES * FMA_LATENCY) + 0.3 * (rr + cc) + 1.0)
+                    cost += rn * cn * (max(rr * cc, FMA_PIPES * FMA_LATENCY) + 0.3 * (rr / turns + cc) + 1.0 / turns)
             weighed.append((cost, (r, c)))
     return weighed
 

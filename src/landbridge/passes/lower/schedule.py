@@ -25,6 +25,7 @@ from landbridge.passes.lower.row_memory import is_past_the_end
 from landbridge.passes.lower.runs import Run, dividing_tile, masked_run, tile_runs
 from landbridge.passes.lower.simplify import index_range
 from landbridge.passes.lower.turned import MOST_LANES
+from landbridge.passes.lower.turns_together import turns_together
 from landbridge.sizes.size import Size, likely
 from landbridge.targets.machine import FMA_LATENCY
 
@@ -40,11 +41,13 @@ MANY_TASKS = 64
 @dataclass(frozen=True)
 class VectorUnit:
     """What of a Target matters to schedules: vector width in bytes, number of vector registers, and the most lanes
-    that a vector may have whatever its elements are."""
+    that a vector may have whatever its elements are. ``by_lane``: a vector is multiplied by one lane of another in one
+    instruction, and a number that memory holds must be loaded first; elsewhere it is taken from memory."""
 
     vector_bytes: int
     registers: int
     max_lanes: int = 64
+    by_lane: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,8 @@ class Schedule:
     ``rows``/``columns`` are the register-blocked dims (or None) and how they are cut. A ``columns`` dim that is
     the lane counts in vectors. ``outer`` loops surround the block; ``inner`` are the reduction loops, in order.
     ``copies`` partial sums hide the latency of adding. They are as many in every tile: a sum then is added up in one
-    order, wherever in the result it stands.
+    order, wherever in the result it stands. ``turns`` of the last reduction loop are written out beside each other, so
+    that what all lanes share is loaded for all of them at once.
     """
 
     lane: int | None
@@ -68,6 +72,7 @@ class Schedule:
     inner: tuple[int, ...]
     work: int
     copies: int = 1
+    turns: int = 1
 
 
 def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool = False) -> Schedule:
@@ -101,8 +106,11 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
             rows = lane  # an elementwise nest walks its lane; unrolling it is the row block
     cut = row_cut(nest, rows, lane, lanes, repeats=repeats)
     column_extent = tiles_along(nest, columns, lane, lanes)
+    turns = 1
+    if machine.by_lane and not horizontal:
+        turns = turns_together(nest, lane, rows, reductions, machine.vector_bytes)
     if reduction:
-        row_tile, column_tile = register_block(cut.pieces, cut.most, likely(column_extent), machine.registers)
+        row_tile, column_tile = register_block(cut.pieces, cut.most, likely(column_extent), machine.registers, turns)
     else:
         row_tile, column_tile = _unroll(nest, likely(cut.extent)), 1
     column_tile = dividing_tile(column_extent, column_tile)
@@ -118,7 +126,9 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
         work *= likely(nest.dims[d].extent)
     row_runs = cut.runs(row_tile)
     copies = _copies(nest, lane, lanes, horizontal, reductions, row_runs[0].tile * column_tile)
-    return Schedule(lane, lanes, horizontal, rows, row_runs, columns, column_runs, outer, reductions, work, copies)
+    return Schedule(
+        lane, lanes, horizontal, rows, row_runs, columns, column_runs, outer, reductions, work, copies, turns
+    )
 
 
 def _turned(nest: Nest, machine: VectorUnit, parallel: list[int], lane: int, rows: int, *, repeats: bool) -> Schedule:
@@ -170,11 +180,11 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit, *, repe
         return [sched]
     lanes = max(2, 1 << (left - 1).bit_length())  # not every language has vectors of 1
     mask = left if left != lanes and _column_mask(nest, sched.columns, sched.lane, sched.lanes) else 0
-    tile, _ = register_block(cut.pieces, cut.most, 1, machine.registers)
+    tile, _ = register_block(cut.pieces, cut.most, 1, machine.registers, sched.turns)
     tail = replace(sched, lanes=lanes, row_runs=cut.runs(tile), column_runs=(Run(last, 1, 1, mask),))
     if not last:
         return [tail]
-    row_tile, column_tile = register_block(cut.pieces, cut.most, last, machine.registers)
+    row_tile, column_tile = register_block(cut.pieces, cut.most, last, machine.registers, sched.turns)
     whole = replace(sched, row_runs=cut.runs(row_tile), column_runs=tile_runs(last, column_tile, 0))
     return [whole, tail]
 

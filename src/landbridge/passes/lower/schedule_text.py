@@ -40,7 +40,9 @@ def weighed_text(nest: Nest, sched: Schedule, machine: VectorUnit) -> tuple[str,
         return ()
     overlaps = sched.row_runs[0].last is not None
     cut = row_cut(nest, sched.rows, sched.lane, sched.lanes, repeats=overlaps)
-    weighed = sorted(weighed_blocks(cut.pieces, cut.most, likely(_covered(sched.column_runs)), machine.registers))
+    weighed = sorted(
+        weighed_blocks(cut.pieces, cut.most, likely(_covered(sched.column_runs)), machine.registers, sched.turns)
+    )
     if len(weighed) < 2:
         return ()
     best = weighed[0][0]

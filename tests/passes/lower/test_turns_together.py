@@ -1,0 +1,103 @@
+"""Turns of a reduction loop beside each other: what NEON's schedules compute, in this machine's instructions."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from xdsl.dialects import vector
+
+from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.stages import view_prim
+from landbridge.ir.types import tensor_type
+from landbridge.passes.lower.nest import build_nests
+from landbridge.passes.lower.prims import lower_prim
+from landbridge.passes.lower.reduction import BLOCK
+from landbridge.passes.lower.schedule import Schedule, VectorUnit, schedule
+from landbridge.targets import Target
+
+from .kernels import Array, run_prim
+
+NEON = VectorUnit(16, 32, by_lane=True)
+HERE = "llvm -vector-bits=128 -vector-registers=32"
+
+
+def drawn(*shape: int) -> Array:
+    return np.random.default_rng(5).standard_normal(shape, dtype=np.float32)
+
+
+def product(p: PrimBuilder, m: int, n: int, k: int) -> None:
+    """``x @ w``, whose ``x`` is read along its rows."""
+    ins = [(p.inputs[0], lambda i, j, k: (i, k)), (p.inputs[1], lambda i, j, k: (k, j))]
+    p.generic("ppr", [m, n, k], ins, [(p.outputs[0], lambda i, j, k: (i, j))], lambda s, a, x, w: a + x * w, init=0.0)
+
+
+def scheduled(m: int, n: int, k: int, machine: VectorUnit) -> Schedule:
+    types = [tensor_type(shape, "float32") for shape in ((m, k), (k, n), (m, n))]
+    prim = PrimBuilder("k", types[:2], types[2:])
+    product(prim, m, n, k)
+    (nest,) = build_nests(view_prim(prim.finish()))
+    return schedule(nest, machine)
+
+
+@pytest.mark.parametrize("k", [1, 3, 4, 7, 16, 2 * BLOCK + 4, 3 * BLOCK + 7])
+@pytest.mark.parametrize(("m", "n"), [(1, 32), (5, 4), (9, 24), (17, 13)])
+def test_products_of_any_depth(m: int, n: int, k: int) -> None:
+    x, w = drawn(m, k), drawn(k, n)
+    with patch("landbridge.passes.lower.prims.vector_unit_of", lambda _: NEON):
+        (y,) = run_prim(lambda p: product(p, m, n, k), [x, w], [((m, n), "float32")], HERE)
+    np.testing.assert_allclose(y, x.astype(np.float64) @ w, rtol=1e-5, atol=1e-5 * np.sqrt(k))
+    (plain,) = run_prim(lambda p: product(p, m, n, k), [x, w], [((m, n), "float32")], HERE)
+    if k % 4 == 0 or k <= 2 * BLOCK:  # else the last turns follow the blocks of the sum
+        np.testing.assert_array_equal(y, plain)  # in the same order, whatever is loaded together
+
+
+def test_what_all_lanes_share_is_loaded_for_four_turns() -> None:
+    types = [tensor_type(shape, "float32") for shape in ((6, 16), (16, 12), (6, 12))]
+    prim = PrimBuilder("k", types[:2], types[2:])
+    product(prim, 6, 12, 16)
+    lowered = lower_prim(prim.finish(), NEON)
+    taken = [op.static_position.get_values() for op in lowered.walk() if isinstance(op, vector.ExtractOp)]
+    assert sorted({lane for (lane,) in taken}) == [0, 1, 2, 3]
+    assert scheduled(6, 12, 16, NEON).turns == 4
+    assert scheduled(6, 12, 16, VectorUnit(16, 32)).turns == 1
+    assert scheduled(6, 12, 3, NEON).turns == 1
+
+
+def test_blocks_leave_room_for_what_is_loaded_together() -> None:
+    for m, n in ((64, 64), (7, 40), (30, 8)):
+        sched = scheduled(m, n, 64, NEON)
+        rows, columns = max(r.tile for r in sched.row_runs), max(r.tile for r in sched.column_runs)
+        assert rows * columns + rows + 2 * columns <= NEON.registers
+
+
+def windows(p: PrimBuilder, rows: int, kernel: int, stride: int, pad: int) -> None:
+    """Each channel of 8, which lie side by side, by itself: a window over a row of pixels."""
+    x: Any = p.pad(p.inputs[0], [pad, 0], [pad, 0], 0.0) if pad else p.inputs[0]
+    ins = [(x, lambda i, c, k: (i * stride + k, c)), (p.inputs[1], lambda i, c, k: (k, c))]
+    out = [(p.outputs[0], lambda i, c, k: (i, c))]
+    p.generic("ppr", [rows, 8, kernel], ins, out, lambda s, a, x, w: a + x * w, init=0.0)
+
+
+@pytest.mark.parametrize("pad", [0, 1])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("kernel", [1, 2, 3, 5, 7, 9])
+@pytest.mark.parametrize("rows", [1, 4, 37])
+def test_windows_that_overlap(rows: int, kernel: int, stride: int, pad: int) -> None:
+    inside = (rows - 1) * stride + kernel - 2 * pad
+    if inside < 1:
+        rows, inside = rows + 2, inside + 2 * stride
+    x, w = drawn(inside, 8), drawn(kernel, 8)
+    with patch("landbridge.passes.lower.prims.vector_unit_of", lambda _: NEON):
+        (y,) = run_prim(lambda p: windows(p, rows, kernel, stride, pad), [x, w], [((rows, 8), "float32")], HERE)
+    seen = np.lib.stride_tricks.sliding_window_view(np.pad(x, ((pad, pad), (0, 0))), kernel, 0)[::stride]
+    np.testing.assert_allclose(y, np.einsum("ick,kc->ic", seen, w), rtol=1e-5, atol=1e-5)
+
+
+def test_boards_multiply_by_lanes_and_this_machine_does_not() -> None:
+    from landbridge.passes.lower.prims import vector_unit_of
+
+    assert vector_unit_of(Target("raspberry-pi-4")).by_lane
+    assert not vector_unit_of(Target("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3")).by_lane
