@@ -84,6 +84,7 @@ __all__ = [
     "from_bus_address",
     "from_dlpack",
     "from_dma_buf",
+    "host_operator",
     "ledger",
     "load",
     "no_copies",
@@ -148,12 +149,13 @@ if TYPE_CHECKING:
         ZeroCopyError,
     )
     from landbridge.executable.executable import Executable
+    from landbridge.host_operators import host_operator
     from landbridge.input_spec import InputSpec
     from landbridge.loader import load
     from landbridge.memory.ledger import ledger, no_copies
     from landbridge.module import Module
-    from landbridge.open_session import Session
     from landbridge.pool import Pool
+    from landbridge.segmented_session import Session
     from landbridge.sizes.dim import Dim
     from landbridge.targets import Target
     from landbridge.tensor import Tensor, asarray, empty, export_fd, from_bus_address, from_dlpack, from_dma_buf
@@ -166,7 +168,7 @@ _HOME = {
     "InputSpec": "landbridge.input_spec",
     "Module": "landbridge.module",
     "Pool": "landbridge.pool",
-    "Session": "landbridge.open_session",
+    "Session": "landbridge.segmented_session",
     "Stream": "landbridge.device.api",
     "Target": "landbridge.targets",
     "Tensor": "landbridge.tensor",
@@ -177,6 +179,7 @@ _HOME = {
     "from_bus_address": "landbridge.tensor",
     "from_dlpack": "landbridge.tensor",
     "from_dma_buf": "landbridge.tensor",
+    "host_operator": "landbridge.host_operators",
     "ledger": "landbridge.memory.ledger",
     "load": "landbridge.loader",
     "no_copies": "landbridge.memory.ledger",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,13 +22,16 @@ from landbridge.codegen.registry import check_target, declined
 from landbridge.compile_options import CompileOptions
 from landbridge.emit import emit, kernel_facts
 from landbridge.emit.programs import together
-from landbridge.errors import CompileError
+from landbridge.errors import CompileError, FallbackWarning
 from landbridge.executable.executable import Executable
 from landbridge.executable.kernel_facts import KERNELS, facts_text
 from landbridge.executable.parts import KernelFacts, ModuleImage, VDevice, program_name
 from landbridge.frontend.ir_text import import_ir_text, is_ir_text
 from landbridge.frontend.programs import ChosenProgram, each_program
-from landbridge.ir.attributes import set_target_number, target_number
+from landbridge.frontend.segments import Cut, cut, in_segments
+from landbridge.host_operators.registry import HOST_PREFIX
+from landbridge.ir.attributes import node_name, set_target_number, target_number
+from landbridge.ir.graph_ops import HostCallOp
 from landbridge.ir.module import IRModule
 from landbridge.output_file import write_text
 from landbridge.package_version import package_version
@@ -41,6 +44,7 @@ from landbridge.sizes.dim import dimensions_stated
 from landbridge.sizes.size import Extent
 from landbridge.targets import Target
 from landbridge.targets.open_extents import takes_open_extents
+from landbridge.warning_notes import warn
 
 if TYPE_CHECKING:
     import onnx_ir
@@ -107,6 +111,10 @@ def compile_model(
         programs = _import(model, targets, vdevices, options)
     made = []
     facts: list[dict[str, KernelFacts]] = []
+    _warn_of_host_operators(programs)
+    pieces = _pieces(programs)
+    if pieces is not None:
+        programs = [ChosenProgram(module, [{}]) for module in pieces.modules]
     for number, program in enumerate(programs):
         module, folder = program.module, directory
         module.declined = declined
@@ -129,10 +137,41 @@ def compile_model(
     if len(programs) > 1 or programs[0].chosen:
         executable, lowered, names = together(made)
         known = {new[name]: each for new, of in zip(names, facts, strict=True) for name, each in of.items()}
+    described: dict[str, str] = {}
+    if pieces is not None:
+        executable, described = in_segments(executable, pieces)
     with _timed(seconds, "codegen"):
         images = _generate(module.targets, lowered)
-    metadata = {KERNELS: facts_text(known)} | _metadata(model, options.on_mismatch, seconds)
+    metadata = {KERNELS: facts_text(known)} | described | _metadata(model, options.on_mismatch, seconds)
     return replace(executable, modules=images, metadata=metadata)
+
+
+def _pieces(programs: Sequence[ChosenProgram]) -> Cut | None:
+    """The pieces of the one program where data decide sizes of it; raises CompileError where there are several."""
+    found = [cut(program.module) for program in programs]
+    if len(programs) > 1 and any(each is not None for each in found):
+        raise CompileError(
+            "inputs choose among programs of this model, and data decide sizes in them, which is one too many; fix "
+            "the inputs by constants="
+        )
+    return found[0]
+
+
+def _warn_of_host_operators(programs: Sequence[ChosenProgram]) -> None:
+    """One line for all nodes that run as Python functions."""
+    nodes: dict[str, list[str]] = {}
+    for program in programs:
+        for op in program.module.main.walk():
+            if isinstance(op, HostCallOp) and op.builtin.data.startswith(HOST_PREFIX):
+                what = op.builtin.data.removeprefix(HOST_PREFIX).partition("@")[0]
+                nodes.setdefault(what, []).append(node_name(op))
+    if nodes:
+        listed = ", ".join(f"{what} ({_some(list(dict.fromkeys(names)))})" for what, names in nodes.items())
+        warn(f"these run on the host as numpy functions, not as kernels: {listed}", FallbackWarning)
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:3])) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _import(

@@ -160,7 +160,7 @@ class OpenSession(Session):
 
     @takes_turn
     def set_input(self, name: str | int, value: Any) -> None:
-        spec, copied = self._spec(name), np.array(_array(value))
+        spec, copied = self._spec(name), np.array(array_of(value))
         if self._states.has(spec):
             BoundSizes().add(spec, copied.shape)
             self._states.give(spec.name, copied)
@@ -185,7 +185,7 @@ class OpenSession(Session):
     def _sizes(self, given: Mapping[str, Any]) -> tuple[str, dict[str, int]]:
         """The program, and its dimensions by name, where inputs have ``given``, states left out."""
         shapes: Mapping[str, Sequence[int]] = {name: np.shape(value) for name, value in given.items()}
-        elements = {name: _elements(given[name]) for name in self._read_at_runs}
+        elements = {name: elements_of(given[name]) for name in self._read_at_runs}
         name = program_of(self._executable.functions, elements) if self._read_at_runs else "main"
         inputs = self._program_of(name).executable.main.inputs
         if self._states.pairs:
@@ -301,7 +301,7 @@ class OpenSession(Session):
         self._let_instances_go()  # their states are in memory of their own
         self._held_outputs.pop(source.name, None)
         if target.name in self._held:
-            self._states.give(target.name, np.array(_array(self._held.pop(target.name))))
+            self._states.give(target.name, np.array(array_of(self._held.pop(target.name))))
 
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
@@ -310,13 +310,14 @@ class OpenSession(Session):
         return self._last().planned_memory
 
 
-def _array(value: Any) -> np.ndarray[Any, Any]:
+def array_of(value: Any) -> np.ndarray[Any, Any]:
+    """``value`` as an array over its memory."""
     return np.from_dlpack(cast(Any, value)) if isinstance(value, Tensor) else np.asarray(value)
 
 
-def _elements(value: Any) -> list[int]:
+def elements_of(value: Any) -> list[int]:
     """The elements of an input of integers, in order."""
-    array = _array(value)
+    array = array_of(value)
     if array.dtype.kind not in "iub":
         raise InputError(f"an input of {array.dtype} says what dimensions are; integers are legal")
     return cast(list[int], array.reshape(-1).tolist())

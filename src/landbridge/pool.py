@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from landbridge.errors import InputError
 from landbridge.executable.executable import Executable
-from landbridge.open_session import Session
+from landbridge.segmented_session import Session
 from landbridge.usable_cores import usable_cores
 
 #: What is called with the outputs of a run.

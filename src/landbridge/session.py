@@ -21,6 +21,7 @@ from landbridge.errors import BindError, InputError, ShapeError
 from landbridge.executable.executable import Executable
 from landbridge.executable.no_program import no_program
 from landbridge.executable.parts import TensorSpec
+from landbridge.executable.segments import is_cut
 from landbridge.memory import ledger
 from landbridge.memory.accesses import open_views
 from landbridge.memory.allocators.memory_cfg import MemoryCfg
@@ -66,15 +67,18 @@ class Session:
 
     #: What programs with open dimensions get; ``open_session`` says.
     _of_open_programs: ClassVar[type[Session] | None] = None
+    #: What programs get that are cut where data decide sizes; ``segmented_session`` says.
+    _of_cut_programs: ClassVar[type[Session] | None] = None
 
     def __new__(cls, executable: Executable, *args: Any, **kwargs: Any) -> Session:
         """A Session; of a program with open dimensions one that has an instance for each of the sizes that come."""
         if not isinstance(executable, Executable):
             raise no_program(executable)
-        if executable.is_open and cls is Session:
-            if cls._of_open_programs is None:
+        if cls is Session and (is_cut(executable) or executable.is_open):
+            found = cls._of_cut_programs if is_cut(executable) else cls._of_open_programs
+            if found is None:
                 raise BindError("this program has open dimensions; make its Session as landbridge.Session")
-            cls = cls._of_open_programs
+            cls = found
         return super().__new__(cls)
 
     def __init__(

@@ -55,10 +55,11 @@ def test_one_name_two_extents() -> None:
 
 def test_unknown_dimensions_and_operators_are_listed_together() -> None:
     nodes = [
-        helper.make_node("NonZero", ["x"], ["i"], name="where"),
-        helper.make_node("Unique", ["z"], ["u"], name="set"),
+        helper.make_node("Whence", ["x"], ["i"], name="where", domain="test.unknown"),
+        helper.make_node("Whole", ["z"], ["u"], name="set", domain="test.unknown"),
     ]
     m = model(nodes, [value("x", ["n", 3]), value("z", [None])], [value("i", None, 7), value("u", None)])
+    m.opset_import.append(helper.make_opsetid("test.unknown", 1))
     with pytest.raises(UnsupportedOperatorError) as error:
         imported(m)
     text = str(error.value)
@@ -66,9 +67,9 @@ def test_unknown_dimensions_and_operators_are_listed_together() -> None:
         "4 to settle",
         "--shape 'x=<n>x3'",
         "shapes={'z': (<axis 0>,)}",
-        "NonZero",
+        "Whence",
         "'where'",
-        "Unique",
+        "Whole",
         "'set'",
     ):
         assert part in text, part

@@ -7,15 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DictionaryAttr,
-    FloatAttr,
-    IntegerAttr,
-    StringAttr,
-    i1,
-)
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from landbridge.errors import CodegenError
 from landbridge.executable.instructions import (
@@ -37,6 +29,7 @@ from landbridge.ir.attributes import (
     moved_bytes,
     node_name,
     placed_on,
+    plain_data,
     sizes_of,
     target_number,
     task_count,
@@ -147,7 +140,7 @@ class InstructionBuilder:
         )
 
     def _host_call(self, op: HostCallOp) -> Instruction:
-        return HostCall(op.builtin.data, self._numbers(op.operands), _dictionary(op.parameters))
+        return HostCall(op.builtin.data, self._numbers(op.operands), plain_data(op.parameters))
 
     def _copy(self, op: memref.CopyOp) -> Instruction:
         return ToVDevice(
@@ -175,22 +168,3 @@ class InstructionBuilder:
 def _tasks(kernel: func.FuncOp) -> int:
     tasks = task_count(kernel)
     return 1 if tasks is None else tasks
-
-
-def _dictionary(attribute: DictionaryAttr) -> dict[str, object]:
-    return {key: _plain(value) for key, value in attribute.data.items()}
-
-
-def _plain(attribute: Attribute) -> Any:
-    """An attribute as plain data: numbers, text, lists and dictionaries of them."""
-    if isinstance(attribute, IntegerAttr) and attribute.type == i1:
-        return bool(attribute.value.data)
-    if isinstance(attribute, IntegerAttr | FloatAttr):
-        return attribute.value.data
-    if isinstance(attribute, StringAttr):
-        return attribute.data
-    if isinstance(attribute, ArrayAttr):
-        return [_plain(item) for item in attribute.data]
-    if isinstance(attribute, DictionaryAttr):
-        return _dictionary(attribute)
-    raise CodegenError(f"attribute {attribute} of a host call is no plain data; legal: numbers, text, lists of them")

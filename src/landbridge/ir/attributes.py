@@ -6,7 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from xdsl.dialects import func, linalg
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+    UnitAttr,
+    f64,
+    i1,
+    i64,
+)
 from xdsl.ir import Attribute, Operation
 
 from landbridge.errors import CompileError
@@ -109,6 +119,39 @@ def int_array(values: Sequence[Extent]) -> ArrayAttr[Any]:
 def ints(attr: ArrayAttr[Any]) -> tuple[int, ...]:
     """The integers of such an attribute."""
     return tuple(map(int_of, attr))
+
+
+def plain_attribute(value: Any) -> Attribute:
+    """Plain data as an attribute: numbers, text, lists and dictionaries of them by name; raises CompileError for other
+    values."""
+    if isinstance(value, bool):
+        return IntegerAttr(int(value), i1)
+    if isinstance(value, int):
+        return IntegerAttr(value, i64)
+    if isinstance(value, float):
+        return FloatAttr(value, f64)
+    if isinstance(value, str):
+        return StringAttr(value)
+    if isinstance(value, list | tuple):
+        return ArrayAttr([plain_attribute(each) for each in value])
+    if isinstance(value, Mapping):
+        return DictionaryAttr({str(name): plain_attribute(each) for name, each in value.items()})
+    raise CompileError(f"{value!r:.60} is no plain data; numbers, text and lists of them are legal")
+
+
+def plain_data(attribute: Attribute) -> Any:
+    """An attribute as plain data: numbers, text, lists and dictionaries of them; raises CompileError for another."""
+    if isinstance(attribute, IntegerAttr) and attribute.type == i1:
+        return bool(attribute.value.data)
+    if isinstance(attribute, IntegerAttr | FloatAttr):
+        return attribute.value.data
+    if isinstance(attribute, StringAttr):
+        return attribute.data
+    if isinstance(attribute, ArrayAttr):
+        return [plain_data(item) for item in attribute.data]
+    if isinstance(attribute, DictionaryAttr):
+        return {key: plain_data(value) for key, value in attribute.data.items()}
+    raise CompileError(f"attribute {attribute} of a host call is no plain data; legal: numbers, text, lists of them")
 
 
 def node_name(op: Operation) -> str:

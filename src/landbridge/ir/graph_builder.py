@@ -18,6 +18,7 @@ from landbridge.errors import ShapeError
 from landbridge.executable.parts import SizeGuard
 from landbridge.ir.attributes import NODE
 from landbridge.ir.budget import Budget
+from landbridge.ir.data_dimensions import DataDimensions
 from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, HostCallOp, IfOp, ViewOp, YieldOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.prim_builder import Body, PrimBuilder
@@ -47,12 +48,21 @@ class GraphBuilder:
     """
 
     def __init__(
-        self, module: IRModule, block: Block, vdevice: VDeviceAttr = HOST, budget: Budget | None = None
+        self,
+        module: IRModule,
+        block: Block,
+        vdevice: VDeviceAttr = HOST,
+        budget: Budget | None = None,
+        data: DataDimensions | None = None,
     ) -> None:
         self.module = module
         self.vdevice = vdevice
         self.budget = budget or Budget()
         self.node = ""
+        #: Dimensions that the data decide.
+        self.data = data or DataDimensions()
+        #: Whether this is a block of a region, which may not run.
+        self.is_nested = False
         #: Dimensions that are elements of inputs, by name.
         self.read_dimensions: set[str] = set()
         #: The extents that values of another dtype than theirs are.
@@ -64,7 +74,8 @@ class GraphBuilder:
 
     def nested(self, block: Block) -> GraphBuilder:
         """A builder for a block of a region of this graph."""
-        inner = GraphBuilder(self.module, block, self.vdevice, self.budget)
+        inner = GraphBuilder(self.module, block, self.vdevice, self.budget, self.data)
+        inner.is_nested = True
         inner.read_dimensions, inner.guards, inner.whole = self.read_dimensions, self.guards, self.whole
         return inner
 
@@ -121,20 +132,26 @@ class GraphBuilder:
         op = self._builder.insert(CallOp(function.sym_name.data, list(inputs), destinations, types, self.node or name))
         return list(op.res)
 
-    def host_call(self, builtin: str, inputs: Sequence[SSAValue], parameters: dict[str, Attribute]) -> SSAValue:
-        """Run a host builtin on ``inputs``; its result is of the type of the first."""
-        ty = tensor_type(shape_of(inputs[0].type), dtype_of(inputs[0].type), self.vdevice)
-        destination = self._builder.insert(bufferization.AllocTensorOp(ty)).tensor
+    def host_call(
+        self,
+        builtin: str,
+        inputs: Sequence[SSAValue],
+        outputs: Sequence[tuple[Sequence[Extent], str]],
+        parameters: dict[str, Attribute],
+    ) -> list[SSAValue]:
+        """Run a host builtin on ``inputs``; ``outputs`` are (shape, dtype) of the results."""
+        types = [tensor_type(shape, dtype, self.vdevice) for shape, dtype in outputs]
+        destinations = [self._builder.insert(bufferization.AllocTensorOp(ty)).tensor for ty in types]
         op = HostCallOp.build(
-            operands=[list(inputs), [destination]],
-            result_types=[[ty]],
+            operands=[list(inputs), destinations],
+            result_types=[types],
             attributes={
                 "builtin": StringAttr(builtin),
                 "parameters": DictionaryAttr(parameters),
                 NODE: StringAttr(self.node or builtin),
             },
         )
-        return self._builder.insert(op).res[0]
+        return list(self._builder.insert(op).res)
 
     def elementwise(self, name: str, inputs: Sequence[SSAValue], body: Body, dtype: str | None = None) -> SSAValue:
         """``body(s, *values)`` on every element, numpy broadcasting; ``dtype`` of the result (else the first's)."""

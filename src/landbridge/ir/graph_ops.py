@@ -33,7 +33,7 @@ from xdsl.irdl import (
 )
 from xdsl.traits import IsTerminator, Pure
 
-from landbridge.ir.attributes import NODE, int_array, int_attr, int_of
+from landbridge.ir.attributes import NODE, int_array, int_attr, int_of, ints
 from landbridge.ir.packing import packed_shape
 from landbridge.ir.types import AnyTensor, dtype_of, shape_of, tensor_type, vdevice_of
 from landbridge.sizes.size import Extent
@@ -191,6 +191,10 @@ class ToVDeviceOp(IRDLOperation):
         super().__init__(operands=[source], result_types=[ty])
 
 
+#: The parameter of a host call that says what dimensions its results, or elements of what it reads, are.
+DEFINES = "defines"
+
+
 @irdl_op_definition
 class HostCallOp(IRDLOperation):
     """Run a host builtin by name, destinations last as in ``lb.call``."""
@@ -202,6 +206,12 @@ class HostCallOp(IRDLOperation):
     destinations = var_operand_def()
     res = var_result_def()
     irdl_options = (AttrSizedOperandSegments(),)
+
+    @property
+    def defines(self) -> tuple[int, ...]:
+        """The dimensions that are known once it has run; the program is cut there."""
+        stated = self.parameters.data.get(DEFINES)
+        return ints(stated) if isinstance(stated, ArrayAttr) else ()
 
 
 @irdl_op_definition

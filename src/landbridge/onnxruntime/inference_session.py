@@ -23,7 +23,7 @@ from landbridge.onnxruntime.io_binding import IOBinding
 from landbridge.onnxruntime.model_facts import ModelMetadata, NodeArg, arguments, metadata
 from landbridge.onnxruntime.options import RunOptions, SessionOptions
 from landbridge.onnxruntime.ort_value import OrtValue
-from landbridge.open_session import Session
+from landbridge.segmented_session import Session
 from landbridge.sizes.dim import Dim
 
 Array = np.ndarray[Any, Any]

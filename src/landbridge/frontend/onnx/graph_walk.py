@@ -18,15 +18,17 @@ from landbridge.errors import CompileError, ImportModelError, LandbridgeError, N
 from landbridge.frontend.onnx.attributes import attribute_values, tensor_array
 from landbridge.frontend.onnx.evaluate import evaluate, foldable
 from landbridge.frontend.onnx.functions import function_body
+from landbridge.frontend.onnx.host_nodes import host_node, read_sizes
 from landbridge.frontend.onnx.index_checks import checked_indices
 from landbridge.frontend.onnx.schema import check_schema
 from landbridge.frontend.onnx.shapes import check_declared
 from landbridge.frontend.onnx.size_arithmetic import evaluate_sizes
 from landbridge.frontend.onnx.values import UNKNOWN, Imported, Unknown, constant_if_empty, shape_text
+from landbridge.host_operators.registry import find
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import ViewOp
 from landbridge.ops.context import OpContext
-from landbridge.ops.registry import handler_for
+from landbridge.ops.registry import Handler, handler_for
 from landbridge.ops.rule_check import check
 
 #: ``control_flow(walk, node, inputs) -> outputs``, for a node that has graphs inside.
@@ -147,18 +149,29 @@ class GraphWalk:
             if folded is not None:
                 return folded
         if handler is None:
-            return self._by_definition(node, opset, inputs)
+            return self._without_kernel(node, context, inputs)
         if len(known) < len(inputs):
             return [UNKNOWN] * len(node.outputs)
-        try:
-            result = handler(context, *inputs)
-        except UnsupportedOperatorError as error:
-            if isinstance(error.needed, SSAValue):
-                also = [x for x in known if isinstance(x, SSAValue) and id(x) in ranges]
-                self.needed += [(x, ranges.get(id(x))) for x in dict.fromkeys((error.needed, *also))]
-            raise
+        result = self._handled(handler, context, inputs, ranges)
         results = [result] if isinstance(result, np.ndarray | SSAValue) else list(result)
         return [constant_if_empty(x) for x in results]
+
+    def _handled(
+        self, handler: Handler, c: OpContext, inputs: Sequence[Any], ranges: Mapping[int, tuple[int, int]]
+    ) -> Any:
+        """What ``handler`` makes of the node; what it has to know, and is computed, is read while the model runs."""
+        try:
+            return handler(c, *inputs)
+        except UnsupportedOperatorError as error:
+            needed = error.needed
+            if not isinstance(needed, SSAValue):
+                raise
+            read = read_sizes(c, needed, ranges.get(id(needed))) if any(x is needed for x in inputs) else None
+            if read is None:
+                also = [x for x in inputs if isinstance(x, SSAValue) and id(x) in ranges]
+                self.needed += [(x, ranges.get(id(x))) for x in dict.fromkeys((needed, *also))]
+                raise
+        return self._handled(handler, c, [read if x is needed else x for x in inputs], ranges)
 
     def _context(self, node: ir.Node, opset: int, inputs: Sequence[Imported | None]) -> OpContext:
         used = max((i + 1 for i, v in enumerate(node.outputs) if v.name), default=0)
@@ -166,14 +179,21 @@ class GraphWalk:
         names = {id(x): str(v.name) for v, x in arrays}
         return OpContext(self.g, node.op_type, opset, attribute_values(node), used, names)
 
-    def _by_definition(self, node: ir.Node, opset: int, inputs: Sequence[Imported | None]) -> list[Imported]:
-        """The results of an operator that ONNX defines by others."""
-        body = function_body(node, opset, inputs)
+    def _without_kernel(self, node: ir.Node, c: OpContext, inputs: Sequence[Imported | None]) -> Sequence[Imported]:
+        """The results of an operator that ONNX defines by others, or that runs on the host."""
+        body = function_body(node, c.opset, inputs)
         if body is None:
-            raise UnsupportedOperatorError(
-                f"operator {node.domain or 'ai.onnx'}.{node.op_type} (opset {opset}) of node {self.g.node!r} has "
-                "no handler: register one with landbridge.ops.registry.operator, or rewrite the model without it"
-            )
+            operator = find(node.domain, node.op_type, c.opset)
+            if operator is None:
+                raise UnsupportedOperatorError(
+                    f"operator {node.domain or 'ai.onnx'}.{node.op_type} (opset {c.opset}) of node {self.g.node!r} has "
+                    "no handler: register a numpy function with landbridge.host_operator, kernels with "
+                    "landbridge.ops.registry.operator, or rewrite the model without it"
+                )
+            operands = [x for x in inputs if not isinstance(x, Unknown)]
+            if len(operands) < len(inputs):
+                return [UNKNOWN] * len(node.outputs)
+            return [constant_if_empty(x) for x in host_node(c, operator, operands)]
         inner = self.nested(self.g, body.opset_imports)
         for formal, value in zip(body.inputs, inputs, strict=False):
             if value is not None:

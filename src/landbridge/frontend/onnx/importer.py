@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.ir import Block, Region
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from landbridge.errors import InputError, ShapeError, UndecidedSizeError, UnsupportedOperatorError
+from landbridge.errors import CompileError, InputError, ShapeError, UndecidedSizeError, UnsupportedOperatorError
 from landbridge.executable.parts import VDevice
 from landbridge.frontend.onnx.branches import import_if
 from landbridge.frontend.onnx.fitting_sizes import naming_inputs
@@ -35,6 +35,7 @@ from landbridge.ir.attributes import (
     set_parameter_names,
 )
 from landbridge.ir.budget import MAX_NODES, Budget
+from landbridge.ir.data_dimensions import DataDimensions
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import shape_of
@@ -90,13 +91,23 @@ def import_onnx(
         known = {**elements, **(chosen or {})}
         inputs = model_inputs(graph, shapes, constants or {}, frames or {}, stated, known)
         module = IRModule(ModuleOp([]), targets, vdevices, parameters=parameters, sources=sources, files=files)
-        return _built(module, loaded, inputs, extra_outputs, Budget(max_nodes), check_indices)
+        data = DataDimensions(stated, reads)
+        return _built(module, loaded, inputs, extra_outputs, Budget(max_nodes), check_indices, data)
 
-    given = shapes or {}
+    given, reads = shapes or {}, False
     try:
         if dimensions is None:
             return build(None, {}, given)
-        return in_open_ranges(lambda stated, elements: build(stated, elements, given), dimensions)
+        try:
+            return in_open_ranges(lambda stated, elements: build(stated, elements, given), dimensions)
+        except UnsupportedOperatorError as error:
+            if not isinstance(error.needed, dict) or any(each.chosen for each in error.needed.values()):
+                raise
+            first, reads = error, True
+        try:
+            return in_open_ranges(lambda stated, elements: build(stated, elements, given), dimensions)
+        except CompileError:
+            raise first from None
     except UndecidedSizeError:
         raise
     except ShapeError as error:
@@ -117,11 +128,12 @@ def _built(
     extra_outputs: Sequence[str],
     budget: Budget,
     check_indices: bool,
+    data: DataDimensions,
 ) -> IRModule:
     """``module`` with ``@main`` of the model ``loaded``, of ``inputs``."""
     graph = loaded.graph
     block = Block(arg_types=inputs.types())
-    g = GraphBuilder(module, block, budget=budget)
+    g = GraphBuilder(module, block, budget=budget, data=data)
     g.read_dimensions |= dimensions_of(chain(*inputs.elements.values())).keys()
     walk = GraphWalk(g, loaded.opset_imports, CONTROL_FLOW, check_indices)
     walk.values.update(inputs.values(g, block))

@@ -22,5 +22,6 @@ def checked_indices(c: OpContext, checked: Checked, inputs: Sequence[Operand | N
             "low": int_array(low),
             "high": int_array(high),
         }
-        seen[id(x)] = c.g.host_call(INDEX_CHECK, [c.value(x)], parameters)
+        value = c.value(x)
+        (seen[id(x)],) = c.g.host_call(INDEX_CHECK, [value], [(c.shape(value), c.dtype(value))], parameters)
     return [x if x is None else seen.get(id(x), x) for x in inputs]

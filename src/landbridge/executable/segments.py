@@ -1,0 +1,75 @@
+"""Segments: a program that is cut where data decide sizes. Each piece is a function of known or open sizes.
+
+They stand as text in the metadata of an Executable, whose ``main`` then has the inputs and outputs of the whole and no
+instructions. Values are by name: those of inputs, of outputs of functions, and of results of the operators between.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from landbridge.errors import ExecutableError
+from landbridge.executable.executable import Executable
+from landbridge.executable.json_form import from_json, to_json
+from landbridge.executable.parts import TensorSpec
+
+#: The key in ``Executable.metadata``.
+SEGMENTS = "segments"
+#: The input of a function that has what its dimensions are, where it needs to be told.
+DIMENSIONS = "landbridge.dimensions"
+#: In place of a host operator: nothing runs, what is in a value says what dimensions are.
+READ = "landbridge.read"
+
+
+@dataclass(frozen=True)
+class DataCall:
+    """A host operator whose results say what dimensions are.
+
+    ``inputs`` are names of values, empty where one is left out. ``outputs``: names, shapes and dtypes of the results;
+    extents that are dimensions of no input are known then. ``read``: one value whose elements are dimensions.
+    """
+
+    operator: str
+    node: str
+    inputs: tuple[str, ...]
+    outputs: tuple[TensorSpec, ...]
+    read: tuple[TensorSpec, ...]
+    attributes: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A function of the Executable, none where there is nothing to compute, and what is called after it."""
+
+    function: str
+    calls: tuple[DataCall, ...]
+
+
+def segments_text(segments: Sequence[Segment]) -> str:
+    """``segments`` as the text of the metadata."""
+    return json.dumps(to_json(tuple(segments)), separators=(",", ":"))
+
+
+def is_cut(executable: Executable) -> bool:
+    """Whether it runs in segments."""
+    return SEGMENTS in executable.metadata
+
+
+def segments_of(executable: Executable) -> tuple[Segment, ...]:
+    """Those of ``executable``, in order; none where it is whole. Raises ExecutableError for text that has none."""
+    text = executable.metadata.get(SEGMENTS)
+    if text is None:
+        return ()
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ExecutableError(f"what the file says of its segments is no JSON ({error}); save it again") from None
+    if not isinstance(found, list):
+        raise ExecutableError("what the file says of its segments is no JSON list; save it again")
+    segments = tuple(from_json(Segment, each) for each in found)
+    for segment in segments:
+        if segment.function and segment.function not in executable.functions:
+            raise ExecutableError(f"a segment runs {segment.function!r}, which the file has not; save it again")
+    return segments

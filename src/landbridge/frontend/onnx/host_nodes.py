@@ -1,0 +1,127 @@
+"""Nodes that run as numpy functions on the host, and values that become dimensions when they are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Attribute, SSAValue
+
+from landbridge.errors import LandbridgeError, NodeError
+from landbridge.executable.segments import READ
+from landbridge.frontend.wanted_inputs import MOST_ELEMENTS, names_of_elements
+from landbridge.host_operators.registry import HostOperator, HostValue, Results, of_arrays, zeros_of
+from landbridge.ir.attributes import int_array, plain_attribute
+from landbridge.ir.graph_ops import DEFINES
+from landbridge.ops.context import OpContext, Operand
+from landbridge.ops.extent_arrays import extents_array
+from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, likely
+
+
+def host_node(c: OpContext, operator: HostOperator, inputs: Sequence[Operand | None]) -> list[Operand]:
+    """The outputs of a node that runs as ``operator``; those of one whose inputs are all known are computed now.
+
+    Raises UnsupportedOperatorError for attributes that are no plain data, and where data would decide an extent that
+    cannot be open; NodeError for what the function itself raises.
+    """
+    attributes = {name: value for name, value in c.attributes.items() if value is not None}
+    for name, value in attributes.items():
+        if isinstance(value, np.ndarray):
+            raise c.unsupported(f"attribute {name!r} is a tensor, which a host operator does not get")
+    arrays = [x for x in inputs if isinstance(x, np.ndarray) and x.dtype != object]
+    given = [x for x in inputs if x is not None]
+    if arrays and len(arrays) == len(given) and not operator.in_order:
+        return list(_ran(c, operator, attributes, inputs)[: c.outputs])
+    values = [None if x is None else _described(c, x) for x in inputs]
+    types = _results(c, operator, attributes, values)[: c.outputs]
+    if len(types) < c.outputs:
+        raise NodeError(f"{c.op_type} node {c.g.node!r} has {c.outputs} outputs; its host operator gives {len(types)}")
+    defined: list[Extent] = []
+    outputs: list[tuple[list[Extent], str]] = []
+    for number, (shape, dtype) in enumerate(types):
+        made: list[Extent] = []
+        for axis, extent in enumerate(shape):
+            if extent is None:
+                if not defined:
+                    _check_may_be_cut(c)
+                name = c.g.node if len(types) == 1 and shape.count(None) == 1 else f"{c.g.node}_{number}_{axis}"
+                extent = c.g.data.new(name)
+                defined.append(extent)
+            made.append(extent)
+        outputs.append((made, dtype))
+    parameters: dict[str, Attribute] = {
+        "attributes": plain_attribute(attributes),
+        "absent": int_array([i for i, x in enumerate(inputs) if x is None]),
+        "module": StringAttr("" if operator.is_built_in else operator.function.__module__),
+        "node": StringAttr(c.g.node),
+        "inputs": plain_attribute(len(given)),
+    }
+    if defined:
+        parameters[DEFINES] = int_array(defined)
+    return list(c.g.host_call(operator.name, [c.value(x) for x in given], outputs, parameters))
+
+
+def read_sizes(c: OpContext, value: SSAValue, ends: tuple[int, int] | None = None) -> Operand | None:
+    """``value``, which is computed, as dimensions that are known once it is; None where it cannot be.
+
+    ``ends``: the least and largest legal element.
+    """
+    shape, dtype = c.shape(value), c.dtype(value)
+    if any(isinstance(extent, Size) for extent in shape) or not 0 < prod(shape) <= MOST_ELEMENTS:
+        return None
+    if dtype == "bool" or c.g.is_nested or not c.g.data.reads:
+        return None
+    low, high = ends or (1, LARGEST_EXTENT)
+    known = c.g.whole.get(value)
+    if known is None:
+        names = names_of_elements(f"{c.g.node}_size", prod(shape))
+        defined = [c.g.data.new(name, low or 1, high) for name in names]
+        c.g.host_call(READ, [value], [], {DEFINES: int_array(defined), "node": StringAttr(c.g.node)})
+        known = c.g.whole[value] = extents_array(defined).reshape(shape)
+    return known if dtype == "int64" else c.cast(known, dtype)
+
+
+def _check_may_be_cut(c: OpContext) -> None:
+    if c.g.is_nested:
+        raise c.unsupported("the data decide how large its result is, and it is in a branch that may not be taken")
+    if not c.g.data.are_legal:
+        raise c.unsupported("the data decide how large its result is, and this target compiles known sizes only")
+
+
+def _described(c: OpContext, x: Operand) -> HostValue:
+    known = x if isinstance(x, np.ndarray) and x.dtype != object else None
+    return HostValue(tuple(c.shape(x)), c.dtype(x), known)
+
+
+def _results(
+    c: OpContext, operator: HostOperator, attributes: dict[str, Any], values: Sequence[HostValue | None]
+) -> list[tuple[list[Extent | None], str]]:
+    is_open = any(isinstance(e, Size) for v in values if v is not None for e in v.shape)
+    found: Results
+    results = operator.results
+    if results is not None:
+        found = _called(c, lambda: results(*values, **attributes))
+    else:
+        numbers = [v and HostValue(tuple(likely(e) for e in v.shape), v.dtype, v.value) for v in values]
+        with np.errstate(all="ignore"):
+            arrays = _ran(c, operator, attributes, [zeros_of(v) for v in numbers])
+        found = [([None] * len(s) if is_open else s, dtype) for s, dtype in of_arrays(arrays)]
+    return [(list(shape), dtype) for shape, dtype in found]
+
+
+def _ran(c: OpContext, operator: HostOperator, attributes: dict[str, Any], arrays: Sequence[Any]) -> list[Any]:
+    return list(_called(c, lambda: operator.bound(attributes)(*arrays)))
+
+
+def _called(c: OpContext, function: Any) -> Any:
+    try:
+        return function()
+    except LandbridgeError:
+        raise
+    except Exception as error:
+        raise NodeError(
+            f"{c.op_type} node {c.g.node!r}: its host operator raised {type(error).__name__}: {error}"
+        ) from error

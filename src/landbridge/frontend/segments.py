@@ -1,0 +1,409 @@
+"""Cutting a program where data decide sizes: each piece is a program of known or open sizes, compiled by itself.
+
+An operation belongs to the first piece in which all that it needs is known: its operands, and the dimensions that its
+types and its kernel speak of. What one piece computes and another reads is an output here and an input there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from xdsl.dialects import bufferization, func
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    DictionaryAttr,
+    FunctionType,
+    IntAttr,
+    ModuleOp,
+    StringAttr,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, ParametrizedAttribute, Region, SSAValue
+
+from landbridge.executable.executable import Executable
+from landbridge.executable.parts import Function, TensorSpec
+from landbridge.executable.segments import DIMENSIONS, SEGMENTS, DataCall, Segment, segments_text
+from landbridge.ir.attributes import (
+    frame_layouts,
+    guards,
+    input_elements,
+    int_array,
+    io_names,
+    node_name,
+    parameter_names,
+    plain_data,
+    set_frame_layouts,
+    set_guards,
+    set_input_elements,
+    set_io_names,
+    set_parameter_names,
+)
+from landbridge.ir.graph_builder import GraphBuilder
+from landbridge.ir.graph_ops import DEFINES, CallOp, ConstantOp, HostCallOp, ViewOp
+from landbridge.ir.module import IRModule
+from landbridge.ir.size_exprs import SizeExpr
+from landbridge.ir.types import SizeAttr, dtype_of, shape_of, tensor_type
+from landbridge.sizes.size import Extent, Size, dimensions_of, of_symbol
+from landbridge.sizes.terms import Symbol
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """``modules`` of the pieces that compute, and what a run does: ``segments`` run them by number, as text.
+
+    ``inputs`` and ``outputs`` are those of the whole, ``parameters`` its weights that may be replaced.
+    """
+
+    modules: list[IRModule]
+    segments: list[Segment]
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    parameters: tuple[TensorSpec, ...]
+
+
+def function_name(number: int) -> str:
+    """What the function of piece ``number`` is called."""
+    return f"segment@{number}"
+
+
+def cut(module: IRModule) -> Cut | None:
+    """The pieces of ``module``, which is used up; None where it is whole."""
+    if not any(_is_cut(op) for op in module.main.body.block.ops):
+        return None
+    return _Cutter(module).cut()
+
+
+def in_segments(executable: Executable, whole: Cut) -> tuple[Executable, dict[str, str]]:
+    """``executable``, whose programs are the pieces of ``whole`` in order, as the whole, and what its metadata says."""
+    pieces = list(executable.functions.values())
+    functions = {
+        function_name(number): replace(piece, name=function_name(number))
+        for number, piece in enumerate(pieces[: len(whole.modules)])
+    }
+    main = Function("main", whole.inputs, whole.outputs, (), whole.parameters)
+    return replace(executable, functions={"main": main, **functions}), {SEGMENTS: segments_text(whole.segments)}
+
+
+def _is_cut(op: Operation) -> bool:
+    return isinstance(op, HostCallOp) and bool(op.defines)
+
+
+@dataclass(eq=False)
+class _Piece:
+    ops: list[Operation] = field(default_factory=list)
+    calls: list[HostCallOp] = field(default_factory=list)
+    #: What later pieces, calls and the caller read of what is computed here.
+    wanted: dict[SSAValue, None] = field(default_factory=dict)
+
+
+class _Cutter:
+    def __init__(self, module: IRModule) -> None:
+        self._module = module
+        self._main = module.main
+        self._block = self._main.body.block
+        self._names: dict[SSAValue, str] = dict(zip(self._block.args, io_names(self._main)[0], strict=False))
+        self._prims = module.prims()
+        self._level: dict[SSAValue, int] = dict.fromkeys(self._block.args, 0)
+        self._symbol_level: dict[str, int] = {}
+        self._symbols: dict[str, Symbol] = {}
+        self._prim_symbols: dict[str, frozenset[str]] = {}
+        self._seen: dict[Attribute, frozenset[str]] = {}
+        self._taken = {*self._names.values(), *io_names(self._main)[1]}
+        self._given = guards(self._main)
+
+    def cut(self) -> Cut:
+        pieces = self._pieces()
+        returned = list(self._block.last_op.operands) if self._block.last_op is not None else []
+        inputs, outputs = io_names(self._main)
+        self._name_all(pieces, returned, outputs)
+        modules: list[IRModule] = []
+        segments: list[Segment] = []
+        for piece in pieces:
+            name = ""
+            if piece.wanted:
+                name = function_name(len(modules))
+                modules.append(self._module_of(piece, returned))
+            segments.append(Segment(name, tuple(map(self._data_call, piece.calls))))
+        if not modules:  # nothing is computed but by what is called: a program has code
+            modules.append(self._module_of(_Piece(), []))
+        elements = input_elements(self._main)
+        frames = frame_layouts(self._main)
+        count = len(inputs) - len(parameter_names(self._main))
+        specs = []
+        for name, argument in zip(inputs, self._block.args, strict=False):
+            spec = TensorSpec(name, shape_of(argument.type), dtype_of(argument.type), elements=elements.get(name, ()))
+            specs.append(replace(spec, shape=frames[name][0], strides=frames[name][1]) if name in frames else spec)
+        results = tuple(
+            TensorSpec(n, shape_of(v.type), dtype_of(v.type)) for n, v in zip(outputs, returned, strict=True)
+        )
+        return Cut(modules, segments, tuple(specs[:count]), results, tuple(specs[count:]))
+
+    # Which piece an operation belongs to ----------------------------------------------------------------------------
+
+    def _pieces(self) -> list[_Piece]:
+        pieces: list[_Piece] = [_Piece()]
+        for op in self._block.ops:
+            if isinstance(op, bufferization.AllocTensorOp | ConstantOp | func.ReturnOp):
+                continue  # there is one wherever it is needed
+            level = self._needed(op)
+            while len(pieces) <= level:
+                pieces.append(_Piece())
+            if _is_cut(op):
+                assert isinstance(op, HostCallOp)
+                pieces[level].calls.append(op)
+                for symbol in dimensions_of(op.defines).values():
+                    self._symbol_level[symbol.name] = level + 1
+                level += 1
+                while len(pieces) <= level:
+                    pieces.append(_Piece())
+            elif not isinstance(op, ViewOp):
+                pieces[level].ops.append(op)
+            self._level.update(dict.fromkeys(op.results, level))
+        return pieces
+
+    def _needed(self, op: Operation) -> int:
+        """The first piece in which all is known that ``op`` needs."""
+        values = [self._level.get(v, 0) for v in _operands(op)]
+        return max([0, *values, *(self._symbol_level.get(name, 0) for name in self._symbols_of(op))])
+
+    def _symbols_of(self, op: Operation) -> set[str]:
+        """The dimensions that ``op``, and the kernel that it calls, speak of."""
+        found: set[str] = set()
+        for each in op.walk():
+            attributes = [*each.attributes.values(), *each.properties.values(), *(r.type for r in each.results)]
+            attributes += [a.type for region in each.regions for block in region.blocks for a in block.args]
+            if isinstance(each, CallOp):
+                found |= self._symbols_of_prim(each.callee_name)
+            for attribute in attributes:
+                found |= self._symbols_in(attribute)
+        return found
+
+    def _symbols_of_prim(self, name: str) -> frozenset[str]:
+        if name not in self._prim_symbols:
+            self._prim_symbols[name] = frozenset(self._symbols_of(self._prims[name]))
+        return self._prim_symbols[name]
+
+    def _symbols_in(self, attribute: Attribute) -> frozenset[str]:
+        found = self._seen.get(attribute)
+        if found is None:
+            sizes = [e for e in _sizes_in(attribute) if isinstance(e, Size)]
+            symbols = dimensions_of(sizes)
+            self._symbols |= symbols
+            found = self._seen[attribute] = frozenset(symbols)
+        return found
+
+    # What crosses ---------------------------------------------------------------------------------------------------
+
+    def _name_all(self, pieces: Sequence[_Piece], returned: Sequence[SSAValue], outputs: Sequence[str]) -> None:
+        """Names of what crosses, the outputs' own first."""
+        for value, name in zip(returned, outputs, strict=True):
+            self._names.setdefault(value, name)
+            if not _is_cut_result(value):
+                pieces[self._level[value]].wanted[value] = None
+        for number, piece in enumerate(pieces):
+            for op in piece.ops:
+                for value in self._roots(op):
+                    self._cross(pieces, value, number)
+            for call in piece.calls:
+                for value in call.inputs:
+                    if _is_cut_result(value) or isinstance(value, BlockArgument):
+                        continue
+                    again = isinstance(value.owner, ViewOp | ConstantOp)
+                    pieces[number if again else self._level[value]].wanted[value] = None
+                    self._name(value)
+                    self._cross(pieces, _root(value), number)
+                for value in call.res:
+                    self._name(value)
+        for value in returned:
+            if isinstance(value.owner, ViewOp):
+                self._cross(pieces, _root(value), self._level[value])
+
+    def _roots(self, op: Operation) -> Iterator[SSAValue]:
+        for value in _operands(op):
+            yield _root(value)
+
+    def _cross(self, pieces: Sequence[_Piece], root: SSAValue, number: int) -> None:
+        """``root`` is read by piece ``number``."""
+        if isinstance(root, BlockArgument) or _is_cut_result(root) or isinstance(root.owner, ConstantOp):
+            return
+        level = self._level.get(root, number)
+        if level < number:
+            self._name(root)
+            pieces[level].wanted[root] = None
+
+    def _name(self, value: SSAValue) -> str:
+        if value not in self._names:
+            stem = node_name(value.owner) if isinstance(value.owner, Operation) else ""
+            name = stem = f"{stem or 'value'}"
+            number = 0
+            while name in self._taken:
+                number += 1
+                name = f"{stem}.{number}"
+            self._taken.add(name)
+            self._names[value] = name
+        return self._names[value]
+
+    # Pieces as modules ----------------------------------------------------------------------------------------------
+
+    def _module_of(self, piece: _Piece, returned: Sequence[SSAValue]) -> IRModule:
+        module = self._module
+        uses = [root for op in piece.ops for root in self._roots(op)] + [_root(v) for v in piece.wanted]
+        inside = {result for op in piece.ops for result in op.results}
+        free = (u for u in dict.fromkeys(uses) if u not in inside and not isinstance(u.owner, ConstantOp))
+        known = list(free)
+        weights = parameter_names(self._main)
+        arguments = [v for v in known if self._names[v] not in weights]
+        weighted = [v for v in known if self._names[v] in weights]
+        symbols = self._symbols_used(piece)
+        names = [self._names[v] for v in arguments]
+        types = [v.type for v in arguments]
+        if symbols:
+            names.append(DIMENSIONS)
+            types.append(tensor_type((len(symbols),), "int64"))
+        block = Block(arg_types=[*types, *(v.type for v in weighted)])
+        made = [*arguments, None, *weighted] if symbols else [*arguments, *weighted]
+        at: dict[SSAValue, SSAValue] = {old: new for old, new in zip(made, block.args, strict=True) if old is not None}
+        new_module = replace(
+            module,
+            op=ModuleOp([]),
+            constants=dict(module.constants),
+            parameters={n: a for n, a in module.parameters.items() if n in {self._names[v] for v in weighted}},
+        )
+        g = GraphBuilder(new_module, block)
+        for op in piece.ops:
+            _add(op, block, at)
+        results = []
+        for value in piece.wanted:
+            _bring(value, block, at)
+            result = at[value]
+            if _needs_copy(value, piece, inside, value in returned):
+                g.node = self._names[value]
+                result = g.elementwise("copy", [result], lambda s, v: v)
+            results.append(result)
+        block.add_op(func.ReturnOp(*results))
+        main = func.FuncOp(
+            "main", FunctionType.from_lists([a.type for a in block.args], [r.type for r in results]), Region(block)
+        )
+        set_io_names(main, [*names, *(self._names[v] for v in weighted)], [self._names[v] for v in piece.wanted])
+        layouts = {n: each for n, each in frame_layouts(self._main).items() if n in names}
+        if layouts:
+            set_frame_layouts(main, layouts)
+        if symbols:
+            set_input_elements(main, {DIMENSIONS: [of_symbol(s) for s in symbols.values()]})
+        held = [g for g in self._given if dimensions_of([g.found, g.legal]).keys() <= symbols.keys()]
+        if held:
+            set_guards(main, held)
+        if weighted:
+            set_parameter_names(main, [self._names[v] for v in weighted])
+        prims = [op for name, op in self._prims.items() if op.parent is not None]
+        called = {op.callee_name for op in main.walk() if isinstance(op, CallOp)}
+        body = new_module.op.body.block
+        kernels = list(body.ops)  # of copies
+        body.insert_ops_before([main], kernels[0]) if kernels else body.add_op(main)
+        for prim in prims:
+            if prim.sym_name.data in called:
+                body.add_op(prim.clone())
+        new_module.drop_unused()
+        return new_module
+
+    def _symbols_used(self, piece: _Piece) -> dict[str, Symbol]:
+        names: set[str] = set()
+        for op in piece.ops:
+            names |= self._symbols_of(op)
+            for value in _operands(op):
+                names |= self._symbols_in(value.type)
+                names |= self._symbols_in(_root(value).type)
+        for value in piece.wanted:
+            names |= self._symbols_in(value.type) | self._symbols_in(_root(value).type)
+        return {name: symbol for name, symbol in self._symbols.items() if name in names}
+
+    def _data_call(self, op: HostCallOp) -> DataCall:
+        parameters = {k: v for k, v in op.parameters.data.items() if k not in (DEFINES, "node")}
+        node = op.parameters.data.get("node", StringAttr(""))
+        absent = plain_data(parameters.get("absent", int_array([])))
+        names = iter([self._names[value] for value in op.inputs])
+        count = len(op.inputs) + len(absent)
+        outputs = tuple(TensorSpec(self._names[v], shape_of(v.type), dtype_of(v.type)) for v in op.res)
+        read: tuple[TensorSpec, ...] = ()
+        if not op.res:
+            (value,) = op.inputs
+            read = (TensorSpec(self._names[value], shape_of(value.type), dtype_of(value.type), elements=op.defines),)
+        return DataCall(
+            op.builtin.data,
+            node.data if isinstance(node, StringAttr) else "",
+            tuple("" if i in absent else next(names) for i in range(count)),
+            outputs,
+            read,
+            plain_data(DictionaryAttr(parameters)),
+        )
+
+
+def _operands(op: Operation) -> Iterator[SSAValue]:
+    """What ``op`` and operations inside of it read from outside, destinations left out."""
+    inside = {result for each in op.walk() for result in each.results}
+    for each in op.walk():
+        for value in each.operands:
+            if value not in inside and not isinstance(value.owner, bufferization.AllocTensorOp):
+                yield value
+
+
+def _root(value: SSAValue) -> SSAValue:
+    while isinstance(value.owner, ViewOp):
+        value = value.owner.source
+    return value
+
+
+def _is_cut_result(value: SSAValue) -> bool:
+    return isinstance(value.owner, Operation) and _is_cut(value.owner)
+
+
+def _needs_copy(value: SSAValue, piece: _Piece, inside: Container[SSAValue], is_returned: bool) -> bool:
+    """Whether a result of ``piece`` has no buffer of its own."""
+    root = _root(value)
+    if root not in inside:
+        return True
+    return not is_returned and any(other is not value and _root(other) is root for other in piece.wanted)
+
+
+def _add(op: Operation, block: Block, at: dict[SSAValue, SSAValue]) -> None:
+    """A copy of ``op`` at the end of ``block``, behind what it needs that is everywhere."""
+    for each in op.walk():
+        for value in each.operands:
+            _bring(value, block, at)
+    copy = op.clone(at)
+    block.add_op(copy)
+    at.update(zip(op.results, copy.results, strict=True))
+
+
+def _bring(value: SSAValue, block: Block, at: dict[SSAValue, SSAValue]) -> None:
+    """Have ``value`` in ``block``: a view, a constant or a destination is made again."""
+    if value in at or not isinstance(value.owner, bufferization.AllocTensorOp | ConstantOp | ViewOp):
+        return
+    chain = [value]
+    while isinstance(chain[-1].owner, ViewOp) and chain[-1].owner.source not in at:
+        chain.append(chain[-1].owner.source)
+    for each in reversed(chain):
+        if each not in at and isinstance(each.owner, Operation):
+            copy = each.owner.clone(at)
+            block.add_op(copy)
+            at[each] = copy.results[0]
+
+
+def _sizes_in(attribute: Attribute) -> Iterable[Extent]:
+    """The Sizes in ``attribute`` and what it is made of."""
+    match attribute:
+        case SizeAttr() | IntAttr():
+            yield attribute.data
+        case AffineMapAttr():
+            for result in attribute.data.results:
+                yield from (e.value for e in result.dfs() if isinstance(e, SizeExpr))
+        case ArrayAttr():
+            for each in attribute.data:
+                yield from _sizes_in(each)
+        case DictionaryAttr():
+            for each in attribute.data.values():
+                yield from _sizes_in(each)
+        case ParametrizedAttribute():
+            for each in attribute.parameters:
+                yield from _sizes_in(each)

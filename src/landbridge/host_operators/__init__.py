@@ -1,0 +1,13 @@
+"""Operators that run as numpy functions on the host, where no kernel is made of them.
+
+    @lb.host_operator("my.domain", "Rank")
+    def rank(x, *, axis=-1):
+        return np.argsort(np.argsort(x, axis), axis)
+
+A function gets the node's inputs as arrays, None for those that the node leaves out, and its attributes by name. It
+returns an array for each output. Programs call it by name: an ``.lbx`` says which it needs.
+"""
+
+from landbridge.host_operators.registry import HostOperator, HostValue, called, find, host_operator, host_operators
+
+__all__ = ["HostOperator", "HostValue", "called", "find", "host_operator", "host_operators"]

@@ -1,0 +1,34 @@
+"""Dimensions that the data decide: names that no other has, and the ranges that were stated or found for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from landbridge.sizes.dim import identifier
+from landbridge.sizes.size import LARGEST_EXTENT, Extent, dimension
+
+
+class DataDimensions:
+    """Makes them for one module. ``stated``: extents by name, None where each has to be a number; ``reads``: whether
+    values that are computed may become dimensions."""
+
+    def __init__(self, stated: Mapping[str, Extent] | None = None, reads: bool = False) -> None:
+        self._stated = stated
+        self._names: set[str] = set()
+        self.reads = reads and stated is not None
+
+    @property
+    def are_legal(self) -> bool:
+        """Whether there may be any."""
+        return self._stated is not None
+
+    def new(self, name: str, low: int = 1, high: int = LARGEST_EXTENT) -> Extent:
+        """A dimension called ``name``, or like it. From 1: a run in which it is 0 computes nothing of it."""
+        name = unique = identifier(name)
+        number = 1
+        while unique in self._names:
+            number += 1
+            unique = f"{name}_{number}"
+        self._names.add(unique)
+        stated = (self._stated or {}).get(unique)
+        return dimension(unique, low, high) if stated is None else stated

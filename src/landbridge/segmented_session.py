@@ -1,0 +1,343 @@
+"""SegmentedSession: the Session of a program that is cut where data decide sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import numpy as np
+
+from landbridge.did_you_mean import did_you_mean
+from landbridge.dtypes import dtype_name, numpy_dtype
+from landbridge.errors import InputError, ShapeError, UnsupportedError
+from landbridge.executable.bound_sizes import BoundSizes
+from landbridge.executable.executable import Executable
+from landbridge.executable.parts import Function, TensorSpec, parameter_constant
+from landbridge.executable.segments import DIMENSIONS, READ, DataCall, segments_of
+from landbridge.memory import ledger
+from landbridge.open_session import OpenSession, array_of, elements_of
+from landbridge.session import Session, spares_of
+from landbridge.sizes.size import Extent, Size, dimensions_of, of_symbol
+from landbridge.tensor import Tensor
+from landbridge.vm.background import AsyncRun
+from landbridge.vm.background_runs import BackgroundRuns
+from landbridge.vm.entry import Entry, takes_turn
+from landbridge.vm.host_functions import HostFunction
+from landbridge.vm.named import in_order
+from landbridge.vm.planned_memory import PlannedMemory
+
+__all__ = ["OpenSession", "SegmentedSession", "Session"]
+
+
+class SegmentedSession(Session):
+    """A Session whose program is cut where data decide sizes; made by ``landbridge.Session``.
+
+    Each piece has a Session of its own. What a piece gives the next one reads in place; results are new Tensors.
+    """
+
+    def __init__(self, executable: Executable, *args: Any, **kwargs: Any) -> None:
+        main = executable.main
+        sides = (", ".join(spec.name for spec in specs) for specs in (main.inputs, main.outputs))
+        self._entry = Entry(f"Session({' -> '.join(sides)})")
+        self._background = BackgroundRuns(self._entry)
+        self._executable = executable
+        self._has_states = False
+        self._pieces: list[tuple[_Piece | None, list[_Call]]] = []
+        for segment in segments_of(executable):
+            piece = _Piece(executable, segment.function, args, kwargs) if segment.function else None
+            self._pieces.append((piece, [_Call(call) for call in segment.calls]))
+        self._given_params: dict[str, Any] = {}
+        self._spares = spares_of(executable, self._entry, self._given_params, *args, **{"num_threads": None, **kwargs})
+        self._held: dict[str, Any] = {}
+        self._held_outputs: dict[str, Any] = {}
+        self._results: dict[str, Any] | None = None
+
+    # What is bound ----------------------------------------------------------------------------------------------
+
+    def _name(self, what: str, name: str | int, specs: Sequence[TensorSpec]) -> str:
+        if isinstance(name, int) and not isinstance(name, bool) and 0 <= name < len(specs):
+            return specs[name].name
+        for spec in specs:
+            if spec.name == name:
+                return spec.name
+        raise _unknown(what, name, specs)
+
+    @takes_turn
+    def set_input(self, name: str | int, value: Any) -> None:
+        self._hold(self._name("input", name, self.inputs), np.array(array_of(value)))
+
+    @takes_turn
+    def set_input_zero_copy(self, name: str | int, value: Any) -> None:
+        self._hold(self._name("input", name, self.inputs), value)
+
+    def _hold(self, name: str, value: Any) -> None:
+        spec = next(spec for spec in self.inputs if spec.name == name)
+        BoundSizes().add(spec, np.shape(value))
+        self._held[name] = value
+
+    @takes_turn
+    def set_output_zero_copy(self, index: int | str, out: Any) -> None:
+        spec = next(s for s in self.outputs if s.name == self._name("output", index, self.outputs))
+        raise UnsupportedError(
+            f"output {spec.name!r} is made new by each run, as the data decide sizes of this program; read it with "
+            "get_output, or give out= to it or to a call, which copies"
+        )
+
+    @takes_turn
+    def get_input(self, name: str | int) -> Tensor:
+        found = self._name("input", name, self.inputs)
+        if found not in self._held:
+            raise InputError(f"nothing is bound to input {found!r}; its memory is the caller's in this program")
+        held = self._held[found]
+        return held if isinstance(held, Tensor) else Tensor.from_numpy_view(array_of(held))
+
+    @takes_turn
+    def get_output(self, index: int | str, out: Any = None) -> Any:
+        name = self._name("output", index, self.outputs)
+        if self._results is None:
+            raise InputError(f"output {name!r} has no memory yet; call run()")
+        result = self._results[name]
+        if out is None:
+            return _tensor(result)
+        return _copied(result, out, name)
+
+    @takes_turn
+    def register_buffers(self, name: str | int, values: Sequence[Any]) -> None:
+        self._refuse("register_buffers")
+
+    @takes_turn
+    def bind_state(self, output: str | int, input: str | int) -> None:
+        self._refuse("bind_state")
+
+    @contextmanager
+    def hold_scopes(self) -> Iterator[None]:
+        self._refuse("hold_scopes")
+        yield
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise UnsupportedError(
+            f"{what} is for programs that run whole; this one is cut in {len(self._pieces)} where data decide sizes"
+        )
+
+    @takes_turn
+    def prepare(self, **sizes: int | Sequence[int]) -> None:
+        for piece, _ in self._pieces:
+            if piece is not None:
+                piece.prepare(sizes)
+
+    @takes_turn
+    def set_params(self, values: Mapping[str, Any]) -> None:
+        known = {spec.name for spec in self.params}
+        for name in values:
+            if name not in known:
+                raise _unknown("parameter", name, self.params)
+        for piece, _ in self._pieces:
+            if piece is not None:
+                piece.set_params(values)
+        self._given_params.update((name, np.array(array_of(value))) for name, value in values.items())
+        if self._spares is not None:
+            self._spares.forget()
+
+    @takes_turn
+    def get_params(self) -> dict[str, Tensor]:
+        first = {spec.name: self._executable.constants[parameter_constant(spec.name)] for spec in self.params}
+        now = {name: self._given_params.get(name, value).view() for name, value in first.items()}
+        for array in now.values():
+            array.flags.writeable = False
+        return {name: Tensor.from_numpy_view(array) for name, array in now.items()}
+
+    @property
+    def planned_memory(self) -> tuple[PlannedMemory, ...]:
+        return tuple(each for piece, _ in self._pieces if piece for each in piece.session.planned_memory)
+
+    # Runs -------------------------------------------------------------------------------------------------------
+
+    @takes_turn
+    def run(self) -> None:
+        self._run()
+
+    def _run(self) -> None:
+        self._make_ready()
+        self._results = self._ran(self._held)
+
+    def _make_ready(self) -> None:
+        missing = [spec.name for spec in self.inputs if spec.name not in self._held]
+        if missing:
+            raise InputError(f"nothing is bound to input {', '.join(map(repr, missing))}; bind it before run()")
+
+    def run_async(self) -> AsyncRun:
+        def execute(begun: Callable[[], object]) -> None:
+            begun()
+            self._results = self._ran(self._held)
+
+        return self._background.start(self._make_ready, execute)
+
+    def __call__(self, *arrays: Any, out: Any = None) -> Any:
+        entry = self._entry
+        try:
+            turn = entry.take()
+        except IndexError:
+            return self._call_a_spare(arrays, out)
+        try:
+            specs, names = self.inputs, [spec.name for spec in self.outputs]
+            by_name = len(arrays) == 1 and isinstance(arrays[0], Mapping)
+            if by_name:
+                arrays = in_order("input", arrays[0], [spec.name for spec in specs])
+                out = in_order("output", out, names) if isinstance(out, Mapping) else out
+            if len(arrays) != len(specs):
+                listed = ", ".join(spec.name for spec in specs)
+                raise InputError(f"{len(arrays)} arrays are given; the program takes {len(specs)}: {listed}")
+            found = self._ran({spec.name: array for spec, array in zip(specs, arrays, strict=True)})
+            results: list[Any] = [_tensor(found[name]) for name in names]
+            if out is not None:
+                if len(out) != len(results):
+                    raise InputError(f"out= lists {len(out)} arrays; the program has {len(results)} outputs")
+                results = [_copied(r, o, name) for r, o, name in zip(results, out, names, strict=True)]
+            return dict(zip(names, results, strict=True)) if by_name else results
+        finally:
+            entry.give_back(turn)
+
+    def _ran(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of a run, by name."""
+        sizes = BoundSizes()
+        for spec in self.inputs:
+            sizes.add(spec, np.shape(given[spec.name]))
+            if spec.elements:
+                sizes.add_elements(spec, elements_of(given[spec.name]))
+        for spec in self.inputs:
+            sizes.check(spec, np.shape(given[spec.name]), elements_of(given[spec.name]) if spec.elements else ())
+        values, known = dict(given), sizes.values
+        for piece, calls in self._pieces:
+            if piece is not None:
+                values |= piece.run(values, known)
+            for call in calls:
+                call.run(values, known)
+        return values
+
+
+class _Piece:
+    """A function of the program, and its Session."""
+
+    def __init__(self, executable: Executable, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        function = executable.functions[name]
+        self.function = replace(function, name="main")
+        metadata = {key: text for key, text in executable.metadata.items() if key in ("model", "on_mismatch")}
+        alone = replace(executable, functions={"main": self.function}, metadata=metadata)
+        self.session = Session(alone, *args, **kwargs)
+        self._reads_dimensions = any(spec.name == DIMENSIONS for spec in function.inputs)
+
+    def prepare(self, sizes: Mapping[str, Any]) -> None:
+        known = self.session.executable.dimensions
+        if known and known.keys() <= sizes.keys():
+            self.session.prepare(**{name: each for name, each in sizes.items() if name in known})
+
+    def set_params(self, values: Mapping[str, Any]) -> None:
+        mine = {spec.name for spec in self.session.params}
+        if mine & values.keys():
+            self.session.set_params({name: value for name, value in values.items() if name in mine})
+
+    def run(self, values: Mapping[str, Any], known: Mapping[str, int]) -> dict[str, Any]:
+        """The outputs by name. Of a dimension that is 0 they have no elements, and nothing is computed."""
+        given = {spec.name: values[spec.name] for spec in self.function.inputs if spec.name != DIMENSIONS}
+        empty = [name for name in _dimensions(self.function) if known.get(name) == 0]
+        if empty:
+            return _without_elements(self.function, known, empty)
+        if self._reads_dimensions:
+            spec = next(spec for spec in self.function.inputs if spec.name == DIMENSIONS)
+            given[DIMENSIONS] = np.array([_at(e, known) for e in spec.elements], np.int64)
+        found: dict[str, Any] = self.session(given)
+        return found
+
+
+class _Call:
+    """A host operator, or a value that is read, and what is known then."""
+
+    def __init__(self, call: DataCall) -> None:
+        self._call = call
+        self._function = None if call.operator == READ else HostFunction(call.operator, call.attributes)
+
+    def run(self, values: dict[str, Any], known: dict[str, int]) -> None:
+        """Add the results to ``values``, and the dimensions that they say to ``known``."""
+        call = self._call
+        for spec in call.read:
+            self._learn(spec.elements, _whole(array_of(values[spec.name]), call.node), known, "an element")
+        if self._function is None:
+            return
+        results = self._function([array_of(values[name]) for name in call.inputs if name])
+        for number, spec in enumerate(call.outputs):
+            found = results[number] if number < len(results) else None
+            if found is None or found.ndim != len(spec.shape) or dtype_name(found.dtype) != spec.dtype:
+                said = "nothing" if found is None else f"{dtype_name(found.dtype)} of {found.ndim} axes"
+                raise ShapeError(
+                    f"node {call.node!r}: its host operator gave {said} as output {number}, and said it would be "
+                    f"{spec.dtype} of {len(spec.shape)} axes"
+                )
+            self._learn(spec.shape, found.shape, known, "an extent")
+            values[spec.name] = np.ascontiguousarray(found)
+
+    def _learn(self, stated: Sequence[Extent], found: Sequence[int], known: dict[str, int], what: str) -> None:
+        for extent, number in zip(stated, found, strict=True):
+            if isinstance(extent, Size) and len(extent.symbols) == 1:
+                (symbol,) = extent.symbols.values()
+                if symbol.name not in known and extent == of_symbol(symbol):
+                    known[symbol.name] = number
+                    continue
+            if _at(extent, known) != number:
+                raise ShapeError(
+                    f"node {self._call.node!r}: {what} of its result is {number}; {_at(extent, known)} is legal"
+                )
+
+
+def _unknown(what: str, name: object, specs: Sequence[TensorSpec]) -> InputError:
+    names = [spec.name for spec in specs]
+    return InputError(f"no {what} {name!r}{did_you_mean(str(name), names)}; legal: {', '.join(names) or 'none'}")
+
+
+def _whole(array: np.ndarray[Any, Any], node: str) -> list[int]:
+    """The elements of a value of sizes."""
+    numbers = array.reshape(-1).tolist()
+    if any(number != int(number) for number in numbers):
+        raise ShapeError(f"node {node!r}: {numbers} says sizes; whole numbers are legal")
+    return [int(number) for number in numbers]
+
+
+def _at(extent: Extent, known: Mapping[str, int]) -> int:
+    return extent.at(known) if isinstance(extent, Size) else extent
+
+
+def _dimensions(function: Function) -> set[str]:
+    return set(dimensions_of(e for spec in function.inputs for e in (*spec.shape, *spec.elements)))
+
+
+def _without_elements(function: Function, known: Mapping[str, int], empty: Sequence[str]) -> dict[str, Any]:
+    """The outputs of ``function`` where dimensions are 0; raises ShapeError for one that has elements all the same."""
+    made = {}
+    for spec in function.outputs:
+        shape = tuple(max(_at(extent, known), 0) for extent in spec.shape)
+        if 0 not in shape:
+            raise ShapeError(
+                f"{', '.join(sorted(empty))} is 0 in this run, and {spec.name!r} of shape {shape} is computed from it: "
+                "kernels are compiled for at least one element"
+            )
+        made[spec.name] = np.zeros(shape, numpy_dtype(spec.dtype))
+    return made
+
+
+def _tensor(value: Any) -> Tensor:
+    return value if isinstance(value, Tensor) else Tensor.from_numpy_view(array_of(value))
+
+
+def _copied(result: Any, out: Any, name: str) -> Any:
+    source, destination = array_of(result), array_of(out)
+    if (source.shape, source.dtype) != (destination.shape, destination.dtype):
+        raise InputError(
+            f"output {name!r} is {source.dtype} of shape {source.shape} in this run; out= is {destination.dtype} of "
+            f"shape {destination.shape}"
+        )
+    ledger.copy_array(destination, source, cause="get_output", tensor=name, source="cpu:0", destination="cpu:0")
+    return out
+
+
+Session._of_cut_programs = SegmentedSession

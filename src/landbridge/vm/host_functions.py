@@ -1,0 +1,71 @@
+"""Host operators in a program: the numpy function, its inputs and its results in planned memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from landbridge.dtypes import dtype_name
+from landbridge.errors import BindError, ShapeError
+from landbridge.host_operators.registry import Array, HostOperator, called
+from landbridge.memory import ledger
+from landbridge.vm.builtins import Builtin
+
+
+class HostFunction:
+    """What a program calls ``name``, with ``attributes``: those of the node, and which inputs it leaves out.
+
+    Raises BindError where nothing of that name is registered in this process.
+    """
+
+    def __init__(self, name: str, attributes: Mapping[str, object]) -> None:
+        module = str(attributes.get("module", ""))
+        operator = called(name, module)
+        if operator is None:
+            raise BindError(f"{name!r} is no host operator; compile the model again")
+        self.operator: HostOperator = operator
+        self._absent = frozenset(cast(Sequence[int], attributes.get("absent", ())))
+        self._function = operator.bound(cast(Mapping[str, Any], attributes.get("attributes", {})))
+
+    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        """The results for the inputs that the node has, in order, which it only reads."""
+        given = iter([_read_only(array) for array in arrays])
+        count = len(arrays) + len(self._absent)
+        return self._function(*[None if i in self._absent else next(given) for i in range(count)])
+
+
+def in_planned_memory(name: str, attributes: Mapping[str, object]) -> Builtin:
+    """The host builtin that calls a host operator and copies its results to their places."""
+    function, node = HostFunction(name, attributes), str(attributes.get("node", ""))
+    inputs = cast(int, attributes.get("inputs", 0))
+
+    def run(args: Sequence[Array], _: Mapping[str, object]) -> None:
+        results = function(args[:inputs])
+        destinations = args[inputs:]
+        for number, place in enumerate(destinations):
+            found = results[number] if number < len(results) else None
+            if found is None or (found.shape, dtype_name(found.dtype)) != (place.shape, dtype_name(place.dtype)):
+                said = "nothing" if found is None else f"{dtype_name(found.dtype)} of shape {found.shape}"
+                raise ShapeError(
+                    f"node {node!r}: the host operator {function.operator.op_type} gave {said} as output {number}, and "
+                    f"{dtype_name(place.dtype)} of shape {place.shape} was planned; state results= of its "
+                    "host_operator, with None for an extent that the data decide"
+                )
+            ledger.copy_array(
+                place,
+                np.ascontiguousarray(found),
+                cause="host_operator",
+                tensor=node,
+                source="cpu:0",
+                destination="cpu:0",
+            )
+
+    return run
+
+
+def _read_only(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view

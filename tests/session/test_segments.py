@@ -1,0 +1,221 @@
+"""Programs that are cut where data decide sizes, against numpy."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import landbridge as lb
+
+Array = np.ndarray[Any, Any]
+pytestmark = pytest.mark.filterwarnings("ignore::landbridge.FallbackWarning")
+
+
+def compiled(text: str, **options: Any) -> lb.Executable:
+    return lb.compile(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]>\n{text}'), **options)
+
+
+def x_of(seed: int, *shape: int) -> Array:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+#: Two selections of one tensor and one of what came of them, with values that cross pieces, views and constants.
+CHAIN = """g (float[N,4] x) => (float[A,4] y, int64[2,B] z, float[C] s, float[N,4] w) {
+    a = Relu(x)
+    w = Neg(a)
+    at = NonZero(a)
+    t = Transpose<perm=[1,0]>(at)
+    first = Constant<value_ints=[0]>()
+    rows = Gather<axis=1>(t, first)
+    flat = Constant<value_ints=[-1]>()
+    r = Reshape(rows, flat)
+    g = Gather<axis=0>(w, r)
+    y = Mul(g, g)
+    all = Reshape(y, flat)
+    one = Constant<value_float=1.0>()
+    large = Greater(all, one)
+    c = Compress(all, large)
+    s = Sqrt(c)
+    small = Less(x, one)
+    z = NonZero(small)
+}"""
+
+
+def chain(x: Array) -> list[Array]:
+    a = np.maximum(x, 0)
+    y = np.square(a[np.nonzero(a)[0]])
+    return [y, np.array(np.nonzero(x < 1)), np.sqrt(y[y > 1]), -a]
+
+
+@pytest.fixture(scope="module")
+def chained() -> lb.Executable:
+    return compiled(CHAIN)
+
+
+def test_pieces_run_for_any_sizes(chained: lb.Executable, tmp_path: Path) -> None:
+    chained.save(tmp_path / "chain.lbx")
+    for executable in (chained, lb.load(tmp_path / "chain.lbx")):
+        session = lb.Session(executable)
+        for n in (1, 2, 7, 30):
+            x = x_of(n, n, 4)
+            for found, expected in zip(session(x), chain(x), strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_what_is_selected_may_be_nothing(chained: lb.Executable) -> None:
+    x = np.full((3, 4), -1, np.float32)
+    y, z, s, w = lb.Session(chained)(x)
+    assert (y.shape, s.shape, z.shape) == ((0, 4), (0,), (2, 12))
+    np.testing.assert_array_equal(w, np.zeros_like(x))
+
+
+def test_every_way_to_run(chained: lb.Executable) -> None:
+    session = lb.Session(chained)
+    x = x_of(1, 5, 4)
+    expected = chain(x)
+    with pytest.raises(lb.InputError, match="'x'"):
+        session.run()
+    session.set_input("x", x)
+    session.run()
+    np.testing.assert_allclose(session.get_output("s"), expected[2], rtol=1e-6)
+    session.set_input_zero_copy(0, x)
+    x *= 2
+    expected = chain(x)
+    session.run_async().wait(20)
+    np.testing.assert_allclose(session.get_output(0), expected[0], rtol=1e-6)
+    named = session({"x": x})
+    assert list(named) == ["y", "z", "s", "w"]
+    np.testing.assert_array_equal(named["z"], expected[1])
+    out = [np.empty_like(each) for each in expected]
+    session(x, out=out)
+    np.testing.assert_allclose(out[2], expected[2], rtol=1e-6)
+    with pytest.raises(lb.InputError, match="shape"):
+        session(x, out=[np.empty(1, np.float32)] * 4)
+    for wrong in (lambda: session(x, x), lambda: session({"q": x}), lambda: session(x_of(0, 2, 5))):
+        with pytest.raises((lb.InputError, lb.ShapeError)):
+            wrong()
+    with pytest.raises(lb.UnsupportedError, match="data decide"):
+        session.set_output_zero_copy("y", out[0])
+    assert {mem.device for mem in session.planned_memory} == {"cpu:0"}
+
+
+def test_results_outlive_runs(chained: lb.Executable) -> None:
+    session = lb.Session(chained)
+    first, second = x_of(1, 6, 4), x_of(2, 6, 4)
+    kept = session(first)
+    session(second)
+    for found, expected in zip(kept, chain(first), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_many_threads_may_call(chained: lb.Executable) -> None:
+    session = lb.Session(chained)
+    wrong: list[int] = []
+
+    def call(seed: int) -> None:
+        for n in range(1, 12):
+            x = x_of(seed + n, n, 4)
+            if any(not np.allclose(a, b) for a, b in zip(session(x), chain(x), strict=True)):
+                wrong.append(n)
+
+    threads = [threading.Thread(target=call, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not wrong and not any(thread.is_alive() for thread in threads)
+
+
+def test_weights_of_pieces_may_be_replaced() -> None:
+    executable = compiled(
+        """g (float[3,4] x) => (float[A] y) <float[1] k = {2.0}> {
+            a = Mul(x, k)
+            zero = Constant<value_float=0.0>()
+            c = Greater(a, zero)
+            flat = Constant<value_ints=[-1]>()
+            b = Reshape(a, flat)
+            d = Reshape(c, flat)
+            e = Compress(b, d)
+            y = Add(e, k)
+        }""",
+        mutable=["k"],
+    )
+    session = lb.Session(executable)
+    x = x_of(0, 3, 4)
+    for k in (2.0, -3.0):
+        session.set_params({"k": np.array([k], np.float32)})
+        a = x * np.float32(k)
+        np.testing.assert_allclose(session(x)[0], a[a > 0] + np.float32(k), rtol=1e-6)
+        np.testing.assert_array_equal(session.get_params()["k"], [k])
+    with pytest.raises(lb.InputError, match="'q'"):
+        session.set_params({"q": x})
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "float"])
+def test_a_computed_number_may_say_a_size(dtype: str) -> None:
+    session = lb.Session(
+        compiled(
+            f"""g ({dtype}[3] x, {dtype}[4] w) => ({dtype}[A] y) {{
+                k = ReduceMax<keepdims=0>(x)
+                zero = Constant<value = {dtype} {{0}}>()
+                one = Constant<value = {dtype} {{1}}>()
+                r = Range(zero, k, one)
+                m = ReduceMax<keepdims=0>(w)
+                y = Mul(r, m)
+            }}"""
+        )
+    )
+    kind = np.dtype("float32" if dtype == "float" else dtype)
+    w = np.array([1, 3, 2, 0], kind)
+    for most in (1, 4, 9):
+        (found,) = session(np.array([1, most, 1], kind), w)
+        np.testing.assert_array_equal(found, np.arange(most).astype(kind) * 3)
+        assert np.asarray(found).dtype == kind
+
+
+def test_nothing_but_a_selection() -> None:
+    session = lb.Session(compiled("g (float[2,3] x) => (int64[2,K] y) { y = NonZero(x) }"))
+    x = np.array([[0, 1, 0], [2, 0, 3]], np.float32)
+    np.testing.assert_array_equal(session(x)[0], np.array(np.nonzero(x)))
+
+
+def test_a_detector_ends_with_non_max_suppression() -> None:
+    session = lb.Session(
+        compiled(
+            """g (float[1,N,4] boxes, float[1,N,3] logits) => (float[K,4] kept, float[K] best) {
+                scores = Sigmoid(logits)
+                by_class = Transpose<perm=[0,2,1]>(scores)
+                most = Constant<value_ints=[5]>()
+                overlap = Constant<value_floats=[0.5]>()
+                least = Constant<value_floats=[0.4]>()
+                chosen = NonMaxSuppression(boxes, by_class, most, overlap, least)
+                two = Constant<value_ints=[2]>()
+                at = Gather<axis=1>(chosen, two)
+                flat = Constant<value_ints=[-1]>()
+                rows = Reshape(at, flat)
+                zero = Constant<value_ints=[0]>()
+                all = Squeeze(boxes, zero)
+                kept = Gather<axis=0>(all, rows)
+                best = GatherND(by_class, chosen)
+            }"""
+        )
+    )
+    onnxruntime = pytest.importorskip("onnxruntime")
+    del onnxruntime
+    for n in (2, 40):
+        rng = np.random.default_rng(n)
+        corner = rng.random((1, n, 2), np.float32) * 4
+        boxes = np.concatenate([corner, corner + 1 + rng.random((1, n, 2), np.float32)], 2)
+        logits = rng.standard_normal((1, n, 3)).astype(np.float32)
+        kept, best = session(boxes, logits)
+        scores = 1 / (1 + np.exp(-logits))
+        assert np.asarray(best).min() > 0.4
+        assert kept.shape[0] <= 15 and np.isin(np.asarray(kept)[:, 0], boxes).all()
+        assert np.isclose(np.asarray(best)[0], scores[0, :, 0].max())
+    kept, best = session(boxes, np.full_like(logits, -9))
+    assert (kept.shape, best.shape) == ((0, 4), (0,))
