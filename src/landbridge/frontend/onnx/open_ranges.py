@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import TensorType
@@ -11,6 +11,7 @@ from landbridge.errors import CompileError, InputError, ShapeError, UndecidedSiz
 from landbridge.frontend.wanted_inputs import WantedInput
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import shape_of
+from landbridge.sizes.often import often
 from landbridge.sizes.question import Question
 from landbridge.sizes.settle import settled
 from landbridge.sizes.size import Extent, at_least, dimensions_of, undecided
@@ -26,8 +27,9 @@ def in_open_ranges(build: Build, stated: Mapping[str, Extent]) -> IRModule:
     """What ``build`` makes of dimensions by name: of ``stated``, which stay, and of ranges of others.
 
     A question that these leave open narrows one of them to the widest range in which it has an answer, to the next
-    one where shapes contradict each other in that. An input whose elements are sizes gets a dimension for each. Where
-    no range is found, raises what the widest ones ended in.
+    one where shapes contradict each other in that. An input whose elements are sizes gets a dimension for each. A range
+    of which nobody says a likely value has one that the model's divisions leave enough of. Where no range is found,
+    raises what the widest ones ended in.
     """
     fixed = dimensions_of(stated.values())
     ended: CompileError | InputError | None = None
@@ -38,11 +40,13 @@ def in_open_ranges(build: Build, stated: Mapping[str, Extent]) -> IRModule:
         narrowed, tried = pending.pop(), tried + 1
         known = {**narrowed, **stated}
         try:
-            module = build(known, {name: _elements(each, known) for name, each in sizes.items()})
+            elements = {name: _elements(each, known) for name, each in sizes.items()}
+            module = build(known, elements)
             question = _may_be_empty(module)
             ranges = [] if question is None else settled(question, fixed)
             if not ranges or tried == _MOST_TRIED:
-                return module
+                found = often(_extents(module), fixed)
+                return build({**known, **found}, elements) if found else module
             pending += [{**narrowed, each.name: each.extent} for each in reversed(ranges)]
         except (CompileError, InputError) as error:
             more = _sizes(error, sizes)
@@ -61,12 +65,17 @@ def in_open_ranges(build: Build, stated: Mapping[str, Extent]) -> IRModule:
 
 def _may_be_empty(module: IRModule) -> Question | None:
     """Whether a tensor of ``module`` has elements, where that is not known: kernels are made for those that have."""
+    for extent in _extents(module):
+        if at_least(extent, 1) is None:
+            return _question(undecided(f"{extent} >= 1", extent, 1, needed=True))
+    return None
+
+
+def _extents(module: IRModule) -> Iterator[Extent]:
+    """Those of all that ``module`` computes."""
     for op in module.main.walk():
         for result in op.results:
-            for extent in shape_of(result.type) if isinstance(result.type, TensorType) else ():
-                if at_least(extent, 1) is None:
-                    return _question(undecided(f"{extent} >= 1", extent, 1, needed=True))
-    return None
+            yield from shape_of(result.type) if isinstance(result.type, TensorType) else ()
 
 
 def _sizes(error: CompileError | InputError, known: Mapping[str, WantedInput]) -> dict[str, WantedInput]:
