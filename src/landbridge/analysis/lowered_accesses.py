@@ -30,7 +30,8 @@ class LoweredAccess(NamedTuple):
     """``op`` reads or writes the elements ``first`` to ``last``, both included, counted from its index.
 
     Along the last axis, that is; along others it is the one at the index. ``first > last`` where a constant mask keeps
-    nothing. ``mask`` is one that only a run knows: any of the lanes may be kept, or the first ``kept``.
+    nothing. ``mask`` is one that only a run knows: any of the lanes may be kept, or those of the first ``kept`` that
+    are not of the first ``skipped``.
     """
 
     op: Operation
@@ -42,6 +43,7 @@ class LoweredAccess(NamedTuple):
     reads: bool
     mask: SSAValue | None
     kept: SSAValue | None
+    skipped: SSAValue | None
 
 
 def lowered_access(op: Operation) -> LoweredAccess:
@@ -58,8 +60,20 @@ def lowered_access(op: Operation) -> LoweredAccess:
         constant = 0, (_lanes(value) if kind in _VECTORS else 1) - 1
     else:
         mask = None
-    first_lanes = mask.owner.operands[0] if mask is not None and isinstance(mask.owner, vector.CreateMaskOp) else None
-    return LoweredAccess(op, buffer, shape, indices, *constant, kind in _READS, mask, first_lanes)
+    kept, skipped = _between(mask)
+    return LoweredAccess(op, buffer, shape, indices, *constant, kind in _READS, mask, kept, skipped)
+
+
+def _between(mask: SSAValue | None) -> tuple[SSAValue | None, SSAValue | None]:
+    """How many first lanes ``mask`` keeps at most, and how many of these it does not; None for what is not told."""
+    maker = mask.owner if mask is not None else None
+    if isinstance(maker, vector.CreateMaskOp):
+        return maker.operands[0], None
+    if isinstance(maker, arith.AndIOp) and isinstance(differ := maker.rhs.owner, arith.XOrIOp):
+        (kept, more), (skipped, _) = _between(differ.lhs), _between(differ.rhs)  # a & (a ^ b)
+        if maker.lhs is differ.lhs and kept is not None and more is None:
+            return kept, skipped
+    return None, None
 
 
 def _lanes(value: SSAValue) -> int:

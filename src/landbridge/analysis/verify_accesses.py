@@ -110,16 +110,19 @@ class _Walk:
         shape, lanes = access.shape, (access.first, access.last)
         for axis, (index, extent) in enumerate(zip(access.indices, shape, strict=True), 1):
             form = self._ranges.form(index)
-            if axis == len(shape) and access.kept is not None and self._first_inside(form, access.kept, extent):
+            if axis == len(shape) and access.kept is not None and self._kept_inside(form, access, extent):
                 return
             self._reach(access, form, extent, lanes if axis == len(shape) else (0, 0))
         if not shape:
             self._reach(access, constant(0), 1, lanes)
 
-    def _first_inside(self, index: Form, kept: SSAValue, extent: int) -> bool:
-        """Whether the first ``kept`` elements from ``index`` on are known to be inside."""
+    def _kept_inside(self, index: Form, access: LoweredAccess, extent: int) -> bool:
+        """Whether the lanes that ``access`` keeps from ``index`` on are known to be inside."""
         ranges = self._ranges
-        return ranges.is_at_most(index.scaled(-1), 0) and ranges.is_at_most(index.plus(ranges.form(kept)), extent)
+        assert access.kept is not None
+        first = index if access.skipped is None else index.plus(ranges.form(access.skipped))
+        end = index.plus(ranges.form(access.kept))
+        return ranges.is_at_most(first.scaled(-1), 0) and ranges.is_at_most(end, extent)
 
     def _reach(self, access: LoweredAccess, index: Form, extent: int, lanes: tuple[int, int]) -> None:
         size, number = split_number(index.const)

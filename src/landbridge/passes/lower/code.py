@@ -283,12 +283,40 @@ class Code:
         """A mask that keeps the first ``kept`` lanes."""
         ty = vector_type(i1, lanes)
         if not isinstance(kept, int):
-            count = self.value(kept)
-            key = vector.CreateMaskOp, id(count), lanes
-            if (found := self._computed.get(key)) is None:
-                found = self._computed[key] = self.add_op(vector.CreateMaskOp([count], ty))
-            return found
+            return self._first_lanes(lanes, kept)
         return self.constant(DenseIntOrFPElementsAttr.from_list(ty, [int(i < kept) for i in range(lanes)]), ty)
+
+    def _first_lanes(self, lanes: int, kept: Index) -> SSAValue:
+        count = self.value(kept)
+        key = vector.CreateMaskOp, id(count), lanes
+        if (found := self._computed.get(key)) is None:
+            found = self._computed[key] = self.add_op(vector.CreateMaskOp([count], vector_type(i1, lanes)))
+        return found
+
+    def mask_between(self, lanes: int, low: Index, high: Index) -> SSAValue:
+        """A mask that keeps the lanes from ``low`` on that are below ``high``."""
+        if isinstance(low, int) and low <= 0:
+            return self.mask(lanes, high)
+        ty = vector_type(i1, lanes)
+        if isinstance(low, int) and isinstance(high, int):
+            return self.constant(
+                DenseIntOrFPElementsAttr.from_list(ty, [int(low <= i < high) for i in range(lanes)]), ty
+            )
+        below, skipped = self._first_lanes(lanes, high), self._first_lanes(lanes, low)
+        key = arith.AndIOp, id(below), id(skipped)
+        if (found := self._computed.get(key)) is None:
+            differ = self.emit(arith.XOrIOp, [below, skipped], ty)
+            found = self._computed[key] = self.emit(arith.AndIOp, [below, differ], ty)
+        return found
+
+    def load_between(
+        self, buffer: SSAValue, where: Where, element: Attribute, lanes: int, low: Index, high: Index, fill: Attribute
+    ) -> SSAValue:
+        """``lanes`` elements, of which those from ``low`` on and below ``high`` are read, the others are ``fill``."""
+        operands = [buffer, *self._indices(where), self.mask_between(lanes, low, high)]
+        return self.emit(
+            vector.MaskedLoadOp, [*operands, self.splat(fill, element, lanes)], vector_type(element, lanes)
+        )
 
     def load_vector(self, buffer: SSAValue, where: Where, element: Attribute, lanes: int, kept: Index) -> SSAValue:
         """``lanes`` elements; where ``kept`` is not 0 only so many are read, the others are 0."""

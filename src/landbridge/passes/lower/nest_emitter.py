@@ -16,20 +16,21 @@ from landbridge.passes.lower.reduction import Reduction, Slots
 from landbridge.passes.lower.row_edges import OpenEdges
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule
-from landbridge.sizes.size import at_least
+from landbridge.sizes.size import Extent, at_least
 
 
 @dataclass(frozen=True)
 class _Columns:
-    """The columns of a tile: the first, how many, and the lanes kept, as a Tile has them."""
+    """The columns of a tile: the first, how many, the lanes kept, and whether none is padding, as a Tile has them."""
 
     first: Index
     count: int
     kept: Index
+    inside: bool = False
 
     def tile_of(self, row: Index, rows: int, kept: Index, padding: RowPadding) -> Tile:
         """The register tile of ``rows`` rows from ``row`` on, of whose lanes, where they are the rows, ``kept`` are."""
-        return Tile(row, rows, self.first, self.count, kept, self.kept, padding)
+        return Tile(row, rows, self.first, self.count, kept, self.kept, padding, self.inside)
 
 
 class NestEmitter:
@@ -52,10 +53,43 @@ class NestEmitter:
     def row_run(self, run: Run, padding: RowPadding, low: Index, high: Index, column: Index, columns: Run) -> None:
         """Tiles ``low .. high`` of one run of rows, or all where it has edges; too few rows are done one by one."""
 
+        def rows_of(kept: Index, inside: bool) -> None:
+            self._row_run(run, padding, low, high, _Columns(column, columns.tile, kept, inside))
+
         def emit(kept: Index) -> None:
-            self._row_run(run, padding, low, high, _Columns(column, columns.tile, kept))
+            lanes = self.operands.lanes
+            left_out = lanes - kept if isinstance(kept, int) and kept else 0
+            inside = self._lanes_inside(column, columns.tile * lanes - left_out)
+            if inside is None:
+                rows_of(kept, False)
+            else:
+                self.code.when(inside, lambda: rows_of(kept, True), lambda: rows_of(kept, False))
 
         self._whole_or_left(columns, column, emit)
+
+    def _lanes_inside(self, first: Index, count: int) -> SSAValue | None:
+        """Whether none of ``count`` lanes from column ``first`` on reads padding, in any turn of the reduction's loops;
+        None where none may, or that takes more to tell."""
+        code, lanes, conditions = self.code, self.operands.lanes, []
+        if self.sched.lane is None or self.sched.lane != self.sched.columns:
+            return None
+        for g in self._padding.lane_guards:
+            low: Index = g.index.const
+            span: Extent = 0
+            for d, c in g.index.coeffs.items():
+                if d == self.sched.lane:
+                    low = code.add(low, code.mul(first, c * lanes))
+                    span += c * (count - 1)
+                elif d in self.env:
+                    low = code.add(low, code.mul(self.env[d], c))
+                elif self.nest.dims[d].reduction and at_least(c, 0):
+                    span += c * (self.nest.dims[d].extent - 1)
+                else:
+                    return None
+            if g.index.rest:
+                return None
+            conditions += [code.at_most(0, low), code.at_most(code.add(low, span), g.extent - 1)]
+        return code.all_of(*conditions) if conditions else None
 
     def _whole_or_left(self, run: Run, first: Index, emit: Callable[[Index], None]) -> None:
         """``emit`` with the lanes that a tile of ``run`` keeps, whose first vector is ``first``: of an open lane all

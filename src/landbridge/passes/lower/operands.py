@@ -15,6 +15,7 @@ from landbridge.ir.types import shape_of
 from landbridge.passes.lower.access import ElementAccess, Guard, Linear
 from landbridge.passes.lower.code import Code, Index, Where
 from landbridge.passes.lower.image_memory import copy_pixel, is_image, lane_at, pixel_place
+from landbridge.passes.lower.lane_vectors import Ends, LaneVector
 from landbridge.passes.lower.lane_walk import Walk, walk_of
 from landbridge.passes.lower.row_memory import in_rows, split
 from landbridge.passes.lower.schedule import Schedule
@@ -36,7 +37,8 @@ class RowPadding(Enum):
 @dataclass(frozen=True)
 class Tile:
     """A register tile: first row and column (in iterations, columns of a lane in vectors), sizes, lanes kept in
-    the last vector (0 = all), or elements left if not a number, and what is known of its rows' padding."""
+    the last vector (0 = all), or elements left if not a number, what is known of its rows' padding, and whether no lane
+    is padding."""
 
     row: Index
     rows: int
@@ -45,6 +47,7 @@ class Tile:
     row_mask: Index = 0
     column_mask: Index = 0
     padding: RowPadding = RowPadding.TESTED
+    inside: bool = False
 
 
 class Operands:
@@ -127,7 +130,11 @@ class Operands:
 
     def _walk(self, a: ElementAccess) -> Walk:
         """How ``a`` goes along the lanes."""
-        walk = Walk.STAYS if self.sched.lane is None else walk_of(a, self.sched.lane, self.sched.rows)
+        walk = (
+            Walk.STAYS
+            if self.sched.lane is None
+            else walk_of(a, self.sched.lane, self.sched.rows if self.sched.turned else None)
+        )
         assert walk is not None, "a lane that no vector follows"
         return walk
 
@@ -182,17 +189,26 @@ class Operands:
     def _load(
         self, a: ElementAccess, t: Tile, m: int, n: int, shift: Shift | None, settled: Collection[Guard], together: int
     ) -> SSAValue:
-        checks = [g for g in a.guards if g not in settled]
-        along = self._walk(a) is Walk.ALONG
+        tested = [g for g in a.guards if g not in settled]
+        of_lanes = [g for g in tested if self.sched.lane is not None and g.index.uses(self.sched.lane)]
+        checks = [g for g in tested if g not in of_lanes]
+        along = self._walk(a) in (Walk.ALONG, Walk.STRIDED)
         lanes = self.lanes if along else together
 
         def plain() -> SSAValue:
             if is_image(self.buffers[a.buffer].type):
                 return self._fetch(a, t, m, n, shift, keep=not checks)
             where = self.where(a, t, m, n, shift)
+            if along:
+                assert self.sched.lane is not None
+                step, ends = a.index.coeff(self.sched.lane), None
+                for g in of_lanes if not t.inside else ():
+                    assert a.fill is not None
+                    ends = Ends(self.index(g.index, t, m, n, shift), g.extent, a.fill)
+                found = LaneVector(self.buffers[a.buffer], where, a.element, self.lanes, step, self._kept(t, m, n))
+                return found.load(self.code, ends)
             if lanes:
-                kept = self._kept(t, m, n) if along else 0
-                return self.code.load_vector(self.buffers[a.buffer], where, a.element, lanes, kept)
+                return self.code.load_vector(self.buffers[a.buffer], where, a.element, lanes, 0)
             return self.code.load(self.buffers[a.buffer], where, a.element)
 
         if not checks:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from landbridge.passes.lower.access import Guard
+from landbridge.passes.lower.access import ElementAccess, Guard
+from landbridge.passes.lower.lane_walk import lane_guards
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.operands import RowPadding
 from landbridge.passes.lower.row_edges import OpenEdges, open_edges, row_guards, skips_padding
@@ -26,6 +27,13 @@ class Padding:
         self.skips = nest.reduction is not None and skips_padding(nest.reduction)
         self.row_guards = row_guards(nest, sched.rows, sched.lane)
         self.rows = self._inner_rows()
+        reads = [r for s in nest.stages for r in s.reads if isinstance(r, ElementAccess)]
+        lane = sched.lane
+        #: Tests for padding that the lanes of a vector may answer differently.
+        self.lane_guards = list[Guard]()
+        for g in (g for r in reads if lane is not None for g in lane_guards(r, lane)):
+            if g not in self.lane_guards:
+                self.lane_guards.append(g)
 
     def row_tiles(self) -> list[tuple[Run, RowPadding]]:
         """Runs of row tiles, and what is known of each."""

@@ -17,7 +17,7 @@ from xdsl.dialects import linalg, memref
 from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.combiners import combiner
-from landbridge.passes.lower.lane_walk import Walk, walk_of
+from landbridge.passes.lower.lane_walk import Walk, lane_guards, walk_of
 from landbridge.passes.lower.nest import Nest, Stage, widest_bytes
 from landbridge.passes.lower.register_block import register_block
 from landbridge.passes.lower.row_cut import open_end, row_cut, tiles_along
@@ -36,18 +36,22 @@ TASK_WORK = 1 << 19
 SHORT_BODY, SHORT_TILE = 12, 4
 #: Tasks above which nothing is cut further: enough for any number of threads.
 MANY_TASKS = 64
+#: Operations of an elementwise body for which masks of padded lanes are worth making; copies are as quick without.
+MASKED_BODY = 5
 
 
 @dataclass(frozen=True)
 class VectorUnit:
     """What of a Target matters to schedules: vector width in bytes, number of vector registers, and the most lanes
     that a vector may have whatever its elements are. ``by_lane``: a vector is multiplied by one lane of another in one
-    instruction, and a number that memory holds must be loaded first; elsewhere it is taken from memory."""
+    instruction, and a number that memory holds must be loaded first; elsewhere it is taken from memory. ``masks``: a
+    load may be of any of its lanes."""
 
     vector_bytes: int
     registers: int
     max_lanes: int = 64
     by_lane: bool = False
+    masks: bool = True
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ class Schedule:
 
     ``rows``/``columns`` are the register-blocked dims (or None) and how they are cut. A ``columns`` dim that is
     the lane counts in vectors. ``outer`` loops surround the block; ``inner`` are the reduction loops, in order.
+    ``turned``: blocks of rows and lanes are transposed in registers where an access lies along the rows.
     ``copies`` partial sums hide the latency of adding. They are as many in every tile: a sum then is added up in one
     order, wherever in the result it stands. ``turns`` of the last reduction loop are written out beside each other, so
     that what all lanes share is loaded for all of them at once.
@@ -73,6 +78,7 @@ class Schedule:
     work: int
     copies: int = 1
     turns: int = 1
+    turned: bool = False
 
 
 def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool = False) -> Schedule:
@@ -85,24 +91,31 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
     reductions = tuple(d for d in free if nest.dims[d].reduction)
     width = max(_element_bytes(nest), 1)
     lanes = max(1, min(machine.vector_bytes // width, machine.max_lanes))
-    lane, horizontal = _choose_lane(nest, parallel, reductions, lanes)
+    lane, horizontal = _choose_lane(nest, parallel, lanes), False
     if lane is None and (turned := _choose_turned(nest, parallel, lanes)) is not None:
         return _turned(nest, machine, parallel, *turned, repeats=repeats)
+    if lane is None:
+        lane, horizontal = _choose_other_lane(nest, parallel, reductions, lanes, machine)
+    padded = lane is not None and any(
+        lane_guards(r, lane) for s in nest.stages for r in s.reads if isinstance(r, ElementAccess)
+    )
     if lane is None:
         lanes = 1
     elif horizontal:
         lanes = _whole_vectors(nest, lane, lanes)
     reduction = nest.reduction
-    columns = _choose_columns(nest, parallel, lane, lanes) if reduction and not horizontal else None
+    columns = lane if padded else None
+    if reduction and not horizontal:
+        columns = _choose_columns(nest, parallel, lane, lanes)
     rows = _choose_rows(nest, parallel, lane, columns)
-    if rows is not None and columns == lane and not _shares_vectors(nest, lane, rows):
+    if rows is not None and columns == lane and not padded and not _shares_vectors(nest, lane, rows):
         enough = likely(tiles_along(nest, columns, lane, lanes)) >= FMA_LATENCY
         rows = None if enough else rows  # rows would be streams beside each other, and nothing is gained
     if lane is not None and not horizontal:
         extent = nest.dims[lane].extent
         if isinstance(extent, int):
             lanes = min(lanes, 1 << (extent - 1).bit_length())
-        if not reduction and extent != lanes:
+        if not reduction and not padded and extent != lanes:
             rows = lane  # an elementwise nest walks its lane; unrolling it is the row block
     cut = row_cut(nest, rows, lane, lanes, repeats=repeats)
     column_extent = tiles_along(nest, columns, lane, lanes)
@@ -110,7 +123,9 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
     if machine.by_lane and not horizontal:
         turns = turns_together(nest, lane, rows, reductions, machine.vector_bytes)
     if reduction:
-        row_tile, column_tile = register_block(cut.pieces, cut.most, likely(column_extent), machine.registers, turns)
+        # Whether lanes are padding is told of a column at a time.
+        most_columns = 1 if padded else likely(column_extent)
+        row_tile, column_tile = register_block(cut.pieces, cut.most, most_columns, machine.registers, turns)
     else:
         row_tile, column_tile = _unroll(nest, likely(cut.extent)), 1
     column_tile = dividing_tile(column_extent, column_tile)
@@ -145,7 +160,8 @@ def _turned(nest: Nest, machine: VectorUnit, parallel: list[int], lane: int, row
     else:
         column_runs = tile_runs(tiles_along(nest, lane, lane, lanes), 1, extent % lanes)
     outer = tuple(d for d in parallel if d not in (lane, rows))
-    return Schedule(lane, lanes, False, rows, cut.runs(tile), lane, column_runs, outer, (), _body_size(nest))
+    runs, work = cut.runs(tile), _body_size(nest)
+    return Schedule(lane, lanes, False, rows, runs, lane, column_runs, outer, (), work, turned=True)
 
 
 def _copies(
@@ -203,37 +219,71 @@ def _scalar_only(stage: Stage) -> bool:
     return any(isinstance(o, memref.LoadOp | linalg.ops.IndexOp) or o.name in _TRAPPING for o in stage.body.ops)
 
 
-def _choose_lane(nest: Nest, parallel: list[int], reductions: tuple[int, ...], lanes: int) -> tuple[int | None, bool]:
+def _choose_lane(nest: Nest, parallel: list[int], lanes: int) -> int | None:
+    """The longest loop along which every operand is vectors, or one element for all lanes."""
+    if lanes < 2 or any(_scalar_only(s) for s in nest.stages):
+        return None
+    candidates = [d for d in parallel if nest.dims[d].extent != 1 and _lies_along(nest, d) and _is_plain(nest, d)]
+    return max(candidates, key=lambda d: likely(nest.dims[d].extent), default=None)
+
+
+def _choose_other_lane(
+    nest: Nest, parallel: list[int], reductions: tuple[int, ...], lanes: int, machine: VectorUnit
+) -> tuple[int | None, bool]:
+    """A loop along which operands have steps or padding, if it fills vectors; else a reduction loop, which is told by
+    True; else the longest of the former."""
     if lanes < 2 or any(_scalar_only(s) for s in nest.stages):
         return None, False
-    accesses = nest.accesses()
-    writes = [w for s in nest.stages for w, kept in zip(s.writes, s.stored, strict=True) if kept]
+    tiled = {d for b in nest.bounds for d in (b.outer, b.inner)}
 
-    def legal(d: int) -> bool:
-        return not any(
-            a.index.coeff(d) not in (0, 1) or a.index.nonlinear_in(d) or any(g.index.uses(d) for g in a.guards)
-            for a in accesses
-        )
+    may_mask = machine.masks and (nest.reduction is not None or _body_size(nest) >= MASKED_BODY)
 
-    candidates = [
-        d for d in parallel if nest.dims[d].extent != 1 and all(w.index.coeff(d) == 1 for w in writes) and legal(d)
+    def legal(a: ElementAccess, d: int) -> bool:
+        return walk_of(a, d) is not None and (may_mask or not lane_guards(a, d))
+
+    strided = [
+        d
+        for d in parallel
+        if nest.dims[d].extent != 1
+        and d not in tiled
+        and _lies_along(nest, d)
+        and all(legal(a, d) for a in nest.accesses())
     ]
-    if candidates:
-        return max(candidates, key=lambda d: likely(nest.dims[d].extent)), False
+    longest = max(strided, key=lambda d: likely(nest.dims[d].extent), default=None)
+    if longest is not None and likely(nest.dims[longest].extent) >= lanes:
+        return longest, False
+    across = _choose_summed_lane(nest, reductions, lanes)
+    return (longest, False) if across is None else (across, True)
+
+
+def _choose_summed_lane(nest: Nest, reductions: tuple[int, ...], lanes: int) -> int | None:
+    """A reduction loop to go along by vectors, whose lanes are combined at the end."""
     reduction = nest.reduction
-    if reduction is not None and len(reduction.writes) == 1 and combiner(reduction) is not None:
-        outer = {b.outer for b in nest.bounds}
-        main_reads = [r for r in reduction.reads if isinstance(r, ElementAccess)]
-        for d in reductions:
-            if (
-                likely(nest.dims[d].extent) >= lanes
-                and d not in outer
-                and _whole_vectors(nest, d, lanes) > 1
-                and legal(d)
-                and any(r.index.coeff(d) == 1 for r in main_reads)
-            ):
-                return d, True
-    return None, False
+    if reduction is None or len(reduction.writes) != 1 or combiner(reduction) is None:
+        return None
+    outer = {b.outer for b in nest.bounds}
+    main_reads = [r for r in reduction.reads if isinstance(r, ElementAccess)]
+    for d in reductions:
+        if (
+            likely(nest.dims[d].extent) >= lanes
+            and d not in outer
+            and _whole_vectors(nest, d, lanes) > 1
+            and _is_plain(nest, d)
+            and any(r.index.coeff(d) == 1 for r in main_reads)
+        ):
+            return d
+    return None
+
+
+def _lies_along(nest: Nest, d: int) -> bool:
+    """Whether results of neighbouring turns of loop ``d`` are neighbours."""
+    return all(w.index.coeff(d) == 1 for s in nest.stages for w, kept in zip(s.writes, s.stored, strict=True) if kept)
+
+
+def _is_plain(nest: Nest, d: int) -> bool:
+    """Whether every access finds neighbours along loop ``d``, or stays, without padding."""
+    plain = (Walk.STAYS, Walk.ALONG)
+    return all(walk_of(a, d) in plain and not lane_guards(a, d) for a in nest.accesses())
 
 
 def _choose_turned(nest: Nest, parallel: list[int], lanes: int) -> tuple[int, int] | None:
@@ -247,7 +297,8 @@ def _choose_turned(nest: Nest, parallel: list[int], lanes: int) -> tuple[int, in
     for lane, rows in permutations((d for d in parallel if nest.dims[d].extent != 1), 2):
         walks = [walk_of(a, lane, rows) for a in accesses]
         stays = any(walk is Walk.STAYS and id(a) in writes for walk, a in zip(walks, accesses, strict=True))
-        if None not in walks and not stays:
+        padded = any(lane_guards(a, lane) for a in accesses)
+        if None not in walks and Walk.TURNED in walks and not stays and not padded:
             along = sum(walk is Walk.ALONG for walk, a in zip(walks, accesses, strict=True) if id(a) in writes)
             lengths = (min(likely(nest.dims[d].extent), lanes) for d in (lane, rows))
             found.append(((next(lengths), along, next(lengths)), (lane, rows)))

@@ -51,17 +51,17 @@ def parted(code: Code, loaded: Sequence[SSAValue]) -> list[SSAValue]:
     """Of as many vectors as there are rows, which hold every row's element of the first lane, then those of the next,
     a vector for each row, all along the lanes."""
     rows, lanes = len(loaded), _lanes(loaded[0])
-    return [_gathered(code, loaded, [divmod(lane * rows + m, lanes) for lane in range(lanes)]) for m in range(rows)]
+    return [gathered(code, loaded, [divmod(lane * rows + m, lanes) for lane in range(lanes)]) for m in range(rows)]
 
 
 def interleaved(code: Code, rows: Sequence[SSAValue]) -> list[SSAValue]:
     """What ``parted`` takes for these rows."""
     lanes = _lanes(rows[0])
     places = [divmod(at, len(rows))[::-1] for at in range(lanes * len(rows))]
-    return [_gathered(code, rows, places[k * lanes : (k + 1) * lanes]) for k in range(len(rows))]
+    return [gathered(code, rows, places[k * lanes : (k + 1) * lanes]) for k in range(len(rows))]
 
 
-def _gathered(code: Code, sources: Sequence[SSAValue], places: Sequence[tuple[int, int]]) -> SSAValue:
+def gathered(code: Code, sources: Sequence[SSAValue], places: Sequence[tuple[int, int]]) -> SSAValue:
     """A vector whose lanes are those of ``sources``, all of one length, at ``places``: the source and its lane."""
     first, *others = sorted({source for source, _ in places})
     if not others:

@@ -18,7 +18,7 @@ MAX_LANES = 16
 
 def core_vector_unit(limits: GridLimits) -> VectorUnit:
     """What schedules need to know of a core."""
-    return VectorUnit(limits.vector_bits // 8, limits.vector_registers, MAX_LANES)
+    return VectorUnit(limits.vector_bits // 8, limits.vector_registers, MAX_LANES, masks=False)
 
 
 def task_launch(launcher: Launcher, prim: PrimView, nests: list[Nest], buffers: dict[SSAValue, SSAValue]) -> None:

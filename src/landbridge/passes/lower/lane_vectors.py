@@ -1,0 +1,71 @@
+"""Vectors of an operand that lies along the lanes, one element apart or a few, and may have padding at its ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir import Attribute, SSAValue
+
+from landbridge.passes.lower.code import Code, Index, Where, zero
+from landbridge.passes.lower.turned import gathered
+from landbridge.sizes.size import Extent
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Where a vector may leave its axis: the position on it of the first lane, the axis's extent, and what is read
+    outside."""
+
+    first: Index
+    extent: Extent
+    fill: Attribute
+
+
+@dataclass(frozen=True)
+class LaneVector:
+    """``lanes`` elements ``step`` apart from ``where`` on, of which ``kept`` are read, 0 for all."""
+
+    buffer: SSAValue
+    where: Where
+    element: Attribute
+    lanes: int
+    step: int
+    kept: Index
+
+    def load(self, code: Code, ends: Ends | None) -> SSAValue:
+        """The vector. Nothing is read but what lies between its first and its last element, and of it nothing past
+        ``ends``."""
+        if self.step == 1 and ends is None:
+            return code.load_vector(self.buffer, self.where, self.element, self.lanes, self.kept)
+        starts = [part * self.lanes for part in range(self.step)]
+        span = (self.lanes - 1) * self.step + 1
+        if ends is None and isinstance(self.kept, int) and not self.kept:
+            starts[-1] = span - self.lanes  # the last part ends where the last lane is
+        parts = [self._part(code, start, ends) for start in starts]
+        if self.step == 1:
+            return parts[0]
+        wanted = range(0, span, self.step)
+        of = [max(k for k, start in enumerate(starts) if start <= at) for at in wanted]
+        return gathered(code, parts, [(k, at - starts[k]) for k, at in zip(of, wanted, strict=True)])
+
+    def _part(self, code: Code, start: int, ends: Ends | None) -> SSAValue:
+        """The elements from ``start`` on, one beside the other."""
+        where, lanes = _moved(code, self.where, start), self.lanes
+        if ends is not None:
+            first = code.add(ends.first, start)
+            past = code.add(ends.extent, code.mul(first, -1))
+            low = code.maximum(code.mul(first, -1), 0)
+            return code.load_between(self.buffer, where, self.element, lanes, low, past, ends.fill)
+        if not isinstance(self.kept, int):
+            left = code.add(code.mul(self.kept, self.step), 1 - self.step - start)
+            return code.load_vector(self.buffer, where, self.element, lanes, left)
+        left = (self.kept - 1) * self.step + 1 - start if self.kept else lanes
+        if left <= 0:
+            return code.splat(zero(self.element), self.element, lanes)
+        return code.load_vector(self.buffer, where, self.element, lanes, left if left < lanes else 0)
+
+
+def _moved(code: Code, where: Where, by: int) -> Where:
+    if isinstance(where, tuple):
+        return (*where[:-1], code.add(where[-1], by))
+    return code.add(where, by)
