@@ -314,11 +314,11 @@ def test_more_tasks_than_there_are() -> None:
         verify_accesses(function(body, tasks=65))
 
 
-def padded_conv(kernel: tuple[int, int], pads: list[int], width: int) -> onnx.ModelProto:
-    """A convolution of 3 x 8 x ``width`` to two channels."""
-    out = (1, 2, 8 + pads[0] + pads[2] - kernel[0] + 1, width + pads[1] + pads[3] - kernel[1] + 1)
+def padded_conv(kernel: tuple[int, int], pads: list[int], width: int, channels: int = 2) -> onnx.ModelProto:
+    """A convolution of 3 x 8 x ``width`` to ``channels``."""
+    out = (1, channels, 8 + pads[0] + pads[2] - kernel[0] + 1, width + pads[1] + pads[3] - kernel[1] + 1)
     x, y = (helper.make_tensor_value_info(n, 1, s) for n, s in (("x", (1, 3, 8, width)), ("y", out)))
-    weights = numpy_helper.from_array(np.ones((2, 3, *kernel), np.float32), "w")
+    weights = numpy_helper.from_array(np.ones((channels, 3, *kernel), np.float32), "w")
     node = helper.make_node("Conv", ["x", "w"], ["y"], kernel_shape=kernel, pads=pads)
     graph = helper.make_graph([node], "conv", [x], [y], [weights])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
@@ -348,4 +348,4 @@ def test_guards_taken_for_settled_are_found(model: onnx.ModelProto, target: str,
 def test_a_row_taken_for_an_inner_one_is_found(monkeypatch: Any) -> None:
     monkeypatch.setattr(Padding, "row_tiles", lambda self: [(run, RowPadding.INSIDE) for run in self._sched.row_runs])
     with pytest.raises(AccessError, match=r"@conv.* reads operand 0"):
-        lb.compile(padded_conv((3, 3), [1, 1, 1, 1], 24), "llvm")
+        lb.compile(padded_conv((3, 3), [1, 1, 1, 1], 24, channels=16), "llvm")  # whose rows are a row's points
