@@ -42,6 +42,7 @@ from landbridge.passes.registry import run_pipeline
 from landbridge.passes.spill import request_spill
 from landbridge.sizes.dim import dimensions_stated
 from landbridge.sizes.size import Extent
+from landbridge.stages import begin_stage
 from landbridge.targets import Target
 from landbridge.targets.open_extents import takes_open_extents
 from landbridge.warning_notes import warn
@@ -282,6 +283,7 @@ def _graph_name(model: object) -> str:
 
 @contextmanager
 def _timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
+    begin_stage(phase)
     began = time.perf_counter()
     yield
     seconds[phase] = seconds.get(phase, 0.0) + time.perf_counter() - began

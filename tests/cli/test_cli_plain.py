@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import landbridge as lb
 from landbridge.cli import main, output
 from landbridge.cli.app import app
+from landbridge.stages import begin_stage, listening
 from landbridge.targets import Target, tags
 
 TINY = Path(__file__).parents[1] / "planner" / "tiny.csv"
@@ -120,6 +122,25 @@ def test_progress_speaks_only_after_a_while(
     captured = capsys.readouterr()
     assert "waiting ..." in captured.err
     assert captured.out == ""
+
+
+def test_progress_says_the_stage_that_takes_long(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(output, "PROGRESS_AFTER", 0.2)
+    with output.progress("compiling"):
+        begin_stage("place")
+        begin_stage("codegen")
+        time.sleep(0.6)
+    begin_stage("none")  # nobody listens any more
+    assert capsys.readouterr().err == "compiling: codegen ...\n"
+
+
+def test_a_compile_tells_its_stages() -> None:
+    told: list[str] = []
+    with listening(told.append):
+        lb.compile(Path(__file__).with_name("add.mlir"), dump=None, max_nodes=12345)
+    assert told[0] == "import" and told[-1] == "codegen" and "plan" in told
 
 
 def test_a_fault_of_landbridge_is_one_line_and_its_traceback_is_there_for_the_asking(

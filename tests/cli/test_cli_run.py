@@ -7,9 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
+import landbridge as lb
 from landbridge.cli.app import app
+from tests.devices.present import first_instance
 from tests.vm import programs
 
 runner = CliRunner()
@@ -169,3 +172,16 @@ def test_memory_cfg_that_is_wrong(model: Path, text: str) -> None:
     done = runner.invoke(app, ["run", str(model), "--memory-cfg", text])
     assert done.exit_code == 1
     assert "heap" in done.stderr or "does not use" in done.stderr
+
+
+def test_every_device_of_a_mixed_program_is_named(tmp_path: Path) -> None:
+    first_instance("opencl")
+    nodes = [helper.make_node("Relu", ["x"], ["a"], name="relu"), helper.make_node("Neg", ["a"], ["y"], name="neg")]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, (4, 8)) for name in "xy")
+    opsets = [helper.make_opsetid("", 17)]
+    made = helper.make_model(helper.make_graph(nodes, "two", [x], [y]), opset_imports=opsets, ir_version=8)
+    file = tmp_path / "two.lbx"
+    lb.compile(made, {"cpu": "llvm", "opencl": "opencl"}, place={"relu": "opencl"}, on_mismatch="copy").save(file)
+    done = runner.invoke(app, ["run", str(file), "--repeat", "1", "--json"])
+    assert done.exit_code == 0, done.output
+    assert set(json.loads(done.stdout)["device"].split(",")) == {"opencl", "cpu"}

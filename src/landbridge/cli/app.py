@@ -20,6 +20,7 @@ from landbridge.cli.conformance import conformance
 from landbridge.cli.devices import devices
 from landbridge.cli.explain import explain
 from landbridge.cli.export import export
+from landbridge.cli.inspect import inspect
 from landbridge.cli.new_device import new_device
 from landbridge.cli.opt import opt
 from landbridge.cli.output import emit, error
@@ -102,7 +103,8 @@ app = typer.Typer(
 )
 
 _COMMANDS = (
-    run, compile_, compare, bench, trace, explain, plan, export, opt, devices, targets, conformance, new_device, cache,
+    run, compile_, inspect, compare, bench, trace, explain, plan, export, opt, devices, targets, conformance,
+    new_device, cache,
 )  # fmt: skip
 
 for _command in _COMMANDS:

@@ -58,12 +58,18 @@ class DeviceList:
                     f"the model with --device {name}"
                 )
 
+    def of_program(self, executable: Executable) -> list[str]:
+        """The devices that ``executable`` runs on, that of its inputs first."""
+        return list(dict.fromkeys(self._device_of(executable, vdevice.name) for vdevice in executable.vdevices))
+
     def of_inputs(self, executable: Executable) -> str:
         """The device that inputs and outputs are on."""
+        return self._device_of(executable, executable.vdevices[0].name)
+
+    def _device_of(self, executable: Executable, vdevice: str) -> str:
         from landbridge.vm.home import default_device
 
-        name = executable.vdevices[0].name
-        return name if name in self.names else str(default_device(executable, name, self.first))
+        return vdevice if vdevice in self.names else str(default_device(executable, vdevice, self.first))
 
 
 def _target_of(name: str) -> Any:

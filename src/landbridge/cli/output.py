@@ -58,28 +58,54 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) 
 
 @contextmanager
 def progress(doing: str) -> Iterator[None]:
-    """Say ``doing`` on standard error while the block runs, if that takes over a second.
+    """Say ``doing`` on standard error while the block runs, if that takes over a second, and the stage it is in.
 
-    A terminal shows a spinner; anything else gets one line.
+    A terminal shows a spinner; anything else gets one line, and one for each stage that takes over a second.
     """
-    console = _console(stderr=True)
-    status = console.status(f"{doing} ...")
+    from landbridge.stages import listening
 
-    def announce() -> None:
-        if console.is_terminal:
-            status.start()
-        else:
-            message(f"{doing} ...")
-
-    timer = threading.Timer(PROGRESS_AFTER, announce)
-    timer.daemon = True
-    timer.start()
+    shown = _Shown(doing)
     try:
-        yield
+        with listening(shown.stage):
+            yield
     finally:
-        timer.cancel()
-        timer.join()
-        status.stop()
+        shown.end()
+
+
+class _Shown:
+    """What is said of work that goes on: ``doing``, and its stage."""
+
+    def __init__(self, doing: str) -> None:
+        console = _console(stderr=True)
+        self._doing, self._stage = doing, ""
+        self._status = console.status(f"{doing} ...") if console.is_terminal else None
+        self._wait()
+
+    def stage(self, name: str) -> None:
+        """``name`` begins now."""
+        self._stage = f": {name}"
+        if self._status is not None:
+            self._status.update(f"{self._doing}{self._stage} ...")
+        else:
+            self._timer.cancel()
+            self._wait()
+
+    def end(self) -> None:
+        self._timer.cancel()
+        self._timer.join()
+        if self._status is not None:
+            self._status.stop()
+
+    def _wait(self) -> None:
+        self._timer = threading.Timer(PROGRESS_AFTER, self._say)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _say(self) -> None:
+        if self._status is not None:
+            self._status.start()
+        else:
+            message(f"{self._doing}{self._stage} ...")
 
 
 def _console(stderr: bool) -> Console:

@@ -105,7 +105,7 @@ def run(
         write_trace(executable, home, tensors, threads, trace, sources)
     result: dict[str, Any] = {
         "model": str(model),
-        "device": device,
+        "device": ",".join(devices.of_program(executable)),
         "outputs": outputs,
         "latency_ms": latency(milliseconds),
         "runs_per_s": 1e3 / statistics.fmean(milliseconds),

@@ -20,6 +20,7 @@ from landbridge.errors import CompileError
 from landbridge.ir.module import IRModule
 from landbridge.ir.verifier import verify
 from landbridge.output_file import check_folder, make_folder, write_text
+from landbridge.stages import begin_stage
 
 PassFunction: TypeAlias = Callable[[IRModule], IRModule | None]
 
@@ -92,6 +93,7 @@ def run_pipeline(
     verify(module, "import")
     _dump(module, dump, 0, "import", sources)
     for number, step in enumerate(steps, 1):
+        begin_stage(step.name)
         began = time.perf_counter()
         module = step(module)
         verify(module, step.name)

@@ -1,0 +1,132 @@
+"""``landbridge inspect``: what a model takes and gives, what it is made of, and what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from landbridge.cli import arguments as args
+from landbridge.cli.output import emit, table
+
+if TYPE_CHECKING:
+    from landbridge.executable.executable import Executable
+
+
+def inspect(
+    model: args.Model,
+    target: args.TargetText = None,
+    shape: args.Shapes = None,
+    dim: args.Dims = None,
+    at: args.At = None,
+    json: args.Json = False,
+) -> None:
+    """Say what MODEL takes and gives, its operators and whether each is supported, its size, FLOPs and memory.
+
+    An .onnx or .mlir is compiled to find out, and comes from the cache of results the next time; where it cannot be
+    compiled, the reason is told and the rest stands. FLOPs are those of one run: a multiply-add is two.
+    """
+    from landbridge.cli.models import open_model
+    from landbridge.errors import CompileError
+
+    result: dict[str, Any] = {"model": str(model), "bytes": model.stat().st_size}
+    if model.suffix not in (".lbx", ".mlir"):
+        result |= _contents(model)
+    try:
+        executable = open_model(model, target, args.parse_shapes(shape), dims=args.parse_dims(dim)).executable
+    except CompileError as error:
+        if "operators" not in result:
+            raise
+        result |= {"compiles": False, "reason": str(error)}
+    else:
+        result |= {"compiles": True} | _program(executable, args.parse_at(at))
+    if json:
+        emit(result)
+    else:
+        _print(result)
+
+
+def _contents(model: Path) -> dict[str, Any]:
+    """What the file itself says."""
+    from landbridge.frontend.onnx.contents import contents_of
+    from landbridge.ir.budget import MAX_NODES
+
+    return asdict(contents_of(model, MAX_NODES))
+
+
+def _program(executable: Executable, at: dict[str, int]) -> dict[str, Any]:
+    """What a compiled program says; FLOPs and memory at the sizes ``at``, else at likely ones."""
+    from landbridge.cli.models import at_sizes, describe_memory, describe_tensor
+    from landbridge.executable.instance import dimensions
+    from landbridge.executable.kernel_facts import facts_of
+    from landbridge.sizes.size import likely, of_symbol
+    from landbridge.targets import Target
+
+    sized = at_sizes(executable, {}, at)
+    sizes = {name: likely(of_symbol(symbol)) for name, symbol in dimensions(executable.main).items()} | at
+    facts = facts_of(executable)
+    calls = [facts[name] for name in _called(sized) if name in facts]
+    work = [known.flops if isinstance(known.flops, int) else known.flops.at(sizes) for known in calls]
+    return {
+        "inputs": [describe_tensor(spec) for spec in executable.main.inputs],
+        "outputs": [describe_tensor(spec) for spec in executable.main.outputs],
+        "dimensions": {name: asdict(stated) for name, stated in executable.dimensions.items()},
+        "targets": [str(Target.from_json(module.target)) for module in executable.modules],
+        "kernels": len(list(_called(executable))),
+        "code_bytes": sum(len(module.image.code) for module in executable.modules),
+        "constant_bytes": sum(array.nbytes for array in executable.constants.values()),
+        "at": sizes,
+        "flops": sum(work) if facts else None,
+        "memory": describe_memory(sized),
+    }
+
+
+def _called(executable: Executable) -> list[str]:
+    """The function of each kernel that a run calls, in order."""
+    from landbridge.executable import instructions as ins
+
+    return [i.function for i in ins.flattened(executable.main.instructions) if isinstance(i, ins.Call)]
+
+
+def _print(result: dict[str, Any]) -> None:
+    typer.echo(result["model"])
+    table("", ("fact", "value"), [(name, result[key]) for name, key in _FACTS if result.get(key) is not None])
+    named = [("input", tensor) for tensor in result["inputs"]] + [("output", tensor) for tensor in result["outputs"]]
+    table("tensors", ("", "name", "shape", "dtype"), [(k, t["name"], _shape(t["shape"]), t["dtype"]) for k, t in named])
+    rows = [
+        (n, d["low"], "any" if d["high"] is None else d["high"], d["multiple_of"], result["at"][n])
+        for n, d in result.get("dimensions", {}).items()
+    ]
+    table("open dimensions", ("name", "from", "to", "multiple of", "here"), rows)
+    operators = [
+        (o["count"], o["name"], o["domain"], o["opset"], "yes" if o["supported"] else "NO")
+        for o in result.get("operators", ())
+    ]
+    table("operators", ("count", "operator", "domain", "opset", "supported"), operators)
+    table(
+        "memory",
+        ("device", "scope", "planned bytes", "lower bound", "proved optimal"),
+        [
+            (m["device"], m["scope"], m["planned_bytes"], m["lower_bound_bytes"], m["proved_optimal"])
+            for m in result.get("memory", ())
+        ],
+    )
+    if not result["compiles"]:
+        typer.echo(f"it cannot be compiled: {result['reason']}")
+
+
+_FACTS = (
+    ("bytes of the file", "bytes"),
+    ("parameters", "parameters"),
+    ("bytes of weights", "weight_bytes"),
+    ("kernels of a run", "kernels"),
+    ("bytes of code", "code_bytes"),
+    ("bytes of constants", "constant_bytes"),
+    ("FLOPs of a run", "flops"),
+)
+
+
+def _shape(shape: list[Any] | tuple[Any, ...] | None) -> str:
+    return "?" if shape is None else ", ".join(map(str, shape)) or "scalar"

@@ -1,0 +1,80 @@
+"""What an ONNX file holds, without compiling it: its operators, its weights, its inputs and outputs as it says them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx_ir as ir
+
+from landbridge.frontend.onnx.importer import CONTROL_FLOW
+from landbridge.frontend.onnx.load import load_model
+from landbridge.ops.registry import handler_for
+
+
+@dataclass(frozen=True)
+class OperatorCount:
+    """How often a model has an operator, its functions inlined, its branches and bodies of loops each once."""
+
+    domain: str
+    name: str
+    opset: int
+    count: int
+    supported: bool
+
+
+@dataclass(frozen=True)
+class DeclaredTensor:
+    """An input or output as the file says it: extents that are open by name, ``?`` where it says nothing."""
+
+    name: str
+    shape: tuple[int | str, ...] | None
+    dtype: str
+
+
+@dataclass(frozen=True)
+class ModelContents:
+    """``parameters`` are elements of weights and constants, in ``weight_bytes``."""
+
+    inputs: tuple[DeclaredTensor, ...]
+    outputs: tuple[DeclaredTensor, ...]
+    operators: tuple[OperatorCount, ...]
+    parameters: int
+    weight_bytes: int
+
+
+def contents_of(file: Path, max_nodes: int) -> ModelContents:
+    """What ``file`` holds; raises ImportModelError where it is no model, BudgetError where it unfolds into too much."""
+    model = load_model(file, max_nodes).model
+    nodes = list(ir.traversal.RecursiveGraphIterator(model.graph))
+    counts = Counter(
+        (node.domain, node.op_type, node.version or model.opset_imports.get(node.domain, 1)) for node in nodes
+    )
+    operators = tuple(
+        OperatorCount(domain or "ai.onnx", name, opset, count, _supported(domain, name, opset))
+        for (domain, name, opset), count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    )
+    weights = [v.const_value for graph in model.graphs() for v in graph.initializers.values()]
+    weights += [a.value for node in nodes for a in node.attributes.values() if a.type == ir.AttributeType.TENSOR]
+    known = [weight for weight in weights if weight is not None]
+    inputs = [value for value in model.graph.inputs if value.name not in model.graph.initializers]
+    return ModelContents(
+        tuple(map(_declared, inputs)),
+        tuple(map(_declared, model.graph.outputs)),
+        operators,
+        sum(int(weight.size) for weight in known),
+        sum(int(weight.nbytes) for weight in known),
+    )
+
+
+def _supported(domain: str, name: str, opset: int) -> bool:
+    return handler_for(domain, name, opset) is not None or (domain == "" and name in CONTROL_FLOW)
+
+
+def _declared(value: ir.Value) -> DeclaredTensor:
+    shape = (
+        None if value.shape is None else tuple(e if isinstance(e, int) else str(e.value or "?") for e in value.shape)
+    )
+    dtype = value.dtype.numpy().name if isinstance(value.type, ir.TensorType) else str(value.type)
+    return DeclaredTensor(str(value.name), shape, dtype)
