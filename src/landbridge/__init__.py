@@ -46,6 +46,7 @@ __all__ = [
     "InputSpec",
     "KernelBuildError",
     "LandbridgeError",
+    "Limits",
     "ModelWarning",
     "Module",
     "NodeError",
@@ -151,6 +152,7 @@ if TYPE_CHECKING:
     from landbridge.executable.executable import Executable
     from landbridge.host_operators import host_operator
     from landbridge.input_spec import InputSpec
+    from landbridge.ir.limits import Limits
     from landbridge.loader import load
     from landbridge.memory.ledger import ledger, no_copies
     from landbridge.module import Module
@@ -166,6 +168,7 @@ _HOME = {
     "Dim": "landbridge.sizes.dim",
     "Executable": "landbridge.executable.executable",
     "InputSpec": "landbridge.input_spec",
+    "Limits": "landbridge.ir.limits",
     "Module": "landbridge.module",
     "Pool": "landbridge.pool",
     "Session": "landbridge.segmented_session",

@@ -32,6 +32,7 @@ from landbridge.frontend.segments import Cut, cut, in_segments
 from landbridge.host_operators.registry import HOST_PREFIX
 from landbridge.ir.attributes import node_name, set_target_number, target_number
 from landbridge.ir.graph_ops import HostCallOp
+from landbridge.ir.limits import check_time
 from landbridge.ir.module import IRModule
 from landbridge.output_file import write_text
 from landbridge.package_version import package_version
@@ -284,6 +285,7 @@ def _graph_name(model: object) -> str:
 @contextmanager
 def _timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
     begin_stage(phase)
+    check_time(phase)
     began = time.perf_counter()
     yield
     seconds[phase] = seconds.get(phase, 0.0) + time.perf_counter() - began

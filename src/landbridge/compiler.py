@@ -15,6 +15,7 @@ from landbridge.executable.executable import Executable
 from landbridge.executable.parts import VDevice
 from landbridge.input_spec import InputSpec
 from landbridge.ir.budget import MAX_NODES
+from landbridge.ir.limits import Limits, limited, limits_of
 from landbridge.output_file import check_folder
 from landbridge.sanitizing import asked_to_sanitize
 from landbridge.sizes.dim import Dim
@@ -50,6 +51,7 @@ def compile(
     dump: str | Path | None = None,
     on_mismatch: Literal["error", "copy"] = "error",
     max_nodes: int = MAX_NODES,
+    limits: Limits | Mapping[str, float] | None = None,
     check_indices: bool = False,
     sanitize: bool | None = None,
 ) -> Executable:
@@ -85,6 +87,8 @@ def compile(
     - ``dump``: a directory for the IR after each pass.
     - ``max_nodes``: how many nodes the model may have with its functions, loops and recurrent layers unfolded; more
       are refused before the work is done.
+    - ``limits``: of a model of strangers: ``lb.Limits(bytes=, nodes=, seconds=)``, or a mapping of these; BudgetError
+      where it takes more. Nodes are the fewer of these and of ``max_nodes``.
     - ``check_indices``: a run that meets an index out of range raises IndexRangeError, which names the node, the
       operand and what would be legal. The host looks at all indices, and copies them; without it runs follow the
       policy of docs/operators.md, which costs nothing.
@@ -114,6 +118,9 @@ def compile(
         raise CompileError(f"on_mismatch={on_mismatch!r}; legal: 'error', 'copy'")
     if dump is not None:
         check_folder(dump)
+    bounds = limits_of(limits)
+    if bounds is not None and bounds.nodes is not None:
+        max_nodes = min(max_nodes, bounds.nodes)
     targets, vdevices = _resolve(target)
     options = CompileOptions(
         shapes=shapes,
@@ -134,7 +141,7 @@ def compile(
         return entry.found
     from landbridge.compilation import compile_model  # which imports the packages of the compiler
 
-    with noting() as told:
+    with noting() as told, limited(bounds):
         executable = compile_model(model, targets, vdevices, options, dump)
     if entry is not None:
         entry.keep(executable, told)

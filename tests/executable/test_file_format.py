@@ -126,10 +126,14 @@ def test_not_an_lbx(tmp_path):
 
 def test_other_version(tmp_path, saved):
     content = bytearray(saved.read_bytes())
-    struct.pack_into("<I", content, 8, 77)
     path = tmp_path / "x.lbx"
+    struct.pack_into("<I", content, 8, 7)
     path.write_bytes(content)
-    with pytest.raises(ExecutableError, match=r"format version 77.*compile the model again"):
+    with pytest.raises(ExecutableError, match=r"format version 7, .*reads 8 to .*compile the model again"):
+        read_executable(path)
+    struct.pack_into("<I", content, 8, 77)
+    path.write_bytes(content)
+    with pytest.raises(ExecutableError, match=r"format version 77.*newer Landbridge"):
         read_executable(path)
 
 
@@ -272,7 +276,7 @@ def test_offsets_and_sizes_are_checked(tmp_path, saved, path, value):
         [["explode", 1]],
         [["to_vdevice"]],
         [["to_vdevice", -1, 1, ""]],
-        [["to_vdevice", 1, 2]],
+        [["to_vdevice", 1, 2, 3]],
         [[]],
         ["to_vdevice"],
         [["call", 0, 1, [], 1, "", 0]],

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 from landbridge.errors import ExecutableError
 
+#: What is written; files from ``OLDEST_VERSION`` on are read, which is promised (docs/deploy-to-a-board.md): a field
+#: that a version adds has a default, and one that it takes away is passed over.
 FORMAT_VERSION = 9
+OLDEST_VERSION = 8
 MAGIC = b"\x89LBX\r\n\x1a\n"
 HEADER_BYTES = 128
 PAGE = 4096
@@ -40,15 +43,16 @@ class Header:
 
     sections: tuple[Section, Section, Section, Section]
     sha256: bytes = bytes(32)
+    version: int = FORMAT_VERSION
 
     def pack(self) -> bytes:
         """The header's bytes."""
         places = [n for section in self.sections for n in (section.offset, section.size)]
-        return _LAYOUT.pack(MAGIC, FORMAT_VERSION, 0, self.sections[-1].end, *places, self.sha256, 0)
+        return _LAYOUT.pack(MAGIC, self.version, 0, self.sections[-1].end, *places, self.sha256, 0)
 
     def digest(self, body: Iterable[bytes | memoryview]) -> bytes:
         """SHA-256 of this header with a zero digest, then ``body``: the file up to its constants."""
-        hasher = hashlib.sha256(Header(self.sections).pack())
+        hasher = hashlib.sha256(Header(self.sections, version=self.version).pack())
         for piece in body:
             hasher.update(piece)
         return hasher.digest()
@@ -61,9 +65,10 @@ def unpack_header(content: bytes, file_size: int) -> Header:
     if len(content) < HEADER_BYTES:
         raise ExecutableError(f"truncated: {file_size} bytes, the header alone has {HEADER_BYTES}; save it again")
     _, version, reserved, size, *places, sha256, tail = _LAYOUT.unpack(content[:HEADER_BYTES])
-    if version != FORMAT_VERSION:
+    if not OLDEST_VERSION <= version <= FORMAT_VERSION:
+        way = "install a newer Landbridge" if version > FORMAT_VERSION else "compile the model again"
         raise ExecutableError(
-            f"format version {version}, this Landbridge reads version {FORMAT_VERSION}; compile the model again"
+            f"format version {version}, and this Landbridge reads {OLDEST_VERSION} to {FORMAT_VERSION}; {way}"
         )
     if size != file_size:
         state = "truncated" if file_size < size else "followed by foreign bytes"
@@ -77,4 +82,4 @@ def unpack_header(content: bytes, file_size: int) -> Header:
         start = section.end
     if reserved or tail or code.offset % PAGE or constants.offset % PAGE:
         raise ExecutableError("corrupt header: a section is misplaced; save it again")
-    return Header(sections, sha256)
+    return Header(sections, sha256, version)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import Any, TypeVar, Union, cast
 
@@ -141,17 +141,24 @@ def _read_instruction(value: Any) -> Any:
     opcode = items[0] if items and type(items[0]) is str else None
     if opcode not in _OPCODES:
         raise _wrong(f"an instruction ({', '.join(_OPCODES)})", items[:1])
-    cls, readers = _instruction_readers(opcode)
+    cls, readers, least = _instruction_readers(opcode)
     operands = items[1:]
-    if len(operands) != len(readers):
+    if not least <= len(operands) <= len(readers):
         raise _wrong(f"{len(readers)} operands of {opcode}", operands)
-    return cls(*[read(operand) for read, operand in zip(readers, operands)])  # noqa: B905 - lengths are checked
+    return cls(*[read(operand) for read, operand in zip(readers, operands)])  # noqa: B905 - what is left out has a default
 
 
 @cache
-def _instruction_readers(opcode: str) -> tuple[type[Any], tuple[Reader, ...]]:
+def _instruction_readers(opcode: str) -> tuple[type[Any], tuple[Reader, ...], int]:
+    """The class, a reader of each operand, and how many operands have to be there."""
     cls: Any = _OPCODES[opcode]
-    return cls, tuple(_field_readers(cls).values())
+    return cls, tuple(_field_readers(cls).values()), len(_required(cls))
+
+
+@cache
+def _required(cls: Any) -> frozenset[str]:
+    """The fields without a default: a file of an earlier version need not have the others."""
+    return frozenset(f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING)
 
 
 @cache
@@ -183,12 +190,12 @@ def _reader(hint: Any) -> Reader:
         return lambda value: {key: entry(x) for key, x in _read_mapping(value).items()}
     if origin in (types.UnionType, Union):
         return _read_instruction
-    readers = _field_readers(hint)
+    readers, required = _field_readers(hint), _required(hint)
 
     def read_fields(value: Any) -> Any:
         content = _read_mapping(value)
-        if content.keys() != readers.keys():
+        if not required <= content.keys() <= readers.keys():
             raise _wrong(f"the fields {', '.join(readers)}", ", ".join(content))
-        return hint(**{name: read(content[name]) for name, read in readers.items()})
+        return hint(**{name: readers[name](field) for name, field in content.items()})
 
     return read_fields

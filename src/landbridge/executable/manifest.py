@@ -17,7 +17,7 @@ class FunctionEntry:
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     parameters: tuple[TensorSpec, ...]
-    guards: tuple[SizeGuard, ...]
+    guards: tuple[SizeGuard, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class ImageEntry:
     relocations: tuple[int, ...]
     features: tuple[str, ...]
     flushes_denormals: bool
-    slots_start: int
-    slot_references: tuple[tuple[int, int, int], ...]
+    slots_start: int = 0
+    slot_references: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from landbridge.errors import BudgetError
+from landbridge.ir.limits import check_time
 
 #: Nodes that a model may have once everything in it is unfolded. A compile of so many takes minutes.
 MAX_NODES = 100_000
@@ -24,6 +25,7 @@ class Budget:
 
     def spend(self, count: int, what: str) -> None:
         """Take ``count`` nodes for ``what``; raises BudgetError where fewer are left."""
+        check_time(what)
         self.foresee(count, what)
         self.spent += count
 

@@ -30,6 +30,7 @@ from landbridge.executable.parts import VDevice
 from landbridge.ir.attributes import DIMENSIONS, VDEVICES, input_elements, io_names, is_prim, parameter_names
 from landbridge.ir.dialect import context
 from landbridge.ir.graph_ops import CallOp, ConstantOp
+from landbridge.ir.limits import take_constant
 from landbridge.ir.parser import IrParser
 from landbridge.sizes.parsing import parse_range
 from landbridge.sizes.printing import range_text
@@ -130,6 +131,7 @@ class IRModule:
             if twin in self.constants and np.array_equal(_bytes_of(self.constants[twin]), _bytes_of(table_array)):
                 return twin
         # Handlers give one hint to thousands of constants: numbers go on where the last one was.
+        take_constant(table_array.nbytes, hint)
         symbol, n = stem, self._numbers.get(stem, 0)
         while symbol in self.constants:
             n += 1

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from landbridge.errors import CompileError
+from landbridge.ir.limits import check_time
 from landbridge.ir.module import IRModule
 from landbridge.ir.verifier import verify
 from landbridge.output_file import check_folder, make_folder, write_text
@@ -94,6 +95,7 @@ def run_pipeline(
     _dump(module, dump, 0, "import", sources)
     for number, step in enumerate(steps, 1):
         begin_stage(step.name)
+        check_time(f"pass {step.name}")
         began = time.perf_counter()
         module = step(module)
         verify(module, step.name)

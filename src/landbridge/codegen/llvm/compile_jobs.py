@@ -26,6 +26,7 @@ from typing import IO
 from landbridge.codegen.llvm.compile import Machine, compile_ir
 from landbridge.errors import CodegenError
 from landbridge.helper_process import environment, has_interpreter, python_command
+from landbridge.ir.limits import check_time
 from landbridge.targets.llvm_cpu import architecture
 from landbridge.usable_cores import usable_cores
 
@@ -43,6 +44,10 @@ class Job:
 
     text: str
     vectorize: bool
+
+
+#: Seconds between looks at whether the compile may go on while helpers work.
+_LOOK_AT_TIME = 0.2
 
 
 def compile_all(jobs: Sequence[Job], machine: Machine, processes: int | None = None) -> list[bytes]:
@@ -67,9 +72,12 @@ def compile_all(jobs: Sequence[Job], machine: Machine, processes: int | None = N
         thread.start()
     try:
         while not apart and (i := _take(waiting)) is not None:
+            check_time("LLVM")
             results[i] = _compile(jobs[i], machine)
         for thread in threads:
-            thread.join()
+            while thread.is_alive():
+                thread.join(_LOOK_AT_TIME)
+                check_time("LLVM")
     finally:
         waiting.clear()
         for thread in threads:

@@ -76,5 +76,5 @@ def _declared(value: ir.Value) -> DeclaredTensor:
     shape = (
         None if value.shape is None else tuple(e if isinstance(e, int) else str(e.value or "?") for e in value.shape)
     )
-    dtype = value.dtype.numpy().name if isinstance(value.type, ir.TensorType) else str(value.type)
+    dtype = value.type.dtype.numpy().name if isinstance(value.type, ir.TensorType) else str(value.type)
     return DeclaredTensor(str(value.name), shape, dtype)

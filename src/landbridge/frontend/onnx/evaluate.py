@@ -11,6 +11,7 @@ import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 
 from landbridge.dtypes import dtype_name
+from landbridge.ir.limits import most_bytes
 from landbridge.ops.context import converted
 
 Array = np.ndarray[Any, Any]
@@ -93,7 +94,8 @@ def evaluate(node: ir.Node, inputs: Sequence[Array | None], opset: int) -> list[
             {n: onnx.numpy_helper.from_array(a, n) for n, a in feeds.items() if a.size <= _SMALL},
             opset_imports=[onnx.helper.make_opsetid("", opset)],
         )
-        if any(_bytes(t) > max(_FOLDED, *(a.nbytes for a in feeds.values())) for t in inferred.values()):
+        largest = min(max(_FOLDED, *(a.nbytes for a in feeds.values())), most_bytes())
+        if any(_bytes(t) > largest for t in inferred.values()):
             return None
         with np.errstate(all="ignore"):
             results = ReferenceEvaluator(graph, opsets={"": opset}).run(None, feeds)

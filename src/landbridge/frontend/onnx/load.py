@@ -20,6 +20,7 @@ from landbridge.executable.file_watch import FileWatch
 from landbridge.frontend.onnx.not_a_model import what_it_is
 from landbridge.frontend.onnx.unfolded_size import unfolded_nodes
 from landbridge.ir.budget import MAX_NODES, Budget
+from landbridge.ir.limits import check_file_bytes
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -104,6 +105,7 @@ def _external_data(model: ir.Model) -> tuple[list[str], tuple[FileWatch, ...]]:
     for tensor in tensors:
         path = os.fspath(tensor.path)
         ends[path] = max(ends.get(path, 0), (tensor.offset or 0) + tensor.nbytes)
+    check_file_bytes(sum(ends.values()), "the model's external data")
     if sum(tensor.nbytes for tensor in tensors) <= _MOST_READ:
         ir.external_data.load_to_model(model)
         tensors = list(_external_tensors(model))
@@ -128,21 +130,24 @@ def _proto(source: str | Path | bytes | ModelProto, name: str) -> tuple[ModelPro
         return source, None
     try:
         if isinstance(source, bytes):
+            check_file_bytes(len(source), name)
             return onnx.load_model_from_string(source), None
-        mode = Path(source).stat().st_mode
+        found = Path(source).stat()
+        mode = found.st_mode
         if not name or stat.S_ISDIR(mode):
             inside = sorted(path.name for path in Path(source).glob("*.onnx")) if name else []
-            found = f"; it holds {', '.join(inside)[:_SHOWN]}" if inside else ""
-            raise ImportModelError(f"{name!r} is a folder, and no model{found}; name a file")
+            holds = f"; it holds {', '.join(inside)[:_SHOWN]}" if inside else ""
+            raise ImportModelError(f"{name!r} is a folder, and no model{holds}; name a file")
         if not stat.S_ISREG(mode):
             raise ImportModelError(f"{name} is no regular file; read it and give its bytes")
+        check_file_bytes(found.st_size, name)
         return onnx.load(str(source), load_external_data=False), Path(source).parent
-    except ImportModelError:
+    except CompileError:
         raise
     except DecodeError as error:
-        found = what_it_is(_content(source))
-        why = f"{name} is no ONNX model: {found}" if found else f"{name} is no ONNX model, or is truncated: {error}"
-        raise ImportModelError(why if found else f"{why}; export or download it again") from error
+        seems = what_it_is(_content(source))
+        why = f"{name} is no ONNX model: {seems}" if seems else f"{name} is no ONNX model, or is truncated: {error}"
+        raise ImportModelError(why if seems else f"{why}; export or download it again") from error
     except FileNotFoundError as error:
         raise ImportModelError(f"there is no file {name!r}{_near(Path(name))}") from error
     except OSError as error:

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
 from landbridge.ir.attributes import target_number
+from landbridge.ir.limits import check_time
 from landbridge.ir.module import IRModule
 from landbridge.passes.lower.prims import lower_prim, lowering_for, vector_unit_of
 from landbridge.passes.registry import register_pass
@@ -31,4 +32,8 @@ def lower(module: IRModule) -> None:
 def lower_module(module: IRModule) -> ModuleOp:
     """Every PrimFunc of ``module`` in lowered form, under its name, in a new module."""
     lowerings = [lowering_for(t) for t in module.targets]
-    return ModuleOp([lowerings[target_number(f)](f) for f in module.prims().values()])
+    lowered = []
+    for name, prim in module.prims().items():
+        check_time(f"kernel {name}")
+        lowered.append(lowerings[target_number(prim)](prim))
+    return ModuleOp(lowered)

@@ -1,0 +1,104 @@
+"""Limits of one compile: what a model of strangers may take before it is refused."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields
+from numbers import Real
+
+from landbridge.errors import BudgetError, InputError
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one compile may take; None is no limit.
+
+    ``bytes``: of the model's files, and of the constants that come of it, weights and what is computed of them.
+    ``nodes``: with functions, loops and recurrent layers unfolded. ``seconds``: looked at between steps, nodes and
+    kernels, so that the compile ends when the step it is in does. Whoever trusts no model at all also limits the
+    process (``ulimit -v``), whose memory intermediate results take.
+    """
+
+    bytes: int | None = None
+    nodes: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("bytes", "nodes", "seconds"):
+            value = getattr(self, name)
+            number = isinstance(value, Real) if name == "seconds" else hasattr(value, "__index__")
+            legal = number and not isinstance(value, bool) and 0 < value < math.inf
+            if value is not None and not legal:
+                whole = "a number" if name == "seconds" else "a whole number"
+                raise InputError(f"limits: {name}={value!r} is not legal; give {whole} above 0, or None for no limit")
+
+
+def limits_of(given: Limits | Mapping[str, float] | None) -> Limits | None:
+    """What ``limits=`` means; raises InputError for a mapping of other names."""
+    if given is None or isinstance(given, Limits):
+        return given
+    legal = [field.name for field in fields(Limits)]
+    if not isinstance(given, Mapping) or not set(given) <= set(legal):
+        raise InputError(f"limits={given!r} is not legal; give lb.Limits, or a mapping with {', '.join(legal)}")
+    return Limits(**given)  # type: ignore[arg-type]
+
+
+@dataclass
+class _Spending:
+    limits: Limits
+    began: float
+    constant_bytes: int = 0
+
+
+_now: ContextVar[_Spending | None] = ContextVar("landbridge_limits", default=None)
+
+
+@contextmanager
+def limited(limits: Limits | None) -> Iterator[None]:
+    """Keep to ``limits`` meanwhile, in this thread."""
+    token = _now.set(None if limits is None else _Spending(limits, time.perf_counter()))
+    try:
+        yield
+    finally:
+        _now.reset(token)
+
+
+def check_time(doing: str) -> None:
+    """Raise BudgetError where the seconds that are allowed are over, before ``doing``."""
+    spending = _now.get()
+    if spending is None or spending.limits.seconds is None:
+        return
+    spent = time.perf_counter() - spending.began
+    if spent > spending.limits.seconds:
+        raise BudgetError(
+            f"{doing}: the compile has taken {spent:.1f} s, and limits= allows {spending.limits.seconds:g} seconds; "
+            "allow more, or take a smaller model"
+        )
+
+
+def check_file_bytes(count: int, what: str) -> None:
+    """Raise BudgetError where ``what`` has more than the bytes that are allowed."""
+    spending = _now.get()
+    if spending is not None and spending.limits.bytes is not None and count > spending.limits.bytes:
+        raise BudgetError(
+            f"{what} has {count:,} bytes, and limits= allows {spending.limits.bytes:,}; allow more, or take a smaller "
+            "model"
+        )
+
+
+def take_constant(count: int, what: str) -> None:
+    """Count ``count`` bytes of a constant; raises BudgetError where all of them are more than is allowed."""
+    spending = _now.get()
+    if spending is not None:
+        spending.constant_bytes += count
+        check_file_bytes(spending.constant_bytes, f"{what}: what is constant in the model")
+
+
+def most_bytes() -> float:
+    """The bytes that are allowed to one array."""
+    spending = _now.get()
+    return math.inf if spending is None or spending.limits.bytes is None else spending.limits.bytes

@@ -1,0 +1,55 @@
+"""Files that earlier versions wrote keep loading and give what they gave.
+
+``stored/VERSION-*.lbx`` are of one convolution, a Relu and a mean over the picture, for any x86-64: of a known width,
+of an open one, and with a weight that may be replaced. A new format version adds its own; none is ever made again.
+"""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import landbridge as lb
+from landbridge.executable.header import FORMAT_VERSION, OLDEST_VERSION
+
+STORED = Path(__file__).with_name("stored")
+FILES = sorted(STORED.glob("*.lbx"))
+
+
+def of_file(file: Path) -> np.ndarray:
+    """The weight that it was compiled with: the three of a version were drawn one after the other."""
+    rng = np.random.default_rng(0)
+    for kind in ("known", "open", "weights"):
+        weight = rng.standard_normal((4, 3, 3, 3)).astype(np.float32)
+        if file.stem.endswith(kind):
+            return weight
+    raise AssertionError(file)
+
+
+def expected(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    padded = np.pad(x[0], ((0, 0), (1, 1), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))
+    return np.maximum(np.einsum("chwij,kcij->khw", windows, weight), 0).mean((1, 2)).reshape(1, 4, 1, 1)
+
+
+def test_there_are_files_of_every_version_that_is_read() -> None:
+    versions = {int(file.stem.partition("-")[0]) for file in FILES}
+    assert versions == set(range(OLDEST_VERSION, FORMAT_VERSION + 1))
+    for file in FILES:
+        assert file.stem.startswith(f"{int.from_bytes(file.read_bytes()[8:12], 'little')}-")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the stored code is of x86-64")
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_file_gives_what_it_gave(file: Path) -> None:
+    session = lb.Session(lb.load(file, verify="all"))
+    weight = of_file(file)
+    for width in (8, 21) if file.stem.endswith("open") else (8,):
+        x = np.random.default_rng(width).standard_normal((1, 3, 6, width)).astype(np.float32)
+        np.testing.assert_allclose(np.asarray(session(x)[0]), expected(x, weight), rtol=1e-4, atol=1e-5)
+    if file.stem.endswith("weights"):
+        session.set_params({"k": 2 * weight})
+        np.testing.assert_allclose(np.asarray(session(x)[0]), expected(x, 2 * weight), rtol=1e-4, atol=1e-5)
