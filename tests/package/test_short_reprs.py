@@ -52,6 +52,7 @@ def handed_out() -> dict[str, Any]:
         "Stream": lb.Stream(lb.device("cpu"), 1),
         "Dim": lb.Dim(1, 8),
         "InputSpec": lb.InputSpec(dtype="uint8"),
+        "Limits": lb.Limits(nodes=1),
         "Module": lb.Module(executable),
         "Pool": lb.Pool(executable, 1),
         "empty": lb.empty((1000, 1000), dtype="float32"),

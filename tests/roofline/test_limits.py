@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from landbridge.roofline import Level, Limits, TimedKernel, roof_share
+from landbridge.roofline import Level, MachineLimits, TimedKernel, roof_share
 
-LIMITS = Limits(1, 100e9, (Level("L1", 1000, 200e9), Level("L2", 10_000, 50e9), Level("memory", 0, 10e9)))
+LIMITS = MachineLimits(1, 100e9, (Level("L1", 1000, 200e9), Level("L2", 10_000, 50e9), Level("memory", 0, 10e9)))
 
 
 def kernel(seconds: float, flops: int, nbytes: int) -> TimedKernel:

@@ -8,11 +8,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from landbridge.roofline import Level, Limits, TimedKernel
+from landbridge.roofline import Level, MachineLimits, TimedKernel
 from landbridge.roofline.html import render_html
 from landbridge.roofline.svg import render_svg
 
-LIMITS = Limits(2, 100e9, (Level("L1", 1 << 15, 200e9), Level("memory", 0, 10e9)))
+LIMITS = MachineLimits(2, 100e9, (Level("L1", 1 << 15, 200e9), Level("memory", 0, 10e9)))
 KERNELS = [
     TimedKernel("matmul <&> \x01", "f", "cpu", 4e-3, 300_000_000, 5_000_000, 8, "6x4 block", ("6x4: 100 %",)),
     TimedKernel("copy", "g", "cpu", 1e-3, 0, 4_000_000, 2),

@@ -16,7 +16,7 @@ from landbridge.cli.output import emit, message, progress, table
 if TYPE_CHECKING:
     from landbridge.executable.executable import Executable
     from landbridge.executable.parts import KernelFacts
-    from landbridge.roofline import Limits, TimedKernel
+    from landbridge.roofline import MachineLimits, TimedKernel
     from landbridge.sizes.size import Extent
     from landbridge.targets import Target
     from landbridge.vm.trace import TraceEvent
@@ -128,7 +128,7 @@ def _number(extent: Extent, sizes: Mapping[str, int]) -> int:
 
 def _draw(
     timed: Sequence[TimedKernel],
-    limits: Limits,
+    limits: MachineLimits,
     model: Path,
     svg: Path | None,
     html: Path | None,
@@ -144,7 +144,7 @@ def _draw(
             message(f"wrote {path}")
 
 
-def _described(model: Path, timed: Sequence[TimedKernel], limits: Limits | None) -> dict[str, Any]:
+def _described(model: Path, timed: Sequence[TimedKernel], limits: MachineLimits | None) -> dict[str, Any]:
     from dataclasses import asdict
 
     from landbridge.roofline import roof_share
@@ -169,7 +169,7 @@ def _described(model: Path, timed: Sequence[TimedKernel], limits: Limits | None)
     }
 
 
-def _print(timed: Sequence[TimedKernel], limits: Limits | None, top: int) -> None:
+def _print(timed: Sequence[TimedKernel], limits: MachineLimits | None, top: int) -> None:
     from landbridge.roofline import roof_share
 
     total = sum(kernel.seconds for kernel in timed)
@@ -185,7 +185,7 @@ def _print(timed: Sequence[TimedKernel], limits: Limits | None, top: int) -> Non
     table(title, _COLUMNS, [tuple(_row(kernel, total, limits)) for kernel in slowest])
 
 
-def _row(kernel: TimedKernel, total: float, limits: Limits | None) -> Iterator[str]:
+def _row(kernel: TimedKernel, total: float, limits: MachineLimits | None) -> Iterator[str]:
     yield kernel.name
     yield f"{1e6 * kernel.seconds:.1f}"
     yield f"{100 * kernel.seconds / max(total, 1e-12):.1f} %"

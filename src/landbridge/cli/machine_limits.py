@@ -15,7 +15,7 @@ from landbridge.executable.instructions import Call
 from landbridge.executable.parts import Function, ModuleImage, TensorSpec, VDevice
 from landbridge.ir.dialect import context
 from landbridge.ir.parser import IrParser
-from landbridge.roofline.limits import Level, Limits
+from landbridge.roofline.limits import Level, MachineLimits
 from landbridge.session import Session
 from landbridge.targets import Target
 from landbridge.targets.machine import cpu_model
@@ -35,7 +35,7 @@ _ROUNDS = 7
 _ITEM = 4  # bytes of an f32
 
 
-def measured_limits(target: Target, threads: int) -> Limits:
+def measured_limits(target: Target, threads: int) -> MachineLimits:
     """The most that ``threads`` threads reach with the vectors of ``target``: the best of some rounds of each.
 
     The peak is of f32 multiply-adds in registers, two operations each. A bandwidth is of reading: for a cache, half of
@@ -58,7 +58,7 @@ def measured_limits(target: Target, threads: int) -> Limits:
         Level(name, size, _passes(n) * n * _ITEM / seconds)
         for (name, size), n, seconds in zip([*levels, ("memory", 0)], counts, bandwidths, strict=True)
     ]
-    return Limits(threads, 2.0 * _CHAINS * lanes * _STEPS * threads / peak, tuple(found))
+    return MachineLimits(threads, 2.0 * _CHAINS * lanes * _STEPS * threads / peak, tuple(found))
 
 
 def _parsed(text: str) -> ModuleOp:

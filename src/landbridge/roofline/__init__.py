@@ -7,7 +7,7 @@ architectures", 2009). Pure data in, text out.
 
 from __future__ import annotations
 
-from landbridge.roofline.limits import Level, Limits
+from landbridge.roofline.limits import Level, MachineLimits
 from landbridge.roofline.timed_kernel import TimedKernel, roof_share
 
-__all__ = ["Level", "Limits", "TimedKernel", "roof_share"]
+__all__ = ["Level", "MachineLimits", "TimedKernel", "roof_share"]

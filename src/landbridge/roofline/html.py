@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from landbridge.plan_chart.markup import markup
 from landbridge.plan_chart.palette import SURFACES
-from landbridge.roofline.limits import Limits
+from landbridge.roofline.limits import MachineLimits
 from landbridge.roofline.svg import render_svg
 from landbridge.roofline.timed_kernel import TimedKernel
 
 _COLUMNS = ("kernel", "us", "MFLOP", "MB", "% peak", "% bandwidth", "% roof", "tasks", "schedule", "weighed")
 
 
-def render_html(kernels: Sequence[TimedKernel], limits: Limits, title: str) -> str:
+def render_html(kernels: Sequence[TimedKernel], limits: MachineLimits, title: str) -> str:
     """The page of ``kernels`` under ``limits`` as the text of an HTML file; it loads nothing and runs nothing."""
     rows = "".join(f"<tr>{''.join(_cells(kernel, limits))}</tr>" for kernel in _ordered(kernels))
     heads = "".join(f"<th>{markup(name)}</th>" for name in _COLUMNS)
@@ -28,7 +28,7 @@ def _ordered(kernels: Sequence[TimedKernel]) -> list[TimedKernel]:
     return sorted(kernels, key=lambda kernel: -kernel.seconds)
 
 
-def _cells(kernel: TimedKernel, limits: Limits) -> Iterator[str]:
+def _cells(kernel: TimedKernel, limits: MachineLimits) -> Iterator[str]:
     level = limits.level_of(kernel.nbytes).name
     yield f"<td>{markup(kernel.name)}</td>"
     for number in (

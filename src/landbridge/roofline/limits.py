@@ -15,7 +15,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Limits:
+class MachineLimits:
     """Of ``threads`` threads together: f32 operations a second, and the levels of memory, the nearest first."""
 
     threads: int

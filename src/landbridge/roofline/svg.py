@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from landbridge.plan_chart.arena import Kind
 from landbridge.plan_chart.markup import markup
 from landbridge.plan_chart.palette import KINDS, SURFACES
-from landbridge.roofline.limits import Limits
+from landbridge.roofline.limits import MachineLimits
 from landbridge.roofline.timed_kernel import TimedKernel, roof_share
 
 WIDTH, HEIGHT = 1240, 720
@@ -24,7 +24,7 @@ _NAMED = 8
 _LARGEST = 26.0
 
 
-def render_svg(kernels: Sequence[TimedKernel], limits: Limits, title: str) -> str:
+def render_svg(kernels: Sequence[TimedKernel], limits: MachineLimits, title: str) -> str:
     """The picture of ``kernels`` under ``limits`` as the text of an SVG file, which refers to nothing outside itself.
 
     Kernels that compute nothing stand at the left edge, by their bytes alone.
@@ -48,7 +48,7 @@ def render_svg(kernels: Sequence[TimedKernel], limits: Limits, title: str) -> st
 
 
 class _Chart:
-    def __init__(self, kernels: Sequence[TimedKernel], limits: Limits) -> None:
+    def __init__(self, kernels: Sequence[TimedKernel], limits: MachineLimits) -> None:
         self._kernels = sorted(kernels, key=lambda k: -k.seconds)
         self._limits = limits
         self._top = math.ceil(math.log10(limits.flops) * 4) / 4 + 0.1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from landbridge.roofline.limits import Limits
+from landbridge.roofline.limits import MachineLimits
 
 
 @dataclass(frozen=True)
@@ -40,20 +40,20 @@ class TimedKernel:
         """Operations for each byte."""
         return self.flops / self.nbytes if self.nbytes else 0.0
 
-    def of_peak(self, limits: Limits) -> float:
+    def of_peak(self, limits: MachineLimits) -> float:
         """The share of the peak of ``limits`` that it reached."""
         return self.flops_rate / limits.flops
 
-    def of_bandwidth(self, limits: Limits) -> float:
+    def of_bandwidth(self, limits: MachineLimits) -> float:
         """The share it reached of the bandwidth of the nearest memory that has room for its bytes."""
         return self.bandwidth / limits.level_of(self.nbytes).bandwidth
 
-    def of_roof(self, limits: Limits) -> float:
+    def of_roof(self, limits: MachineLimits) -> float:
         """The share that the least time by ``limits`` is of the time it took."""
         return limits.seconds(self.flops, self.nbytes) / self.seconds if self.seconds else 0.0
 
 
-def roof_share(kernels: Iterable[TimedKernel], limits: Limits) -> float:
+def roof_share(kernels: Iterable[TimedKernel], limits: MachineLimits) -> float:
     """The share that the least times of ``kernels`` together are of the time they took; 0 of none."""
     least = spent = 0.0
     for kernel in kernels:
