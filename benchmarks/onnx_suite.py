@@ -5,8 +5,9 @@ python benchmarks/onnx_suite.py [--only REGEX] [--write] [--workers N]
 Each test of ``onnx.backend.test`` for the CPU, with its own tolerances, in processes that a crash or a hang ends
 without ending the count. The core are the models of operators of ai.onnx up to opset 26, whose inputs and outputs are
 tensors of numpy's own numbers and booleans. What a test ended in: passed; wrong (other values, shapes or dtypes);
-refused (an error of Landbridge); failed (any other error, a crash, more than the limit). `--write` writes the counts
-and every cause to results.
+refused (an error of Landbridge); failed (any other error, a crash, more than the limit); random (a model that draws
+random numbers gave others than ONNX's generator drew when the suite was made, of the same shapes and dtypes, which no
+test can tell from wrong ones). `--write` writes the counts and every cause to results.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ sys.path.insert(0, str(ROOT))
 LIMIT = 120
 CORE_OPSET = 26
 #: Element types of ONNX that numpy has: floats, integers, bool; of 8 bits and more.
+_RANDOM = ("Bernoulli", "RandomUniformLike", "RandomNormalLike", "Multinomial", "Dropout")
 _PLAIN = frozenset({1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13})
 
 
@@ -62,6 +64,10 @@ def is_core(model: Any) -> bool:
     )
 
 
+def _operators(model: Any) -> list[str]:
+    return [node.op_type for node in model.graph.node]
+
+
 def outcome(item: Any) -> dict[str, str]:
     """What the test ``item`` ends in, and why."""
     import unittest
@@ -72,7 +78,8 @@ def outcome(item: Any) -> dict[str, str]:
         item.func(unittest.TestCase())
         found = {"outcome": "passed", "why": ""}
     except AssertionError as error:
-        found = {"outcome": "wrong", "why": str(error)}
+        drawn = "Not equal to tolerance" in str(error) and any(op in _RANDOM for op in _operators(item.proto[0]))
+        found = {"outcome": "random" if drawn else "wrong", "why": str(error)}
     except LandbridgeError as error:
         found = {"outcome": "refused", "why": f"{type(error).__name__}: {error}"}
     except BaseException as error:
@@ -142,7 +149,9 @@ def counts(found: dict[str, dict[str, str]]) -> list[tuple[str, ...]]:
     rows = []
     for what, chosen in (("core", [f for f in found.values() if f["core"]]), ("all", list(found.values()))):
         by = Counter(f["outcome"] for f in chosen)
-        rows.append((what, str(len(chosen)), *(str(by[each]) for each in ("passed", "wrong", "refused", "failed"))))
+        rows.append(
+            (what, str(len(chosen)), *(str(by[each]) for each in ("passed", "wrong", "refused", "failed", "random")))
+        )
     return rows
 
 
@@ -157,7 +166,7 @@ def write_results(found: dict[str, dict[str, str]]) -> None:
     """The counts, and each cause of the core with its number and a test."""
     from measure import RESULTS, write
 
-    write("onnx_suite", ("tests", "number", "passed", "wrong", "refused", "failed"), counts(found))
+    write("onnx_suite", ("tests", "number", "passed", "wrong", "refused", "failed", "random"), counts(found))
     causes: dict[tuple[str, str], list[str]] = {}
     for name, each in found.items():
         if each["core"] and each["outcome"] != "passed":
@@ -185,7 +194,7 @@ def main() -> None:
     chosen = sorted(name for name in tests() if re.search(options.only, name))
     found = run_all(chosen, options.workers)
     for row in counts(found):
-        print("{}: {}, {} passed, {} wrong, {} refused, {} failed".format(*row))
+        print("{}: {}, {} passed, {} wrong, {} refused, {} failed, {} random".format(*row))
     if options.json:
         options.json.write_text(json.dumps(found, indent=1))
     if options.write:

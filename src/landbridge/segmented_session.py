@@ -275,7 +275,7 @@ class _Call:
                     f"{spec.dtype} of {len(spec.shape)} axes"
                 )
             self._learn(spec.shape, found.shape, known, "an extent")
-            values[spec.name] = np.ascontiguousarray(found)
+            values[spec.name] = found
 
     def _learn(self, stated: Sequence[Extent], found: Sequence[int], known: dict[str, int], what: str) -> None:
         for extent, number in zip(stated, found, strict=True):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-import numpy as np
-
 from landbridge.dtypes import dtype_name
 from landbridge.errors import BindError, ShapeError
 from landbridge.host_operators.registry import Array, HostOperator, called
@@ -30,10 +28,11 @@ class HostFunction:
         self._function = operator.bound(cast(Mapping[str, Any], attributes.get("attributes", {})))
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        """The results for the inputs that the node has, in order, which it only reads."""
+        """The results, C-contiguous, for the inputs that the node has, in order, which it only reads."""
         given = iter([_read_only(array) for array in arrays])
         count = len(arrays) + len(self._absent)
-        return self._function(*[None if i in self._absent else next(given) for i in range(count)])
+        results = self._function(*[None if i in self._absent else next(given) for i in range(count)])
+        return [each if each.flags.c_contiguous else each.copy("C") for each in results]
 
 
 def in_planned_memory(name: str, attributes: Mapping[str, object]) -> Builtin:
@@ -55,7 +54,7 @@ def in_planned_memory(name: str, attributes: Mapping[str, object]) -> Builtin:
                 )
             ledger.copy_array(
                 place,
-                np.ascontiguousarray(found),
+                found,
                 cause="host_operator",
                 tensor=node,
                 source="cpu:0",

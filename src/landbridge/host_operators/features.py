@@ -1,0 +1,85 @@
+"""Features of text and sound: TfIdfVectorizer, MelWeightMatrix."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from landbridge.dtypes import numpy_dtype
+from landbridge.host_operators.registry import Array, HostValue, Results, host_operator
+
+
+def _tfidf_results(x: HostValue, *, ngram_indexes: Sequence[int], **_: Any) -> Results:
+    return [((*x.shape[:-1], max(ngram_indexes) + 1), "float32")]
+
+
+@host_operator("", "TfIdfVectorizer", results=_tfidf_results)
+def tfidf_vectorizer(
+    x: Array,
+    *,
+    max_gram_length: int,
+    max_skip_count: int,
+    min_gram_length: int,
+    mode: str,
+    ngram_counts: Sequence[int],
+    ngram_indexes: Sequence[int],
+    pool_int64s: Sequence[int] = (),
+    pool_strings: Sequence[str] = (),
+    weights: Sequence[float] | None = None,
+) -> Array:
+    """How often each n-gram of a pool is in a row, its elements up to ``max_skip_count`` apart, perhaps weighted."""
+    pool: list[Any] = list(pool_int64s or pool_strings)
+    numbers: dict[tuple[Any, ...], int] = {}
+    for length, (start, end) in enumerate(zip(ngram_counts, [*ngram_counts[1:], len(pool)], strict=True), 1):
+        for at in range(start, end, length):
+            numbers[tuple(pool[at : at + length])] = len(numbers)
+    rows = x.reshape(-1, x.shape[-1])
+    made = np.zeros((len(rows), max(ngram_indexes) + 1), np.float32)
+    for row, counted in zip(rows.tolist(), made, strict=True):
+        found = Counter(
+            tuple(row[i : i + step * length : step])
+            for length in range(min_gram_length, max_gram_length + 1)
+            for step in range(1, (max_skip_count if length > 1 else 0) + 2)
+            for i in range(len(row) - step * (length - 1))
+        )
+        for gram, number in numbers.items():
+            times = found.get(gram, 0)
+            if times:
+                weight = 1.0 if weights is None or mode == "TF" else weights[number]
+                counted[ngram_indexes[number]] = weight * (1 if mode == "IDF" else times)
+    return made.reshape(*x.shape[:-1], made.shape[1])
+
+
+def _mel_results(
+    bins: HostValue, length: HostValue, *_: HostValue, output_datatype: int | str = "float32", **__: Any
+) -> Results:
+    known = [None if v.value is None else int(v.value.reshape(-1)[0]) for v in (length, bins)]
+    return [((None if known[0] is None else known[0] // 2 + 1, known[1]), _datatype(output_datatype))]
+
+
+def _datatype(code: int | str) -> str:
+    names = {1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"}
+    return code if isinstance(code, str) else names.get(code, "float32")
+
+
+@host_operator("", "MelWeightMatrix", results=_mel_results)
+def mel_weight_matrix(
+    bins: Array, length: Array, rate: Array, lowest: Array, highest: Array, *, output_datatype: int | str = "float32"
+) -> Array:
+    """Triangles over the bins of a spectrum, a column each, that lie evenly on the mel scale."""
+    count, points, hertz = (int(v.reshape(-1)[0]) for v in (bins, length, rate))
+    ends = [2595 * np.log10(1 + float(v.reshape(-1)[0]) / 700) for v in (lowest, highest)]
+    mel = np.arange(count + 2) * ((ends[1] - ends[0]) / (count + 2)) + ends[0]
+    corners = ((points + 1) * (700 * (np.power(10, mel / 2595) - 1)) // hertz).astype(int)
+    at = np.arange(points // 2 + 1)[:, None]
+    left, top, right = corners[:-2], corners[1:-1], corners[2:]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rising = np.where(left == top, 1.0, (at - left) / (top - left))
+        falling = (right - at) / (right - top)
+    made = np.where((at >= left) & (at <= top), rising, 0.0)
+    made = np.where((at >= top) & (at < right), falling, made)
+    made = np.where((at == top) & (left == top) & (right == top), 1.0, made)
+    return made.astype(numpy_dtype(_datatype(output_datatype)))
