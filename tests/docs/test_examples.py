@@ -91,3 +91,27 @@ def test_pixels_are_normalized_as_in_training():
     write_for_classifier(np.full((24, 48, 3), 255, np.uint8), line)
     np.testing.assert_allclose(line[..., :96], 1, atol=1e-6)
     assert not line[..., 96:].any()
+
+
+@pytest.mark.parametrize("size", [(640, 480), (400, 300)], ids=["as the network takes it", "resized"])
+def test_the_loop_over_frames_reads_them_in_place(tmp_path, size):
+    """A video of the picture, moved from frame to frame."""
+    picture = cv2.resize(cv2.imread(str(OCR / "picture.jpg")), size)
+    video = tmp_path / "video.avi"
+    writer = cv2.VideoWriter(str(video), cv2.VideoWriter_fourcc(*"MJPG"), 10, size)
+    for step in range(4):
+        writer.write(np.roll(picture, 4 * step, axis=1))
+    writer.release()
+    command = [sys.executable, OCR.parent / "webcam" / "watch.py", video, "--output", tmp_path / "last.png"]
+    child = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert child.returncode == 0, child.stderr
+    counts = [int(lines) for lines in re.findall(r"frame \d+: (\d+) lines of text", child.stdout)]
+    assert len(counts) == 4 and min(counts) > 3
+    assert "bytes copied: 0" in child.stdout
+    assert cv2.imread(str(tmp_path / "last.png")).shape == (size[1], size[0], 3)
+
+
+def test_the_loop_says_what_it_can_open(tmp_path):
+    command = [sys.executable, OCR.parent / "webcam" / "watch.py", tmp_path / "none.avi"]
+    child = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert child.returncode == 1 and "give the number of a camera" in child.stderr
