@@ -10,59 +10,24 @@ import onnxruntime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import TensorProto, helper
 
 import landbridge as lb
-from tests.open_dimensions.models import Weights
+from tests.ops.recurrent_models import DIRECTIONS, GATES, feeds_of, network
 
 STEPS, INPUTS, HIDDEN = 3, 5, 8
 #: Absolute: values are below 1, sums of 13 f32 products come before each, and a step halves what came before it.
 TOLERANCE = 2e-6
-GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
-Array = np.ndarray[Any, Any]
 
 
-def network(
+def open_network(
     kind: str,
     states: bool = False,
     lengths: bool = False,
-    steps: int | str = STEPS,
+    steps: int | str = "T",
     direction: str = "bidirectional",
-    **attributes: Any,
+    **kw: Any,
 ) -> onnx.ModelProto:
-    w = Weights()
-    rows, count = GATES[kind] * HIDDEN, 2 if direction == "bidirectional" else 1
-    operands = ["x", w(count, rows, INPUTS), w(count, rows, HIDDEN), w(count, 2 * rows), "lens" if lengths else ""]
-    order = ["N", steps] if attributes.get("layout") else [steps, "N"]
-    inputs = {"x": [*order, INPUTS]} | ({"lens": ["N"]} if lengths else {})
-    if states:
-        names = ["h", "c"][: 2 if kind == "LSTM" else 1]
-        operands += names
-        inputs |= {n: ["N", count, HIDDEN] if attributes.get("layout") else [count, "N", HIDDEN] for n in names}
-    outputs = ["y", "last", "cell"][: 3 if kind == "LSTM" else 2]
-    node = helper.make_node(kind, operands, outputs, hidden_size=HIDDEN, direction=direction, **attributes)
-    graph = helper.make_graph(
-        [node],
-        "recurrent",
-        [
-            helper.make_tensor_value_info(n, TensorProto.INT32 if n == "lens" else TensorProto.FLOAT, s)
-            for n, s in inputs.items()
-        ],
-        [helper.make_tensor_value_info(n, TensorProto.FLOAT, [None] * (4 if n == "y" else 3)) for n in outputs],
-        w.made,
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-
-
-def feeds_of(model: onnx.ModelProto, steps: int, batch: int) -> dict[str, Array]:
-    rng, numbers, feeds = np.random.default_rng([steps, batch]), {"T": steps, "N": batch}, {}
-    for value in model.graph.input:
-        shape = [d.dim_value or numbers[d.dim_param] for d in value.type.tensor_type.shape.dim]
-        if value.name == "lens":
-            feeds[value.name] = rng.integers(1, steps + 1, shape).astype(np.int32)
-        else:
-            feeds[value.name] = rng.standard_normal(shape).astype(np.float32)
-    return feeds
+    return network(kind, steps, "N", INPUTS, HIDDEN, direction, states=states, lengths=lengths, **kw)
 
 
 def check(model: onnx.ModelProto, session: lb.Session, steps: int, batch: int) -> None:
@@ -75,7 +40,7 @@ def check(model: onnx.ModelProto, session: lb.Session, steps: int, batch: int) -
 @pytest.mark.parametrize("states", [False, True])
 @pytest.mark.parametrize("kind", GATES)
 def test_a_batch_of_any_size(kind: str, states: bool) -> None:
-    model = network(kind, states)
+    model = open_network(kind, states, steps=STEPS)
     session = lb.Session(lb.compile(model, dims={"N": "1..17"}))
     for batch in (1, 4, 17, 2):
         check(model, session, STEPS, batch)
@@ -83,16 +48,15 @@ def test_a_batch_of_any_size(kind: str, states: bool) -> None:
 
 #: Each open in steps and batch, and what the operator can do beside.
 OPEN: dict[str, onnx.ModelProto] = {
-    f"{kind}-{direction}-{states}-{lengths}": network(kind, states, lengths, "T", direction)
+    f"{kind}-{direction}-{states}-{lengths}": open_network(kind, states, lengths, direction=direction)
     for kind in GATES
-    for direction in ("forward", "reverse", "bidirectional")
+    for direction in DIRECTIONS
     for states, lengths in ((False, False), (True, True))
 } | {
-    "GRU-linear": network("GRU", True, True, "T", linear_before_reset=1),
-    "GRU-clip": network("GRU", False, True, "T", clip=0.3),  # onnxruntime does not clip the cell of an LSTM
-    "LSTM-forget": network("LSTM", True, False, "T", input_forget=1),
+    "GRU-linear": open_network("GRU", True, True, linear_before_reset=1),
+    "GRU-clip": open_network("GRU", False, True, clip=0.3),  # onnxruntime does not clip the cell of an LSTM
+    "LSTM-forget": open_network("LSTM", True, False, input_forget=1),
 }
-SESSIONS: dict[tuple[str, str], lb.Session] = {}
 
 
 @pytest.mark.sample(16)
@@ -113,7 +77,7 @@ def test_any_number_of_steps(name: str, target: str) -> None:
 
 @pytest.mark.parametrize("kind", GATES)
 def test_open_steps_give_what_known_ones_give(kind: str) -> None:
-    model = network(kind, True, True, "T")
+    model = open_network(kind, True, True)
     session = lb.Session(lb.compile(model))
     for steps, batch in ((1, 2), (7, 3), (40, 1)):
         feeds = feeds_of(model, steps, batch)
@@ -126,7 +90,7 @@ def test_open_steps_give_what_known_ones_give(kind: str) -> None:
 def test_rows_end_at_their_lengths(kind: str) -> None:
     """By the text of ONNX: outputs beyond a length are 0, the last state is that of the last step of a row, and the
     other direction begins there."""
-    model = network(kind, lengths=True, steps="T")
+    model = open_network(kind, lengths=True)
     session = lb.Session(lb.compile(model))
     feeds = feeds_of(model, 6, 3)
     feeds["lens"] = np.array([6, 1, 4], np.int32)
@@ -141,7 +105,7 @@ def test_rows_end_at_their_lengths(kind: str) -> None:
 
 def test_a_long_network_is_a_short_program() -> None:
     def kernels(steps: int) -> int:
-        exe = lb.compile(network("LSTM", steps=steps), shapes={"x": (steps, 1, INPUTS)})
+        exe = lb.compile(open_network("LSTM", steps=steps), shapes={"x": (steps, 1, INPUTS)})
         return len(exe.functions["main"].instructions)
 
     assert kernels(1200) == kernels(2)

@@ -378,6 +378,11 @@ def set_loop_extents(generic: linalg.ops.GenericOp, extents: Sequence[Extent]) -
     generic.attributes[EXTENTS] = int_array(extents)
 
 
+def has_sizes(function: func.FuncOp) -> bool:
+    """Whether a lowered function has the operand of Sizes before the tasks, of which it may need none."""
+    return SIZES in function.attributes
+
+
 def sizes_of(function: func.FuncOp) -> tuple[int, ...]:
     """The Sizes that a lowered function takes in its operand before the tasks."""
     sizes = function.attributes.get(SIZES)

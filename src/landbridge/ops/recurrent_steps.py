@@ -269,11 +269,18 @@ def _run(c: OpContext, d: Direction, cell: Cell) -> list[SSAValue]:
 
     def build(p: PrimBuilder) -> None:
         given = iter(p.inputs[count:])
-        states = p.outputs[1 : 1 + len(d.states)]
-        for target, first in zip(states, d.states, strict=True):
-            source: list[Access] = [] if first is None else [(next(given), lambda n, h: [n, h])]
+        # A row that has no step at all ends, as in onnxruntime, with zeros.
+        any_step: list[Access] = [] if d.valid is None else [(p.inputs[count - 1], lambda n, h: [0, n])]
+
+        def first_state(s: ScalarBuilder, *v: Value) -> Value:
+            return s.select(v[1], v[0], 0.0) if len(v) > 1 else v[0]
+
+        for target, first in zip(p.outputs[1 : 1 + len(d.states)], d.states, strict=True):
             out: list[Access] = [(target, lambda n, h: [0, n, h])]
-            p.generic("pp", (batch, hidden), source, out, lambda s, v=None: s.const(0.0, dtype) if v is None else v)
+            if first is None:
+                p.generic("pp", (batch, hidden), [], out, lambda s: s.const(0.0, dtype))
+            else:
+                p.generic("pp", (batch, hidden), [(next(given), lambda n, h: [n, h]), *any_step], out, first_state)
 
         def turn(*buffers: SSAValue) -> None:
             taken = iter(buffers)

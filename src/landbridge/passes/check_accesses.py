@@ -15,6 +15,7 @@ from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.executable.access_report import ACCESS_CHECK, CLEAR_REPORT, report_words
 from landbridge.ir.attributes import (
     int_array,
+    int_attr,
     io_names,
     is_checked,
     mark_checked,
@@ -28,6 +29,7 @@ from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, item_bytes, memref_type, nbytes_of
 from landbridge.passes.registry import register_pass
+from landbridge.sizes.size import Extent, Size
 
 _WORD = 8  # bytes
 
@@ -81,11 +83,16 @@ def _check(call: CallOp, report: SSAValue, names: dict[SSAValue, str]) -> None:
         "kernel": StringAttr(call.callee_name),
         "names": ArrayAttr([StringAttr(_named(v, names)) for v in operands]),
         "items": int_array([item_bytes(v.type) for v in operands]),
-        "nbytes": int_array([nbytes_of(v.type) for v in operands]),
+        "nbytes": ArrayAttr([_stated(nbytes_of(v.type)) for v in operands]),
     }
     checked = CallOp(call.callee_name, list(call.inputs), [*call.destinations, report], [])
     checked.attributes = call.attributes | checked.attributes
     Rewriter.replace_op(call, [checked, _host_call(ACCESS_CHECK, report, facts)], [])
+
+
+def _stated(nbytes: Extent) -> Attribute:
+    """Bytes as a message names them: what a run decides by the sizes it is made of."""
+    return StringAttr(str(nbytes)) if isinstance(nbytes, Size) else int_attr(nbytes)
 
 
 def _host_call(builtin: str, report: SSAValue, parameters: dict[str, Attribute]) -> HostCallOp:

@@ -17,7 +17,7 @@ def check_accesses(args: Sequence[np.ndarray[Any, Any]], attributes: Mapping[str
     """Raise SanitizerError where the report ``args[0]`` names an access, once: the report is clear afterwards.
 
     ``node`` and ``kernel`` name the call, ``names`` its operands; ``items`` are the bytes of an element of each, and
-    ``nbytes`` what each has.
+    ``nbytes`` what each has, in words where that is of the sizes of a run.
     """
     (report,) = args
     if not report.any():
@@ -34,7 +34,8 @@ def check_accesses(args: Sequence[np.ndarray[Any, Any]], attributes: Mapping[str
         fail("out of bounds", f"a {verb} of element {element} of a temporary {where}; nothing was {undone} there")
     name, item, nbytes = (attributes[key][operand] for key in ("names", "items", "nbytes"))
     first = element * item
-    outside = "which has" if not 0 <= first < nbytes else "outside of the row that was asked for, of"
+    within = isinstance(nbytes, int) and 0 <= first < nbytes
+    outside = "outside of the row that was asked for, of" if within else "which has"
     fail(
         "out of bounds",
         f"a {verb} of bytes {first} to {first + item} of operand {operand}, {name}, {outside} {nbytes} bytes, {where}; "

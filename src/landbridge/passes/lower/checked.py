@@ -8,6 +8,7 @@ from xdsl.dialects import arith, func, memref, scf, vector
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FloatAttr,
+    FunctionType,
     IndexType,
     IntegerAttr,
     IntegerType,
@@ -17,11 +18,15 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import Rewriter
 
 from landbridge.analysis.lowered_accesses import ACCESSES, LoweredAccess, lowered_access
 from landbridge.executable.access_report import report_word
+from landbridge.ir.attributes import has_sizes, set_sizes, sizes_of
+from landbridge.ir.types import GLOBAL
 from landbridge.passes.lower.code import zero
 from landbridge.shape import row_major
+from landbridge.sizes.size import Extent, Size, largest
 
 _FAR = (1 << 62) - 1
 _UNSIGNED_AT_LEAST = 9  # among the predicates of arith.cmpi
@@ -33,6 +38,7 @@ def guard_accesses(function: func.FuncOp) -> None:
     ``landbridge.executable.access_report`` says what is in a report. Of an access no lane is done when one is outside.
     """
     operands = [a for a in function.body.block.args if isinstance(a.type, MemRefType)]
+    sizes = _Sizes(function, operands.pop()) if has_sizes(function) else None
     *buffers, report = operands
     numbers: dict[SSAValue, int] = {buffer: number for number, buffer in enumerate(buffers)}
     for op in list(function.walk()):
@@ -40,14 +46,47 @@ def guard_accesses(function: func.FuncOp) -> None:
             access = lowered_access(op)
             if access.first <= access.last:
                 word = report_word(numbers.get(access.buffer, len(buffers)), access.reads)
-                _guard(access, report, word)
+                _guard(access, report, word, sizes)
+    if sizes is not None:
+        sizes.finish()
+
+
+class _Sizes:
+    """The words of the operand ``words`` of ``function``, its Sizes, and those that tests need beside them."""
+
+    def __init__(self, function: func.FuncOp, words: SSAValue) -> None:
+        self._function, self._words = function, words
+        self._sizes: list[Extent] = list(sizes_of(function))
+        self._loaded: dict[Size, SSAValue] = {}
+
+    def value(self, size: Size) -> SSAValue:
+        """``size`` as an i64, read at the head of the function."""
+        if size not in self._loaded:
+            if size not in self._sizes:
+                self._sizes.append(size)
+            entry = self._function.body.block
+            first = entry.first_op
+            assert first is not None  # a function ends in a return
+            at = arith.ConstantOp(IntegerAttr(self._sizes.index(size), IndexType()))
+            load = memref.LoadOp.get(self._words, [at.result])
+            entry.insert_ops_before([at, load], first)
+            self._loaded[size] = load.res
+        return self._loaded[size]
+
+    def finish(self) -> None:
+        """State how many words there are now."""
+        words = MemRefType(i64, [len(self._sizes)], memory_space=GLOBAL)
+        Rewriter.replace_value_with_new_type(self._words, words)
+        function = self._function
+        function.properties["function_type"] = FunctionType.from_lists([a.type for a in function.body.block.args], [])
+        set_sizes(function, self._sizes)
 
 
 class _Before:
     """Appends operations before ``anchor``, or at the end of ``block``."""
 
-    def __init__(self, block: Block, anchor: Operation | None = None) -> None:
-        self._block, self._anchor = block, anchor
+    def __init__(self, block: Block, sizes: _Sizes | None, anchor: Operation | None = None) -> None:
+        self._block, self._sizes, self._anchor = block, sizes, anchor
 
     def add(self, op: Operation) -> SSAValue:
         if self._anchor is None:
@@ -56,18 +95,21 @@ class _Before:
             self._block.insert_op_before(op, self._anchor)
         return op.results[0]
 
-    def number(self, value: int, ty: IntegerType | IndexType = i64) -> SSAValue:
+    def number(self, value: Extent, ty: IntegerType | IndexType = i64) -> SSAValue:
+        if isinstance(value, Size):
+            assert self._sizes is not None  # a function with open operands takes its Sizes
+            return self._sizes.value(value)
         return self.add(arith.ConstantOp(IntegerAttr(value, ty)))
 
     def plus(self, a: SSAValue, b: int) -> SSAValue:
         return self.add(arith.AddiOp(a, self.number(b))) if b else a
 
 
-def _guard(access: LoweredAccess, report: SSAValue, word: int) -> None:
+def _guard(access: LoweredAccess, report: SSAValue, word: int, sizes: _Sizes | None) -> None:
     """Move ``access`` into the branch of a test, and the report of it into the other."""
     op, block = access.op, access.op.parent
     assert block is not None
-    before = _Before(block, op)
+    before = _Before(block, sizes, op)
     shape = access.shape or (1,)
     indices = [before.add(arith.IndexCastOp(i, i64)) for i in access.indices] or [before.number(0)]
     *outer, last = indices
@@ -82,7 +124,7 @@ def _guard(access: LoweredAccess, report: SSAValue, word: int) -> None:
         old.replace_all_uses_with(new)
     block.detach_op(op)
     done.add_ops([op, scf.YieldOp(*op.results)])
-    at = _Before(left_out)
+    at = _Before(left_out, sizes)
     for index, stride in zip(outer, row_major(shape), strict=False):
         element = at.add(arith.AddiOp(element, at.add(arith.MuliOp(index, at.number(stride)))))
     found = at.plus(at.add(arith.MuliOp(element, at.number(2))), 1)
@@ -96,7 +138,7 @@ def _last_axis(before: _Before, access: LoweredAccess, index: SSAValue, extent: 
         return _masked(before, access.mask, index, extent)
     lanes = access.last - access.first + 1
     first = before.plus(index, access.first)
-    inside = before.add(arith.CmpiOp(first, before.number(max(0, extent - lanes + 1)), "ult"))
+    inside = before.add(arith.CmpiOp(first, before.number(largest(extent - lanes + 1, 0)), "ult"))
     past = before.add(arith.MaxSIOp(first, before.number(extent)))
     negative = before.add(arith.CmpiOp(first, before.number(0), "slt"))
     keeps = before.add(arith.OrIOp(inside, negative))
@@ -114,9 +156,10 @@ def _masked(before: _Before, mask: SSAValue, index: SSAValue, extent: int) -> tu
 
     spread = before.add(vector.BroadcastOp.create(operands=[index], result_types=[counts]))
     at = before.add(arith.AddiOp(spread, vector_of(range(lanes))))
+    limit = before.add(vector.BroadcastOp.create(operands=[before.number(extent)], result_types=[counts]))
     outside = before.add(
         arith.CmpiOp.create(
-            operands=[at, vector_of([extent])],
+            operands=[at, limit],
             result_types=[mask.type],
             properties={"predicate": IntegerAttr(_UNSIGNED_AT_LEAST, i64)},
         )

@@ -1,0 +1,87 @@
+"""LSTM, GRU and RNN of known shapes against onnxruntime: sizes that fill no vector, all that rolled kernels read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+import landbridge as lb
+from landbridge.ir.module import IRModule
+from landbridge.targets import Target
+from tests.ops.recurrent_models import DIRECTIONS, GATES, feeds_of, network
+
+#: Of values below 1: sums of up to 2 x 200 products come before each, and a step halves what came before it.
+TOLERANCE = 4e-6
+
+
+def check(model: onnx.ModelProto, session: lb.Session) -> None:
+    feeds = feeds_of(model)
+    expected = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
+    for found, wanted in zip(session(*feeds.values()), expected, strict=True):
+        np.testing.assert_allclose(np.asarray(found), wanted, rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.sample(24)
+@pytest.mark.parametrize("hidden", [1, 3, 16, 20, 64, 100, 200])
+@pytest.mark.parametrize("batch", [1, 2, 9])
+@pytest.mark.parametrize("kind", GATES)
+def test_sizes(kind: str, batch: int, hidden: int) -> None:
+    model = network(kind, 6, batch, 7, hidden, DIRECTIONS[(batch + hidden) % 3], states=batch == 2)
+    check(model, lb.Session(lb.compile(model)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "facts"),
+    [
+        ("LSTM", {"peepholes": True, "states": True}),
+        ("LSTM", {"peepholes": True, "lengths": True}),
+        ("LSTM", {"input_forget": 1}),
+        ("LSTM", {"activations": ["HardSigmoid", "Relu", "Tanh"] * 2}),
+        ("GRU", {"linear_before_reset": 1, "states": True, "lengths": True}),
+        ("GRU", {"clip": 0.2}),
+        ("RNN", {"activations": ["Relu", "Tanh"], "lengths": True}),
+        ("RNN", {"clip": 0.2, "states": True}),
+    ],
+    ids=str,
+)
+def test_all_that_a_kernel_reads(kind: str, facts: dict[str, Any]) -> None:
+    model = network(kind, 5, 3, 4, 24, "bidirectional", **facts)
+    check(model, lb.Session(lb.compile(model)))
+
+
+@pytest.mark.parametrize("kind", GATES)
+def test_weights_that_may_be_replaced(kind: str) -> None:
+    model = network(kind, 5, 2, 6, 16, "bidirectional")
+    session = lb.Session(lb.compile(model, mutable=["w", "r", "b"]))
+    check(model, session)
+    session.set_params({"r": np.zeros((2, GATES[kind] * 16, 16), np.float32)})
+    (r,) = (tensor for tensor in model.graph.initializer if tensor.name == "r")
+    r.raw_data = bytes(len(r.raw_data))
+    check(model, session)
+
+
+@pytest.mark.parametrize("kind", GATES)
+def test_what_is_printed_between_passes_parses(kind: str, tmp_path: Path) -> None:
+    target = Target("llvm -mcpu=x86-64-v3")
+    lb.compile(network(kind, "T", "N", 4, 16, "bidirectional", lengths=True), target, dump=tmp_path)
+    files = sorted(tmp_path.glob("[0-9]*.mlir"))
+    assert any('"lb.steps"' in file.read_text() for file in files)
+    for file in files:
+        text = file.read_text()
+        assert IRModule.parse(text, (target,)).print().strip() == text.strip(), file.name
+
+
+@pytest.mark.parametrize("kind", GATES)
+def test_the_sanitizer_sees_nothing_wrong(kind: str) -> None:
+    model = network(kind, "T", "N", 4, 20, "bidirectional", states=True, lengths=True)
+    session = lb.Session(lb.compile(model, sanitize=True))
+    for steps, batch in ((1, 1), (9, 3), (4, 17)):
+        feeds = feeds_of(model, steps, batch)
+        expected = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
+        for found, wanted in zip(session(*feeds.values()), expected, strict=True):
+            np.testing.assert_allclose(np.asarray(found), wanted, rtol=0, atol=TOLERANCE)
