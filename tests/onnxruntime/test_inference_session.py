@@ -264,3 +264,39 @@ def test_terminate_ends_a_run(model: str, x: np.ndarray) -> None:
         return None
 
     both(program)
+
+
+OVERRIDABLE = """<ir_version: 8, opset_import: ["": 18]>
+scaled (float[N, 2] x, float[2] scale, float[2] offset) => (float[N, 2] y)
+<float[2] scale = {2, 3}, float[2] offset = {1, -1}> { s = Mul (x, scale)  y = Add (s, offset) }"""
+
+
+def test_initializers_that_are_inputs_can_be_overridden() -> None:
+    content = parser.parse_model(OVERRIDABLE).SerializeToString()
+
+    def program(ort: ModuleType) -> Any:
+        session = ort.InferenceSession(content, providers=["CPUExecutionProvider"])
+        x, ones = np.arange(6, dtype=np.float32).reshape(3, 2), np.ones(2, np.float32)
+        return [
+            [value.name for value in session.get_overridable_initializers()],
+            session.run(None, {"x": x}),
+            session.run(None, {"x": x, "scale": 5 * ones}),
+            session.run(["y"], {"x": x[:1], "scale": 7 * ones}),
+            session.run(None, {"x": x, "offset": ones, "scale": -ones}),
+            session.run(None, {"x": x}),
+        ]
+
+    both(program)
+
+
+def test_an_override_that_does_not_fit() -> None:
+    content = parser.parse_model(OVERRIDABLE).SerializeToString()
+
+    def program(ort: ModuleType) -> Any:
+        session = ort.InferenceSession(content, providers=["CPUExecutionProvider"])
+        x = np.zeros((3, 2), np.float32)
+        for wrong in (np.ones(2, np.float64), np.ones(3, np.float32)):
+            with pytest.raises(ort.capi.onnxruntime_pybind11_state.InvalidArgument):
+                session.run(None, {"x": x, "scale": wrong})
+
+    both(program)

@@ -66,6 +66,8 @@ class InferenceSession:
         self._outputs = list(arguments(proto.graph.output))
         self._metadata = metadata(proto)
         self._by_shape: OrderedDict[tuple[tuple[int, ...], ...], Session] = OrderedDict()
+        #: By names of weights that feeds have other values of.
+        self._by_overridden: dict[frozenset[str], InferenceSession] = {}
         with _as_onnxruntime():
             self._session = self._open_session()
 
@@ -80,7 +82,7 @@ class InferenceSession:
         return list(self._outputs)
 
     def get_overridable_initializers(self) -> list[NodeArg]:
-        """Weights that the file lists as inputs; their values are those of the file here."""
+        """Weights that the file lists as inputs: a feed may have other values of them."""
         return list(self._overridable)
 
     def get_modelmeta(self) -> ModelMetadata:
@@ -197,6 +199,9 @@ class InferenceSession:
                 raise failures.InvalidArgument(
                     f"Invalid input name: {name}; the model takes {', '.join(sorted(known))}"
                 )
+        overridden = frozenset(value.name for value in self._overridable if value.name in feed)
+        if overridden:
+            return self._overriding(overridden)._results(feed, out)
         arrays = [self._array(value, feed[value.name]) for value in self._inputs]
         session = self._session or self._session_for(arrays)
         try:
@@ -205,6 +210,19 @@ class InferenceSession:
             raise failures.InvalidArgument(str(error)) from error
         except LandbridgeError as error:
             raise failures.RuntimeException(str(error)) from error
+
+    def _overriding(self, names: frozenset[str]) -> InferenceSession:
+        """The session of the model in which the weights ``names`` are inputs; compiled the first time."""
+        found = self._by_overridden.get(names)
+        if found is None:
+            source, model = self._model, onnx.ModelProto()
+            model.CopyFrom(_read(source) if isinstance(source, bytes) else onnx.load(source))
+            kept = [initializer for initializer in model.graph.initializer if initializer.name not in names]
+            del model.graph.initializer[:]
+            model.graph.initializer.extend(kept)
+            found = InferenceSession(model.SerializeToString(), self._options, self.get_providers())
+            found = self._by_overridden.setdefault(names, found)
+        return found
 
     def _array(self, wanted: NodeArg, value: Any) -> Array:
         """``value`` as an array that the model takes; raises InvalidArgument where it does not fit."""
