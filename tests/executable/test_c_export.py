@@ -12,13 +12,18 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import landbridge as lb
+from landbridge.codegen.llvm import features_aarch64, features_x86_64
 from landbridge.errors import ExecutableError, InputError
 from landbridge.executable.c_export import export_c
+from landbridge.executable.cpu_features import cpuid_bits, hwcap_bits
 from landbridge.executable.executable import Executable
+from landbridge.executable.instance import instance
+from landbridge.vm import host_cpu
 from tests.selection.installed import program
 from tests.whole_models.small_models import add, edges, projection
 
 Array = np.ndarray[Any, Any]
+LINKED = ("-lm", "-lpthread", "-ldl", "-o", "run")
 
 #: Reads the bytes of each input from a file, in.0 on, and writes those of each output; sizes are given.
 HARNESS = r"""
@@ -38,18 +43,30 @@ int main(int argc, char **argv) {
   model_program self;
   int i, code, io = MODEL_INPUTS + MODEL_OUTPUTS;
   void **places = (void **)calloc(io, sizeof(void *));
-  size_t units = MODEL_MEMORY_BYTES / MODEL_MEMORY_ALIGNMENT + 1;
+#ifdef SIZES
+  model_sizes sizes = {SIZES};
+  size_t memory_bytes = (size_t)model_memory_bytes(&sizes);
+#define SIZED &sizes,
+#else
+  size_t memory_bytes = MODEL_MEMORY_BYTES;
+#define SIZED
+#endif
+  size_t units = (memory_bytes + MODEL_MEMORY_ALIGNMENT - 1) / MODEL_MEMORY_ALIGNMENT;
   void *memory = aligned_alloc(MODEL_MEMORY_ALIGNMENT, units * MODEL_MEMORY_ALIGNMENT);
 #ifdef APART
   void *weights = aligned_alloc(64, (MODEL_WEIGHTS_BYTES + 63) / 64 * 64);
   FILE *file = fopen("model.weights", "rb");
   if (fread(weights, 1, MODEL_WEIGHTS_BYTES, file) != MODEL_WEIGHTS_BYTES) return 9;
   fclose(file);
-  code = model_init(&self, memory, MODEL_MEMORY_BYTES, weights, MODEL_WEIGHTS_BYTES);
+  code = model_init(&self, SIZED memory, memory_bytes, weights, MODEL_WEIGHTS_BYTES);
 #else
-  code = model_init(&self, memory, MODEL_MEMORY_BYTES);
+  code = model_init(&self, SIZED memory, memory_bytes);
 #endif
   for (i = 0; i < io && argc > i + 1; ++i) {
+#ifdef SIZES
+    if ((uint64_t)atol(argv[i + 1]) != (i < MODEL_INPUTS ? model_input_bytes(&sizes, i)
+                                                         : model_output_bytes(&sizes, i - MODEL_INPUTS))) return 10;
+#endif
     places[i] = bytes_of("in", i, (size_t)atol(argv[i + 1]));
     code |= i < MODEL_INPUTS ? model_set_input(&self, i, places[i])
                              : model_set_output(&self, i - MODEL_INPUTS, places[i]);
@@ -80,8 +97,13 @@ def run_in_c(
     executable: Executable, inputs: list[Array], folder: Path, *flags: str, apart: bool = False
 ) -> list[Array]:
     export_c(executable, folder, "model", weights_apart=apart)
-    (folder / "main.c").write_text(HARNESS)
     define = ["-DAPART"] if apart else []
+    build(folder, *define, *flags)
+    return run_built(executable, inputs, folder)
+
+
+def build(folder: Path, *flags: str) -> None:
+    (folder / "main.c").write_text(HARNESS)
     strict = [
         "-Wall",
         "-Wextra",
@@ -91,9 +113,12 @@ def run_in_c(
         "-D_GNU_SOURCE",
     ]
     link = ["libmodel.a", "-lm", "-lpthread", "-ldl"]
-    command = [program("gcc", "debian"), *strict, *define, *flags, "main.c", "-x", "none", *link, "-o", "run"]
+    command = [program("gcc", "debian"), *strict, *flags, "main.c", "-x", "none", *link, "-o", "run"]
     built = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
+
+
+def run_built(executable: Executable, inputs: list[Array], folder: Path) -> list[Array]:
     for number, array in enumerate(inputs):
         array.tofile(folder / f"in.{number}")
     specs = executable.main.outputs
@@ -142,6 +167,169 @@ def test_from_a_file_with_code_of_the_c_compiler(tmp_path: Path) -> None:
     check(lb.load(tmp_path / "edges.lbx"), [x], tmp_path)
 
 
+def open_edges() -> onnx.ModelProto:
+    opened = onnx.ModelProto()
+    opened.CopyFrom(edges(24, 32))
+    opened.graph.input[0].type.tensor_type.shape.dim[3].dim_param = "W"
+    opened.graph.output[0].type.tensor_type.shape.dim[3].dim_param = "V"
+    return opened
+
+
+def softmax_of_products() -> onnx.ModelProto:
+    """``y = softmax(x w + b)`` of N batches of M rows, with a dimension whose name is a word of C."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ("int", "M 2", 16))
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ("int", "M 2", 40))
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Add", ["p", "b"], ["s"]),
+        helper.make_node("Softmax", ["s"], ["y"], axis=-1),
+    ]
+    r = np.random.default_rng(3)
+    weights = [
+        numpy_helper.from_array(r.normal(size=shape).astype(np.float32), n) for n, shape in [("w", (16, 40)), ("b", 40)]
+    ]
+    graph = helper.make_graph(nodes, "g", [x], [y], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize(
+    ("model", "dims", "choices"),
+    [
+        (open_edges, {}, [{"W": 1}, {"W": 33}, {"W": 160}]),
+        (open_edges, {"W": "16..256:16"}, [{"W": 16}, {"W": 240}]),
+        (softmax_of_products, {}, [{"int": 1, "M_2": 7}, {"int": 3, "M_2": 50}]),
+    ],
+    ids=["width", "stated", "two"],
+)
+@pytest.mark.parametrize("apart", [False, True], ids=["inside", "apart"])
+def test_open_dimensions(model: Any, dims: dict[str, str], choices: list[Any], apart: bool, tmp_path: Path) -> None:
+    executable = lb.compile(model(), dims=dims)
+    session = lb.Session(executable, num_threads=1)
+    export_c(executable, tmp_path, "model", weights_apart=apart)
+    for values in choices:
+        sized = instance(executable, values)
+        sizes = ", ".join(str(values[name]) for name in executable.dimensions)
+        language = ("-x", "c++", "-std=c++17") if apart else ("-std=c99",)
+        build(tmp_path, f"-DSIZES={sizes}", *(["-DAPART"] if apart else []), *language)
+        shape = sized.main.inputs[0].shape
+        x = np.random.default_rng(len(sizes)).normal(size=shape).astype(np.float32)
+        (ours,) = run_built(sized, [x], tmp_path)
+        assert ours.tobytes() == np.asarray(session(x)[0]).tobytes()
+
+
+def test_dimensions_are_checked_and_may_be_chosen_again(tmp_path: Path) -> None:
+    export_c(lb.compile(open_edges(), dims={"W": "16..256:16"}), tmp_path, "model")
+    (tmp_path / "main.c").write_text(
+        """
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include "model.h"
+        int main(void) {
+          model_program p;
+          model_sizes sizes[] = {{16}, {15}, {24}, {272}, {-16}, {256}};
+          uint64_t most = model_memory_bytes(&sizes[5]), i;
+          void *memory = aligned_alloc(64, most / 64 * 64 + 64);
+          float *x = (float *)calloc(3 * 24 * 256, 4), *y = (float *)calloc(16 * 24 * 256, 4);
+          for (i = 0; i < 6; ++i) printf("%d ", model_init(&p, &sizes[i], memory, most));
+          printf("%d ", model_init(&p, &sizes[5], memory, most - 1));
+          printf("%d ", model_init(&p, 0, memory, most));
+          for (i = 0; i < 2; ++i) {
+            const model_sizes *s = &sizes[i ? 0 : 5];
+            printf("%d ", model_init(&p, s, memory, most));
+            model_set_input(&p, 0, x), model_set_output(&p, 0, y);
+            printf("%d %d ", model_run(&p), (int)model_output_extent(s, 0, 3));
+          }
+          free(memory), free(x), free(y);
+          return 0;
+        }
+        """
+    )
+    command = [program("gcc", "debian"), "-std=c11", "-fsanitize=address,undefined", "main.c", "libmodel.a", *LINKED]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    done = subprocess.run(["./run"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "0 8 8 8 8 0 3 1 0 0 256 0 0 16 ", done.stderr
+
+
+def test_a_cpu_without_the_features_is_refused(tmp_path: Path) -> None:
+    export_c(lb.compile(edges(24, 32), "x86-64-v4"), tmp_path, "model")
+    header = (tmp_path / "model.h").read_text()
+    (tmp_path / "model.h").write_text(header.replace("__get_cpuid_count(", "fewer("))
+    (tmp_path / "main.c").write_text(
+        """
+        #include <cpuid.h>
+        static unsigned leaf, reg, gone;
+        static int fewer(unsigned l, unsigned part, unsigned *a, unsigned *b, unsigned *c, unsigned *d) {
+          unsigned *all[] = {a, b, c, d};
+          int known = __get_cpuid_count(l, part, a, b, c, d);
+          *a = *b = *c = *d = ~0u;
+          if (l == leaf) *all[reg] &= ~gone;
+          return known;
+        }
+        #include <stdio.h>
+        #include "model.h"
+        int main(void) {
+          printf("%d ", model_check_cpu());
+          leaf = 7, reg = 1, gone = 1u << 16, printf("%d ", model_check_cpu());  /* avx512f */
+          leaf = 1, reg = 2, gone = 1u << 27, printf("%d ", model_check_cpu());  /* osxsave */
+          leaf = 1, reg = 2, gone = 1u << 0, printf("%d ", model_check_cpu());   /* sse3 */
+          leaf = 7, reg = 3, gone = 1u << 23, printf("%d\\n", model_check_cpu()); /* avx512_fp16, which is not asked */
+          return 0;
+        }
+        """
+    )
+    command = [program("gcc", "debian"), "-std=c11", "main.c", "libmodel.a", *LINKED]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    wide = {"avx512f", "avx512vl"} <= host_cpu.features()
+    wanted = "0 7 7 7 0" if wide else "7 7 7 7 7"  # the register that says what is saved is this CPU's own
+    assert subprocess.run(["./run"], cwd=tmp_path, capture_output=True, text=True).stdout.strip() == wanted
+
+
+def test_every_feature_of_code_can_be_looked_for() -> None:
+    for name in features_x86_64.FLAGS.values():
+        assert sum(bits.bit_count() for bits in cpuid_bits([name]).values()) in (1, 2), name
+    for name in features_aarch64.FLAGS.values():
+        assert hwcap_bits(16, [name]) or hwcap_bits(26, [name]), name
+
+
+def test_every_feature_that_this_machine_has_is_found(tmp_path: Path) -> None:
+    if host_cpu.isa() != "x86_64":
+        pytest.skip("CPUID is of x86-64")
+    rows = {name: cpuid_bits([name]) for name in features_x86_64.FLAGS.values()}
+    tests = "".join(
+        f"{{unsigned r[4] = {{0}}; __get_cpuid_count({leaf}u, {part}, r, r + 1, r + 2, r + 3);"
+        f' if ((r[{register}] & {bits}u) == {bits}u) puts("{name}");}}\n'
+        for name, found in rows.items()
+        for (leaf, part, register), bits in [max(found.items())]
+    )
+    (tmp_path / "main.c").write_text(f"#include <cpuid.h>\n#include <stdio.h>\nint main(void) {{\n{tests}return 0;}}\n")
+    subprocess.run([program("gcc", "debian"), "main.c", "-o", "run"], cwd=tmp_path, check=True)
+    found = subprocess.run(["./run"], cwd=tmp_path, capture_output=True, text=True).stdout.split()
+    assert set(found) == set(rows) & host_cpu.features()
+
+
+def test_weights_are_neither_written_nor_executed(tmp_path: Path) -> None:
+    export_c(lb.compile(projection(8, 64, 32)), tmp_path, "model")
+    (tmp_path / "main.c").write_text(
+        """
+        #include <stdio.h>
+        #include <string.h>
+        #include "model.h"
+        int main(void) {
+          char line[512], rights[8];
+          unsigned long begin, end, at = (unsigned long)model_weights();
+          FILE *maps = fopen("/proc/self/maps", "r");
+          while (fgets(line, sizeof line, maps))
+            if (sscanf(line, "%lx-%lx %7s", &begin, &end, rights) == 3 && begin <= at && at < end) puts(rights);
+          return 0;
+        }
+        """
+    )
+    for library in ("libmodel.a", "./libmodel.so"):
+        command = [program("gcc", "debian"), "-std=gnu11", "main.c", library, *LINKED]
+        subprocess.run(command, cwd=tmp_path, check=True)
+        assert subprocess.run(["./run"], cwd=tmp_path, capture_output=True, text=True).stdout == "r--p\n", library
+
+
 def test_every_mistake_has_its_code(tmp_path: Path) -> None:
     export_c(lb.compile(add()), tmp_path, "model", weights_apart=True)
     (tmp_path / "main.c").write_text(
@@ -174,12 +362,6 @@ def test_every_mistake_has_its_code(tmp_path: Path) -> None:
 def test_what_c_cannot_run_is_refused_and_nothing_written(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="lower-case letter"):
         export_c(lb.compile(add()), tmp_path, "2D model")
-    opened = onnx.ModelProto()
-    opened.CopyFrom(edges(24, 32))
-    opened.graph.input[0].type.tensor_type.shape.dim[3].dim_param = "W"
-    opened.graph.output[0].type.tensor_type.shape.dim[3].dim_param = "V"
-    with pytest.raises(ExecutableError, match="dimensions W are open"):
-        export_c(lb.compile(opened), tmp_path, "model")
     indices = numpy_helper.from_array(np.arange(8, dtype=np.float32), "table")
     x = helper.make_tensor_value_info("x", TensorProto.INT64, (2,))
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, (2,))

@@ -11,17 +11,20 @@ from pathlib import Path
 
 import numpy as np
 
-from landbridge.errors import InputError
+from landbridge.errors import ExecutableError, InputError
 from landbridge.executable import abi
 from landbridge.executable.c_header import c_header
 from landbridge.executable.c_program import CProgram, c_program
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import CodeImage
+from landbridge.executable.read_only_data import REFERENCE_BYTES, ReadOnlyData
 from landbridge.executable.relocatable import static_library
 from landbridge.executable.shared_library import shared_library
 from landbridge.output_file import check_outputs, open_output
 
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,60}")
+#: Bytes within which instructions reach each other and data; AArch64's reach twice as far.
+_REACH = 1 << 31
 #: The runtime's functions, and how an exported program calls them.
 _RUNTIME = {
     "run_records": abi.RUN_SYMBOL,
@@ -41,13 +44,20 @@ def export_c(executable: Executable, folder: str | Path, name: str, *, weights_a
         raise InputError(f"{name!r} cannot begin names in C; legal: a lower-case letter, then those, digits and '_'")
     program, image = c_program(executable)
     weights = _weights(executable, program)
-    whole, table = _whole_image(image, program, b"" if weights_apart else weights)
+    whole, table = _whole_image(image, program)
     exports = {f"{name}_{own}": image.symbols[symbol] for own, symbol in _RUNTIME.items()}
     exports[f"{name}_table"] = table
+    data = None
+    if not weights_apart:
+        exports[f"{name}_weights"] = len(whole.code)
+        data = ReadOnlyData(weights, len(whole.code))
+        whole = replace(whole, code=whole.code + bytes(REFERENCE_BYTES))
+        if len(weights) + len(whole.code) >= _REACH:
+            raise ExecutableError(f"code reaches no {len(weights):,} bytes of weights: export them apart")
     contents = {
         f"{name}.h": c_header(name, executable, program, image, weights_apart).encode(),
-        f"lib{name}.a": static_library(whole, exports, f"{name}.o"),
-        f"lib{name}.so": shared_library(replace(whole, symbols=exports), exports),
+        f"lib{name}.a": static_library(whole, exports, f"{name}.o", data),
+        f"lib{name}.so": shared_library(replace(whole, symbols=exports), exports, data),
     }
     if weights_apart:
         contents[f"{name}.weights"] = weights
@@ -70,19 +80,15 @@ def _weights(executable: Executable, program: CProgram) -> bytes:
     return bytes(made)
 
 
-def _whole_image(image: CodeImage, program: CProgram, weights: bytes) -> tuple[CodeImage, int]:
-    """``image`` with the table and the weights behind its slots, and the offset of a function that gives the table."""
+def _whole_image(image: CodeImage, program: CProgram) -> tuple[CodeImage, int]:
+    """``image`` with the table behind its slots, and the offset of a function that gives the table."""
     made = bytearray(image.code)
     made += bytes(-len(made) % abi.LARGEST_PAGE[image.isa])
     function = len(made)
     table = function + 16
-    # The table's size does not depend on what it holds.
-    behind = table + len(program.table(table, 0, image.symbols.__getitem__))
-    weights_at = -(-behind // abi.CONSTANT_ALIGNMENT) * abi.CONSTANT_ALIGNMENT if weights else 0
     made += _GIVE_ADDRESS[image.isa](function, table).ljust(16, b"\0")
-    made += program.table(table, weights_at, image.symbols.__getitem__)
-    if weights:
-        made += bytes(weights_at - len(made)) + weights
+    made += program.table(table, image.symbols.__getitem__)
+    made += bytes(-len(made) % 16)
     return replace(image, code=bytes(made)), function
 
 

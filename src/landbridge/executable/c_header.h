@@ -1,11 +1,7 @@
 /* A compiled program, made by Landbridge. C99 or C++; link with one of the libraries beside this file, and
  * with -lm -lpthread -ldl. Its code is for LB_ISA.
  *
- *   static _Alignas(LB_NAME_MEMORY_ALIGNMENT) unsigned char memory[LB_NAME_MEMORY_BYTES];
- *   lb_name_program self;
- *   lb_name_init(&self, memory, sizeof memory);
- *   lb_name_set_input(&self, 0, frame);  lb_name_set_output(&self, 0, result);
- *   lb_name_run(&self);
+LB_USAGE
  *
  * Inputs are read and outputs written where they lie. Nothing is allocated, and no thread started, but by
  * lb_name_start_threads. A program is run by one thread at a time; several may be inited, each with memory of its own.
@@ -25,8 +21,12 @@ enum {
   LB_NAME_ERROR_SIZE = 3,      /* there are fewer bytes than the constant says */
   LB_NAME_ERROR_INDEX = 4,     /* there is no input or output of that number */
   LB_NAME_ERROR_NOT_SET = 5,   /* an input or output was never set */
-  LB_NAME_ERROR_THREADS = 6    /* the system starts no more threads, or they were started already */
+  LB_NAME_ERROR_THREADS = 6,   /* the system starts no more threads, or they were started already */
+  LB_NAME_ERROR_CPU = 7,       /* this CPU has not what the code needs */
+  LB_NAME_ERROR_SIZES = 8      /* the program is not for these dimensions */
 };
+
+LB_SIZES
 
 /* Set by the functions alone. */
 typedef struct lb_name_program {
@@ -40,6 +40,9 @@ extern "C" {
 #endif
 /* Of the library. */
 const int64_t *lb_name_table(void);
+#if !LB_WEIGHTS_APART
+const void *lb_name_weights(void);
+#endif
 int64_t lb_name_run_records(void *pool, const int64_t *records, int64_t count);
 void *lb_name_create_pool(int64_t threads);
 void lb_name_destroy_pool(void *pool);
@@ -47,48 +50,74 @@ void lb_name_destroy_pool(void *pool);
 }
 #endif
 
+LB_CHECK_CPU
+
 /* Let base reach address in each word that wants it. */
 static inline void lb_name_bind(lb_name_program *self, int64_t base, const void *address) {
   const int64_t *table = lb_name_table();
-  const int64_t *fixup = table + 6 + table[0];
+  const int64_t *fixup = table + 4 + table[0];
   int64_t i;
-  for (i = 0; i < table[1]; ++i, fixup += 3)
+  for (i = 0; i < table[1]; ++i, fixup += 3) {
     if (fixup[1] == base) self->words[fixup[0]] = (int64_t)((intptr_t)address + (intptr_t)fixup[2]);
+#if LB_OPEN
+    if (fixup[1] == -1 - base)
+      self->words[fixup[0]] = (int64_t)((intptr_t)address + (intptr_t)self->words[table[0] + fixup[2]]);
+#endif
+  }
 }
 
 /* Make a program in memory, which stays the caller's and in use; weights: the bytes of the file of that name. */
-static inline int32_t lb_name_init(lb_name_program *self, void *memory, uint64_t memory_bytes
+static inline int32_t lb_name_init(lb_name_program *self,
+#if LB_OPEN
+                                const lb_name_sizes *sizes,
+#endif
+                                void *memory, uint64_t memory_bytes
 #if LB_WEIGHTS_APART
                                 ,
                                 const void *weights, uint64_t weights_bytes
 #endif
 ) {
   const int64_t *table = lb_name_table();
+#if LB_OPEN
+  const int32_t wrong = lb_name_check_sizes(sizes);
+#endif
   if (!self || !memory) return LB_NAME_ERROR_NULL;
+  if (lb_name_check_cpu() != LB_NAME_OK) return LB_NAME_ERROR_CPU;
+#if LB_OPEN
+  if (wrong != LB_NAME_OK) return wrong;
+#endif
   if ((uintptr_t)memory % LB_NAME_MEMORY_ALIGNMENT) return LB_NAME_ERROR_ALIGNMENT;
+#if LB_OPEN
+  if (memory_bytes < lb_name_memory_bytes(sizes)) return LB_NAME_ERROR_SIZE;
+#else
   if (memory_bytes < LB_NAME_MEMORY_BYTES) return LB_NAME_ERROR_SIZE;
+#endif
 #if LB_WEIGHTS_APART
   if (!weights) return LB_NAME_ERROR_NULL;
   if ((uintptr_t)weights % 64) return LB_NAME_ERROR_ALIGNMENT;
   if (weights_bytes < LB_NAME_WEIGHTS_BYTES) return LB_NAME_ERROR_SIZE;
 #else
-  const void *weights = (const unsigned char *)table + table[2];
+  const void *weights = lb_name_weights();
 #endif
   memset(self, 0, sizeof *self);
   self->words = (int64_t *)memory;
-  memcpy(self->words, table + 6, (size_t)table[0] * sizeof(int64_t));
+  memcpy(self->words, table + 4, (size_t)table[0] * sizeof(int64_t));
+#if LB_OPEN
+  lb_name_compute_sizes(sizes, self->words + table[0]);
+  lb_name_bind(self, 4, 0);
+#endif
   lb_name_bind(self, 0, (unsigned char *)memory + LB_TENSORS);
   lb_name_bind(self, 1, weights);
   lb_name_bind(self, 2, table);
   lb_name_bind(self, 3, self->words);
-  return (int32_t)lb_name_run_records(0, self->words, table[3]);
+  return (int32_t)lb_name_run_records(0, self->words, table[2]);
 }
 
 /* Read input number index from address, LB_NAME_INPUT_..._BYTES of it, in every run from now on. */
 static inline int32_t lb_name_set_input(lb_name_program *self, int32_t index, const void *address) {
   if (!self || !self->words || !address) return LB_NAME_ERROR_NULL;
   if (index < 0 || index >= LB_NAME_INPUTS) return LB_NAME_ERROR_INDEX;
-  lb_name_bind(self, 4 + index, address);
+  lb_name_bind(self, 5 + index, address);
   self->is_set[index] = 1;
   return LB_NAME_OK;
 }
@@ -97,7 +126,7 @@ static inline int32_t lb_name_set_input(lb_name_program *self, int32_t index, co
 static inline int32_t lb_name_set_output(lb_name_program *self, int32_t index, void *address) {
   if (!self || !self->words || !address) return LB_NAME_ERROR_NULL;
   if (index < 0 || index >= LB_NAME_OUTPUTS) return LB_NAME_ERROR_INDEX;
-  lb_name_bind(self, 4 + LB_NAME_INPUTS + index, address);
+  lb_name_bind(self, 5 + LB_NAME_INPUTS + index, address);
   self->is_set[LB_NAME_INPUTS + index] = 1;
   return LB_NAME_OK;
 }
@@ -109,7 +138,7 @@ static inline int32_t lb_name_run(lb_name_program *self) {
   if (!self || !self->words) return LB_NAME_ERROR_NULL;
   for (i = 0; i < LB_NAME_INPUTS + LB_NAME_OUTPUTS; ++i)
     if (!self->is_set[i]) return LB_NAME_ERROR_NOT_SET;
-  return (int32_t)lb_name_run_records(self->pool, self->words + 4 * table[3], table[4]);
+  return (int32_t)lb_name_run_records(self->pool, self->words + 4 * table[2], table[3]);
 }
 
 /* Let runs use threads in all, the caller's among them; this allocates. */

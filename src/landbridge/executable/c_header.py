@@ -7,16 +7,32 @@ from importlib.resources import files
 from textwrap import wrap
 
 from landbridge.dtypes import numpy_dtype
-from landbridge.executable.c_program import CProgram
+from landbridge.executable.c_program import CProgram, up
+from landbridge.executable.c_sizes import bytes_of, c_sizes, template
+from landbridge.executable.cpu_features import cpuid_bits, hwcap_bits, saved_registers
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import CodeImage, TensorSpec
+from landbridge.sizes.size import Size
+
+_USAGE = """ *   static _Alignas(LB_NAME_MEMORY_ALIGNMENT) unsigned char memory[LB_NAME_MEMORY_BYTES];
+ *   lb_name_program self;
+ *   lb_name_init(&self, memory, sizeof memory);
+ *   lb_name_set_input(&self, 0, frame);  lb_name_set_output(&self, 0, result);
+ *   lb_name_run(&self);"""
+_OPEN_USAGE = """ *   lb_name_sizes sizes = {...};  if (lb_name_check_sizes(&sizes) != LB_NAME_OK) ...
+ *   void *memory = ...;  lb_name_memory_bytes(&sizes) of them, at a multiple of LB_NAME_MEMORY_ALIGNMENT
+ *   lb_name_program self;
+ *   lb_name_init(&self, &sizes, memory, lb_name_memory_bytes(&sizes));
+ *   lb_name_set_input(&self, 0, frame);  lb_name_set_output(&self, 0, result);
+ *   lb_name_run(&self);"""
 
 
 def c_header(name: str, executable: Executable, program: CProgram, image: CodeImage, weights_apart: bool) -> str:
     """The text of ``name.h``; ``weights_apart``: weights are a file that the application maps."""
     main = executable.main
     upper = name.upper()
-    lines = [f"#define {upper}_MEMORY_BYTES UINT64_C({memory_bytes(program)})"]
+    tensors = up(8 * (len(program.words) + len(program.sizes)), program.alignment)
+    lines = [] if executable.is_open else [f"#define {upper}_MEMORY_BYTES UINT64_C({tensors + program.tensor_bytes})"]
     lines += [f"#define {upper}_MEMORY_ALIGNMENT {program.alignment}"]
     lines += [f"#define {upper}_WEIGHTS_BYTES UINT64_C({program.weights_bytes})"]
     lines += [f"#define {upper}_INPUTS {len(main.inputs)}", f"#define {upper}_OUTPUTS {len(main.outputs)}"]
@@ -25,22 +41,41 @@ def c_header(name: str, executable: Executable, program: CProgram, image: CodeIm
         for number, spec in enumerate(specs):
             lines += _tensor(f"{upper}_{kind}", number, spec, taken)
     text = files(__package__).joinpath("c_header.h").read_text(encoding="utf-8")
+    pieces = {
+        "LB_USAGE": _OPEN_USAGE if executable.is_open else _USAGE,
+        "LB_CHECK_CPU": files(__package__).joinpath(f"c_cpu_{image.isa}.h").read_text(encoding="utf-8").rstrip(),
+        "LB_SIZES": "",
+    }
+    if executable.is_open:
+        pieces |= {"LB_SIZES": template().rstrip(), **c_sizes(main, program)}
     for word, value in {
+        **pieces,
+        **_cpu(image),
         "lb_name": name,
         "LB_NAME": upper,
         "LB_CONSTANTS": "\n".join(lines),
         "LB_ISA": _wrapped(f"{image.isa}, with {', '.join(image.features) or 'no extensions'}"),
         "LB_STACK": str(executable.scratch_bytes),
         "LB_WEIGHTS_APART": str(int(weights_apart)),
-        "LB_TENSORS": str(_up(8 * len(program.words), program.alignment)),
+        "LB_OPEN": str(int(executable.is_open)),
+        "LB_TENSORS": str(tensors),
     }.items():
-        text = re.sub(rf"(?<![A-Za-z0-9]){word}(?![A-Z])", value, text)
+        text = re.sub(rf"(?<![A-Za-z0-9]){word}(?![A-Z])", lambda _, value=value: value, text)  # type: ignore[misc]
     return text
 
 
-def memory_bytes(program: CProgram) -> int:
-    """Bytes of memory of the program: its words, then its tensors."""
-    return _up(8 * len(program.words), program.alignment) + program.tensor_bytes
+def _cpu(image: CodeImage) -> dict[str, str]:
+    """What the check of the CPU looks for."""
+    if image.isa == "aarch64":
+        return {
+            f"LB_HWCAP_{which}": f"{hwcap_bits(kind, image.features)}ul"
+            for which, kind in (("FIRST", 16), ("SECOND", 26))
+        }
+    rows = [
+        f"{{{leaf}u, {part}, {register}, {bits}u}}"
+        for (leaf, part, register), bits in cpuid_bits(image.features).items()
+    ]
+    return {"LB_WANTED": ", ".join(rows) or "{1, 0, 3, 1 << 26}", "LB_SAVED": f"{saved_registers(image.features)}"}
 
 
 def _tensor(prefix: str, number: int, spec: TensorSpec, taken: set[str]) -> list[str]:
@@ -49,11 +84,13 @@ def _tensor(prefix: str, number: int, spec: TensorSpec, taken: set[str]) -> list
         word = f"{word}_{number}"
     taken.add(word)
     strides = f", strides {list(spec.strides)}" if spec.strides else ""
-    said = re.sub(r"[^ -~]|\*/", "?", f"{spec.name}: {spec.dtype} {list(spec.shape)}{strides}")
+    nbytes = bytes_of(spec)
+    sized = [] if isinstance(nbytes, Size) else [f"#define {prefix}_{word}_BYTES UINT64_C({nbytes})"]
+    said = re.sub(r"[^ -~]|\*/", "?", f"{spec.name}: {spec.dtype} [{', '.join(map(str, spec.shape))}]{strides}")
     return [
         f"/* {said} */",
         f"#define {prefix}_{word} {number}",
-        f"#define {prefix}_{word}_BYTES UINT64_C({spec.nbytes})",
+        *sized,
         f"#define {prefix}_{word}_ALIGNMENT {numpy_dtype(spec.dtype).itemsize}",
     ]
 
@@ -61,7 +98,3 @@ def _tensor(prefix: str, number: int, spec: TensorSpec, taken: set[str]) -> list
 def _wrapped(text: str) -> str:
     """``text`` in lines of a comment."""
     return "\n * ".join(wrap(text, 110))
-
-
-def _up(value: int, alignment: int) -> int:
-    return -(-value // alignment) * alignment

@@ -1,10 +1,15 @@
 """A whole program as data that C can run: records of ``landbridge.executable.abi`` and what addresses they need.
 
 A *table* of 64-bit words holds the records of the preparation, those of a run, then arguments of kernels, all with 0
-where an address belongs; and for each such word a *fixup*: the word's index, a base and an offset in bytes. Bases are::
+where an address or a size belongs; and for each such word a *fixup*: the word's index, a base and an offset in bytes.
+Bases are::
 
-    0  the memory of tensors          1  the weights        2  the table itself (kernels are code near it)
-    3  the words, once copied to memory                     4 + i  input i, then output i, in the order of the program
+    0  the memory of tensors    1  the weights    2  the table itself (kernels are code near it)
+    3  the words, once copied to memory           4  zero
+    5 + i  input i, then output i, in the order of the program
+
+A base ``-1 - b`` is base b, and the offset is the number of a size: one of those that follow from the open dimensions,
+which C computes.
 """
 
 from __future__ import annotations
@@ -18,15 +23,15 @@ from landbridge.executable import abi
 from landbridge.executable import instructions as ins
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import CodeImage, parameter_constant
+from landbridge.sizes.size import Extent, Size
 
-MEMORY, WEIGHTS, TABLE, WORDS, FIRST_IO = 0, 1, 2, 3, 4
-_HEADER_WORDS = 6
+MEMORY, WEIGHTS, TABLE, WORDS, NOTHING, FIRST_IO = 0, 1, 2, 3, 4, 5
 
 
 @dataclass
 class CProgram:
     """The program: ``words``, ``fixups``, numbers of records, places of the weights; and ``tensor_bytes`` of memory, at
-    a multiple of ``alignment``.
+    a multiple of ``alignment``. ``sizes``: what follows from open dimensions.
 
     A fixup of base TABLE has the name of a kernel in the place of its offset.
     """
@@ -35,34 +40,34 @@ class CProgram:
     fixups: list[tuple[int, int, int | str]] = field(default_factory=list)
     prepared_records: int = 0
     run_records: int = 0
-    tensor_bytes: int = 0
+    tensor_bytes: Extent = 0
     alignment: int = abi.STORAGE_ALIGNMENT
     weights: dict[str, int] = field(default_factory=dict)
     weights_bytes: int = 0
+    sizes: list[Size] = field(default_factory=list)
 
-    def table(self, at: int, weights: int, kernels: Callable[[str], int]) -> bytes:
-        """The table for byte ``at`` of an image in which the weights are at byte ``weights`` (0: elsewhere)."""
-        head = (len(self.words), len(self.fixups), weights - at if weights else 0)
+    def table(self, at: int, kernels: Callable[[str], int]) -> bytes:
+        """The table for byte ``at`` of an image with kernels at the bytes that ``kernels`` says."""
         flat = [
             number
             for word, base, offset in self.fixups
             for number in (word, base, kernels(offset) - at if isinstance(offset, str) else offset)
         ]
-        words = [*head, self.prepared_records, self.run_records, 0, *self.words, *flat]
-        assert len(head) + 3 == _HEADER_WORDS
+        head = (len(self.words), len(self.fixups), self.prepared_records, self.run_records)
+        words = [*head, *self.words, *flat]
         return struct.pack(f"<{len(words)}q", *words)
 
 
 def c_program(executable: Executable) -> tuple[CProgram, CodeImage]:
     """The program of ``executable`` and the image with its kernels.
 
-    Raises ExecutableError for what C alone cannot run: open dimensions, several images or devices, memory in rows,
-    steps that Python does.
+    Raises ExecutableError for what C alone cannot run: several programs, images or devices, memory in rows, steps that
+    Python does.
     """
-    if executable.is_open:
-        names = ", ".join(executable.dimensions)
+    if len(executable.programs) > 1:
         raise ExecutableError(
-            f"dimensions {names} are open; a C program has known ones: compile with shapes that say them"
+            f"elements of inputs choose among {len(executable.programs)} programs; a C program is one: compile with "
+            "constants that say those elements"
         )
     images = [module.image for module in executable.modules]
     if len(images) != 1 or not isinstance(images[0], CodeImage):
@@ -78,7 +83,7 @@ class _Builder:
         self._executable, self._image = executable, image
         self._made = CProgram()
         main = executable.main
-        self._places: dict[int, tuple[int, int]] = {}
+        self._places: dict[int, tuple[int, Extent]] = {}
         for number in range(len(main.inputs) + len(main.outputs)):
             self._places[number] = (FIRST_IO + number, 0)
         for number, spec in enumerate(main.parameters, start=len(self._places)):
@@ -86,7 +91,10 @@ class _Builder:
         self._records: list[int] = []
         #: Of records: word, base and offset, or the arguments of a call.
         self._addresses: list[tuple[int, int, int | str]] = []
-        self._arguments: list[tuple[int, tuple[tuple[int, int], ...], tuple[int, ...]]] = []
+        self._arguments: list[tuple[int, tuple[tuple[int, Extent], ...], tuple[Extent, ...]]] = []
+        #: Where the words of kernels' sizes are, in bytes; and the numbers of sizes.
+        self._sizes: dict[tuple[Extent, ...], int] = {}
+        self._numbers: dict[Size, int] = {}
 
     def build(self) -> CProgram:
         made, instructions = self._made, self._executable.main.instructions
@@ -97,15 +105,25 @@ class _Builder:
         self._steps(instructions[end:], len(self._records))
         made.run_records = len(self._records) // abi.RECORD_WORDS - made.prepared_records
         made.words, made.fixups = self._records, list(self._addresses)
-        for word, places, sizes in self._arguments:
+        for extents in self._sizes:
+            self._sizes[extents] = 8 * len(made.words)
+            for extent in extents:
+                if isinstance(extent, Size):
+                    made.fixups.append(self._fixup(len(made.words), NOTHING, extent))
+                made.words.append(0 if isinstance(extent, Size) else extent)
+        for word, places, extents in self._arguments:
             made.fixups.append((word, WORDS, 8 * len(made.words)))
-            if sizes:
-                places = (*places, (WORDS, 8 * (len(made.words) + len(places) + 1)))
-            for base, offset in places:
-                made.fixups.append((len(made.words), base, offset))
+            own = [(WORDS, self._sizes[extents])] if extents else []
+            for base, offset in (*places, *own):
+                made.fixups.append(self._fixup(len(made.words), base, offset))
                 made.words.append(0)
-            made.words += sizes
+        made.sizes = list(self._numbers)
         return made
+
+    def _fixup(self, word: int, base: int, offset: Extent) -> tuple[int, int, int]:
+        if isinstance(offset, Size):
+            return word, -1 - base, self._numbers.setdefault(offset, len(self._numbers))
+        return word, base, offset
 
     def _steps(self, instructions: Sequence[ins.Instruction], start: int) -> None:
         """Records of ``instructions``, of a part whose first is at word ``start``."""
@@ -117,7 +135,7 @@ class _Builder:
                             "the program has memory in rows, which a C program has not; place it flat"
                         )
                     self._made.alignment = max(self._made.alignment, alignment)
-                    begin = -(-self._made.tensor_bytes // self._made.alignment) * self._made.alignment
+                    begin = up(self._made.tensor_bytes, self._made.alignment)
                     self._places[dst] = (MEMORY, begin)
                     self._made.tensor_bytes = begin + nbytes
                 case ins.AllocTensor(dst, storage, offset) | ins.View(dst, storage, offset):
@@ -141,20 +159,26 @@ class _Builder:
     def _call(self, call: ins.Call) -> None:
         flushing = self._image.flushes_denormals
         word = len(self._records)
-        self._records += [abi.RECORD_FLUSHING_CALL if flushing else abi.RECORD_CALL, 0, 0, call.tasks]
+        tasks: Extent = call.tasks
+        number = 0 if isinstance(tasks, Size) else tasks
+        self._records += [abi.RECORD_FLUSHING_CALL if flushing else abi.RECORD_CALL, 0, 0, number]
         self._addresses.append((word + 1, TABLE, call.function))
+        if isinstance(tasks, Size):
+            self._addresses.append(self._fixup(word + 3, NOTHING, tasks))
+        if call.sizes:
+            self._sizes.setdefault(call.sizes, 0)
         self._arguments.append((word + 2, tuple(self._places[register] for register in call.args), call.sizes))
 
     def _branch(
         self,
-        condition: tuple[int, int],
+        condition: tuple[int, Extent],
         then: Sequence[ins.Instruction],
         orelse: Sequence[ins.Instruction],
         start: int,
     ) -> None:
         branch = len(self._records)
         self._records += [abi.RECORD_BRANCH_IF_ZERO, 0, 0, 0]
-        self._addresses.append((branch + 1, *condition))
+        self._addresses.append(self._fixup(branch + 1, *condition))
         self._steps(then, start)
         jump = len(self._records)
         self._records += [abi.RECORD_JUMP, 0, 0, 0]
@@ -169,3 +193,8 @@ class _Builder:
             made.weights[name] = aligned
             made.weights_bytes = aligned + self._executable.constants[name].nbytes
         return made.weights[name]
+
+
+def up(nbytes: Extent, alignment: int) -> Extent:
+    """The first multiple of ``alignment`` that is no less than ``nbytes``."""
+    return (nbytes + (alignment - 1)) // alignment * alignment

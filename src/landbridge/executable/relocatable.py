@@ -1,8 +1,8 @@
 """Writing a code image as a static library: one relocatable ELF object in an archive, without a linker.
 
-The image is the object's section ``.text`` and its slots are ``.data.rel.ro``, which a linker puts anywhere: what
-reaches them from the code becomes relocations again. Structures: System V ABI, generic part, chapter 4; the common
-archive format with the index of the GNU tools.
+The image is the object's section ``.text``, its slots are ``.data.rel.ro``, data beside the code is ``.rodata``, and a
+linker puts them anywhere: what reaches the others from the code becomes relocations again. Structures: System V ABI,
+generic part, chapter 4; the common archive format with the index of the GNU tools.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import struct
 from collections.abc import Mapping
 
 from landbridge.errors import ExecutableError
+from landbridge.executable.abi import CONSTANT_ALIGNMENT
 from landbridge.executable.parts import CodeImage
+from landbridge.executable.read_only_data import REFERENCES, ReadOnlyData, with_reference
 
 #: ELF's number of each instruction set, and its relocation to a 64-bit address.
 _MACHINES = {"x86_64": (62, 1), "aarch64": (183, 257)}
@@ -21,18 +23,22 @@ _WRITE, _ALLOC, _EXECUTE, _INFO_LINK = 1, 2, 4, 64
 _LOCAL_SECTION, _GLOBAL_NONE, _GLOBAL_FUNCTION = 3, 1 << 4, 1 << 4 | 2
 #: Code reaches pages of 4 KiB by their number, so the low bits of offsets have to be those of addresses.
 _ALIGNMENT = 4096
-_TEXT, _DATA, _TEXT_RELA, _DATA_RELA, _SYMBOLS, _STRINGS, _NAMES, _STACK = range(1, 9)
+_TEXT, _DATA, _TEXT_RELA, _DATA_RELA, _SYMBOLS, _STRINGS, _NAMES, _STACK, _READ_ONLY = range(1, 10)
 
 
-def static_library(image: CodeImage, exports: Mapping[str, int], member: str) -> bytes:
+def static_library(
+    image: CodeImage, exports: Mapping[str, int], member: str, data: ReadOnlyData | None = None
+) -> bytes:
     """The bytes of an archive of one object, called ``member``, with a global symbol for each offset of ``exports``.
+
+    ``data``: what stands beside the code.
 
     Raises ExecutableError for an image of an instruction set that is not known here, or without ``slots_start``.
     """
-    return _archive(_object(image, exports), exports, member)
+    return _archive(_object(image, exports, data), exports, member)
 
 
-def _object(image: CodeImage, exports: Mapping[str, int]) -> bytes:
+def _object(image: CodeImage, exports: Mapping[str, int], data: ReadOnlyData | None) -> bytes:
     if image.isa not in _MACHINES:
         raise ExecutableError(f"static libraries are written for {', '.join(_MACHINES)}; this image is for {image.isa}")
     machine, absolute = _MACHINES[image.isa]
@@ -47,30 +53,37 @@ def _object(image: CodeImage, exports: Mapping[str, int]) -> bytes:
     for name in names:
         places[name] = len(strings)
         strings += name.encode() + b"\0"
-    # Symbols 1 and 2 are the sections, then what is imported and exported.
-    symbols = [bytes(24), *(struct.pack("<IBBHQQ", 0, _LOCAL_SECTION, 0, s, 0, 0) for s in (_TEXT, _DATA))]
+    # Symbols 1 to 3 are the sections, then what is imported and exported.
+    sections = (_TEXT, _DATA, _READ_ONLY)
+    symbols = [bytes(24), *(struct.pack("<IBBHQQ", 0, _LOCAL_SECTION, 0, s, 0, 0) for s in sections)]
     symbols += [struct.pack("<IBBHQQ", places[name], _GLOBAL_NONE, 0, 0, 0, 0) for name in imports]
     symbols += [struct.pack("<IBBHQQ", places[n], _GLOBAL_FUNCTION, 0, _TEXT, at, 0) for n, at in exports.items()]
     text_relocations = [(at, 2 << 32 | kind, target - start) for at, kind, target in image.slot_references]
+    code = image.code
+    if data is not None:
+        reference = REFERENCES[image.isa]
+        code = with_reference(code, data, reference.code)
+        text_relocations += [(data.function + at, 3 << 32 | kind, plus) for at, kind, plus in reference.relocations]
     data_relocations = []
     for slot in image.relocations:
         (offset,) = struct.unpack_from("<Q", image.code, slot)
         inside = start <= offset < end
         data_relocations.append((slot - start, (2 if inside else 1) << 32 | absolute, offset - start * inside))
-    for number, name in enumerate(imports, start=3):
+    for number, name in enumerate(imports, start=1 + len(sections)):
         data_relocations += [(slot - start, number << 32 | absolute, 0) for slot in image.imports[name]]
     section_names = (
-        "\0.text\0.data.rel.ro\0.rela.text\0.rela.data.rel.ro\0.symtab\0.strtab\0.shstrtab\0.note.GNU-stack\0"
+        "\0.text\0.data.rel.ro\0.rela.text\0.rela.data.rel.ro\0.symtab\0.strtab\0.shstrtab\0.note.GNU-stack\0.rodata\0"
     )
     parts = [
-        (_PROGBITS, _ALLOC | _EXECUTE, 0, 0, _ALIGNMENT, 0, image.code),
+        (_PROGBITS, _ALLOC | _EXECUTE, 0, 0, _ALIGNMENT, 0, code),
         (_PROGBITS, _ALLOC | _WRITE, 0, 0, 16, 0, image.code[start:end]),
         (_RELA, _INFO_LINK, _SYMBOLS, _TEXT, 8, 24, _table(text_relocations)),
         (_RELA, _INFO_LINK, _SYMBOLS, _DATA, 8, 24, _table(data_relocations)),
-        (_SYMTAB, 0, _STRINGS, 3, 8, 24, b"".join(symbols)),
+        (_SYMTAB, 0, _STRINGS, 1 + len(sections), 8, 24, b"".join(symbols)),
         (_STRTAB, 0, 0, 0, 1, 0, bytes(strings)),
         (_STRTAB, 0, 0, 0, 1, 0, section_names.encode()),
         (_PROGBITS, 0, 0, 0, 1, 0, b""),
+        (_PROGBITS, _ALLOC, 0, 0, CONSTANT_ALIGNMENT, 0, b"" if data is None else data.content),
     ]
     made, headers, at = bytearray(64), [bytes(64)], 0
     for name, (kind, flags, link, info, alignment, entry, body) in zip(

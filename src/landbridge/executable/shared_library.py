@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from landbridge.errors import ExecutableError
 from landbridge.executable.abi import LARGEST_PAGE
 from landbridge.executable.parts import CodeImage
+from landbridge.executable.read_only_data import REFERENCES, ReadOnlyData, with_reference
 
 _ET_DYN = 3
 _PT_LOAD, _PT_DYNAMIC, _PT_GNU_STACK, _PT_GNU_RELRO = 1, 2, 0x6474E551, 0x6474E552
@@ -49,8 +50,10 @@ class _Segment:
     size: int
 
 
-def shared_library(image: CodeImage, exports: Iterable[str]) -> bytes:
+def shared_library(image: CodeImage, exports: Iterable[str], data: ReadOnlyData | None = None) -> bytes:
     """The bytes of a shared library of ``image`` whose visible symbols are ``exports``.
+
+    ``data``: what stands beside the code.
 
     Raises ExecutableError for an image of an instruction set that is not known here, and for one whose slots share a
     page with its functions.
@@ -62,7 +65,8 @@ def shared_library(image: CodeImage, exports: Iterable[str]) -> bytes:
     exported = sorted(exports)
     names = [*image.imports, *exported]
     strings, places = _strings([*_LIBRARIES, *names])
-    segments = len(runs) + sum(writable for _, _, writable in runs) + 4
+    content = b"" if data is None else data.content
+    segments = len(runs) + sum(writable for _, _, writable in runs) + 4 + bool(content)
     # Symbols, strings, hash table and relocations, in one read-only segment with the headers.
     symbols_at = _HEADER + _SEGMENT * segments
     strings_at = symbols_at + 24 * (1 + len(names))
@@ -71,7 +75,11 @@ def shared_library(image: CodeImage, exports: Iterable[str]) -> bytes:
     relocations_at = hash_at + len(table)
     slots = sum(map(len, image.imports.values())) + len(image.relocations)
     base = _up(relocations_at + 24 * slots, page)
-    dynamic_at = base + _up(len(image.code), page)
+    data_at = base + _up(len(image.code), page)
+    dynamic_at = data_at + _up(len(content), page)
+    code = image.code
+    if data is not None:
+        code = with_reference(code, data, REFERENCES[image.isa].reaching(base + data.function, data_at))
 
     symbols = [bytes(24)]
     symbols += [struct.pack("<IBBHQQ", places[name], _GLOBAL_FUNCTION, 0, 0, 0, 0) for name in image.imports]
@@ -103,31 +111,34 @@ def shared_library(image: CodeImage, exports: Iterable[str]) -> bytes:
     )
     headers = [_Segment(_PT_LOAD, _R, 0, relocations_at + 24 * slots)]
     headers += [_Segment(_PT_LOAD, _R | (_W if w else _X), base + start, size) for start, size, w in runs]
+    headers += [_Segment(_PT_LOAD, _R, data_at, len(content))] if content else []
     headers.append(_Segment(_PT_LOAD, _R | _W, dynamic_at, len(dynamic)))
     headers.append(_Segment(_PT_DYNAMIC, _R | _W, dynamic_at, len(dynamic)))
     # Slots are written by the loader alone, which then takes the pages' write permission away.
     headers += [_Segment(_PT_GNU_RELRO, _R, base + start, size) for start, size, w in runs if w]
     headers.append(_Segment(_PT_GNU_STACK, _R | _W, 0, 0))
 
-    dynamic_sections = [
+    sections = [
         (".text", 1, 2 | 4, base, len(image.code), 0, 0, 0),
         (".dynsym", 11, 2, symbols_at, 24 * (1 + len(names)), 3, 1, 24),
         (".dynstr", 3, 2, strings_at, len(strings), 0, 0, 0),
         (".hash", 5, 2, hash_at, len(table), 2, 0, 4),
         (".dynamic", 6, 2 | 1, dynamic_at, len(dynamic), 3, 0, 16),
+        (".rodata", 1, 2, data_at, len(content), 0, 0, 0),
     ]
-    made = bytearray(_elf_header(machine, len(headers), dynamic_at + len(dynamic)))
+    made = bytearray(_elf_header(machine, len(headers), len(sections), dynamic_at + len(dynamic)))
     made += b"".join(_program_header(header, page) for header in headers)
     for at, part in (
         (symbols_at, b"".join(symbols)),
         (strings_at, strings),
         (hash_at, table),
         (relocations_at, b"".join(relocations)),
-        (base, image.code),
+        (base, code),
+        (data_at, content),
         (dynamic_at, dynamic),
     ):
         made += bytes(at - len(made)) + part
-    return bytes(made) + _section_headers(dynamic_sections, len(made))
+    return bytes(made) + _section_headers(sections, len(made))
 
 
 def _runs(image: CodeImage, size: int) -> Iterator[tuple[int, int, bool]]:
@@ -155,11 +166,12 @@ def _section_headers(sections: list[tuple[str, int, int, int, int, int, int, int
     return made + struct.pack("<IIQQQQIIQQ", places[".shstrtab"], 3, 0, 0, names_at, len(names), 0, 0, 1, 0) + names
 
 
-def _elf_header(machine: _Machine, segments: int, sections_at: int) -> bytes:
-    """The header of a file with five sections beside those that every file has."""
+def _elf_header(machine: _Machine, segments: int, sections: int, sections_at: int) -> bytes:
+    """The header of a file with so many sections beside the two that every file has, the last of them their names."""
     identity = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9)
+    counts = (_SEGMENT, segments, 64, sections + 2, sections + 1)
     return identity + struct.pack(
-        "<HHIQQQIHHHHHH", _ET_DYN, machine.number, 1, 0, _HEADER, sections_at, 0, _HEADER, _SEGMENT, segments, 64, 7, 6
+        "<HHIQQQIHHHHHH", _ET_DYN, machine.number, 1, 0, _HEADER, sections_at, 0, _HEADER, *counts
     )
 
 

@@ -6,19 +6,12 @@ import ctypes
 import os
 from functools import cache
 
+from landbridge.executable.cpu_features import HWCAPS
+
 _SAME = {"amd64": "x86_64", "arm64": "aarch64"}
 
 #: Enough for the first processor's entry: the file of a machine with many cores takes long to make.
 _FIRST_ENTRY_BYTES = 16384
-
-#: Types of the auxiliary vector (Linux, uapi/linux/auxvec.h), and for each the names of AArch64's bits, lowest first,
-#: as ``/proc/cpuinfo`` has them (arch/arm64/include/uapi/asm/hwcap.h).
-_HWCAPS = {
-    16: "fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp cpuid asimdrdm jscvt fcma lrcpc dcpop sha3 "
-    "sm3 sm4 asimddp sha512 sve asimdfhm dit uscat ilrcpc flagm ssbs sb paca pacg",
-    26: "dcpodp sve2 sveaes svepmull svebitperm svesha3 svesm4 flagm2 frint svei8mm svef32mm svef64mm svebf16 i8mm "
-    "bf16 dgh rng bti mte",
-}
 
 
 @cache
@@ -42,7 +35,7 @@ def _from_auxiliary_vector() -> frozenset[str]:
         return frozenset()
     getauxval.argtypes, getauxval.restype = [ctypes.c_ulong], ctypes.c_ulong
     return frozenset(
-        name for kind, names in _HWCAPS.items() for bit, name in enumerate(names.split()) if getauxval(kind) >> bit & 1
+        name for kind, names in HWCAPS.items() for bit, name in enumerate(names.split()) if getauxval(kind) >> bit & 1
     )
 
 

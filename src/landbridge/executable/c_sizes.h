@@ -1,0 +1,50 @@
+/* The open dimensions. A program is inited for one choice of them, and may be inited again for another. */
+typedef struct lb_name_sizes {
+LB_DIMENSIONS
+} lb_name_sizes;
+
+static inline int64_t lb_name_floor(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+static inline int64_t lb_name_max(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t lb_name_min(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Whether the program is for dimensions d. */
+static inline int32_t lb_name_check_sizes(const lb_name_sizes *d) {
+  if (!d) return LB_NAME_ERROR_NULL;
+LB_CHECKS
+  return LB_NAME_OK;
+}
+
+/* What follows from dimensions d, which were checked. */
+static inline void lb_name_compute_sizes(const lb_name_sizes *d, int64_t *s) {
+  (void)d, (void)s;
+LB_COMPUTED
+}
+
+/* Bytes of memory, of an input and of an output for dimensions d, which were checked. */
+static inline uint64_t lb_name_memory_bytes(const lb_name_sizes *d) {
+  (void)d;
+  return (uint64_t)(LB_TENSORS + LB_TENSOR_BYTES);
+}
+static inline uint64_t lb_name_input_bytes(const lb_name_sizes *d, int32_t index) {
+  (void)d;
+  switch (index) {
+LB_INPUT_BYTES
+  }
+  return 0;
+}
+static inline uint64_t lb_name_output_bytes(const lb_name_sizes *d, int32_t index) {
+  (void)d;
+  switch (index) {
+LB_OUTPUT_BYTES
+  }
+  return 0;
+}
+
+/* The extent of an output's axis for dimensions d, which were checked. */
+static inline int64_t lb_name_output_extent(const lb_name_sizes *d, int32_t index, int32_t axis) {
+  (void)d;
+  switch (index * 64 + axis) {
+LB_OUTPUT_EXTENTS
+  }
+  return 0;
+}
