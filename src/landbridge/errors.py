@@ -42,6 +42,7 @@ and the way out::
     +-- ExecutableError              an .lbx that is corrupt, truncated, of another version or ISA
     +-- OutputFileError (OSError)    a file that cannot be written where it was asked to be
     +-- BindError                    an Executable and a device that do not fit
+    +-- BoardError                   a board that cannot be reached, or has no Landbridge of this version
     +-- SessionBusyError             a Session used while a run of it is in flight
     +-- RunTimeoutError (TimeoutError)  a run that is not over when the wait for it ends
 
@@ -240,6 +241,10 @@ class OutputFileError(LandbridgeError, OSError):
 
 class BindError(LandbridgeError):
     """An Executable and a device that do not fit each other."""
+
+
+class BoardError(LandbridgeError):
+    """A board that ``--on`` names cannot be reached, has no Landbridge of this version, or failed there."""
 
 
 class SessionBusyError(LandbridgeError):

@@ -26,25 +26,29 @@ _SERVE = Path(__file__).with_name("run_programs.py")
 class Board:
     """What ``folder`` has been unpacked to, run by the program ``qemu`` as the CPU ``cpu`` (QEMU's name).
 
-    ``page``: bytes of a page of its memory, as kernels differ in.
+    ``page``: bytes of a page of its memory, as kernels differ in. ``compiles``: whether it has the compiler's packages.
     """
 
     qemu: str
     folder: Path
     cpu: str = "cortex-a72"
     page: int = 4096
+    compiles: bool = False
 
     def command(self, *arguments: str) -> list[str]:
         """The command that runs the board's Python with ``arguments``."""
         emulator = [self.qemu, "-cpu", self.cpu, "-p", str(self.page), "-L", str(self.folder)]
+        emulator += ["-0", str(unpacked.python_here(self.folder, self.qemu))]
         # Without site: what is installed on this machine is none of the board's business.
         return [*emulator, str(unpacked.python(self.folder)), "-S", *arguments]
 
     @property
     def environment(self) -> dict[str, str]:
         """The environment of such a command: its packages, and this Landbridge."""
-        path = f"{unpacked.site_packages(self.folder)}:{_SOURCES}"
-        return {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+        packages = unpacked.compiler_packages if self.compiles else unpacked.site_packages
+        home = str(self.folder / "usr")
+        path = f"{packages(self.folder)}:{_SOURCES}"
+        return {**os.environ, "PYTHONPATH": path, "PYTHONHOME": home, "PYTHONDONTWRITEBYTECODE": "1"}
 
     def python(self, code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """The result of Python code that runs on the board."""

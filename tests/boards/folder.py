@@ -6,10 +6,11 @@ QEMU's user mode runs its programs here, with no root file system and nothing in
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import os
 import shutil
 import subprocess
 import sys
-import zipfile
 from importlib.metadata import version
 from pathlib import Path
 
@@ -30,8 +31,10 @@ _DEBIAN = [
     "libuuid1",
     "libcrypt1",
 ]
-#: Packages in the versions that are installed here; ml-dtypes and tvm-ffi are what some tests ask for.
-_PACKAGES = ("numpy", "ml-dtypes", "apache-tvm-ffi", "typing-extensions")
+#: Packages in the versions that are installed here, with what they need: what runs programs, and what tests ask for.
+_RUNNING = ("numpy", "typer", "rich", "ml-dtypes", "apache-tvm-ffi")
+#: What the compiler needs beside them, in a folder of its own.
+_COMPILING = ("xdsl", "onnx", "onnx-ir", "llvmlite")
 _PLATFORMS = ("manylinux2014_aarch64", "manylinux_2_27_aarch64", "manylinux_2_28_aarch64")
 _RELEASE = "bookworm"
 
@@ -41,7 +44,9 @@ def fetch(cache: Path) -> Path:
 
     Raises RuntimeError with the words of the program that failed.
     """
-    folder = cache / "aarch64"
+    running, compiling = ([f"{name}=={version(name)}" for name in names] for names in (_RUNNING, _COMPILING))
+    contents = hashlib.sha256(" ".join([*_DEBIAN, *running, "and", *compiling]).encode()).hexdigest()
+    folder = cache / f"aarch64-{contents[:12]}"
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "aarch64.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # of several workers one makes it
@@ -51,9 +56,8 @@ def fetch(cache: Path) -> Path:
             for package in _debian_packages(unpacking / "apt"):
                 _run("dpkg-deb", "-x", str(package), str(unpacking))
             shutil.rmtree(unpacking / "apt")
-            for wheel in _wheels(unpacking / "wheels"):
-                zipfile.ZipFile(wheel).extractall(site_packages(unpacking))
-            shutil.rmtree(unpacking / "wheels")
+            _install(running, site_packages(unpacking))
+            _install([*running, *compiling], compiler_packages(unpacking))
             unpacking.rename(folder)
     return folder
 
@@ -63,9 +67,26 @@ def python(folder: Path) -> Path:
     return folder / "usr" / "bin" / "python3.11"
 
 
+def python_here(folder: Path, qemu: str) -> Path:
+    """A script of this machine that runs the board's Python, which that calls itself: a program under QEMU's user mode
+    that starts another one starts it on this machine."""
+    script = folder / "usr" / "bin" / "python-here"
+    if not script.exists():
+        part = script.with_name(f"{script.name}.{os.getpid()}")
+        part.write_text(f'#!/bin/sh\nexec {qemu} -cpu max -L {folder} -0 "$0" {python(folder)} -S "$@"\n')
+        part.chmod(0o755)
+        part.rename(script)
+    return script
+
+
 def site_packages(folder: Path) -> Path:
     """Where packages from PyPI lie."""
     return folder / "usr" / "local" / "lib" / "python3.11" / "site-packages"
+
+
+def compiler_packages(folder: Path) -> Path:
+    """Where packages from PyPI lie, those of the compiler among them."""
+    return site_packages(folder).with_name("compiler-packages")
 
 
 def _debian_packages(folder: Path) -> list[Path]:
@@ -99,12 +120,10 @@ def _repository() -> str:
     raise RuntimeError(f"apt knows no repository of Debian {_RELEASE}; this is for it alone")
 
 
-def _wheels(folder: Path) -> list[Path]:
+def _install(pinned: list[str], site: Path) -> None:
     platforms = [option for platform in _PLATFORMS for option in ("--platform", platform)]
-    pinned = [f"{name}=={version(name)}" for name in _PACKAGES]
-    pip = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
-    _run(*pip, *platforms, "--python-version", "3.11", "--dest", str(folder), *pinned)
-    return sorted(folder.glob("*.whl"))
+    pip = [sys.executable, "-P", "-m", "pip", "install", "--quiet", "--only-binary=:all:"]
+    _run(*pip, *platforms, "--python-version", "3.11", "--target", str(site), *pinned)
 
 
 def _run(*command: str, cwd: Path | None = None) -> str:

@@ -113,12 +113,12 @@ for _command in _COMMANDS:
 
 def _version(asked: bool) -> None:
     if asked:
-        from importlib.metadata import PackageNotFoundError, version
+        import platform
 
-        try:
-            typer.echo(f"landbridge {version('landbridge')}")
-        except PackageNotFoundError:
-            typer.echo("landbridge, from a source tree that is not installed")
+        from landbridge import __version__
+        from landbridge.vm.host_cpu import isa
+
+        typer.echo(f"landbridge {__version__} ({isa()}, Python {platform.python_version()})")
         raise typer.Exit
 
 

@@ -116,6 +116,14 @@ Inputs: TypeAlias = Annotated[
         "--input", "-i", metavar="N=FILE.npy", help="The value of input N; inputs not given are seeded random."
     ),
 ]
+On: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="ssh://[USER@]BOARD",
+        help="Compile here, run on that board with the landbridge that is installed there.",
+    ),
+]
 Threads: TypeAlias = Annotated[
     int | None, typer.Option("--threads", min=1, help="Threads to run on; all cores this process has if absent.")
 ]

@@ -48,6 +48,7 @@ def bench(
     ] = None,
     seed: args.Seed = 0,
     alone: Annotated[bool, typer.Option("--alone", help="Without others; an .lbx is always timed alone.")] = False,
+    on: args.On = None,
     json: args.Json = False,
 ) -> None:
     """Time runs of MODEL, inputs bound beforehand, in turns with other runtimes on the same inputs.
@@ -55,20 +56,34 @@ def bench(
     Those must be installed: `pip install onnxruntime openvino`. Machines differ and are busy with other things: the
     ratio of the medians of one call says more than milliseconds. Outputs are compared, and the largest difference is
     told, as a share of the largest value. Threads of some runtimes spin when their work is done: `--pause 20` lets
-    them end before the next has its turn.
+    them end before the next has its turn. On a board (`--on`) landbridge is timed alone.
     """
     from landbridge.cli.inputs import make_inputs
     from landbridge.cli.models import at_sizes, open_model
+    from landbridge.cli.on_board.board import Board
+    from landbridge.cli.on_board.commands import stated_options
     from landbridge.cli.peers import largest_difference, peers_named
     from landbridge.session import Session
     from landbridge.usable_cores import usable_cores
 
     files, shapes = args.parse_arrays(input), args.parse_shapes(shape)
-    peers = {} if alone or model.suffix == ".lbx" else peers_named([each.strip() for each in against.split(",")])
+    peers = {} if alone or on or model.suffix == ".lbx" else peers_named([each.strip() for each in against.split(",")])
     devices = DeviceList.parse(device)
+    board = None if on is None else Board.reach(on, device, target, model)
     opened = open_model(
-        model, target, shapes, devices=devices, places=args.parse_places(place), dims=args.parse_dims(dim)
+        model,
+        target if board is None else board.target(target, model),
+        shapes,
+        devices=devices if board is None else None,
+        places=args.parse_places(place),
+        dims=args.parse_dims(dim),
     )
+    if board is not None:
+        options = stated_options(device=device, at=at, rounds=rounds, pause=pause, threads=threads, seed=seed)
+        answer = board.command("bench", opened.executable, options, files).result
+        answer |= {"model": str(model), "compile_s": opened.compile_s, "on": on}
+        emit(answer) if json else _print(answer["results"], rounds)
+        return
     executable = at_sizes(opened.executable, files, args.parse_at(at))
     inputs = make_inputs(executable, files, devices.of_inputs(executable), seed)
     copies = {} if not peers else {name: _host_copy(tensor) for name, tensor in inputs.items()}

@@ -48,14 +48,18 @@ def compare(
     every: Annotated[
         bool, typer.Option("--every", help="Compare every intermediate even when the outputs agree.")
     ] = False,
+    on: args.On = None,
     json: args.Json = False,
 ) -> None:
-    """Run MODEL here and in onnxruntime, and report the first tensor that differs.
+    """Run MODEL here, or on a board (`--on`), and in onnxruntime here, and report the first tensor that differs.
 
     The outputs are compared first. When one differs, the model is compiled again with every intermediate as an
     output, and those are compared in the order of the file. Exits with 3 when anything differs.
     """
+    from landbridge.cli.inputs import make_inputs
     from landbridge.cli.models import at_sizes, open_model
+    from landbridge.cli.on_board.board import Board
+    from landbridge.cli.on_board.commands import stated_options, values_there
     from landbridge.cli.reference import Reference
 
     if model.suffix == ".lbx":
@@ -64,9 +68,16 @@ def compare(
     stated, values = args.parse_dims(dim), args.parse_at(at)
     devices, places = DeviceList.parse(device), args.parse_places(place)
     reference = Reference(model)
+    board = None if on is None else Board.reach(on, device, target, model)
+    wanted = target if board is None else board.target(target, model)
 
     def ours(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
-        opened = open_model(path, target, shapes, devices=devices, places=places, dims=stated)
+        compiled_for = devices if board is None else None
+        opened = open_model(path, wanted, shapes, devices=compiled_for, places=places, dims=stated)
+        if board is not None:
+            sized = at_sizes(opened.executable, files, values)
+            options = stated_options(device=device, threads=threads)
+            return values_there(board, opened.executable, sized.main, options, make_inputs(sized, files, "cpu", seed))
         return _run(at_sizes(opened.executable, files, values), files, devices, threads, seed)
 
     feeds, outputs = ours(model)

@@ -43,18 +43,22 @@ def explain(
     input: args.Inputs = None,
     threads: args.Threads = None,
     seed: args.Seed = 0,
+    on: args.On = None,
     json: args.Json = False,
 ) -> None:
     """Say of each kernel of MODEL its schedule, time, work and bytes, and what share of the machine's limits that is.
 
     Times are medians of warm runs, kernel by kernel. The limits, the peak of multiply-adds and the bandwidth of each
-    cache and of memory, are measured in the same run, on as many threads, by kernels of the same code generator.
+    cache and of memory, are measured in the same run, on as many threads, by kernels of the same code generator; an
+    install without the compiler says times alone.
     """
     import numpy as np
 
     from landbridge.cli.inputs import make_inputs
-    from landbridge.cli.machine_limits import measured_limits
     from landbridge.cli.models import at_sizes, open_model
+    from landbridge.cli.on_board.board import Board
+    from landbridge.cli.on_board.commands import explained_there, stated_options
+    from landbridge.compiler import has_compiler
     from landbridge.executable.bound_sizes import sizes_of_inputs
     from landbridge.executable.kernel_facts import facts_of
     from landbridge.output_file import check_outputs
@@ -63,7 +67,15 @@ def explain(
 
     files, shapes = args.parse_arrays(input), args.parse_shapes(shape)
     check_outputs([svg, html], [model, *files.values()])
-    opened = open_model(model, target, shapes, devices=DeviceList((device,)), dims=args.parse_dims(dim))
+    board = None if on is None else Board.reach(on, device, target, model)
+    wanted, devices = (target, DeviceList((device,))) if board is None else (board.target(target, model), None)
+    opened = open_model(model, wanted, shapes, devices=devices, dims=args.parse_dims(dim))
+    if board is not None:
+        options = stated_options(device=device, at=at, runs=runs, threads=threads, seed=seed)
+        host = _host_target(opened.executable)
+        timed, limits, count = explained_there(board, opened.executable, host, options, files)
+        _report(opened.executable, timed, limits, count, model, files, svg, html, top, json)
+        return
     executable = at_sizes(opened.executable, files, args.parse_at(at))
     facts = facts_of(executable)
     inputs = make_inputs(executable, files, device, seed)
@@ -74,17 +86,45 @@ def explain(
         sizes = sizes_of_inputs(specs, {s.name: inputs[s.name].shape for s in specs}, elements)
     count = thread_count(threads)
     with progress(f"timing {model.name}"):
-        host = _host_target(executable)
-        limits = None if host is None else measured_limits(host, count)
+        host = _host_target(executable) if has_compiler() else None
+        limits = None
+        if host is not None:
+            from landbridge.cli.machine_limits import measured_limits
+
+            limits = measured_limits(host, count)
         timed = _timed(trace_runs(executable, device, inputs, count, runs), facts, sizes)
+    _report(executable, timed, limits, count, model, files, svg, html, top, json)
+
+
+def _report(
+    executable: Executable,
+    timed: Sequence[TimedKernel],
+    limits: MachineLimits | None,
+    threads: int,
+    model: Path,
+    files: Mapping[str, Path],
+    svg: Path | None,
+    html: Path | None,
+    top: int,
+    json: bool,
+) -> None:
+    """Draw and print what was measured, or raise BadParameter where there is nothing to draw."""
+    from landbridge.compiler import has_compiler
+    from landbridge.executable.kernel_facts import facts_of
+
     if limits is None and (svg or html):
-        raise typer.BadParameter("no kernel of the program runs on this CPU, so there is no roof to draw")
+        raise typer.BadParameter(
+            "there is no roof to draw: no kernel of the program runs on this CPU, or this install has no compiler to "
+            "measure limits with (pip install 'landbridge[compile]')"
+        )
     if limits is not None:
         _draw(timed, limits, model, svg, html, [*executable.sources, model, *files.values()])
     if json:
-        emit(_described(model, timed, limits))
+        emit(_described(model, timed, limits) | {"threads": threads})
         return
-    if not facts:
+    if limits is None and not has_compiler():
+        message("what the machine can do at most is measured where the compiler is: pip install 'landbridge[compile]'")
+    if not facts_of(executable):
         message(f"{model} was compiled without facts of its kernels; compile it again to see schedules and work")
     _print(timed, limits, top)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -20,8 +19,6 @@ from landbridge.session import Session
 from landbridge.targets import Target
 from landbridge.targets.machine import cpu_model
 
-Array = np.ndarray[Any, Any]
-
 #: Multiply-adds of a step; enough for two pipes six deep, and few enough for 16 registers.
 _CHAINS = 12
 #: Vectors that a step of a read takes.
@@ -31,12 +28,16 @@ _STEPS = 20_000
 _READ_BYTES = 32 << 20
 #: What no cache holds, where the last one is not known.
 _MEMORY = 64 << 20
-_ROUNDS = 7
+ROUNDS = 7
 _ITEM = 4  # bytes of an f32
 
 
-def measured_limits(target: Target, threads: int) -> MachineLimits:
+def measured_limits(
+    target: Target, threads: int, seconds: Callable[[Executable, int], float] | None = None
+) -> MachineLimits:
     """The most that ``threads`` threads reach with the vectors of ``target``: the best of some rounds of each.
+
+    ``seconds``: the least time of ``ROUNDS`` runs of a program of one input, on so many threads; here, if absent.
 
     The peak is of f32 multiply-adds in registers, two operations each. A bandwidth is of reading: for a cache, half of
     what it holds, on each thread where it is the thread's own, and for memory four times the last cache. Takes about a
@@ -51,9 +52,12 @@ def measured_limits(target: Target, threads: int) -> MachineLimits:
     counts = [max(1, size // _ITEM // step) * step for size in sizes]
     texts = [_peak_text(lanes, threads), *(_read_text(i, n, lanes, threads) for i, n in enumerate(counts))]
     image = generate(_parsed("builtin.module {\n" + "\n".join(texts) + "\n}"), target)
-    array = np.full(max(counts), 0.5, np.float32)
-    peak = _best(image, "peak", lanes, lanes, threads, array)
-    bandwidths = [_best(image, f"read_{i}", n, lanes, threads, array) for i, n in enumerate(counts)]
+
+    def best(kernel: str, count: int) -> float:
+        return (seconds or _seconds_here)(_program(image, kernel, count, lanes, threads), threads)
+
+    peak = best("peak", lanes)
+    bandwidths = [best(f"read_{i}", n) for i, n in enumerate(counts)]
     found = [
         Level(name, size, _passes(n) * n * _ITEM / seconds)
         for (name, size), n, seconds in zip([*levels, ("memory", 0)], counts, bandwidths, strict=True)
@@ -69,15 +73,18 @@ def _passes(count: int) -> int:
     return max(1, _READ_BYTES // (count * _ITEM))
 
 
-def _best(image: ModuleImage, kernel: str, count: int, lanes: int, threads: int, array: Array) -> float:
-    """The least seconds of a run of ``kernel`` on ``count`` numbers."""
+def _program(image: ModuleImage, kernel: str, count: int, lanes: int, threads: int) -> Executable:
+    """``kernel`` on ``count`` numbers."""
     call = Call(0, kernel, (0, 1), threads)
     inputs, outputs = (TensorSpec("x", (count,), "float32"),), (TensorSpec("y", (threads * lanes,), "float32"),)
-    program = Executable({"main": Function("main", inputs, outputs, (call,))}, (VDevice("cpu"),), (image,), {})
+    return Executable({"main": Function("main", inputs, outputs, (call,))}, (VDevice("cpu"),), (image,), {})
+
+
+def _seconds_here(program: Executable, threads: int) -> float:
     session = Session(program, num_threads=threads)
-    session.set_input_zero_copy("x", array[:count])
+    session.set_input_zero_copy("x", np.full(program.main.inputs[0].shape, 0.5, np.float32))
     spent = []
-    for _ in range(_ROUNDS):
+    for _ in range(ROUNDS):
         began = time.perf_counter()
         session.run()
         spent.append(time.perf_counter() - began)
@@ -85,7 +92,7 @@ def _best(image: ModuleImage, kernel: str, count: int, lanes: int, threads: int,
 
 
 def _peak_text(lanes: int, threads: int) -> str:
-    """Chains ``a = a * x + x`` that stay in registers: with ``x`` of 0.5 they end at 1."""
+    """Chains ``a = a * x + x`` that stay in registers: with ``x`` below 1 they converge."""
     return _kernel_text("peak", lanes, lanes, threads, _CHAINS, list(_chains(lanes)))
 
 

@@ -48,11 +48,14 @@ def run(
     memory_cfg: args.MemoryTexts = None,
     check_indices: args.CheckIndices = False,
     sanitize: args.Sanitize = False,
+    on: args.On = None,
     json: args.Json = False,
 ) -> None:
     """Run MODEL on a device. Input files are read into the device's memory; latency covers runs alone."""
     from landbridge.cli.inputs import make_inputs
     from landbridge.cli.models import at_sizes, describe_memory, open_model
+    from landbridge.cli.on_board.board import Board
+    from landbridge.cli.on_board.commands import run_there, stated_options
     from landbridge.cli.sanitize import exit_on_findings, sanitize_all
     from landbridge.memory.allocators.memory_cfg import parse_memory_cfg
     from landbridge.memory.ledger import ledger
@@ -67,11 +70,12 @@ def run(
     if output_dir is not None:
         check_folder(output_dir)
     devices = DeviceList.parse(device)
+    board = None if on is None else Board.reach(on, device, target, model)
     opened = open_model(
         model,
-        target,
+        target if board is None else board.target(target, model),
         shapes,
-        devices=devices,
+        devices=devices if board is None else None,
         places=args.parse_places(place),
         check_indices=check_indices,
         spill=args.parse_spills(spill),
@@ -79,6 +83,15 @@ def run(
         inputs=args.parse_input_specs(input_spec),
         dims=args.parse_dims(dim),
     )
+    if board is not None:
+        options = stated_options(device=device, at=at, repeat=repeat, threads=threads, seed=seed, memory=memory,
+                                 memory_cfg=memory_cfg, sanitize=sanitize)  # fmt: skip
+        answer, code = run_there(board, opened.executable, options, files, output_dir, trace, sources)
+        answer |= {"model": str(model), "compile_s": opened.compile_s}
+        emit(answer) if json else _print(answer)
+        if code:
+            raise typer.Exit(code)
+        return
     executable = at_sizes(opened.executable, files, args.parse_at(at))
     devices.say_where_kernels_run(executable)
     home = devices.of_inputs(executable)

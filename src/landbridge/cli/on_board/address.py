@@ -1,0 +1,46 @@
+"""Where a board is: ``ssh://[USER@]HOST[:PORT][/PATH/OF/landbridge]``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import typer
+
+_FORM = re.compile(r"ssh://(?:(?P<user>[^@:/\s-][^@:/\s]*)@)?(?P<host>\[[0-9A-Fa-f:]+\]|[^@:/\s\[\]-][^@:/\s\[\]]*)"
+                   r"(?::(?P<port>[0-9]{1,5}))?(?P<program>/[^\s]+)?/?")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class BoardAddress:
+    """A board as ssh knows it, and the ``landbridge`` to run there; empty: the one that is found."""
+
+    text: str
+    user: str
+    host: str
+    port: int | None
+    program: str
+
+    @staticmethod
+    def parse(text: str) -> BoardAddress:
+        """``"ssh://pi@board"``; raises BadParameter for what is no such address."""
+        found = _FORM.fullmatch(text)
+        port = int(found["port"]) if found and found["port"] else None
+        if found is None or (port is not None and not 0 < port < 1 << 16):
+            raise typer.BadParameter(
+                f"{text!r} is not ssh://[USER@]HOST[:PORT], as in ssh://pi@board; behind it may stand where landbridge "
+                "lies there, as in ssh://pi@board/home/pi/venv/bin/landbridge",
+                param_hint="--on",
+            )
+        return BoardAddress(text, found["user"] or "", found["host"].strip("[]"), port, found["program"] or "")
+
+    @property
+    def words(self) -> list[str]:
+        """The last words of ssh's command line before the command."""
+        port = [] if self.port is None else ["-p", str(self.port)]
+        return [*port, "--", self.place]
+
+    @property
+    def place(self) -> str:
+        """``user@host``, as a user types it."""
+        return f"{self.user}@{self.host}" if self.user else self.host

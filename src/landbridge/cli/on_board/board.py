@@ -1,0 +1,262 @@
+"""A board with a Landbridge: what it is, the programs it has, and commands that run there."""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from landbridge import __version__
+from landbridge.cli.on_board.address import BoardAddress
+from landbridge.cli.on_board.connection import Connection, Done
+from landbridge.cli.output import message, progress
+from landbridge.errors import BoardError
+
+if TYPE_CHECKING:
+    from landbridge.executable.executable import Executable
+
+#: Programs that stay there; of more, those go that were not used for longest.
+KEPT = 20
+
+_NOT_FOUND = 127
+#: Where the line of `install_line` puts it, and pip --user.
+_FIND = """
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/landbridge/boards
+PATH="$PATH:$HOME/.local/bin:$HOME/.landbridge/bin"
+program=$(command -v "$1") || exit 127
+"$program" --version || exit
+echo "$program"
+echo "$cache"
+ls "$cache" 2>/dev/null
+exit 0
+"""
+#: A file appears there whole, by a rename; its name says what is in it, and its time when it was used.
+_RECEIVE = """
+mkdir -p "$1" && cd "$1" && cat >"$2.$$" && [ $(wc -c <"$2.$$") -eq "$3" ] && mv "$2.$$" "$2" || {
+  rm -f "$2.$$"
+  exit 1
+}
+ls -t ./*.lbx | tail -n +"$4" | while read -r old; do rm -f "$old"; done
+"""
+#: A run that was cut off leaves its folder; a later one removes it.
+_UNPACK = """
+mkdir -p "$1" && folder=$(mktemp -d "$1/run.XXXXXX") && mkdir "$folder/out" && tar -xf - -C "$folder" || exit 1
+echo "$folder"
+find "$1" -maxdepth 1 -name 'run.*' -mtime +1 -exec rm -rf {} \\;
+"""
+#: The time of a program's file says when it was used.
+_USE = 'touch -c "$1"; shift; exec "$@"'
+_VERSION = re.compile(r"landbridge (?P<version>\S+) \((?P<isa>[^,]+), .*\)")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command printed there as JSON, the files it wrote by their names, and its exit code."""
+
+    result: dict[str, Any]
+    files: Mapping[str, bytes]
+    code: int
+
+
+@dataclass(frozen=True)
+class Board:
+    """A board that answered: its instruction set, its ``landbridge``, its folder of programs and what lies there."""
+
+    connection: Connection
+    isa: str
+    program: str
+    folder: str
+    known: set[str] = field(default_factory=set)
+
+    @staticmethod
+    def reach(text: str, device: str, target: str | None, model: Path) -> Board:
+        """The board at ``text``, ``ssh://[USER@]HOST[:PORT]``, whose ``device`` shall run ``model``.
+
+        Raises BadParameter where ``device`` wants a ``target``, as the board's devices are not asked what they are,
+        and BoardError where it cannot be reached or has no Landbridge of this version, saying how to get that.
+        """
+        address = BoardAddress.parse(text)
+        if device != "cpu" and target is None and model.suffix != ".lbx":
+            raise typer.BadParameter(f"name the target of {device} on the board too, with -t", param_hint="--device")
+        connection = Connection(address)
+        with progress(f"connecting to {address.place}"):
+            done = connection.run(_FIND, address.program or "landbridge")
+        if done.status == _NOT_FOUND:
+            what = address.program or "landbridge on PATH, in ~/.local/bin or ~/.landbridge/bin"
+            raise BoardError(f"{text} has no {what}; install it there: {install_line(address)}")
+        lines = done.stdout.splitlines()
+        found = _VERSION.match(lines[0]) if done.status == 0 and len(lines) > 2 else None
+        if found is None:
+            said = " ".join((done.stdout + done.stderr).split())
+            raise BoardError(
+                f"the landbridge of {text} does not say which it is (status {done.status}: {said[-300:]}); this is "
+                f"{__version__}, install it there: {install_line(address)}"
+            )
+        if found["version"] != __version__:
+            raise BoardError(
+                f"{text} has landbridge {found['version']}, this is {__version__}; what one compiles the other need "
+                f"not run; install this one there: {install_line(address)}"
+            )
+        return Board(connection, found["isa"], lines[1], lines[2], set(lines[3:]))
+
+    @property
+    def address(self) -> str:
+        """As the user named it."""
+        return self.connection.address.text
+
+    def target(self, stated: str | None, model: Path) -> str | None:
+        """What to compile ``model`` for: what was ``stated``, else any CPU of the board's instruction set."""
+        if stated is not None or model.suffix == ".lbx":
+            return stated
+        text = f"llvm -mtriple={self.isa}-linux-gnu -mcpu=generic"
+        message(f"compiled for every {self.isa}, as no target is stated; name the board's, as in -t raspberry-pi-5")
+        return text
+
+    def command(
+        self,
+        command: str,
+        executable: Executable,
+        options: Sequence[str] = (),
+        inputs: Mapping[str, Path] | None = None,
+        writes: Sequence[str] = (),
+        *,
+        may_end_with: Sequence[int] = (),
+    ) -> Answer:
+        """What ``landbridge COMMAND PROGRAM options --json`` says there.
+
+        ``executable`` is copied there unless one of its content is. ``inputs``: files by input. ``writes``: options
+        whose value is a file or folder that is written, and comes back. ``may_end_with``: exit codes beside 0 that are
+        no error here. Raises BoardError with the board's own message where it fails.
+        """
+        program = self._program(executable)
+        words = [command, program, *options]
+        folder = self._unpack(inputs or {}) if inputs or writes else ""
+        try:
+            there = {f"{folder}/{number}.npy": str(file) for number, file in enumerate((inputs or {}).values())}
+            for name, path in zip(inputs or {}, there, strict=True):
+                words += ["--input", f"{name}={path}"]
+            for option in writes:
+                words += [option, f"{folder}/out/{option.strip('-')}"]
+            with progress(f"running on {self.connection.address.place}"):
+                done = self.connection.run_tied("sh", "-c", _USE, "sh", program, self.program, *words, "--json")
+            names = {**there, program: self.address}
+            result = self._result(command, done, names, may_end_with)
+            files = self._fetch(folder) if writes else {}
+        finally:
+            if folder:
+                self._remove(folder)
+        return Answer(result, files, done.status)
+
+    def _program(self, executable: Executable) -> str:
+        """Where the program lies there."""
+        self._check_isa(executable)
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "program.lbx"
+            _without_times(executable).save(file)
+            return self._send(file)
+
+    def _check_isa(self, executable: Executable) -> None:
+        from landbridge.executable.parts import CodeImage
+
+        for module in executable.modules:
+            if isinstance(module.image, CodeImage) and module.image.isa != self.isa:
+                raise BoardError(
+                    f"compiled for {module.image.isa}, {self.address} is {self.isa}; compile the model for it: leave "
+                    f"-t out, or name a target of it, as in -t 'llvm -mtriple={self.isa}-linux-gnu -mcpu=generic'"
+                )
+
+    def _send(self, file: Path) -> str:
+        from landbridge.compile_cache.key import digest_of_file
+
+        name = f"{digest_of_file(file)}.lbx"
+        path = str(PurePosixPath(self.folder) / name)
+        if name in self.known:
+            return path
+        nbytes = file.stat().st_size
+        with progress(f"copying {nbytes:,} bytes to {self.connection.address.place}"), file.open("rb") as content:
+            done = self.connection.send(content, _RECEIVE, self.folder, name, str(nbytes), str(KEPT + 1))
+        if done.status:
+            raise BoardError(f"{self.address} does not take {nbytes:,} bytes into {self.folder}: {_said(done)}")
+        self.known.add(name)
+        return path
+
+    def _unpack(self, inputs: Mapping[str, Path]) -> str:
+        """A folder there, with the files of ``inputs`` as 0.npy and so on."""
+        with tempfile.TemporaryFile() as packed:
+            with tarfile.open(fileobj=packed, mode="w") as archive:
+                for number, file in enumerate(inputs.values()):
+                    archive.add(file.resolve(), f"{number}.npy", filter=_anyones)
+            packed.seek(0)
+            done = self.connection.send(packed, _UNPACK, self.folder)
+        if done.status or not done.stdout.strip():
+            raise BoardError(f"{self.address} does not take the inputs into {self.folder}: {_said(done)}")
+        return done.stdout.strip()
+
+    def _fetch(self, folder: str) -> dict[str, bytes]:
+        """What was written into the folder ``out`` of ``folder``, by the path below it."""
+        with tempfile.TemporaryFile() as packed:
+            done = self.connection.fetch(packed, 'tar -cf - -C "$1/out" .', folder)
+            if done.status:
+                raise BoardError(f"the outputs cannot be fetched from {self.address}: {_said(done)}")
+            packed.seek(0)
+            found = {}
+            with tarfile.open(fileobj=packed, mode="r:") as archive:
+                for member in archive:
+                    opened = archive.extractfile(member) if member.isfile() else None
+                    if opened is not None:
+                        found[str(PurePosixPath(member.name))] = opened.read()
+        return found
+
+    def _remove(self, folder: str) -> None:
+        try:
+            self.connection.run('rm -rf "$1"', folder)
+        except BoardError as error:
+            message(f"{folder} stays on the board: {error}")
+
+    def _result(
+        self, command: str, done: Done, names: Mapping[str, str], may_end_with: Sequence[int]
+    ) -> dict[str, Any]:
+        try:
+            result = json.loads(done.stdout)
+        except ValueError:
+            result = None
+        described = result.get("error") if isinstance(result, dict) else None
+        if isinstance(result, dict) and described is None and done.status in (0, *may_end_with):
+            if done.stderr.strip():
+                message(done.stderr.rstrip())
+            return result
+        text = described["message"] if described else (_said(done) or f"ended with status {done.status}")
+        for there, here in names.items():
+            text = text.replace(there, here)
+        raise BoardError(f"landbridge {command} on {self.address}: {text}")
+
+
+def install_line(address: BoardAddress) -> str:
+    """The line that installs this version there, in a folder that is looked into; Debian's pip wants one."""
+    port = "" if address.port is None else f"-p {address.port} "
+    venv = "python3 -m venv ~/.landbridge && ~/.landbridge/bin/pip install"
+    return f"ssh {port}{address.place} '{venv} landbridge=={__version__}'"
+
+
+def _without_times(executable: Executable) -> Executable:
+    """``executable`` without what its compile took, so that the same program is the same file."""
+    kept = {name: value for name, value in executable.metadata.items() if not name.startswith("seconds")}
+    return replace(executable, metadata=kept)
+
+
+def _anyones(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    member.mode = 0o600
+    return member
+
+
+def _said(done: Done) -> str:
+    return " ".join((done.stderr or done.stdout).split())[-600:]

@@ -1,0 +1,122 @@
+"""Shell scripts that run on a board by the system's ssh, with the keys, names and host keys that its user has."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from typing import IO
+
+from landbridge.cli.on_board.address import BoardAddress
+from landbridge.errors import BoardError
+
+#: Seconds after which a host that does not answer is unreachable.
+CONNECT_S = 15
+#: A connection of which nothing is heard for so long is lost: questions, and seconds between them.
+_QUESTIONS, _BETWEEN_S = 6, 10
+#: ssh's own exit status where it, and not the command, failed.
+_OF_SSH = 255
+
+_WAYS_OUT = (
+    ("host key verification failed", "connect by hand once to see and accept its key: {by_hand}"),
+    ("permission denied", "nothing is typed in here, so it needs a key: ssh-copy-id {place}"),
+    ("could not resolve", "is the name right, and in DNS, /etc/hosts or ~/.ssh/config?"),
+    ("timed out", "is it on, and in this network? by hand: {by_hand}"),
+    ("", "try by hand: {by_hand}"),
+)
+
+#: Runs ``"$@"`` and ends it when standard input does, which is when this side goes away: nothing stays running there.
+_TIED = """
+exec 3<&0
+"$@" </dev/null & child=$!
+{ cat <&3; kill $child; } >/dev/null 2>&1 & watch=$!
+wait $child; status=$?
+kill $watch
+exit $status
+"""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a script printed, and its exit status."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True)
+class Connection:
+    """Scripts run on the board at ``address``; each is a connection of its own."""
+
+    address: BoardAddress
+
+    def run(self, script: str, *words: str) -> Done:
+        """What the POSIX shell there makes of ``script``, with ``words`` as its parameters.
+
+        Raises BoardError where ssh fails.
+        """
+        return self.send(None, script, *words)
+
+    def run_tied(self, *words: str) -> Done:
+        """What the command ``words`` does there; it ends when this process does. Raises BoardError where ssh fails."""
+        return self.send(None, _TIED, *words)
+
+    def send(self, content: IO[bytes] | None, script: str, *words: str) -> Done:
+        """As ``run``, with ``content`` from where it stands as the script's standard input."""
+        with tempfile.TemporaryFile() as printed:
+            status, stderr = self._start(script, words, content, printed)
+            printed.seek(0)
+            return Done(status, printed.read().decode(errors="replace"), stderr)
+
+    def fetch(self, into: IO[bytes], script: str, *words: str) -> Done:
+        """As ``run``, with what the script prints written to the file ``into``."""
+        status, stderr = self._start(script, words, None, into)
+        return Done(status, "", stderr)
+
+    def _start(self, script: str, words: tuple[str, ...], given: IO[bytes] | None, into: IO[bytes]) -> tuple[int, str]:
+        command = " ".join(["exec", "sh", "-c", *map(_quoted, (script, "sh", *words))])
+        options = [
+            "-T",
+            *("-o", "BatchMode=yes"),
+            *("-o", f"ConnectTimeout={CONNECT_S}"),
+            *("-o", f"ServerAliveInterval={_BETWEEN_S}"),
+            *("-o", f"ServerAliveCountMax={_QUESTIONS}"),
+        ]
+        reading, writing = os.pipe()  # as long as `writing` is open, the board's standard input is
+        try:
+            with tempfile.TemporaryFile() as messages:
+                try:
+                    done = subprocess.run(
+                        ["ssh", *options, *self.address.words, command],
+                        stdin=reading if given is None else given,
+                        stdout=into,
+                        stderr=messages,
+                    )
+                except FileNotFoundError:
+                    raise BoardError(
+                        "--on needs ssh, which is not on PATH; install it: apt-get install openssh-client"
+                    ) from None
+                messages.seek(0)
+                stderr = messages.read().decode(errors="replace")
+        finally:
+            os.close(reading)
+            os.close(writing)
+        if done.returncode == _OF_SSH or done.returncode < 0:
+            raise self._failure(stderr)
+        return done.returncode, stderr
+
+    def _failure(self, stderr: str) -> BoardError:
+        said = " ".join(stderr.split()) or "ssh ended without a word"
+        port = "" if self.address.port is None else f"-p {self.address.port} "
+        by_hand = f"ssh {port}{self.address.place}"
+        way = next(text for sign, text in _WAYS_OUT if sign in said.lower())
+        return BoardError(
+            f"{self.address.text} cannot be reached: {said}; {way.format(by_hand=by_hand, place=self.address.place)}"
+        )
+
+
+def _quoted(word: str) -> str:
+    """``word`` for the login shell there, whichever it is."""
+    return "'" + word.replace("'", "'\"'\"'") + "'"
