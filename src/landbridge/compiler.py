@@ -148,13 +148,13 @@ def compile(
     return executable
 
 
-<<<<<<< HEAD
 def is_torch_model(model: object) -> bool:
     """Whether ``model`` is a module or an exported program of torch, which is not imported to find out."""
     kinds = (("torch.nn", "Module"), ("torch.export", "ExportedProgram"))
     known = [getattr(sys.modules[module], name, None) for module, name in kinds if module in sys.modules]
     return any(isinstance(kind, type) and isinstance(model, kind) for kind in known)
-=======
+
+
 def has_compiler() -> bool:
     """Whether this install compiles; else it only loads and runs programs."""
     return not _missing()
@@ -162,7 +162,6 @@ def has_compiler() -> bool:
 
 def _missing() -> list[str]:
     return [name for name in _COMPILER if sys.modules.get(name) is None and find_spec(name) is None]
->>>>>>> 8d376d4 (CLI: run, bench, compare and explain on a board, by ssh)
 
 
 def _check_compiler() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from landbridge.errors import TargetError
 
 _LINUX = "aarch64-unknown-linux-gnu"
+_PC = "x86_64-unknown-linux-gnu"
 
 
 def _board(cpu: str, cores: int, l1: int, l2: int) -> dict[str, object]:
@@ -17,9 +18,9 @@ def _board(cpu: str, cores: int, l1: int, l2: int) -> dict[str, object]:
 
 #: Where a board has cores of two kinds, cores and caches are the larger ones'; code runs on both.
 _TAGS: dict[str, dict[str, object]] = {
-    "x86-64-v2": {"kind": "llvm", "mcpu": "x86-64-v2"},
-    "x86-64-v3": {"kind": "llvm", "mcpu": "x86-64-v3"},
-    "x86-64-v4": {"kind": "llvm", "mcpu": "x86-64-v4"},
+    "x86-64-v2": {"kind": "llvm", "mtriple": _PC, "mcpu": "x86-64-v2"},
+    "x86-64-v3": {"kind": "llvm", "mtriple": _PC, "mcpu": "x86-64-v3"},
+    "x86-64-v4": {"kind": "llvm", "mtriple": _PC, "mcpu": "x86-64-v4"},
     "raspberry-pi-3": _board("cortex-a53", 4, 32, 512),
     "raspberry-pi-4": _board("cortex-a72", 4, 32, 1024),
     "raspberry-pi-5": _board("cortex-a76", 4, 64, 512),

@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 #: Seconds after which a test hangs; the slowest of a device in software take one.
 SECONDS = 30.0
 
+#: Threads are counted before the imports: an emulator (QEMU's user mode) has one of its own in the process.
+_SERVER = """
+import os
+threads = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 0
+from landbridge.testing.conformance.server import main
+main(threads)
+"""
+
 
 class IsolatedConformance:
     """The suite on the device called ``device_name``, which this process does not open; a context that ends the server.
@@ -44,7 +52,7 @@ class IsolatedConformance:
 
     def __enter__(self) -> Self:
         self._server = subprocess.Popen(
-            python_command("from landbridge.testing.conformance.server import main\nmain()"),
+            python_command(_SERVER),
             env={**ONE_THREAD, **environment()},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
