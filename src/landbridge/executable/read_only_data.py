@@ -19,7 +19,7 @@ class ReadOnlyData:
 
 
 @dataclass(frozen=True)
-class Reference:
+class DataReference:
     """The function that gives the address of data, for one instruction set.
 
     ``code``: without the distance. ``relocations``: place, type and addend of what a linker fills in (ELF's numbers).
@@ -44,8 +44,8 @@ def _aarch64(at: int, data: int) -> bytes:
 
 #: R_X86_64_PC32; R_AARCH64_ADR_PREL_PG_HI21 and R_AARCH64_ADD_ABS_LO12_NC.
 REFERENCES = {
-    "x86_64": Reference(_x86_64(0, 7), ((3, 2, -4),), _x86_64),
-    "aarch64": Reference(_aarch64(0, 0), ((0, 275, 0), (4, 277, 0)), _aarch64),
+    "x86_64": DataReference(_x86_64(0, 7), ((3, 2, -4),), _x86_64),
+    "aarch64": DataReference(_aarch64(0, 0), ((0, 275, 0), (4, 277, 0)), _aarch64),
 }
 
 
