@@ -21,12 +21,18 @@ _LOAD_BEFORE = os.getloadavg()[0]
 
 
 def in_turns(
-    actions: Mapping[str, Callable[[], object]], rounds: int, calls: int = 1, settle_seconds: float = 0.0
+    actions: Mapping[str, Callable[[], object]],
+    rounds: int,
+    calls: int = 1,
+    settle_seconds: float = 0.0,
+    *,
+    warm: bool = False,
 ) -> dict[str, float]:
     """Median seconds of one call of each action; each round times ``calls`` calls of every action in turn.
 
     ``settle_seconds``: slept before each turn, so that no action finds a processor taken by the threads of the one
-    before, which may spin for a while when their work is done.
+    before, which may spin for a while when their work is done. ``warm``: one call of each turn comes before those that
+    are timed, so that what is measured does not depend on whose weights the action before left in the caches.
     """
     for action in actions.values():
         action()
@@ -36,6 +42,8 @@ def in_turns(
             repeat = range(calls)
             if settle_seconds:
                 time.sleep(settle_seconds)
+            if warm:
+                action()
             began = time.perf_counter()
             for _ in repeat:
                 action()

@@ -270,9 +270,9 @@ def measured(name: str, rounds: int) -> list[tuple[str, str, str]]:
             for way in ("one size", "onnxruntime")
             for a, b in zip(found["open"], found[way], strict=True)
         )
-        times = in_turns(runs, rounds)
+        times = in_turns(runs, rounds, warm=True)
         shown = ", ".join(f"{dimension}={value}" for dimension, value in at.items())
-        figures = " / ".join(f"{times[way] * 1e3:.2f}" for way in runs)
+        figures = " / ".join(f"{times[way] * 1e3:.{3 if times[way] < 1e-3 else 2}f}" for way in runs)
         row(
             f"{shown}: ms {' / '.join(runs)}; open over one size; error",
             f"{figures}; {times['open'] / times['one size']:.2f}; {error:.1e}",
@@ -304,16 +304,18 @@ def changes(
     sizes = iter(range(40, 640, 8))
     new = sorted(seconds(lambda: fresh.prepare(**{name: next(sizes)})) for _ in range(40))
     row("an instance for a new size, ms (median)", new[len(new) // 2] * 1e3)
-    (a,), (b,) = (model.feeds({name: value}).values() for value in (40, 32))
+    (a,), (b,) = (model.feeds({name: value}).values() for value in (320, 160))
 
-    def runs(x: np.ndarray) -> None:
+    def bind(x: np.ndarray) -> None:
         fresh.set_input_zero_copy(0, x)
-        fresh.run()
+        fresh.get_input(0)  # turns to its size
 
-    for what, use in (("a call", fresh), ("a run", runs)):
-        ways = {"a": partial(use, a), "b": partial(use, b), "turn": lambda use=use: (use(a), use(b))}
-        spent = in_turns(ways, rounds, calls=200)
-        row(f"{what} of another known size, us more", (spent["turn"] - spent["a"] - spent["b"]) / 2 * 1e6)
+    ways = {"a": partial(bind, a), "b": partial(bind, b), "turn": lambda: (bind(a), bind(b))}
+    took = in_turns(ways, rounds, calls=1000)
+    row(
+        "turning to another known size, us; of it binding",
+        f"{took['turn'] / 2e-6:.1f}; {(took['a'] + took['b']) / 2e-6:.1f}",
+    )
 
 
 def main() -> None:

@@ -45,6 +45,19 @@ def churn(pool: PooledAllocator, seed: int, steps: int = 10_000, most_live: int 
     return peak, fragmentation
 
 
+def test_results_of_many_sizes_use_the_pages_of_the_largest(pool: PooledAllocator) -> None:
+    """One after another, as of runs whose sizes change: what the chunk never gave is no memory of the system's yet."""
+    live = pool.allocate(50 << 20, 64)  # after it a chunk of 25 MiB
+    rng, most, first, last = random.Random(0), 1 << 20, 1 << 60, 0
+    for _ in range(300):
+        block = pool.allocate(rng.randrange(1 << 17, most), 64)
+        start = block.region.byte_offset
+        first, last = min(first, start), max(last, start + block.nbytes)
+        pool.deallocate(block)
+    assert last - first <= most
+    pool.deallocate(live)
+
+
 @pytest.mark.parametrize("seed_of_round", [lambda turn: 0, lambda turn: turn], ids=["the same", "others"])
 def test_ten_rounds_of_ten_thousand(pool: PooledAllocator, seed_of_round: Callable[[int], int]) -> None:
     peaks, reserved = [], []
@@ -53,7 +66,9 @@ def test_ten_rounds_of_ten_thousand(pool: PooledAllocator, seed_of_round: Callab
         peaks.append(peak)
         reserved.append(pool.reserved_bytes)
         assert 0 < fragmentation < 1
-    assert reserved[1:] == reserved[:-1]
+    # One chunk may still come, and none after it: how the first round's pieces lie decides which round needs it (before
+    # pages that were used came first, so with the seeds from 100 on).
+    assert reserved[-1] - reserved[0] <= 1 << 20
     assert reserved[-1] < 1.75 * max(peaks)
     assert pool.state.used_bytes == 0
     assert trim(pool.device) == reserved[-1]

@@ -11,11 +11,15 @@ from landbridge.memory.allocators.base import Block, round_up
 
 @dataclass(eq=False)
 class Chunk:
-    """One block, aligned to ``alignment``, and the holes in it: start -> end and end -> start, in bytes."""
+    """One block, aligned to ``alignment``, and the holes in it: start -> end and end -> start, in bytes.
+
+    From byte ``fresh`` on nothing was ever cut.
+    """
 
     block: Block
     serial: int
     alignment: int
+    fresh: int = 0
     starts: dict[int, int] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
 
