@@ -48,6 +48,12 @@ const use = () => {
   found.whole = [chart.view.x0, chart.view.x1];
   el("arenas").children[1].click();
   found.second = [arena.scope, chart.view.x0, chart.view.x1, chart.stepUnder(LEFT + 1)];
+  const names = ["GlobalAveragePool@12", "MaxPool@0", "WWWWiiii", "Conv@1+BatchNormalization@1+Relu"];
+  const rooms = Array.from({ length: 110 }, (_, n) => n + 10);
+  chart.context.font = FONT;
+  found.over = names.flatMap((name) => rooms.map((room) => [chart.width(chart.shortened(name, room)) - room, name, room]))
+    .filter(([over]) => over > 0);
+  found.below = 12 + NAME_ROOM * Math.sin(NAME_TURN) + 11 * Math.cos(NAME_TURN) - NAMES;
   el("listing").open = true; listBlocks();
   found.rows = el("listing").querySelectorAll("tr").length;
   document.title = JSON.stringify(found);
@@ -97,6 +103,11 @@ def test_pointing_and_zooming(used: dict[str, Any]) -> None:
     assert (steps < 8, higher) == (True, True)
     assert moved == pytest.approx(0, abs=1e-6)  # what is under the pointer stays there
     assert used["whole"] == [0, 8]
+
+
+def test_labels_stay_in_their_room(used: dict[str, Any]) -> None:
+    assert used["over"] == []
+    assert used["below"] == pytest.approx(0)  # the lowest corner of a name of a step is the end of the picture
 
 
 def test_scopes_and_table(used: dict[str, Any]) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from html.parser import HTMLParser
-from itertools import pairwise
+from itertools import combinations, pairwise
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -145,6 +146,34 @@ def test_ink_can_be_read_on_its_fill() -> None:
     for surface in SURFACES.values():
         for name in ("ink", "quiet", "bound", "capacity"):
             assert _contrast(surface[name], surface["page"]) >= 4.5, name
+
+
+#: What who lacks long, middle or short cones sees of linear red, green, blue: Machado, Oliveira and Fernandes, "A
+#: Physiologically-based Model for Simulation of Color Vision Deficiency", 2009, table 1, severity 1.
+_SEEN = {
+    "all": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.01182, 0.04294, 0.968881)),
+    "tritanopia": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.3039)),
+}
+#: From linear red, green, blue to X, Y, Z of D65, each of its white (IEC 61966-2-1).
+_XYZ = np.array(((0.4124, 0.3576, 0.1805), (0.2126, 0.7152, 0.0722), (0.0193, 0.1192, 0.9505)))
+
+
+def _lab(colour: str, seen: str) -> np.ndarray:
+    """CIE L*a*b* of ``colour`` as those see it."""
+    code = np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)]) / 255
+    linear = np.where(code <= 0.04045, code / 12.92, ((code + 0.055) / 1.055) ** 2.4)
+    x, y, z = np.cbrt(np.maximum(_XYZ @ np.clip(np.array(_SEEN[seen]) @ linear, 0, 1) / _XYZ.sum(1), 0.008856))
+    return np.array((116 * y - 16, 500 * (x - y), 200 * (y - z)))
+
+
+@pytest.mark.parametrize("seen", _SEEN)
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_kinds_are_told_apart_with_few_hues_too(mode: str, seen: str) -> None:
+    fills = [getattr(swatch, mode)[0] for swatch in KINDS.values()]
+    apart = {(a, b): float(np.linalg.norm(_lab(a, seen) - _lab(b, seen))) for a, b in combinations(fills, 2)}
+    assert min(apart.values()) > 15, min(apart, key=apart.__getitem__)  # about 2 is just noticed
 
 
 def test_size_classes_and_units() -> None:

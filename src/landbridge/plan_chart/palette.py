@@ -20,14 +20,14 @@ class Swatch:
     dark: tuple[str, str]
 
 
-#: Kinds differ in hue and in lightness, for those who see few hues.
+#: Any two kinds are told apart by those who lack one kind of cone, too: found by search, a test says how far apart.
 KINDS: dict[Kind, Swatch] = {
-    Kind.CONTRACTION: Swatch(("#86b4f4", _BLACK), ("#2f66b5", _WHITE)),
-    Kind.REDUCTION: Swatch(("#74d3aa", _BLACK), ("#187a56", _WHITE)),
-    Kind.ELEMENTWISE: Swatch(("#f5d56c", _BLACK), ("#86640c", _WHITE)),
-    Kind.MOVE: Swatch(("#f7937f", _BLACK), ("#b8432f", _WHITE)),
-    Kind.HOST: Swatch(("#c2a8f2", _BLACK), ("#7550c0", _WHITE)),
-    Kind.UNKNOWN: Swatch(("#c6ccd4", _BLACK), ("#566070", _WHITE)),
+    Kind.CONTRACTION: Swatch(("#5d8ab9", _BLACK), ("#152bac", _WHITE)),
+    Kind.REDUCTION: Swatch(("#7ef5aa", _BLACK), ("#2d7d4b", _WHITE)),
+    Kind.ELEMENTWISE: Swatch(("#d8d76c", _BLACK), ("#756a1a", _WHITE)),
+    Kind.MOVE: Swatch(("#ba744e", _BLACK), ("#672314", _WHITE)),
+    Kind.HOST: Swatch(("#bc54eb", _BLACK), ("#571374", _WHITE)),
+    Kind.UNKNOWN: Swatch(("#8f989f", _BLACK), ("#5d6167", _WHITE)),
 }
 
 #: From the smallest blocks to the largest; each class holds four times the bytes of the one before.

@@ -1,6 +1,8 @@
 // Draws the part of an arena in view: blocks, lines, the profile of live bytes and both axes.
 
 const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
+// Names of steps end at the axis and rise to it: what is left of the room below for their length.
+const NAME_TURN = 0.96, NAME_ROOM = (NAMES - 12 - 11 * Math.cos(NAME_TURN)) / Math.sin(NAME_TURN);
 const DARK = matchMedia("(prefers-color-scheme: dark)");
 
 class Chart extends View {
@@ -134,8 +136,11 @@ class Chart extends View {
     if (this.width(text) <= room) return text;
     const node = text.split("+")[0];
     for (const shorter of [node + "+…", node]) if (node !== text && this.width(shorter) <= room) return shorter;
-    const kept = Math.floor((room / this.width(node)) * node.length) - 1, tail = kept >> 1;
-    return kept >= 3 ? node.slice(0, kept - tail) + "…" + node.slice(node.length - tail) : "";
+    for (let kept = Math.floor((room / this.width(node)) * node.length); kept >= 3; kept--) {
+      const tail = kept >> 1, cut = node.slice(0, kept - tail) + "…" + node.slice(node.length - tail);
+      if (this.width(cut) <= room) return cut;
+    }
+    return "";
   }
 
   // The name along the side that has more room for it, and the size below when that fits too.
@@ -264,9 +269,9 @@ class Chart extends View {
       if (arena.named) {
         c.save();
         c.translate(x + 4, this.base + 12);
-        c.rotate(-0.96);
+        c.rotate(-NAME_TURN);
         c.textAlign = "right";
-        c.fillText(this.shortened(arena.steps[step].label, NAMES * 1.1), 0, 0);
+        c.fillText(this.shortened(arena.steps[step].label, NAME_ROOM), 0, 0);
       } else {
         c.save();
         c.textAlign = "center";
