@@ -51,8 +51,8 @@ const use = () => {
   const names = ["GlobalAveragePool@12", "MaxPool@0", "WWWWiiii", "Conv@1+BatchNormalization@1+Relu"];
   const rooms = Array.from({ length: 110 }, (_, n) => n + 10);
   chart.context.font = FONT;
-  found.over = names.flatMap((name) => rooms.map((room) => [chart.width(chart.shortened(name, room)) - room, name, room]))
-    .filter(([over]) => over > 0);
+  const over = (name, room) => [chart.width(chart.shortened(name, room)) - room, name, room];
+  found.over = names.flatMap((name) => rooms.map((room) => over(name, room))).filter(([more]) => more > 0);
   found.below = 12 + NAME_ROOM * Math.sin(NAME_TURN) + 11 * Math.cos(NAME_TURN) - NAMES;
   el("listing").open = true; listBlocks();
   found.rows = el("listing").querySelectorAll("tr").length;
