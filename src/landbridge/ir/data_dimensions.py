@@ -10,11 +10,14 @@ from landbridge.sizes.size import LARGEST_EXTENT, Extent, dimension
 
 class DataDimensions:
     """Makes them for one module. ``stated``: extents by name, None where each has to be a number; ``reads``: whether
-    values that are computed may become dimensions."""
+    values that are computed may become dimensions; ``all_names`` gets the names of all that are made."""
 
-    def __init__(self, stated: Mapping[str, Extent] | None = None, reads: bool = False) -> None:
+    def __init__(
+        self, stated: Mapping[str, Extent] | None = None, reads: bool = False, all_names: set[str] | None = None
+    ) -> None:
         self._stated = stated
         self._names: set[str] = set()
+        self._all_names = set() if all_names is None else all_names
         self.reads = reads and stated is not None
 
     @property
@@ -30,5 +33,6 @@ class DataDimensions:
             number += 1
             unique = f"{name}_{number}"
         self._names.add(unique)
+        self._all_names.add(unique)
         stated = (self._stated or {}).get(unique)
         return dimension(unique, low, high) if stated is None else stated

@@ -40,10 +40,13 @@ NORMALIZED = Accuracy(
 @accuracy(ulp=4, sums=True, note="the condition is |x * a| + |b| of x * a + b")
 def batch_normalization(
     c: OpContext, x: Operand, scale: Operand, bias: Operand, mean: Operand, var: Operand
-) -> Operand:
-    """``x * a + b`` for each channel, with constant parameters folded into a and b."""
+) -> Operand | list[Operand]:
+    """``x * a + b`` for each channel, with constant parameters folded into a and b.
+
+    In training the statistics are those of the batch, and what given ones are updated to are outputs too.
+    """
     if c.attribute("training_mode", 0):
-        raise c.unsupported("training_mode=1 computes statistics; export the model for inference")
+        return _of_the_batch(c, x, scale, bias, mean, var)
     epsilon = c.attribute("epsilon", 1e-5)
     column = (-1,) + (1,) * max(c.rank(x) - 2, 0)
     p = [scale, bias, mean, var]
@@ -59,6 +62,36 @@ def batch_normalization(
         return (v - m) / s.sqrt(w + epsilon) * k + t
 
     return c.elementwise("batch_norm", [x, *columns], body)
+
+
+def _of_the_batch(
+    c: OpContext, x: Operand, scale: Operand, bias: Operand, mean: Operand, var: Operand
+) -> list[Operand]:
+    epsilon, momentum = float(c.attribute("epsilon", 1e-5)), float(c.attribute("momentum", 0.9))
+    rank, wide = c.rank(x), accumulator(c.dtype(x))
+    axes = [a for a in range(rank) if a != 1]
+    count = element_count([c.shape(x)[a] for a in axes])
+    now = reduced(c, "mean", x, axes, keepdims=True)
+    centered = c.elementwise("center", [x, now], lambda s, v, m: v - m, wide)
+    square = reduced(c, "sum_square", centered, axes, keepdims=True)
+    columns = [c.cast(c.reshape(p, (c.shape(p)[0], *([1] * (rank - 2)))), wide) for p in (scale, bias)]
+
+    def body(s: ScalarBuilder, v: Value, q: Value, k: Value, t: Value) -> Value:
+        return v / s.sqrt(q / count + epsilon) * k + t
+
+    def moved(s: ScalarBuilder, old: Value, new: Value) -> Value:
+        return old * momentum + new * (1 - momentum)
+
+    y = c.elementwise("batch_norm", [centered, square, *columns], body, c.dtype(x))
+    if c.outputs == 1:
+        return [y]
+    spread = c.elementwise("variance", [square], lambda s, q: q / count, wide)
+    statistics = []
+    for old, new in ((mean, now), (var, spread)):
+        flat = c.reshape(new, c.shape(old))
+        made = c.elementwise("running", [c.cast(old, wide), flat], moved, wide)
+        statistics.append(c.cast(made, c.dtype(old)))
+    return [y, *statistics]
 
 
 def normalize_rows(

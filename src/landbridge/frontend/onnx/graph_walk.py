@@ -21,6 +21,7 @@ from landbridge.frontend.onnx.functions import function_body
 from landbridge.frontend.onnx.host_nodes import host_node, read_sizes
 from landbridge.frontend.onnx.index_checks import checked_indices
 from landbridge.frontend.onnx.schema import check_schema
+from landbridge.frontend.onnx.sequences import OF_SEQUENCES, TensorSequence, places, sequence_node
 from landbridge.frontend.onnx.shapes import check_declared
 from landbridge.frontend.onnx.size_arithmetic import evaluate_sizes
 from landbridge.frontend.onnx.values import UNKNOWN, Imported, Unknown, constant_if_empty, shape_text
@@ -85,6 +86,10 @@ class GraphWalk:
         for value in values:
             if isinstance(value, Unknown):
                 raise CompileError("an output is unknown although nothing was reported")
+            if isinstance(value, TensorSequence):
+                raise UnsupportedOperatorError(
+                    "an output is a sequence of tensors; return its elements, or their Concat"
+                )
             if isinstance(value, np.ndarray):
                 result = self.g.extents(value) if value.dtype == object else self.g.constant(value)
             else:
@@ -127,6 +132,10 @@ class GraphWalk:
         opset = self.opset_of(node)
         inputs = [None if v is None else self.values.get(v, UNKNOWN) for v in node.inputs]
         context = self._context(node, opset, inputs)
+        if not node.domain and (node.op_type in OF_SEQUENCES or any(isinstance(x, TensorSequence) for x in inputs)):
+            is_tensor = node.op_type == "Identity" and not isinstance(inputs[0], TensorSequence)
+            if not is_tensor and node.op_type not in self._control_flow:
+                return self._of_sequence(context, inputs)
         check_schema(node.domain, node.op_type, opset, self.g.node, context.attributes, inputs)
         if node.domain == "" and node.op_type in self._control_flow:
             return self._control_flow[node.op_type](self, node, inputs)
@@ -155,6 +164,17 @@ class GraphWalk:
         result = self._handled(handler, context, inputs, ranges)
         results = [result] if isinstance(result, np.ndarray | SSAValue) else list(result)
         return [constant_if_empty(x) for x in results]
+
+    def _of_sequence(self, c: OpContext, inputs: Sequence[Any]) -> Sequence[Imported]:
+        if any(isinstance(x, Unknown) for x in inputs):
+            return [UNKNOWN]
+        try:
+            result: Any = sequence_node(c, inputs)
+        except UnsupportedOperatorError as error:
+            if isinstance(error.needed, SSAValue):
+                self.needed.append((error.needed, places(inputs).get(error.needed)))
+            raise
+        return [result]
 
     def _handled(
         self, handler: Handler, c: OpContext, inputs: Sequence[Any], ranges: Mapping[int, tuple[int, int]]

@@ -89,12 +89,14 @@ def import_onnx(
         shapes: Mapping[str, Sequence[int | str]],
     ) -> IRModule:
         known = {**elements, **(chosen or {})}
-        inputs = model_inputs(graph, shapes, constants or {}, frames or {}, stated, known)
+        of_inputs = None if stated is None else {n: e for n, e in stated.items() if n not in decided}
+        inputs = model_inputs(graph, shapes, constants or {}, frames or {}, of_inputs, known)
         module = IRModule(ModuleOp([]), targets, vdevices, parameters=parameters, sources=sources, files=files)
-        data = DataDimensions(stated, reads)
+        data = DataDimensions(stated, reads, decided)
         return _built(module, loaded, inputs, extra_outputs, Budget(max_nodes), check_indices, data)
 
     given, reads = shapes or {}, False
+    decided: set[str] = set()  # dimensions that data decide, of all that was tried
     try:
         if dimensions is None:
             return build(None, {}, given)

@@ -89,13 +89,30 @@ def _of_a_known_opset(proto: ModelProto, name: str) -> ModelProto:
     try:
         if any(uses_external_data(tensor) for tensor in proto.graph.initializer):
             raise ImportModelError("its weights are in files of their own")
-        return onnx.version_converter.convert_version(proto, OLDEST_OPSET)
+        return onnx.version_converter.convert_version(_with_slopes_of_channels(proto), OLDEST_OPSET)
     except Exception as error:  # of the converter's own, and of what it calls
         reason = " ".join(str(error).split())
         raise ImportModelError(
             f"{name} uses opset {opset}, and {OLDEST_OPSET} and newer are supported; onnx cannot convert it: {reason}; "
             "export it again for a newer opset"
         ) from error
+
+
+def _with_slopes_of_channels(proto: ModelProto) -> ModelProto:
+    """``proto`` with the slopes of PRelu, a row that was for channels until opset 7, as they broadcast since then."""
+    ranks = {
+        v.name: len(v.type.tensor_type.shape.dim) for v in onnx.shape_inference.infer_shapes(proto).graph.value_info
+    }
+    ranks |= {v.name: len(v.type.tensor_type.shape.dim) for v in proto.graph.input}
+    slopes = {t.name: t for t in proto.graph.initializer if len(t.dims) == 1 and t.dims[0] > 1}
+    for node in proto.graph.node:
+        if node.op_type == "PRelu" and node.input[1] in slopes and ranks.get(node.input[0], 0) > 2:
+            name, more = node.input[1], [1] * (ranks[node.input[0]] - 2)
+            slopes.pop(name).dims.extend(more)
+            for value in proto.graph.input:
+                if value.name == name:
+                    value.type.tensor_type.shape.dim.extend(onnx.TensorShapeProto.Dimension(dim_value=e) for e in more)
+    return proto
 
 
 def _external_data(model: ir.Model) -> tuple[list[str], tuple[FileWatch, ...]]:

@@ -1,0 +1,139 @@
+"""Sequences of tensors, while a model is imported: lists whose length is known; the graph has their elements alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from landbridge.errors import NodeError, ShapeError
+from landbridge.ops.context import OpContext, Operand
+from landbridge.ops.registry import handler_for
+from landbridge.ops.slicing import part
+from landbridge.sizes.size import Extent
+
+
+@dataclass(frozen=True, eq=False)
+class TensorSequence:
+    """The tensors, in order."""
+
+    elements: tuple[Operand, ...] = ()
+
+
+def sequence_node(c: OpContext, inputs: Sequence[Any]) -> Operand | TensorSequence:
+    """The result of a node that makes, changes or reads a sequence.
+
+    Raises UnsupportedOperatorError where the place of an element is computed, and for an operator that takes no
+    sequence; NodeError for a place that there is not.
+    """
+    function = OF_SEQUENCES.get(c.op_type)
+    if function is None:
+        raise c.unsupported("it is given a sequence, and takes tensors")
+    return function(c, *inputs)
+
+
+def _at(c: OpContext, place: Operand | None, ends: int) -> int:
+    """``place``, below 0 counted from ``ends``."""
+    if place is None:
+        return ends
+    number = int(c.constant(place, "position").reshape(-1)[0])
+    if not -ends <= number <= ends:
+        raise NodeError(f"{c.op_type} node {c.g.node!r}: position {number} of a sequence of {ends} tensors")
+    return number + ends if number < 0 else number
+
+
+def _construct(c: OpContext, *inputs: Operand) -> TensorSequence:
+    return TensorSequence(inputs)
+
+
+def _empty(c: OpContext) -> TensorSequence:
+    return TensorSequence()
+
+
+def _insert(c: OpContext, x: TensorSequence, tensor: Operand, place: Operand | None = None) -> TensorSequence:
+    at = _at(c, place, len(x.elements))
+    return TensorSequence((*x.elements[:at], tensor, *x.elements[at:]))
+
+
+def _erase(c: OpContext, x: TensorSequence, place: Operand | None = None) -> TensorSequence:
+    at = _at(c, place, len(x.elements)) if place is not None else len(x.elements) - 1
+    return TensorSequence((*x.elements[:at], *x.elements[at + 1 :]))
+
+
+def _element(c: OpContext, x: TensorSequence, place: Operand) -> Operand:
+    at = _at(c, place, len(x.elements))
+    if at == len(x.elements):
+        raise NodeError(f"{c.op_type} node {c.g.node!r}: position {at} of a sequence of {at} tensors")
+    return x.elements[at]
+
+
+def _length(c: OpContext, x: TensorSequence) -> Operand:
+    return np.asarray(len(x.elements), np.int64)
+
+
+def _identity(c: OpContext, x: TensorSequence) -> TensorSequence:
+    return x
+
+
+def _concat(c: OpContext, x: TensorSequence) -> Operand:
+    if not x.elements:
+        raise ShapeError(f"{c.op_type} node {c.g.node!r}: an empty sequence; one tensor at least is legal")
+    axis, elements = int(c.attribute("axis")), list(x.elements)
+    if c.attribute("new_axis", 0):
+        rank = c.rank(elements[0]) + 1
+        at = c.axis(axis, rank)
+        elements = [c.reshape(e, (*c.shape(e)[:at], 1, *c.shape(e)[at:])) for e in elements]
+    handler = handler_for("", "Concat", 13)
+    assert handler is not None
+    return cast(Operand, handler(OpContext(c.g, "Concat", 13, {"axis": axis}), *elements))
+
+
+def _split(c: OpContext, x: Operand, split: Operand | None = None) -> TensorSequence:
+    shape = list(c.shape(x))
+    axis = c.axis(int(c.attribute("axis", 0)), len(shape))
+    extent = shape[axis]
+    if not isinstance(extent, int):
+        raise c.unsupported(f"axis {axis} is of {extent} elements; how many parts there are has to be known")
+    stated = np.ones((), int) if split is None else c.constant(split, "split")
+    if stated.ndim:
+        sizes = [int(e) for e in stated]
+    else:
+        size = int(stated)
+        if size < 1:
+            raise NodeError(f"{c.op_type} node {c.g.node!r}: parts of {size} elements; at least 1 is legal")
+        sizes = [min(size, extent - at) for at in range(0, extent, size)]
+    if sum(sizes) != extent or min(sizes, default=0) < 0:
+        raise ShapeError(f"{c.op_type} node {c.g.node!r}: parts of {sizes} elements of {extent}; all of them are legal")
+    parts, at = [], 0
+    for size in sizes:
+        start = [at if a == axis else 0 for a in range(len(shape))]
+        wanted: list[Extent] = [*shape[:axis], size, *shape[axis + 1 :]]
+        made = part(c, x, start, [1] * len(shape), cast(list[int], wanted))
+        if split is None and not c.attribute("keepdims", 1):
+            made = c.reshape(made, [*shape[:axis], *shape[axis + 1 :]])
+        parts.append(made)
+        at += size
+    return TensorSequence(tuple(parts))
+
+
+#: What is done for each operator.
+OF_SEQUENCES: dict[str, Callable[..., Operand | TensorSequence]] = {
+    "SequenceConstruct": _construct,
+    "SequenceEmpty": _empty,
+    "SequenceInsert": _insert,
+    "SequenceErase": _erase,
+    "SequenceAt": _element,
+    "SequenceLength": _length,
+    "ConcatFromSequence": _concat,
+    "SplitToSequence": _split,
+    "Identity": _identity,
+}
+
+
+def places(inputs: Sequence[Any]) -> dict[SSAValue, tuple[int, int]]:
+    """The least and largest legal number of each input that is a place in the first."""
+    ends = len(inputs[0].elements) if inputs and isinstance(inputs[0], TensorSequence) else 0
+    return {x: (-ends, ends - 1) for x in inputs[1:] if ends and isinstance(x, SSAValue)}
