@@ -219,3 +219,29 @@ def test_a_detector_ends_with_non_max_suppression() -> None:
         assert np.isclose(np.asarray(best)[0], scores[0, :, 0].max())
     kept, best = session(boxes, np.full_like(logits, -9))
     assert (kept.shape, best.shape) == ((0, 4), (0,))
+
+
+def test_a_dimension_that_data_decide_may_be_narrowed() -> None:
+    """A convolution over what was kept wants three of it at least: a run of fewer is refused, one of none is empty."""
+    session = lb.Session(
+        compiled(
+            """g (float[1,N] x, float[1,1,3] w) => (float[1,1,M] y) {
+                zero = Constant<value_float = 0.0>()
+                flat = Constant<value_ints = [-1]>()
+                row = Reshape(x, flat)
+                good = Greater(row, zero)
+                some = Compress<axis = 0>(row, good)
+                shape = Constant<value_ints = [1, 1, -1]>()
+                image = Reshape(some, shape)
+                y = Conv(image, w)
+            }""",
+            shapes={"x": (1, "N")},
+        )
+    )
+    w = np.array([[[1, 2, 4]]], np.float32)
+    for n in (3, 8):
+        x = np.concatenate([np.arange(1, n + 1), [-1, -2]]).astype(np.float32)[None]
+        kept = x[x > 0]
+        np.testing.assert_allclose(session(x, w)[0], (kept[:-2] + 2 * kept[1:-1] + 4 * kept[2:])[None, None], rtol=1e-6)
+    with pytest.raises(lb.ShapeError):
+        session(np.ones((1, 2), np.float32), w)
