@@ -7,6 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+import landbridge as lb
 from landbridge.errors import CompileError, InputError, ModelWarning, ShapeError, UnsupportedOperatorError
 from landbridge.ir.graph_ops import CallOp, IfOp
 from tests.frontend.models import BOOL, INT64, imported, model, run, value
@@ -58,8 +59,10 @@ def test_folding_keeps_dtypes() -> None:
 
 def test_random_is_not_folded() -> None:
     m = model([helper.make_node("RandomNormal", [], ["y"], shape=[2])], [], ["y"])
-    with pytest.raises(UnsupportedOperatorError, match=r"RandomNormal"):
-        imported(m)
+    with pytest.warns(lb.FallbackWarning, match="RandomNormal"):
+        session = lb.Session(lb.compile(m))
+    first, second = np.asarray(session()[0]), np.asarray(session()[0])
+    assert not np.array_equal(first, second)
 
 
 @pytest.mark.parametrize(
@@ -208,9 +211,24 @@ def test_branches_of_different_shapes() -> None:
 
 def test_branch_that_is_invalid_for_these_shapes() -> None:
     bad = helper.make_node("Add", ["x", "w"], ["r"])
-    m = branches([bad], [NEG], value("q", [], BOOL), {"w": np.ones(5, np.float32)})
+    worse = helper.make_node("MatMul", ["x", "w"], ["r"])
+    m = branches([bad], [worse], value("q", [], BOOL), {"w": np.ones(5, np.float32)})
     with pytest.raises(ShapeError, match=r"(?s)then_branch of If node 'y'.*both branches must be valid"):
         imported(m)
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_one_branch_that_is_invalid_is_an_error_if_it_is_taken(at: int) -> None:
+    bad = helper.make_node("Add", ["x", "w"], ["r"], name="sum")
+    sides = [[NEG], [NEG]]
+    sides[at] = [bad]
+    m = branches(*sides, value("q", [], BOOL), {"w": np.ones(5, np.float32)})
+    session = lb.Session(lb.compile(m))
+    taken = [at == 1, at == 0]
+    np.testing.assert_array_equal(session(X, np.array(taken[0]))[0], -X)
+    with pytest.raises(ShapeError, match=r"(?s)was not compiled: .*_branch of If node 'y'.*Add node 'sum'"):
+        session(X, np.array(taken[1]))
+    np.testing.assert_array_equal(session(X, np.array(taken[0]))[0], -X)
 
 
 def test_errors_name_the_node() -> None:

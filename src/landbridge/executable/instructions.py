@@ -95,6 +95,8 @@ class Call:
 
 #: The host builtin that copies indices and refuses those that are out of range.
 INDEX_CHECK = "landbridge.check_indices"
+#: The host builtin of a branch that cannot be for the shapes of the program: it ends the run.
+REFUSED_BRANCH = "landbridge.refused_branch"
 
 
 @dataclass(frozen=True)

@@ -7,19 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.errors import BindError
+from landbridge.errors import BindError, ShapeError
 from landbridge.executable.access_report import ACCESS_CHECK, CLEAR_REPORT
-from landbridge.executable.instructions import INDEX_CHECK
+from landbridge.executable.instructions import INDEX_CHECK, REFUSED_BRANCH
 from landbridge.vm.access_check import check_accesses, clear_report
 from landbridge.vm.index_check import check_indices
 
 #: Called with the arguments as arrays over their memory (inputs, then destinations) and the attributes.
 Builtin = Callable[[Sequence[np.ndarray[Any, Any]], Mapping[str, object]], None]
 
+
+def refuse_branch(args: Sequence[np.ndarray[Any, Any]], attributes: Mapping[str, object]) -> None:
+    """Raise ShapeError: this branch was not compiled, ``why`` says the reason."""
+    raise ShapeError(f"the run takes a branch that was not compiled: {attributes['why']}")
+
+
 _BUILTINS: dict[str, Builtin] = {
     INDEX_CHECK: check_indices,
     ACCESS_CHECK: check_accesses,
     CLEAR_REPORT: clear_report,
+    REFUSED_BRANCH: refuse_branch,
 }
 
 

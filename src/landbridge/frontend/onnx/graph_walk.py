@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -36,6 +37,17 @@ from landbridge.ops.rule_check import check
 ControlFlow: TypeAlias = Callable[["GraphWalk", ir.Node, Sequence[Any]], Sequence[Imported]]
 
 
+@dataclass
+class Branches:
+    """What is done with a branch that cannot be compiled for these shapes, where a run decides whether it is taken.
+
+    ``refused``: only runs that take it end with an error. ``failed``: there was one.
+    """
+
+    refused: bool = False
+    failed: bool = False
+
+
 class GraphWalk:
     """Walks graphs into ``g``; nested walks share values and problems with the one around them."""
 
@@ -45,8 +57,10 @@ class GraphWalk:
         opsets: Mapping[str, int],
         control_flow: Mapping[str, ControlFlow],
         check_indices: bool = False,
+        branches: Branches | None = None,
     ) -> None:
         self.g = g
+        self.branches = branches or Branches()
         self.values: ChainMap[ir.Value, Imported] = ChainMap()
         self.problems: list[str] = []
         #: Values that nodes want to know and that the graph computes, with the least and largest legal element.
@@ -55,7 +69,8 @@ class GraphWalk:
 
     def nested(self, g: GraphBuilder, opsets: Mapping[str, int] | None = None) -> GraphWalk:
         """A walk inside this one; it sees these values and adds none to them. A function has ``opsets`` of its own."""
-        inner = GraphWalk(g, self._opsets if opsets is None else opsets, self._control_flow, self._check_indices)
+        known = self._opsets if opsets is None else opsets
+        inner = GraphWalk(g, known, self._control_flow, self._check_indices, self.branches)
         inner.values = self.values.new_child()
         inner.problems, inner.needed = self.problems, self.needed
         return inner
@@ -214,7 +229,7 @@ class GraphWalk:
             if len(operands) < len(inputs):
                 return [UNKNOWN] * len(node.outputs)
             return [constant_if_empty(x) for x in host_node(c, operator, operands)]
-        inner = self.nested(self.g, body.opset_imports)
+        inner = self.nested(self.g, {**self._opsets, **body.opset_imports})  # a body may leave out what it uses
         for formal, value in zip(body.inputs, inputs, strict=False):
             if value is not None:
                 inner.values[formal] = value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +14,18 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.ir import Block, Region
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from landbridge.errors import CompileError, InputError, ShapeError, UndecidedSizeError, UnsupportedOperatorError
+from landbridge.errors import (
+    CompileError,
+    InputError,
+    NodeError,
+    ShapeError,
+    UndecidedSizeError,
+    UnsupportedOperatorError,
+)
 from landbridge.executable.parts import VDevice
 from landbridge.frontend.onnx.branches import import_if
 from landbridge.frontend.onnx.fitting_sizes import naming_inputs
-from landbridge.frontend.onnx.graph_walk import ControlFlow, GraphWalk
+from landbridge.frontend.onnx.graph_walk import Branches, ControlFlow, GraphWalk
 from landbridge.frontend.onnx.load import load_model
 from landbridge.frontend.onnx.loops import import_loop, import_scan
 from landbridge.frontend.onnx.model_inputs import ModelInputs, model_inputs
@@ -93,26 +101,42 @@ def import_onnx(
         inputs = model_inputs(graph, shapes, constants or {}, frames or {}, of_inputs, known)
         module = IRModule(ModuleOp([]), targets, vdevices, parameters=parameters, sources=sources, files=files)
         data = DataDimensions(stated, reads, decided)
-        return _built(module, loaded, inputs, extra_outputs, Budget(max_nodes), check_indices, data)
+        return _built(module, loaded, inputs, extra_outputs, Budget(max_nodes), check_indices, data, branches)
 
-    given, reads = shapes or {}, False
+    given, reads, branches = shapes or {}, False, Branches()
     decided: set[str] = set()  # dimensions that data decide, of all that was tried
-    try:
+
+    def attempt() -> IRModule:
         if dimensions is None:
             return build(None, {}, given)
+        return in_open_ranges(lambda stated, elements: build(stated, elements, given), dimensions)
+
+    def with_reads() -> IRModule:
+        nonlocal reads
+        reads = False
         try:
-            return in_open_ranges(lambda stated, elements: build(stated, elements, given), dimensions)
+            return attempt()
         except UnsupportedOperatorError as error:
-            if not isinstance(error.needed, dict) or any(each.chosen for each in error.needed.values()):
+            if dimensions is None or not isinstance(error.needed, dict) or any(e.chosen for e in error.needed.values()):
                 raise
             first, reads = error, True
         try:
-            return in_open_ranges(lambda stated, elements: build(stated, elements, given), dimensions)
+            return attempt()
         except CompileError:
             raise first from None
+
+    try:
+        return with_reads()
     except UndecidedSizeError:
         raise
-    except ShapeError as error:
+    except (ShapeError, NodeError) as error:
+        if branches.failed:
+            branches.refused = True
+            with suppress(CompileError):
+                return with_reads()
+            branches.refused = False
+        if not isinstance(error, ShapeError):
+            raise
         raise naming_inputs(error, given, lambda stated, elements: build(stated, elements, {}), _shapes) from error
 
 
@@ -131,13 +155,14 @@ def _built(
     budget: Budget,
     check_indices: bool,
     data: DataDimensions,
+    branches: Branches,
 ) -> IRModule:
     """``module`` with ``@main`` of the model ``loaded``, of ``inputs``."""
     graph = loaded.graph
     block = Block(arg_types=inputs.types())
     g = GraphBuilder(module, block, budget=budget, data=data)
     g.read_dimensions |= dimensions_of(chain(*inputs.elements.values())).keys()
-    walk = GraphWalk(g, loaded.opset_imports, CONTROL_FLOW, check_indices)
+    walk = GraphWalk(g, loaded.opset_imports, CONTROL_FLOW, check_indices, branches)
     walk.values.update(inputs.values(g, block))
     walk.run_graph(graph)
     wanted = [*graph.outputs, *_find(walk, graph, extra_outputs)]
