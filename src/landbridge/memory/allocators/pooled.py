@@ -4,8 +4,8 @@ Three levels. A returned block waits in a list of its exact size and alignment, 
 it without a lock (a finalizer may return a block at any moment, also in the middle of an allocation). A block that
 comes back with work pending on it is parked until that is done; until then only a request of the queue that does the
 work may have it. When no block fits as it is, the waiting ones go back to the chunks they were cut from, neighbours
-merge, and the smallest hole that fits serves; else the upstream allocator gives a new chunk. Large ones go back when
-they are enough, even where a chunk has a hole: what it never gave is no memory of the system's yet.
+merge, and the smallest hole that fits serves; else the upstream allocator gives a new chunk. Large ones go back
+before a chunk gives what it never gave: that is no memory of the system's yet.
 
 What keeps it from growing without end: small blocks have chunks of their own, so that none holds a large one open
 (where there is no memory for another chunk, any hole serves); chunks that are unused when another is needed become that
@@ -117,7 +117,7 @@ class PooledAllocator(Downstream):
         with self._lock:
             chunks = self._small if key[0] <= _SMALL else self._large
             cut = chunks.cut(*key)
-            if cut is not None and cut[1] + key[0] > cut[0].fresh and self._waits(key[0]):  # pages that were used first
+            if cut is not None and cut[1] + key[0] > cut[0].fresh and self._large_wait():  # pages that were used first
                 chunks.give_back(*cut, cut[1] + key[0])
                 self._reclaim()
                 cut = chunks.cut(*key)
@@ -166,9 +166,9 @@ class PooledAllocator(Downstream):
                 return
             self._keep(block)
 
-    def _waits(self, nbytes: int) -> bool:
-        """Whether large blocks wait that are as much together."""
-        return sum(size * len(blocks) for (size, _), blocks in list(self._waiting.items()) if size > _SMALL) >= nbytes
+    def _large_wait(self) -> bool:
+        """Whether large blocks wait."""
+        return any(size > _SMALL and blocks for (size, _), blocks in list(self._waiting.items()))
 
     def _settle(
         self, key: tuple[int, int] | None = None, queue: Queue | None = None, *, wait: bool = False
