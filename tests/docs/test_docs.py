@@ -20,7 +20,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 #: The devices without which a page's examples cannot run.
 NEEDS = {"opencl-and-vulkan": ("opencl", "vulkan"), "several-devices": ("opencl",)}
 #: The packages that a page is about.
-PEERS = {"from-pytorch": "torch"}
+PEERS = {"from-pytorch": "torch", "on-a-cluster": "ray"}
 _BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?!https?:)(?P<file>[^)#]+)")
 _MARK = "----- end of block -----"
