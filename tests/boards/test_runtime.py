@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import landbridge as lb
 from landbridge.errors import ExecutableError
@@ -15,6 +15,26 @@ from tests.boards.board import Board, ProgramRunner
 from tests.whole_models.small_models import edges
 
 GENERIC = "llvm -mtriple=aarch64-linux-gnu -mcpu=generic"
+
+
+def windowed() -> ModelProto:
+    """A convolution of an odd number of channels, divided by 6, and each pixel's softmax."""
+    x, y = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in (("x", (1, 5, 9, 13)), ("y", (1, 11, 9, 13)))
+    )
+    weights = np.random.default_rng(1).standard_normal((11, 5, 3, 3), dtype=np.float32)
+    constants = [numpy_helper.from_array(weights, "w"), numpy_helper.from_array(np.float32(6), "six")]
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        helper.make_node("Div", ["a", "six"], ["b"]),
+        helper.make_node("Softmax", ["b"], ["y"], axis=1),
+    ]
+    return helper.make_model(
+        helper.make_graph(nodes, "windowed", [x], [y], constants),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
 
 
 def scaled() -> ModelProto:
@@ -94,3 +114,24 @@ def test_missing_features_are_named(board: Board, tmp_path: Path) -> None:
     done = board.python(code, str(tmp_path / "pi5.lbx"))
     assert "needs CPU features this machine lacks: asimddp, asimdrdm, atomics, fphp, lrcpc" in done.stderr
     assert board.__class__(board.qemu, board.folder, "max").python(code, str(tmp_path / "pi5.lbx")).returncode == 0
+
+
+def test_registers_of_sve_as_long_as_stated(board: Board, tmp_path: Path) -> None:
+    """Sums, quotients, a convolution and lengths that fill no register, on 8 and on 16 lanes."""
+    x = np.random.default_rng(0).standard_normal((1, 5, 9, 13), dtype=np.float32)
+    wanted = lb.Session(lb.compile(windowed()))(x)[0]
+    np.save(tmp_path / "x.npy", x)
+    code = (
+        "import sys, numpy as np, landbridge as lb\n"
+        "(y,) = lb.Session(lb.load(sys.argv[1]))(np.load(sys.argv[2])); np.save(sys.argv[3], np.asarray(y))"
+    )
+    files = [str(tmp_path / name) for name in ("x.npy", "y.npy")]
+    for bits in (256, 512):
+        name = str(tmp_path / f"sve{bits}.lbx")
+        compiled = lb.compile(windowed(), f"llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-v1 -vector-bits={bits}")
+        compiled.save(name)
+        done = replace(board, cpu=f"max,sve{bits}=on,sve-default-vector-length={bits // 8}").python(code, name, *files)
+        assert done.returncode == 0, done.stderr
+        np.testing.assert_allclose(np.load(files[1]), np.asarray(wanted), rtol=1e-5, atol=1e-6)
+        other = replace(board, cpu="max,sve384=on,sve-default-vector-length=48").python(code, name, *files)
+        assert f"needs CPU features this machine lacks: sve{bits}" in other.stderr

@@ -9,7 +9,7 @@ from textwrap import wrap
 from landbridge.dtypes import numpy_dtype
 from landbridge.executable.c_program import CProgram, up
 from landbridge.executable.c_sizes import bytes_of, c_sizes, template
-from landbridge.executable.cpu_features import cpuid_bits, hwcap_bits, saved_registers
+from landbridge.executable.cpu_features import cpuid_bits, hwcap_bits, saved_registers, sve_bytes
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import CodeImage, TensorSpec
 from landbridge.sizes.size import Size
@@ -67,10 +67,11 @@ def c_header(name: str, executable: Executable, program: CProgram, image: CodeIm
 def _cpu(image: CodeImage) -> dict[str, str]:
     """What the check of the CPU looks for."""
     if image.isa == "aarch64":
-        return {
+        wanted = {
             f"LB_HWCAP_{which}": f"{hwcap_bits(kind, image.features)}ul"
             for which, kind in (("FIRST", 16), ("SECOND", 26))
         }
+        return {**wanted, "LB_SVE_BYTES": str(sve_bytes(image.features))}
     rows = [
         f"{{{leaf}u, {part}, {register}, {bits}u}}"
         for (leaf, part, register), bits in cpuid_bits(image.features).items()

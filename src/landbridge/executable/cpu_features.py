@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 #: Of AArch64: types of the auxiliary vector (Linux, uapi/linux/auxvec.h), and for each the names of its bits, lowest
@@ -12,6 +13,9 @@ HWCAPS: Mapping[int, str] = {
     26: "dcpodp sve2 sveaes svepmull svebitperm svesha3 svesm4 flagm2 frint svei8mm svef32mm svef64mm svebf16 i8mm "
     "bf16 dgh rng bti mte",
 }
+#: The operation of ``prctl`` that tells how long SVE's registers are, and the bits of its answer that are bytes
+#: (Linux, uapi/linux/prctl.h). A feature of its own says it: ``sve256``.
+SVE_GET_LENGTH, SVE_LENGTH_MASK = 51, 0xFFFF
 
 _EAX, _EBX, _ECX, _EDX = range(4)
 #: Of x86-64: leaf of CPUID, part of it, register and bits (Intel, "Software Developer's Manual", volume 2, CPUID;
@@ -36,6 +40,12 @@ def hwcap_bits(kind: int, features: Iterable[str]) -> int:
     """The bits of the auxiliary vector's entry ``kind`` that AArch64 code with ``features`` needs."""
     names = HWCAPS[kind].split()
     return sum(1 << names.index(name) for name in set(features) if name in names)
+
+
+def sve_bytes(features: Iterable[str]) -> int:
+    """Bytes of SVE's registers that AArch64 code with ``features`` counts on; 0 where it does not."""
+    lengths = (re.fullmatch(r"sve(\d{3,})", name) for name in features)
+    return max((int(length[1]) // 8 for length in lengths if length), default=0)
 
 
 def cpuid_bits(features: Iterable[str]) -> dict[tuple[int, int, int], int]:

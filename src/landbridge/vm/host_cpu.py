@@ -6,7 +6,7 @@ import ctypes
 import os
 from functools import cache
 
-from landbridge.executable.cpu_features import HWCAPS
+from landbridge.executable.cpu_features import HWCAPS, SVE_GET_LENGTH, SVE_LENGTH_MASK
 
 _SAME = {"amd64": "x86_64", "arm64": "aarch64"}
 
@@ -23,7 +23,10 @@ def isa() -> str:
 
 @cache
 def features() -> frozenset[str]:
-    """The CPU's features by Linux's names, those of ``/proc/cpuinfo``; empty where the system tells none."""
+    """The CPU's features by Linux's names, those of ``/proc/cpuinfo``; empty where the system tells none.
+
+    Where there is SVE, ``sve256`` or the like says the bits of its registers.
+    """
     return _from_auxiliary_vector() if isa() == "aarch64" else _from_cpuinfo()
 
 
@@ -34,9 +37,14 @@ def _from_auxiliary_vector() -> frozenset[str]:
     except AttributeError:
         return frozenset()
     getauxval.argtypes, getauxval.restype = [ctypes.c_ulong], ctypes.c_ulong
-    return frozenset(
+    found = {
         name for kind, names in HWCAPS.items() for bit, name in enumerate(names.split()) if getauxval(kind) >> bit & 1
-    )
+    }
+    if "sve" in found:
+        length = ctypes.CDLL(None).prctl(SVE_GET_LENGTH, 0, 0, 0, 0)
+        if length > 0:
+            found.add(f"sve{8 * (length & SVE_LENGTH_MASK)}")
+    return frozenset(found)
 
 
 def _from_cpuinfo() -> frozenset[str]:

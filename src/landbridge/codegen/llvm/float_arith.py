@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import copysign, isnan
 
+import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.utils import FastMathFlag
@@ -40,6 +41,11 @@ def _float_binary(opcode: str) -> Printer:
     return emit
 
 
+_plain_quotient = _float_binary("fdiv")
+#: Divisors below this have reciprocals that are far from denormal.
+_LARGE_DIVISOR = 2.0**64
+
+
 def _sum(opcode: str) -> Printer:
     """Addition or subtraction, of a product in one step where the processor has that.
 
@@ -66,6 +72,30 @@ def _sum(opcode: str) -> Printer:
 def _is_fusible(value: SSAValue) -> bool:
     """Whether ``value`` is a product that nothing else needs and that need not be rounded."""
     return isinstance(value.owner, arith.MulfOp) and "contract" in fast_flags(value.owner) and value.has_one_use()
+
+
+def _quotient(e: LlvmEmitter, op: Operation) -> None:
+    """A quotient; by a constant, where division is slow, a product that is set right by what it leaves over.
+
+    With the reciprocal rounded to nearest the second product is the quotient rounded to nearest (Markstein,
+    "Computation of elementary functions on the IBM RISC System/6000 processor", 1990, theorem 7). What is left over
+    of infinity is NaN: then the first product stands, as it does where nothing is, for the sign of zero. Near the
+    smallest of numbers what is left over is denormal and may count as zero: within 1.5 units in the last place.
+    """
+    divisor, kind = _splat_value(op.operands[1]), e.type(op.results[0].type)
+    usual = divisor is not None and 1 < abs(divisor) < _LARGE_DIVISOR and element_of(kind) == "float"
+    if not (usual and e.module.isa.slow_division and e.module.isa.fma):
+        _plain_quotient(e, op)
+        return
+    assert divisor is not None
+    x = e.names[op.operands[0]]
+    inverse, less = splat(float(np.float32(1) / np.float32(divisor)), kind), splat(-divisor, kind)
+    first = e.emit(f"fmul {kind} {x}, {inverse}")
+    left = e.emit(e.intrinsic("fma", kind, [less, first, x]))
+    right = e.emit(e.intrinsic("fma", kind, [left, inverse, first]))
+    size = e.emit(e.intrinsic("fabs", kind, [left]))
+    wrong = e.emit(f"fcmp ogt {kind} {size}, {splat(0.0, kind)}")
+    e.set(op.results[0], f"select {with_element(kind, 'i1')} {wrong}, {kind} {right}, {kind} {first}")
 
 
 def _float_intrinsic(stem: str) -> Printer:
@@ -134,7 +164,7 @@ PRINTERS: dict[type[Operation], Printer] = {
     arith.AddfOp: _sum("fadd"),
     arith.SubfOp: _sum("fsub"),
     arith.MulfOp: _float_binary("fmul"),
-    arith.DivfOp: _float_binary("fdiv"),
+    arith.DivfOp: _quotient,
     arith.NegfOp: _negate,
     arith.MaximumfOp: _extremum("maximum", "ogt"),
     arith.MinimumfOp: _extremum("minimum", "olt"),

@@ -11,7 +11,7 @@ from landbridge.codegen.functions import call_groups
 from landbridge.codegen.link import link_objects, only_linked
 from landbridge.codegen.llvm.compile import Machine
 from landbridge.codegen.llvm.compile_jobs import Job, compile_all
-from landbridge.codegen.llvm.isa import isa_of, required_flags
+from landbridge.codegen.llvm.isa import isa_of, required_flags, sve_flags
 from landbridge.codegen.llvm.print_ir import print_functions, uses_vectors
 from landbridge.codegen.relocations.linkages import LINKAGES
 from landbridge.errors import CodegenError
@@ -27,7 +27,7 @@ def generate_image(module: ModuleOp, target: Target) -> CodeImage:
     """The linked image of all functions of ``module`` and of the runtime; raises CodegenError."""
     machine = machine_of(target)
     name = architecture(target.mtriple)
-    flags = required_flags(name, target.mcpu, target.mattr)
+    flags = sve_flags(target.vector_bits, required_flags(name, target.mcpu, target.mattr))
     isa = isa_of(name, target.vector_bits, flags)
     jobs = [
         Job(print_functions(group, isa), vectorize=not any(map(uses_vectors, group))) for group in call_groups(module)

@@ -15,11 +15,14 @@ _OF_CPU = {"x86_64": features_x86_64.OF_CPU, "aarch64": features_aarch64.OF_CPU}
 @dataclass(frozen=True)
 class Isa:
     """What the printer must know: bits of a vector register, and whether there are instructions for a fused
-    multiply-add and for converting f16."""
+    multiply-add and for converting f16. ``slow_division``: a quotient of vectors takes many cycles.
+    ``attributes``: what LLVM is told of a function besides."""
 
     vector_bits: int
     fma: bool = True
     half: bool = True
+    slow_division: bool = False
+    attributes: str = ""
 
 
 def required_flags(isa: str, cpu: str, features: Sequence[str]) -> tuple[str, ...]:
@@ -36,6 +39,17 @@ def required_flags(isa: str, cpu: str, features: Sequence[str]) -> tuple[str, ..
     return flags_of(isa, on)
 
 
+#: Bits of SVE's shortest registers; all others are of a multiple (Arm Architecture Reference Manual, B1.2).
+_SVE_GRANULE = 128
+
+
+def sve_flags(vector_bits: int, flags: Sequence[str]) -> tuple[str, ...]:
+    """``flags`` of AArch64 with the length of registers that code for vectors of ``vector_bits`` counts on, if any."""
+    if "sve" in flags and vector_bits > _SVE_GRANULE:
+        return tuple(sorted({*flags, f"sve{vector_bits}"}))
+    return tuple(flags)
+
+
 def flags_of(isa: str, features: Iterable[str]) -> tuple[str, ...]:
     """The flags of ``features`` that code depends on, sorted."""
     return tuple(sorted(_FLAGS[isa][name] for name in features if name in _FLAGS[isa]))
@@ -43,6 +57,8 @@ def flags_of(isa: str, features: Iterable[str]) -> tuple[str, ...]:
 
 def isa_of(isa: str, vector_bits: int, flags: Sequence[str]) -> Isa:
     """The Isa of a CPU of instruction set ``isa`` that has ``flags``."""
-    if isa == "aarch64":  # both are part of its first version
-        return Isa(vector_bits)
+    if isa == "aarch64":  # fma and half are part of its first version
+        width = vector_bits // _SVE_GRANULE
+        known = f"vscale_range({width},{width})" if "sve" in flags and width > 1 else ""
+        return Isa(vector_bits, slow_division=True, attributes=known)
     return Isa(vector_bits, fma="fma" in flags, half="f16c" in flags)

@@ -52,7 +52,7 @@ def print_functions(functions: Sequence[func.FuncOp], isa: Isa) -> str:
     """
     state = LlvmModule(isa)
     texts = [_function(state, f) for f in functions]
-    attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.vector_bits}" }}'
+    attributes = f'attributes #0 = {{ nounwind {isa.attributes} "prefer-vector-width"="{isa.vector_bits}" }}'
     parts = [*state.declarations.values(), *state.helpers.values(), *texts, attributes, *state.metadata, ""]
     return "\n".join(dict.fromkeys(map(_in_bits, parts)))  # one of bf16 may declare what one of i16 does
 
