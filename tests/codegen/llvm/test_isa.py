@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from landbridge.codegen.llvm.isa import required_flags
+from landbridge.codegen.llvm.isa import isa_of, required_flags, sve_flags
 from landbridge.targets import Target
 from landbridge.targets.tags import known_tags
 
@@ -46,3 +46,12 @@ def test_later_versions_need_what_earlier_ones_do() -> None:
     assert pi4 < pi5 < g3 < g4
     assert "asimddp" in pi5 and "sve" in g3
     assert "asimddp" not in required_flags("aarch64", "cortex-a76", ("-dotprod",))
+
+
+def test_registers_of_sve_are_counted_on_where_they_are_longer_than_neons() -> None:
+    flags = required_flags("aarch64", "neoverse-v1", ())
+    assert "sve" in flags
+    assert sve_flags(128, flags) == flags and sve_flags(256, ("asimd",)) == ("asimd",)
+    assert set(sve_flags(256, flags)) - set(flags) == {"sve256"}
+    assert isa_of("aarch64", 256, flags).attributes == "vscale_range(2,2)"
+    assert not isa_of("aarch64", 128, flags).attributes and not isa_of("aarch64", 256, ("asimd",)).attributes
