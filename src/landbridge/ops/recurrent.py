@@ -54,6 +54,11 @@ def _rules(
     )
 
 
+def columns_of(c: OpContext, d: Direction, columns: int) -> tuple[tuple[int, ...], str]:
+    """Shape and dtype of so many numbers for each row of the batch."""
+    return (c.shape(d.inputs)[1], columns), c.dtype(d.inputs)
+
+
 #: Of one step from its states as they are.
 STEP = Accuracy(400, sums=True, note="of a step; the condition is 1 + the magnitudes of the terms of its gates")
 
@@ -73,7 +78,7 @@ def rnn(c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | N
             ins = [*t.gates(b.inputs, [0]), *t.gates(rh, [0])]
             t.end(ins, b.y, b.states, b.valid, lambda s, wx, rh, old: [f(s, wx + rh)])
 
-        return Cell([panels_of(c, d.r)], [], [c.shape(d.r)[1]], write)
+        return Cell([panels_of(c, d.r)], [], [columns_of(c, d, c.shape(d.r)[0])], write)
 
     return recur(c, Layer.of(x, w, r, optional), ["Tanh"], cell)
 
@@ -83,32 +88,41 @@ def rnn(c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | N
 @accuracy(STEP)
 def lstm(c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | None) -> Sequence[Operand]:
     """Gates i, o, f, c."""
-    forget = bool(c.attribute("input_forget", 0))
 
     def cell(c: OpContext, d: Direction) -> Cell:
-        f, g, h = d.activations
-        vectors = [] if d.peepholes is None else [d.peepholes]
+        scratch = [columns_of(c, d, c.shape(d.r)[0])]
 
-        def body(s: ScalarBuilder, *v: Value) -> Sequence[Value]:
-            gate, peep, old = [v[i] + v[4 + i] for i in range(4)], v[8:-2], v[-1]
-            if peep:  # i, o, f
-                gate[0], gate[2] = gate[0] + peep[0] * old, gate[2] + peep[2] * old
-            i = f(s, gate[0])
-            keep = 1.0 - i if forget else f(s, gate[2])
-            new = keep * old + i * g(s, gate[3])
-            out = gate[1] + peep[1] * new if peep else gate[1]
-            return [f(s, out) * h(s, new), new]
+        def product(t: StepWriter, b: Buffers) -> None:
+            t.product(b.states[0], b.panels[0], b.scratch[0])
 
-        def write(t: StepWriter, b: Buffers) -> None:
-            (rh,) = b.scratch
-            t.product(b.states[0], b.panels[0], rh)
-            ins = [*t.gates(b.inputs, range(4)), *t.gates(rh, range(4))]
-            ins += [read for p in b.vectors for read in t.gates(p, range(3))]
-            t.end(ins, b.y, b.states, b.valid, body)
-
-        return Cell([panels_of(c, d.r)], vectors, [4 * c.shape(d.r)[1]], write)
+        return lstm_cell(c, d, Cell([panels_of(c, d.r)], [], scratch, product))
 
     return recur(c, Layer.of(x, w, r, optional, states=2), ["Sigmoid", "Tanh", "Tanh"], cell)
+
+
+def lstm_cell(c: OpContext, d: Direction, product: Cell) -> Cell:
+    """The cell of an LSTM, whose ``product`` writes the state by the weights to the first of its scratch."""
+    f, g, h = d.activations
+    forget = bool(c.attribute("input_forget", 0))
+    peepholes = [] if d.peepholes is None else [d.peepholes]
+
+    def body(s: ScalarBuilder, *v: Value) -> Sequence[Value]:
+        gate, peep, old = [v[i] + v[4 + i] for i in range(4)], v[8:-2], v[-1]
+        if peep:  # i, o, f
+            gate[0], gate[2] = gate[0] + peep[0] * old, gate[2] + peep[2] * old
+        i = f(s, gate[0])
+        keep = 1.0 - i if forget else f(s, gate[2])
+        new = keep * old + i * g(s, gate[3])
+        out = gate[1] + peep[1] * new if peep else gate[1]
+        return [f(s, out) * h(s, new), new]
+
+    def write(t: StepWriter, b: Buffers) -> None:
+        product.write(t, b)
+        ins = [*t.gates(b.inputs, range(4)), *t.gates(b.scratch[0], range(4))]
+        ins += [read for p in b.vectors[: len(peepholes)] for read in t.gates(p, range(3))]
+        t.end(ins, b.y, b.states, b.valid, body)
+
+    return Cell(product.panels, [*peepholes, *product.vectors], product.scratch, write)
 
 
 @_rules(3, activations=2, attributes={"linear_before_reset": one_of(0, 1)})
@@ -138,7 +152,7 @@ def _linear_gru(c: OpContext, d: Direction) -> Cell:
         ins += [read for bias in b.vectors for read in t.gates(bias, [2])]
         t.end(ins, b.y, b.states, b.valid, body)
 
-    return Cell([panels_of(c, d.r)], [] if d.bias is None else [d.bias], [3 * c.shape(d.r)[1]], write)
+    return Cell([panels_of(c, d.r)], [] if d.bias is None else [d.bias], [columns_of(c, d, c.shape(d.r)[0])], write)
 
 
 def _gru(c: OpContext, d: Direction) -> Cell:
@@ -164,4 +178,5 @@ def _gru(c: OpContext, d: Direction) -> Cell:
         ins = [*t.gates(b.inputs, [2]), *t.gates(candidate, [0]), (z, here)]
         t.end(ins, b.y, b.states, b.valid, body)
 
-    return Cell([panels_of(c, upper), panels_of(c, lower)], [], [2 * hidden, hidden, hidden, hidden], write)
+    scratch = [columns_of(c, d, columns) for columns in (2 * hidden, hidden, hidden, hidden)]
+    return Cell([panels_of(c, upper), panels_of(c, lower)], [], scratch, write)

@@ -13,7 +13,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from landbridge.ir.prim_builder import Access, PrimBuilder
-from landbridge.ir.scalar_dtypes import accumulator
+from landbridge.ir.scalar_dtypes import accumulator, is_float
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.types import shape_of
@@ -89,8 +89,18 @@ class StepWriter:
             (steps, batch, count, width, hidden),
             [(state, lambda t, n, q, m, k: [*lead, n, k]), (panels, lambda t, n, q, m, k: [q, k, m])],
             [(result, lambda t, n, q, m, k: [n, q * width + m])],
-            lambda s, total, a, b: total + a * b,
+            lambda s, total, a, b: total + s.cast(a, total.dtype) * s.cast(b, total.dtype),
             init=0,
+        )
+
+    def each(self, columns: Extent, ins: Sequence[Access], out: SSAValue, body: Callable[..., Value]) -> None:
+        """An elementwise stage over ``columns`` of each row of ``out``, which it writes."""
+        self._p.generic("ppp", (*self._size[:2], columns), ins, [(out, lambda t, n, h: [n, h])], body)
+
+    def over_all(self, state: SSAValue, out: SSAValue, body: Callable[..., Value]) -> None:
+        """``out`` [1, 1]: all elements of ``state`` [1, N, H] folded by ``body``, from 0."""
+        self._p.generic(
+            "prr", self._size, [(state, lambda t, n, h: [0, n, h])], [(out, lambda t, n, h: [0, 0])], body, init=0
         )
 
     def stage(self, ins: Sequence[Access], outs: Sequence[Access], body: Callable[..., Any]) -> None:
@@ -129,11 +139,12 @@ Write: TypeAlias = Callable[[StepWriter, "Buffers"], None]
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """What an operator does in a step: its weights, what else it reads, columns of what it computes, its stages."""
+    """What an operator does in a step: its weights, what else it reads, shape and dtype of what it computes, its
+    stages."""
 
     panels: Sequence[Operand]
     vectors: Sequence[Operand]
-    scratch: Sequence[int]
+    scratch: Sequence[tuple[Sequence[Extent], str]]
     write: Write
 
 
@@ -150,17 +161,25 @@ class Buffers:
     scratch: Sequence[SSAValue]
 
 
+#: ``product(c, x [T*N, I], direction) -> [T*N, G*H]``: the inputs by the weights.
+Product: TypeAlias = Callable[[OpContext, Operand, int], Operand]
 #: What an operator does in the steps of one direction.
 MakeCell: TypeAlias = Callable[[OpContext, Direction], Cell]
 
 
 def recur(
-    c: OpContext, layer: Layer, defaults: Sequence[str], cell: MakeCell, apart: Sequence[int] = ()
+    c: OpContext,
+    layer: Layer,
+    defaults: Sequence[str],
+    cell: MakeCell,
+    apart: Sequence[int] = (),
+    product: Product | None = None,
 ) -> list[Operand]:
     """Run ``cell`` over time: Y [T, D, N, H], then the last states [D, N, H].
 
     Everything is computed in the accumulator of the dtype of ``layer.x``. ``defaults`` are the activations of one
-    direction. ``apart``: the gates whose bias of the state is not just added.
+    direction. ``apart``: the gates whose bias of the state is not just added. ``product``: where that is not of
+    ``layer.w`` as it is.
     """
     dtype, layer = c.dtype(layer.x), _prepared(c, layer)
     directions = c.shape(layer.w)[0]
@@ -168,7 +187,7 @@ def recur(
     valid = _valid(c, layer)
     runs = []
     for number in range(directions):
-        d = _direction(c, layer, number, forms[number], valid, apart)
+        d = _direction(c, layer, number, forms[number], valid, apart, product or _product_of(layer.w))
         runs.append(_run(c, d, cell(c, d)))
     y, *ends = (c.cast(_joined(c, parts, 0 if i else 1), dtype) for i, parts in enumerate(zip(*runs, strict=True)))
     if c.attribute("layout", 0):
@@ -179,7 +198,7 @@ def recur(
 def _prepared(c: OpContext, layer: Layer) -> Layer:
     """``layer`` in the dtype that is computed in, time before the batch."""
     wide = accumulator(c.dtype(layer.x))
-    x, w, r = c.cast(layer.x, wide), c.cast(layer.w, wide), c.cast(layer.r, wide)
+    x, w, r = (c.cast(v, wide) if is_float(c.dtype(v)) else v for v in (layer.x, layer.w, layer.r))
     given = (layer.bias, layer.peepholes, *layer.states)
     bias, peepholes, *states = (None if v is None else c.cast(v, wide) for v in given)
     if c.attribute("layout", 0):
@@ -205,6 +224,10 @@ def _valid(c: OpContext, layer: Layer) -> Operand | None:
     )
 
 
+def _product_of(w: Operand) -> Product:
+    return lambda c, flat, number: matrix_product(c, flat, row_of(c, w, number), trans_b=True)
+
+
 def _direction(
     c: OpContext,
     layer: Layer,
@@ -212,31 +235,33 @@ def _direction(
     activations: list[Activation],
     valid: Operand | None,
     apart: Sequence[int],
+    multiply: Product,
 ) -> Direction:
     (steps, batch, inputs), (_, rows, hidden) = c.shape(layer.x), c.shape(layer.r)
-    flat = c.reshape(layer.x, (steps * batch, inputs))
-    product = matrix_product(c, flat, _row(c, layer.w, number), trans_b=True)
+    product = multiply(c, c.reshape(layer.x, (steps * batch, inputs)), number)
     bias = None
     if layer.bias is not None:
-        both = c.reshape(_row(c, layer.bias, number), (2, rows))
-        bias = _row(c, both, 1)
+        both = c.reshape(row_of(c, layer.bias, number), (2, rows))
+        bias = row_of(c, both, 1)
         added = np.ones(rows // hidden, bool)
         added[list(apart)] = False
         mask = np.repeat(added, hidden)
-        product = c.elementwise("add_bias", [product, _summed(c, _row(c, both, 0), bias, mask)], lambda s, a, b: a + b)
+        product = c.elementwise(
+            "add_bias", [product, _summed(c, row_of(c, both, 0), bias, mask)], lambda s, a, b: a + b
+        )
     return Direction(
         c.reshape(product, (steps, batch, rows)),
-        _row(c, layer.r, number),
+        row_of(c, layer.r, number),
         bias,
-        [None if v is None else _row(c, v, number) for v in layer.states],
-        None if layer.peepholes is None else _row(c, layer.peepholes, number),
+        [None if v is None else row_of(c, v, number) for v in layer.states],
+        None if layer.peepholes is None else row_of(c, layer.peepholes, number),
         valid,
         activations,
         c.attribute("direction", "forward") == "reverse" or number == 1,
     )
 
 
-def _row(c: OpContext, x: Operand, index: int) -> Operand:
+def row_of(c: OpContext, x: Operand, index: int) -> Operand:
     """``x[index]``."""
     shape = c.shape(x)
     start = [index] + [0] * (len(shape) - 1)
@@ -300,7 +325,7 @@ def _run(c: OpContext, d: Direction, cell: Cell) -> list[SSAValue]:
     outputs: list[tuple[Sequence[Extent], str]] = [((steps, 1, batch, hidden), dtype)]
     outputs += [((1, batch, hidden), dtype)] * len(d.states)
     # What a turn leaves for the next stage is planned with all other tensors, of whatever size it is.
-    outputs += [((batch, columns), dtype) for columns in cell.scratch]
+    outputs += cell.scratch
     name = f"{c.op_type.lower()}_steps"
     return c.g.call(name, [c.value(v) for v in operands], outputs, build)[: 1 + len(d.states)]
 

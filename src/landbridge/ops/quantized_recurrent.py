@@ -1,0 +1,143 @@
+"""DynamicQuantizeLSTM of onnxruntime: weights of 8 bits, by inputs and states that each step quantizes as they are.
+
+An operand is quantized over all its elements, by ``scale = (max - min) / 255`` and a zero point, with 0 in the range:
+the inputs of all steps at once, the state of all rows in every step. Products are of integers, and exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ir.types import shape_of
+from landbridge.ops.accuracy import Accuracy, accuracy
+from landbridge.ops.context import OpContext, Operand
+from landbridge.ops.legal import Condition, at_least, holds, one_of
+from landbridge.ops.matmul import matrix_product
+from landbridge.ops.recurrent import columns_of, lstm_cell
+from landbridge.ops.recurrent_steps import Buffers, Cell, Direction, Layer, StepWriter, panels_of, recur
+from landbridge.ops.registry import operator
+from landbridge.ops.rules import rules
+
+
+@rules(
+    "X: _ _ I",
+    "W: D I GH",
+    "R: D H GH",
+    "B?: D _",
+    "sequence_lens?: N",
+    "initial_h?: _ _ H",
+    "initial_c?: _ _ H",
+    "P?: D _",
+    "W_scale: D *_",
+    "W_zero_point: D *_",
+    "R_scale: D *_",
+    "R_zero_point: D *_",
+    attributes={
+        "direction": one_of("forward", "reverse", "bidirectional", default="forward"),
+        "hidden_size": at_least(1),
+        "activations": holds("len(it) == 3 * D", "3 for each direction"),
+        "clip": holds("it >= 0", "0 or more"),
+        "input_forget": one_of(0, 1, default=0),
+    },
+    where=(
+        Condition("D == (2 if direction == 'bidirectional' else 1)", "W is for the one direction, or for both"),
+        Condition("H > 0 and GH == 4 * H", "W and R have 4 * H columns, of H above 0"),
+        "hidden_size == H",
+        "B[1] == 2 * GH",
+        "P[1] == 3 * H",
+        Condition("N == X[1]", "sequence_lens has a length for each of the batch of X"),
+        Condition("X[0] > 0", "the sequence has a step"),
+        Condition("initial_h[:2] == (D, X[1])", "initial_h has the directions D and the batch of X"),
+        Condition("initial_c[:2] == (D, X[1])", "initial_c has the directions D and the batch of X"),
+    ),
+)
+@operator("DynamicQuantizeLSTM", domain="com.microsoft")
+@accuracy(Accuracy(400, sums=True, note="of a step; a rounding of a state may go to the neighbour"))
+def dynamic_quantize_lstm(
+    c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | None
+) -> Sequence[Operand]:
+    """An LSTM whose products are of integers."""
+    given = [*optional[:5], *[None] * (5 - len(optional[:5]))]
+    w_scale, w_zero, r_scale, r_zero = (c.constant(v, "scale or zero point of weights") for v in optional[5:9])
+    inputs, states = _centered(c, w, w_zero), _centered(c, r, r_zero)
+    layer = Layer(x, inputs, np.ascontiguousarray(states.transpose(0, 2, 1)), given[0], given[1], given[2:4], given[4])
+
+    def product(c: OpContext, flat: Operand, number: int) -> Operand:
+        quantized, low, high = _quantized(c, flat)
+        total = matrix_product(c, quantized, inputs[number].astype(np.int32))
+        scales = _columns(w_scale[number], inputs.shape[2])
+        return c.elementwise("rescale", [total, low, high, scales], _rescaled, "float32")
+
+    def cell(c: OpContext, d: Direction) -> Cell:
+        rows, hidden = c.shape(d.r)
+        shape, batch = columns_of(c, d, rows)[0], c.shape(d.inputs)[1]
+        number = int(d.back and r_scale.shape[0] > 1)
+        range_of_state: tuple[Sequence[int], str] = ((1, 1), "float32")
+        scratch = [(shape, "float32"), (shape, "int32"), ((batch, hidden), "int32"), range_of_state, range_of_state]
+
+        def write(t: StepWriter, b: Buffers) -> None:
+            result, total, quantized, low, high = b.scratch
+            ends = [(low, lambda t, n, h: [0, 0]), (high, lambda t, n, h: [0, 0])]
+            t.over_all(b.states[0], low, lambda s, least, v: s.minimum(least, v))
+            t.over_all(b.states[0], high, lambda s, most, v: s.maximum(most, v))
+            t.each(hidden, [(b.states[0], lambda t, n, h: [0, n, h]), *ends], quantized, _quantize)
+            t.product(quantized, b.panels[0], total)
+            scales = (b.vectors[-1], lambda t, n, h: [h])
+            t.each(rows, [(total, lambda t, n, h: [n, h]), *ends, scales], result, _rescaled)
+
+        vectors = [_columns(r_scale[number], rows)]
+        return lstm_cell(c, d, Cell([panels_of(c, d.r)], vectors, scratch, write))
+
+    return recur(c, layer, ["Sigmoid", "Tanh", "Tanh"], cell, product=product)
+
+
+def _centered(c: OpContext, weights: Operand, zero: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Weights without their zero points, of 8 bits where they have none."""
+    known = c.constant(weights, "weights")
+    if not zero.any():
+        return known
+    return known.astype(np.int16) - zero.astype(np.int16).reshape(zero.shape[0], 1, -1)
+
+
+def _columns(scales: np.ndarray[Any, Any], columns: int) -> np.ndarray[Any, Any]:
+    """One for each column, of one for all or for each."""
+    return np.ascontiguousarray(np.broadcast_to(scales.astype(np.float32), (columns,)))
+
+
+def _scale(s: ScalarBuilder, low: Value, high: Value) -> Value:
+    scale = (high - low) / 255.0
+    return s.select(high > low, scale, 1.0)
+
+
+def _quantize(s: ScalarBuilder, v: Value, low: Value, high: Value) -> Value:
+    """``v`` in steps of the scale, from the zero point on, as an int32."""
+    scale = _scale(s, low, high)
+    zero = s.math("round_even", s.minimum(s.maximum(0.0 - low / scale, 0.0), 255.0))
+    steps = s.minimum(s.maximum(s.math("round_even", v / scale) + zero, 0.0), 255.0)
+    return s.cast(steps - zero, "int32")
+
+
+def _rescaled(s: ScalarBuilder, total: Value, low: Value, high: Value, scale: Value) -> Value:
+    return s.cast(total, "float32") * (_scale(s, low, high) * scale)
+
+
+def _quantized(c: OpContext, x: Operand) -> list[Operand]:
+    """A matrix in steps of its scale, and the ends of its range, 0 among them."""
+    shape = c.shape(x)
+
+    def build(p: PrimBuilder) -> None:
+        quantized, low, high = p.outputs
+        source = (p.inputs[0], lambda one, m, k: [m, k])
+        ends = [(b, lambda one, m, k: [0, 0]) for b in (low, high)]
+        loops = (1, *shape_of(p.inputs[0].type))
+        p.generic("prr", loops, [source], ends[:1], lambda s, least, v: s.minimum(least, v), init=0)
+        p.generic("prr", loops, [source], ends[1:], lambda s, most, v: s.maximum(most, v), init=0)
+        p.generic("ppp", loops, [source, *ends], [(quantized, lambda one, m, k: [m, k])], _quantize)
+
+    outputs = [(shape, "int32"), ((1, 1), "float32"), ((1, 1), "float32")]
+    return list(c.g.call("quantize_inputs", [c.value(x)], outputs, build))
