@@ -73,6 +73,12 @@ def test_no_color_is_honoured() -> None:
     assert "31m" not in plain.stderr
 
 
+def test_help_of_every_command_fits_80_columns_whole() -> None:
+    for command in (app.registered_commands[n].name for n in range(len(app.registered_commands))):
+        shown = runner.invoke(app, [str(command), "--help"], env={"COLUMNS": "80"}).stdout
+        assert shown and not [line for line in shown.splitlines() if "…" in line or len(line) > 80], command
+
+
 def test_short_help() -> None:
     assert runner.invoke(app, ["plan", "-h"]).stdout == runner.invoke(app, ["plan", "--help"]).stdout
 

@@ -69,8 +69,11 @@ def test_bench_takes_turns_with_onnxruntime(model: Path) -> None:
     for entry in result["results"]:
         ours, theirs = entry["landbridge"]["median_ms"], entry["onnxruntime"]["median_ms"]
         assert entry["ratio"] == pytest.approx(ours / theirs)
+        for times in (entry["landbridge"], entry["onnxruntime"]):
+            assert times["min_ms"] <= times["median_ms"] <= times["p90_ms"] <= times["p99_ms"]
+            assert 1e3 / times["p99_ms"] <= times["runs_per_s"] <= 1e3 / times["min_ms"]
     shown = runner.invoke(app, ["bench", str(model), "--rounds", "1", "--threads", "1"], env=WIDE)
-    assert "onnxruntime" in shown.stdout
+    assert "onnxruntime" in shown.stdout and "p99 ms" in shown.stdout
 
 
 def test_bench_against_several_compares_outputs(model: Path) -> None:

@@ -89,7 +89,7 @@ InputSpecs: TypeAlias = Annotated[
     typer.Option(
         "--input-spec",
         metavar="N=FIELD:VALUE,...",
-        help="What frames of input N are, as in x=dtype:uint8,layout:NHWC,mean:124/116/104,scale:0.017.",
+        help="What frames of input N are, as in x=dtype:uint8,scale:0.017; or layout, mean, shape, ...",
     ),
 ]
 Shapes: TypeAlias = Annotated[

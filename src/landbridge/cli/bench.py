@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 OURS = "landbridge"
 
+_PERCENTILES = ("min_ms", "p90_ms", "p99_ms")
+
 #: A difference of outputs, as a share of the largest value, that a message tells.
 _NOTABLE = 1e-3
 
@@ -161,12 +163,17 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _result(threads: int, spent: Mapping[str, list[float]]) -> dict[str, Any]:
-    """Medians, their intervals and least times; ``ratio`` and each peer's ``ratio``: our median over theirs."""
+    """Medians, their intervals, percentiles of rounds, runs in a second; ``ratio``, also of each peer: our median over
+    theirs."""
+    import numpy as np
+
     result: dict[str, Any] = {"threads": threads}
     for name, milliseconds in spent.items():
         low, high = median_interval(milliseconds)
         median = statistics.median(milliseconds)
+        p90, p99 = (float(p) for p in np.percentile(milliseconds, (90, 99)))
         result[name] = {"median_ms": median, "low_ms": low, "high_ms": high, "min_ms": min(milliseconds)}
+        result[name] |= {"p90_ms": p90, "p99_ms": p99, "runs_per_s": 1e3 / statistics.fmean(milliseconds)}
     ours = result[OURS]["median_ms"]
     ratios = {name: ours / result[name]["median_ms"] for name in spent if name != OURS}
     for name, ratio in ratios.items():
@@ -188,13 +195,22 @@ def _print(results: list[dict[str, Any]], rounds: int) -> None:
                     name,
                     f"{times['median_ms']:.4g}",
                     f"{times['low_ms']:.4g} to {times['high_ms']:.4g}",
-                    f"{times['min_ms']:.4g}",
                     "" if ratio is None else f"{ratio:.2f}",
                     "" if differs is None else f"{differs:.1e}",
                 )
             )
     table(
         f"one run, median of {rounds} rounds in turns",
-        ("threads", "runtime", "median ms", "95 % interval", "min ms", "ours / it", "difference"),
+        ("threads", "runtime", "median ms", "95 % interval", "ours / it", "difference"),
         rows,
+    )
+    table(
+        "rounds",
+        ("threads", "runtime", *(name.removesuffix("_ms") + " ms" for name in _PERCENTILES), "runs/s"),
+        [
+            (result["threads"], name, *(f"{times[key]:.4g}" for key in _PERCENTILES), f"{times['runs_per_s']:,.1f}")
+            for result in results
+            for name, times in result.items()
+            if isinstance(times, dict) and "p90_ms" in times
+        ],
     )
