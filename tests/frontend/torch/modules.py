@@ -162,9 +162,10 @@ class Module:
         self.make, self.inputs, self.open_axes = make, inputs, open_axes
 
     @property
-    def other_extent(self) -> int:
-        """Beside 8: another where more than the batch is open."""
-        return 12 if any(len(axes) > 1 for axes in (self.open_axes or {}).values()) else 8
+    def others(self) -> tuple[int, int]:
+        """Beside (2, 8), a batch and an extent that it takes."""
+        open_axes = (self.open_axes or {}).values()
+        return 3 if any(0 in axes for axes in open_axes) else 2, 12 if any({*axes} - {0} for axes in open_axes) else 8
 
     def module(self) -> Any:
         torch.manual_seed(0)
@@ -211,6 +212,7 @@ CASES = {
     "lstm": Module(LSTM, _steps),
     "lstm, both ways": Module(functools.partial(LSTM, True), _steps),
     "lstm, open batch": Module(LSTM, _steps, {"x": {0: BATCH}}),
+    "lstm, open": Module(LSTM, _steps, {"x": {0: BATCH, 1: TIME}}),
     "gru": Module(GRU, lambda b, n: (torch.randn(n, b, 8), torch.randn(1, b, 16))),
     "attention": Module(Attention, lambda b, n: (torch.randn(b, n, 32), torch.randn(b, 1, n, n))),
     "attention, open": Module(
@@ -232,6 +234,7 @@ CASES = {
     ),
     "detector": Module(Detector, _image),
     "detector, open batch": Module(Detector, _image, {"x": {0: BATCH}}),
+    "detector, open size": Module(Detector, _image, {"x": {2: Dim.AUTO, 3: Dim.AUTO}}),
     "keyed": Module(Keyed, lambda b, n: (torch.randn(b, 4),)),
     "branch": Module(Branch, lambda b, n: (torch.randn(b, 4),)),
 }
