@@ -24,6 +24,8 @@ from landbridge.warning_notes import warn
 
 #: How often a tensor was changed in place, by torch's count.
 _changes = attrgetter("_version")
+#: Programs of one graph that are kept, of different weights and numbers.
+_KEPT = 16
 _OF_SESSION = ("device", "num_threads")
 
 
@@ -72,6 +74,8 @@ class CompiledGraph:
         found = self._made.get(key)
         if found is None or found[1] != changes:
             found = self._made[key] = (weights, changes, self._compiled(args))
+            if len(self._made) > _KEPT:
+                del self._made[next(iter(self._made))]
         return found[2]
 
     def _compiled(self, args: Sequence[Any]) -> Session | None:
