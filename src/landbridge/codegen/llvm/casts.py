@@ -7,7 +7,10 @@ from xdsl.ir import Operation
 
 from landbridge.codegen.llvm.emitter import LlvmEmitter, Printer
 from landbridge.codegen.llvm.narrow_floats import is_narrow, narrow, widen
-from landbridge.codegen.llvm.types import element_of, suffix, with_element
+from landbridge.codegen.llvm.types import element_of, lanes_of, splat, suffix, with_element
+
+#: Lanes of integers of so many bits are clamped as floats, and converted by way of i32.
+_CLAMPED_BITS = 16
 
 
 def cast(e: LlvmEmitter, op: Operation, opcode: str) -> None:
@@ -36,11 +39,32 @@ def _saturating(stem: str) -> Printer:
         source, result = op.operands[0], op.results[0]
         before, name = widen(e, e.type(source.type), e.names[source])
         after = e.type(result.type)
+        if lanes_of(after) and int(element_of(after)[1:]) <= _CLAMPED_BITS:
+            e.set(result, _clamped(e, stem == "fptosi", before, name, after))
+            return
         symbol = f"llvm.{stem}.sat.{suffix(after)}.{suffix(before)}"
         e.module.declare(symbol, after, [before])
         e.set(result, f"call {after} @{symbol}({before} {name})")
 
     return emit
+
+
+def _clamped(e: LlvmEmitter, signed: bool, before: str, name: str, after: str) -> str:
+    """The same to narrow lanes by way of i32, which vector instructions convert to: LLVM clamps narrow ones one by one.
+
+    Both ends are floats. A NaN is no more than the lower one, and so becomes that, which is 0 where there is no sign.
+    """
+    bits, lanes = int(element_of(after)[1:]), f"<{lanes_of(after)} x i1>"
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    if signed:
+        known = e.emit(f"fcmp ord {before} {name}, {name}")
+        name = e.emit(f"select {lanes} {known}, {before} {name}, {before} zeroinitializer")
+    for order, end in (("ogt", low), ("olt", high)):
+        limit = splat(float(end), before)
+        inside = e.emit(f"fcmp {order} {before} {name}, {limit}")
+        name = e.emit(f"select {lanes} {inside}, {before} {name}, {before} {limit}")
+    whole = with_element(after, "i32")
+    return f"trunc {whole} {e.emit(f'fptosi {before} {name} to {whole}')} to {after}"
 
 
 def _to_float(opcode: str) -> Printer:
