@@ -57,6 +57,15 @@ def test_steps_and_padding(
     assert (found == expected(x, out, taps, step, low, high, fill)).all()
 
 
+@pytest.mark.parametrize("out", [2, 3, 4, 5, 8, 17])
+@pytest.mark.parametrize("step", [2, 3, 4])
+def test_the_operand_ends_with_the_last_lane(out: int, step: int) -> None:
+    width = (out - 1) * step + 1
+    x = RNG.standard_normal((2, width), dtype=np.float32)
+    (found,) = run_prim(lambda p: pooled(p, 2, out, 1, step, 0, 0, 0.0), [x], [((2, out), "float32")])
+    assert (found == x[:, ::step]).all()
+
+
 @pytest.mark.parametrize("step,pad", [(2, 0), (1, 1), (3, 1)])
 def test_they_are_vectors(step: int, pad: int) -> None:
     """No element is loaded by itself."""

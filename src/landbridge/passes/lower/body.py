@@ -48,16 +48,20 @@ def _emit(
     index: Callable[[int], Index],
     buffers: Mapping[SSAValue, SSAValue],
 ) -> SSAValue:
-    if isinstance(op, arith.ConstantOp):
-        return code.constant(op.value, op.result.type)
-    if isinstance(op, SizeOp):
-        return code.number(int_of(op.size), op.result.type)
     if isinstance(op, linalg.ops.IndexOp):
         return code.value(index(op.dim.value.data))
     if isinstance(op, memref.LoadOp):
-        return code.load(buffers[op.memref], _computed(code, op, env), op.results[0].type)
-    operands = [env[v] for v in op.operands]
+        return code.load(buffers[op.memref], place_of(code, op, [env[i] for i in op.indices]), op.results[0].type)
+    return copied(code, op, [env[v] for v in op.operands], lanes)
+
+
+def copied(code: Code, op: Operation, operands: Sequence[SSAValue], lanes: int) -> SSAValue:
+    """``op``, one of values alone, on other operands: on vectors of ``lanes`` where any of them is one."""
     result = op.results[0].type
+    if isinstance(op, arith.ConstantOp):
+        return code.constant(op.value, result)
+    if isinstance(op, SizeOp):
+        return code.number(int_of(op.size), result)
     if any(isinstance(v.type, VectorType) for v in operands):
         operands = [v if isinstance(v.type, VectorType) else code.broadcast(v, lanes) for v in operands]
         result = vector_type(result, lanes)
@@ -67,13 +71,13 @@ def _emit(
     return code.add_op(new)
 
 
-def _computed(code: Code, op: memref.LoadOp, env: Mapping[SSAValue, SSAValue]) -> Where:
-    """The place of an element whose indices the body computes."""
+def place_of(code: Code, op: memref.LoadOp, indices: Sequence[Index]) -> Where:
+    """The place of the element that ``op`` loads at ``indices``."""
     row: Index = 0
     column: Index = 0
-    for i, stride in zip(op.indices, index_strides(op.memref.type), strict=True):
+    for i, stride in zip(indices, index_strides(op.memref.type), strict=True):
         if isinstance(stride, int) and stride >= PITCH:  # scopes of rows have no open extents
-            row = code.add(row, code.mul(env[i], stride // PITCH))
+            row = code.add(row, code.mul(i, stride // PITCH))
         else:
-            column = code.add(column, code.mul(env[i], stride))
+            column = code.add(column, code.mul(i, stride))
     return (row, column) if in_rows(op.memref.type) else column

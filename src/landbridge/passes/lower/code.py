@@ -334,10 +334,10 @@ class Code:
             operands = [buffer, *self._indices(where), self.mask(lanes, kept), value]
             self.block.add_op(vector.MaskedStoreOp.create(operands=operands))
 
-    def pack(self, values: Sequence[SSAValue]) -> SSAValue:
-        """A vector of ``values``."""
+    def pack(self, values: Sequence[SSAValue], lanes: int = 0) -> SSAValue:
+        """A vector of ``values``, and zeros after them where it has more ``lanes``."""
         element = values[0].type
-        result = self.splat(zero(element), element, len(values))
+        result = self.splat(zero(element), element, max(lanes, len(values)))
         for lane, value in enumerate(values):
             result = self.add_op(vector.InsertOp(value, result, [lane]))
         return result

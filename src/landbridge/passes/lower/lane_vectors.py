@@ -37,8 +37,8 @@ class LaneVector:
         ``ends``."""
         if self.step == 1 and ends is None:
             return code.load_vector(self.buffer, self.where, self.element, self.lanes, self.kept)
-        starts = [part * self.lanes for part in range(self.step)]
         span = (self.lanes - 1) * self.step + 1
+        starts = list(range(0, span, self.lanes))
         if ends is None and isinstance(self.kept, int) and not self.kept:
             starts[-1] = span - self.lanes  # the last part ends where the last lane is
         parts = [self._part(code, start, ends) for start in starts]

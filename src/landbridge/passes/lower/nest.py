@@ -110,6 +110,11 @@ def widest_bytes(body: Block) -> int:
     return max((getattr(v.type, "bitwidth", 8) // 8 for v in values), default=4)
 
 
+def body_size(nest: Nest) -> int:
+    """Operations that one point takes."""
+    return sum(len(s.body.ops) for s in nest.stages)
+
+
 def loaded_buffers(body: Block) -> list[SSAValue]:
     """What the loads of a body read."""
     return [op.memref for op in body.ops if isinstance(op, memref.LoadOp)]

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 from xdsl.ir import SSAValue
 
-from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index
-from landbridge.passes.lower.nest import Nest, Register, Stage
+from landbridge.passes.lower.nest import Nest, Register
 from landbridge.passes.lower.operands import Operands, RowPadding, Tile
 from landbridge.passes.lower.padding import Padding
 from landbridge.passes.lower.reduction import Reduction, Slots
@@ -177,7 +176,6 @@ class NestEmitter:
     def point(self, t: Tile, m: int, n: int, registers: Slots) -> None:
         """The stages after the reduction at element (m, n) of ``t``, and the stores. ``registers`` holds the reduced
         values, and receives those of the other stages: row, column, stage and output give the value."""
-        lanes = 1 if self.sched.horizontal else self.operands.lanes
         for number, stage in enumerate(self.nest.stages):
             if not stage.reduces:
                 inputs: list[SSAValue | None] = []
@@ -186,14 +184,9 @@ class NestEmitter:
                         inputs.append(registers[(m, n, r.stage, r.output)])
                     else:
                         inputs.append(self.operands.read(r, t, m, n) if r is not None else None)
-                values = emit_body(
-                    self.code, stage, inputs, lanes, self._index_of(stage, t, m, n), self.operands.buffers
-                )
+                values = self.operands.body(stage, inputs, t, m, n)
                 for o, v in enumerate(values):
                     registers[(m, n, number, o)] = v
             for o, (w, stored) in enumerate(zip(stage.writes, stage.stored, strict=True)):
                 if stored:
                     self.operands.write(w, registers[(m, n, number, o)], t, m, n)
-
-    def _index_of(self, stage: Stage, t: Tile, m: int, n: int) -> Callable[[int], Index]:
-        return lambda d: self.operands.index(stage.dims[d], t, m, n)

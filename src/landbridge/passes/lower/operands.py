@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -13,10 +13,13 @@ from xdsl.ir import SSAValue
 from landbridge.errors import CodegenError
 from landbridge.ir.types import shape_of
 from landbridge.passes.lower.access import ElementAccess, Guard, Linear
+from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index, Where
 from landbridge.passes.lower.image_memory import copy_pixel, is_image, lane_at, pixel_place
+from landbridge.passes.lower.lane_body import LaneBody, computes_places
 from landbridge.passes.lower.lane_vectors import Ends, LaneVector
 from landbridge.passes.lower.lane_walk import Walk, walk_of
+from landbridge.passes.lower.nest import Stage
 from landbridge.passes.lower.row_memory import in_rows, split
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.turned_blocks import Place, Shift, TurnedBlocks
@@ -221,6 +224,20 @@ class Operands:
             plain,
             lambda: self.code.splat(fill, a.element, lanes) if lanes else self.code.constant(fill, a.element),
         )
+
+    def body(self, stage: Stage, inputs: Sequence[SSAValue | None], t: Tile, m: int, n: int) -> list[SSAValue]:
+        """What ``stage`` yields for ``inputs`` at (m, n) of the tile."""
+        lane = None if self.sched.horizontal else self.sched.lane
+
+        def index(d: int, more: Index = 0) -> Index:
+            shift = None if lane is None or more == 0 else (lane, more)
+            return self.index(stage.dims[d], t, m, n, shift)
+
+        if lane is not None and computes_places(stage):
+            kept = self._kept(t, m, n)
+            return LaneBody(self.code, stage, inputs, lane, self.lanes, kept, index, self.buffers).emit()
+        lanes = 1 if self.sched.horizontal and not stage.reduces else self.lanes
+        return emit_body(self.code, stage, inputs, lanes, index, self.buffers)
 
     def _fetch(self, a: ElementAccess, t: Tile, m: int, n: int, shift: Shift | None, keep: bool) -> SSAValue:
         """One element of an image: of its pixel, which the tile fetches once where it may ``keep`` it."""

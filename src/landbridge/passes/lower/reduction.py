@@ -8,7 +8,7 @@ the nest and its schedule alone, never from the tile, so that equal terms give e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 from types import MappingProxyType
@@ -19,7 +19,6 @@ from xdsl.ir import Attribute, SSAValue
 
 from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import ElementAccess, Guard
-from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.combiners import combiner, fold, fold_lanes, identity, sums_up
 from landbridge.passes.lower.nest import Nest
@@ -270,7 +269,7 @@ class Reduction:
                 reads = [self._read(r, m, n, shift) if isinstance(r, ElementAccess) else None for r in main.reads]
                 accumulators = [result[m, n, u, x] for x in range(len(main.writes))]
                 inputs = [*reads, *accumulators]
-                values = emit_body(self.code, main, inputs, self._lanes, self._index_of(m, n), self.operands.buffers)
+                values = self.operands.body(main, inputs, self._tile, m, n)
                 for x, v in enumerate(values):
                     if self.sched.lane is not None and not isinstance(v.type, VectorType):
                         v = self.code.broadcast(v, self._lanes)
@@ -282,6 +281,3 @@ class Reduction:
         if shift is not None and self.sched.turns > 1 and is_shared(a, self.sched.lane, shift[0]):
             return self.operands.read_lane(a, self._tile, m, n, shift, self.sched.turns, self._settled)
         return self.operands.read(a, self._tile, m, n, shift, self._settled)
-
-    def _index_of(self, m: int, n: int) -> Callable[[int], Index]:
-        return lambda d: self.operands.index(self.main.dims[d], self._tile, m, n)

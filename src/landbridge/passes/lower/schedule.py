@@ -8,17 +8,15 @@ Multiplication", 2008, section 6).
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
-from itertools import permutations
-
-from xdsl.dialects import linalg, memref
 
 from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.combiners import combiner
-from landbridge.passes.lower.lane_walk import Walk, lane_guards, walk_of
-from landbridge.passes.lower.nest import Nest, Stage, widest_bytes
+from landbridge.passes.lower.lane_body import computes_places
+from landbridge.passes.lower.lane_choice import choose_lane, choose_other_lane, choose_turned, whole_vectors
+from landbridge.passes.lower.lane_walk import lane_guards
+from landbridge.passes.lower.nest import Nest, body_size, widest_bytes
 from landbridge.passes.lower.register_block import register_block
 from landbridge.passes.lower.row_cut import open_end, row_cut, tiles_along
 from landbridge.passes.lower.row_memory import is_past_the_end
@@ -36,8 +34,6 @@ TASK_WORK = 1 << 19
 SHORT_BODY, SHORT_TILE = 12, 4
 #: Tasks above which nothing is cut further: enough for any number of threads.
 MANY_TASKS = 64
-#: Operations of an elementwise body for which masks of padded lanes are worth making; copies are as quick without.
-MASKED_BODY = 5
 
 
 @dataclass(frozen=True)
@@ -91,18 +87,18 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
     reductions = tuple(d for d in free if nest.dims[d].reduction)
     width = max(_element_bytes(nest), 1)
     lanes = max(1, min(machine.vector_bytes // width, machine.max_lanes))
-    lane, horizontal = _choose_lane(nest, parallel, lanes), False
-    if lane is None and (turned := _choose_turned(nest, parallel, lanes)) is not None:
+    lane, horizontal = choose_lane(nest, parallel, lanes, machine.masks), False
+    if lane is None and (turned := choose_turned(nest, parallel, lanes)) is not None:
         return _turned(nest, machine, parallel, *turned, repeats=repeats)
     if lane is None:
-        lane, horizontal = _choose_other_lane(nest, parallel, reductions, lanes, machine)
+        lane, horizontal = choose_other_lane(nest, parallel, reductions, lanes, machine.masks)
     padded = lane is not None and any(
         lane_guards(r, lane) for s in nest.stages for r in s.reads if isinstance(r, ElementAccess)
     )
     if lane is None:
         lanes = 1
     elif horizontal:
-        lanes = _whole_vectors(nest, lane, lanes)
+        lanes = whole_vectors(nest, lane, lanes)
     reduction = nest.reduction
     columns = lane if padded else None
     if reduction and not horizontal:
@@ -136,7 +132,7 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
         column_runs = tile_runs(column_extent, column_tile, _column_mask(nest, columns, lane, lanes))
     taken = {rows, columns, lane}
     outer = tuple(d for d in parallel if d not in taken)
-    work = _body_size(nest)
+    work = body_size(nest)
     for d in reductions:
         work *= likely(nest.dims[d].extent)
     row_runs = cut.runs(row_tile)
@@ -153,14 +149,14 @@ def _turned(nest: Nest, machine: VectorUnit, parallel: list[int], lane: int, row
     if isinstance(extent, int):
         lanes = min(lanes, 1 << (extent - 1).bit_length())
     cut = row_cut(nest, rows, lane, lanes, repeats=repeats)
-    tile = lanes if _body_size(nest) <= SHORT_BODY else min(lanes, SHORT_TILE)
+    tile = lanes if body_size(nest) <= SHORT_BODY else min(lanes, SHORT_TILE)
     ends_within = open_end(nest, lane, lanes)
     if ends_within is not None:
         column_runs: tuple[Run, ...] = (masked_run(ends_within, lanes, 1),)
     else:
         column_runs = tile_runs(tiles_along(nest, lane, lane, lanes), 1, extent % lanes)
     outer = tuple(d for d in parallel if d not in (lane, rows))
-    runs, work = cut.runs(tile), _body_size(nest)
+    runs, work = cut.runs(tile), body_size(nest)
     return Schedule(lane, lanes, False, rows, runs, lane, column_runs, outer, (), work, turned=True)
 
 
@@ -169,7 +165,7 @@ def _copies(
 ) -> int:
     """Partial sums that hide the latency of the combining operation when a tile's accumulators cannot."""
     main = nest.reduction
-    if main is None or not inner or combiner(main) is None or len(main.writes) != 1 or _scalar_only(main):
+    if main is None or not inner or combiner(main) is None or len(main.writes) != 1 or computes_places(main):
         return 1  # a body that computes indices knows those of one turn
     last = lane if horizontal and lane is not None else inner[-1]
     guards = [g for r in main.reads if isinstance(r, ElementAccess) for g in r.guards]
@@ -208,106 +204,6 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit, *, repe
 def _element_bytes(nest: Nest) -> int:
     """The widest element of the nest: lanes are counted in it."""
     return max(widest_bytes(s.body) for s in nest.stages)
-
-
-#: Operations that trap on the zeros of masked lanes.
-_TRAPPING = {f"arith.{op}" for op in ("divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui")}
-
-
-def _scalar_only(stage: Stage) -> bool:
-    """Whether the body computes addresses itself, or may trap, which only scalar code can follow."""
-    return any(isinstance(o, memref.LoadOp | linalg.ops.IndexOp) or o.name in _TRAPPING for o in stage.body.ops)
-
-
-def _choose_lane(nest: Nest, parallel: list[int], lanes: int) -> int | None:
-    """The longest loop along which every operand is vectors, or one element for all lanes."""
-    if lanes < 2 or any(_scalar_only(s) for s in nest.stages):
-        return None
-    candidates = [d for d in parallel if nest.dims[d].extent != 1 and _lies_along(nest, d) and _is_plain(nest, d)]
-    return max(candidates, key=lambda d: likely(nest.dims[d].extent), default=None)
-
-
-def _choose_other_lane(
-    nest: Nest, parallel: list[int], reductions: tuple[int, ...], lanes: int, machine: VectorUnit
-) -> tuple[int | None, bool]:
-    """A loop along which operands have steps or padding, if it fills vectors; else a reduction loop, which is told by
-    True; else the longest of the former."""
-    if lanes < 2 or any(_scalar_only(s) for s in nest.stages):
-        return None, False
-    tiled = {d for b in nest.bounds for d in (b.outer, b.inner)}
-
-    may_mask = machine.masks and (nest.reduction is not None or _body_size(nest) >= MASKED_BODY)
-
-    def legal(a: ElementAccess, d: int) -> bool:
-        return walk_of(a, d) is not None and (may_mask or not lane_guards(a, d))
-
-    strided = [
-        d
-        for d in parallel
-        if nest.dims[d].extent != 1
-        and d not in tiled
-        and _lies_along(nest, d)
-        and all(legal(a, d) for a in nest.accesses())
-    ]
-    longest = max(strided, key=lambda d: likely(nest.dims[d].extent), default=None)
-    if longest is not None and likely(nest.dims[longest].extent) >= lanes:
-        return longest, False
-    across = _choose_summed_lane(nest, reductions, lanes)
-    return (longest, False) if across is None else (across, True)
-
-
-def _choose_summed_lane(nest: Nest, reductions: tuple[int, ...], lanes: int) -> int | None:
-    """A reduction loop to go along by vectors, whose lanes are combined at the end."""
-    reduction = nest.reduction
-    if reduction is None or len(reduction.writes) != 1 or combiner(reduction) is None:
-        return None
-    outer = {b.outer for b in nest.bounds}
-    main_reads = [r for r in reduction.reads if isinstance(r, ElementAccess)]
-    for d in reductions:
-        if (
-            likely(nest.dims[d].extent) >= lanes
-            and d not in outer
-            and _whole_vectors(nest, d, lanes) > 1
-            and _is_plain(nest, d)
-            and any(r.index.coeff(d) == 1 for r in main_reads)
-        ):
-            return d
-    return None
-
-
-def _lies_along(nest: Nest, d: int) -> bool:
-    """Whether results of neighbouring turns of loop ``d`` are neighbours."""
-    return all(w.index.coeff(d) == 1 for s in nest.stages for w, kept in zip(s.writes, s.stored, strict=True) if kept)
-
-
-def _is_plain(nest: Nest, d: int) -> bool:
-    """Whether every access finds neighbours along loop ``d``, or stays, without padding."""
-    plain = (Walk.STAYS, Walk.ALONG)
-    return all(walk_of(a, d) in plain and not lane_guards(a, d) for a in nest.accesses())
-
-
-def _choose_turned(nest: Nest, parallel: list[int], lanes: int) -> tuple[int, int] | None:
-    """A lane and the rows of an elementwise nest, each of whose accesses lies along the one, along the other or is the
-    same for all lanes; long lanes before short ones, and those that results lie along before others."""
-    if lanes < 2 or nest.reduction is not None or nest.bounds or any(_scalar_only(s) for s in nest.stages):
-        return None
-    accesses = nest.accesses()
-    writes = {id(w) for s in nest.stages for w in s.writes}
-    found: list[tuple[tuple[int, int, int], tuple[int, int]]] = []
-    for lane, rows in permutations((d for d in parallel if nest.dims[d].extent != 1), 2):
-        walks = [walk_of(a, lane, rows) for a in accesses]
-        stays = any(walk is Walk.STAYS and id(a) in writes for walk, a in zip(walks, accesses, strict=True))
-        padded = any(lane_guards(a, lane) for a in accesses)
-        if None not in walks and Walk.TURNED in walks and not stays and not padded:
-            along = sum(walk is Walk.ALONG for walk, a in zip(walks, accesses, strict=True) if id(a) in writes)
-            lengths = (min(likely(nest.dims[d].extent), lanes) for d in (lane, rows))
-            found.append(((next(lengths), along, next(lengths)), (lane, rows)))
-    return max(found)[1] if found else None
-
-
-def _whole_vectors(nest: Nest, d: int, lanes: int) -> int:
-    """At most ``lanes``, so that vectors along reduction loop ``d`` end where a padded tile's elements do."""
-    return math.gcd(lanes, *(x for b in nest.bounds if b.inner == d for x in (b.tile, b.extent % b.tile)))
 
 
 def _choose_columns(nest: Nest, parallel: list[int], lane: int | None, lanes: int) -> int | None:
@@ -382,9 +278,5 @@ def _has_room(nest: Nest) -> bool:
 
 def _unroll(nest: Nest, tiles: int) -> int:
     """Copies of a short all-parallel body that run side by side."""
-    size = _body_size(nest)
+    size = body_size(nest)
     return min(tiles, 4 if size <= 12 else 2 if size <= 40 else 1)
-
-
-def _body_size(nest: Nest) -> int:
-    return sum(len(s.body.ops) for s in nest.stages)

@@ -1,0 +1,183 @@
+"""Bodies that compute places, for a vector of lanes: what lanes have in common is computed once, what is next to each
+other is loaded as a vector, and the rest is loaded lane by lane."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import arith, linalg, memref, vector
+from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, IndexType, IntegerType, VectorType
+from xdsl.ir import SSAValue
+
+from landbridge.passes.lower.access import ElementAccess
+from landbridge.passes.lower.body import copied, place_of
+from landbridge.passes.lower.code import Code, Index, Where, vector_type
+from landbridge.passes.lower.lane_walk import Walk, walk_of
+from landbridge.passes.lower.nest import Stage
+from landbridge.passes.lower.row_memory import index_strides
+from landbridge.sizes.size import Extent
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+#: Operations that trap on the zeros of masked lanes.
+_TRAPPING = {f"arith.{op}" for op in ("divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui")}
+
+
+def computes_places(stage: Stage) -> bool:
+    """Whether the body looks at its loops' counters or loads by itself, or has operations that may trap."""
+    return any(isinstance(op, memref.LoadOp | linalg.ops.IndexOp) or op.name in _TRAPPING for op in stage.body.ops)
+
+
+def work_by_lane(stage: Stage, lane: int) -> tuple[int, int] | None:
+    """How many values of the body are loaded lane by lane along loop ``lane``, and how many floats are computed with
+    vectors; None where operations may trap on lanes that are not there."""
+    steps, loads, computed = lane_steps(stage, lane), 0, 0
+    for op in stage.body.ops:
+        if op.name in _TRAPPING and any(steps[v] != 0 for v in op.operands):
+            return None
+        if isinstance(op, memref.LoadOp):
+            loads += _place_step(op, steps) not in (0, 1)
+        elif isinstance(op, linalg.ops.IndexOp):
+            loads += steps[op.results[0]] is None
+        else:
+            computed += any(steps[r] is None and isinstance(r.type, AnyFloat) for r in op.results)
+    return loads, computed
+
+
+def lane_steps(stage: Stage, lane: int) -> Mapping[SSAValue, int | None]:
+    """Of each value of the body, how much more it is in the next lane: 0 where it is the same in all, None where that
+    is not told, or differs."""
+    steps: dict[SSAValue, int | None] = dict.fromkeys(stage.body.args)
+    for argument, read in zip(stage.body.args, stage.reads, strict=False):
+        if isinstance(read, ElementAccess) and walk_of(read, lane) is Walk.STAYS:
+            steps[argument] = 0
+    for op in stage.body.ops:
+        for result in op.results:
+            steps[result] = _step(op, stage, lane, steps)
+    return steps
+
+
+def _step(op: Operation, stage: Stage, lane: int, steps: Mapping[SSAValue, int | None]) -> int | None:
+    of = [steps[v] for v in (op.indices if isinstance(op, memref.LoadOp) else op.operands)]
+    if isinstance(op, linalg.ops.IndexOp):
+        index = stage.dims[op.dim.value.data]
+        step = index.coeff(lane)
+        return None if index.nonlinear_in(lane) or not isinstance(step, int) else step
+    if isinstance(op, memref.LoadOp):
+        return 0 if all(s == 0 for s in of) else None
+    if all(s == 0 for s in of):
+        return 0
+    if any(s is None for s in of) or not _is_exact(op.results[0].type):
+        return None
+    if isinstance(op, arith.IndexCastOp):
+        return of[0]
+    if isinstance(op, arith.AddiOp | arith.SubiOp):
+        assert of[0] is not None and of[1] is not None
+        return of[0] + of[1] if isinstance(op, arith.AddiOp) else of[0] - of[1]
+    return None
+
+
+def _is_exact(ty: object) -> bool:
+    """Whether counters of loops are never too large for an integer type."""
+    return isinstance(ty, IndexType) or (isinstance(ty, IntegerType) and ty.width.data >= 64)
+
+
+def _place_step(op: memref.LoadOp, steps: Mapping[SSAValue, int | None]) -> Extent | None:
+    """How many elements further neighbouring lanes load."""
+    total: Extent = 0
+    for index, stride in zip(op.indices, index_strides(op.memref.type), strict=True):
+        step = steps[index]
+        if step is None:
+            return None
+        total += step * stride
+    return total
+
+
+@dataclass
+class LaneBody:
+    """Emits a body for ``lanes`` lanes along loop ``lane``, of which ``kept`` are there, 0 for all.
+
+    ``inputs`` are the values of the body's arguments; ``index(d, more)`` is loop ``d`` of the body ``more`` lanes on.
+    """
+
+    code: Code
+    stage: Stage
+    inputs: Sequence[SSAValue | None]
+    lane: int
+    lanes: int
+    kept: Index
+    index: Callable[[int, Index], Index]
+    buffers: Mapping[SSAValue, SSAValue]
+    _whole: dict[SSAValue, SSAValue] = field(default_factory=dict)
+    _at: dict[tuple[SSAValue, int], SSAValue] = field(default_factory=dict)
+    _steps: Mapping[SSAValue, int | None] = field(default_factory=dict)
+    _arguments: Mapping[SSAValue, SSAValue | None] = field(default_factory=dict)
+
+    def emit(self) -> list[SSAValue]:
+        """The values that the body yields; one that all lanes have in common is a scalar."""
+        self._steps = lane_steps(self.stage, self.lane)
+        self._arguments = dict(zip(self.stage.body.args, self.inputs, strict=False))
+        (end,) = (op for op in self.stage.body.ops if isinstance(op, linalg.ops.YieldOp))
+        return [self._vector(v) for v in end.operands]
+
+    def _vector(self, value: SSAValue) -> SSAValue:
+        """``value`` in all lanes: a vector, or a scalar where that is the same."""
+        if (found := self._whole.get(value)) is None:
+            found = self._whole[value] = self._made_vector(value)
+        return found
+
+    def _made_vector(self, value: SSAValue) -> SSAValue:
+        code, op = self.code, value.owner
+        if value in self._arguments:
+            argument = self._arguments[value]
+            assert argument is not None
+            return argument
+        if self._steps[value] == 0:
+            return self._scalar(value, 0)
+        step = self._steps[value]
+        if isinstance(op, linalg.ops.IndexOp) and step is not None:
+            return self._ramp(self._scalar(value, 0), step)
+        if isinstance(op, memref.LoadOp) and _place_step(op, self._steps) == 1:
+            where, element = self._place(op, 0), op.results[0].type
+            return code.load_vector(self.buffers[op.memref], where, element, self.lanes, self.kept)
+        if isinstance(op, memref.LoadOp | linalg.ops.IndexOp):
+            kept = self.kept if isinstance(self.kept, int) and self.kept else self.lanes
+            return code.pack([self._scalar(value, lane) for lane in range(kept)], self.lanes)
+        operands = [self._vector(v) for v in op.operands]  # type: ignore[union-attr]
+        return copied(code, op, operands, self.lanes)  # type: ignore[arg-type]
+
+    def _ramp(self, first: SSAValue, step: int) -> SSAValue:
+        """``first``, then ``step`` more in each lane."""
+        ty = vector_type(first.type, self.lanes)
+        ramp = self.code.constant(DenseIntOrFPElementsAttr.from_list(ty, [step * i for i in range(self.lanes)]), ty)
+        return self.code.emit(arith.AddiOp, [self.code.broadcast(first, self.lanes), ramp], ty)
+
+    def _scalar(self, value: SSAValue, lane: int) -> SSAValue:
+        """``value`` in one lane; of an open number of lanes, those past the last are that one."""
+        lane = 0 if self._steps[value] == 0 else lane
+        if (found := self._at.get((value, lane))) is None:
+            found = self._at[value, lane] = self._made_scalar(value, lane)
+        return found
+
+    def _made_scalar(self, value: SSAValue, lane: int) -> SSAValue:
+        code, op = self.code, value.owner
+        if value in self._arguments:
+            argument = self._arguments[value]
+            assert argument is not None
+            if not isinstance(argument.type, VectorType):
+                return argument
+            return code.add_op(vector.ExtractOp(argument, [lane], value.type))
+        if isinstance(op, linalg.ops.IndexOp):
+            more: Index = lane
+            if lane and not isinstance(self.kept, int):
+                more = code.minimum(code.add(self.kept, -1), lane)
+            return code.value(self.index(op.dim.value.data, more))
+        if isinstance(op, memref.LoadOp):
+            return code.load(self.buffers[op.memref], self._place(op, lane), op.results[0].type)
+        return copied(code, op, [self._scalar(v, lane) for v in op.operands], 1)  # type: ignore[union-attr, arg-type]
+
+    def _place(self, op: memref.LoadOp, lane: int) -> Where:
+        return place_of(self.code, op, [self._scalar(v, lane) for v in op.indices])
