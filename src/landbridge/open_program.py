@@ -18,17 +18,23 @@ from landbridge.vm.resizing import Resizing, may_be_resized
 class OpenProgram:
     """``executable``, whose ``main`` it is, with its open ``dimensions`` by name.
 
-    ``bind`` makes a Session of a program of numbers, whose storages are of an arena.
+    ``bind`` makes a Session of a program of numbers, whose storages are of an arena. ``outgrown`` is called before
+    larger ones are made: what shared the smaller ones is to be let go.
     """
 
-    def __init__(self, executable: Executable, bind: Callable[[Executable, ProgramArena], Session]) -> None:
+    def __init__(
+        self,
+        executable: Executable,
+        bind: Callable[[Executable, ProgramArena], Session],
+        outgrown: Callable[[], object] = lambda: None,
+    ) -> None:
         main = executable.main
         self.executable = executable
         self.dimensions = dimensions(main)
         self.arena = ProgramArena(
             [_most(storage.nbytes) for storage in storages(main.instructions) if not storage.shape]
         )
-        self._bind = bind
+        self._bind, self._outgrown = bind, outgrown
         self._numbers = Numbers()
         self._may_share = may_be_resized(executable)
         self._shared: SharedSession | None = None
@@ -50,15 +56,18 @@ class OpenProgram:
         if shares and self._may_share:
             shared = self._shared
             fit = None if shared is None else shared.resizing.fit(values)
-            if fit is None and (shared := self._share(values)) is not None:
-                fit = shared.resizing.fit(values)
+            if fit is None:
+                if shared is not None:
+                    shared = self._shared = None
+                    self._outgrown()
+                shared = self._share(values)
+                fit = None if shared is None else shared.resizing.fit(values)
             if shared is not None and fit is not None:
                 return SharedInstance(shared, fit, partial(self.at, dict(values)))
         return OwnInstance(self._bind(self.at(values), self.arena))
 
     def _share(self, values: Mapping[str, int]) -> SharedSession | None:
         """A Session that can be turned to other sizes, now at ``values``; None where there is none."""
-        self._shared = None
         numbers = Numbers()
         session = self._bind(instance(self.executable, values, numbers, remembers=True), self.arena)
         program = bound_program_of(session)

@@ -75,7 +75,9 @@ class OpenSession(Session):
     def _program_of(self, name: str) -> OpenProgram:
         found = self._programs.get(name)
         if found is None:
-            found = self._programs[name] = OpenProgram(self._executable.program(name), self._bind)
+            found = self._programs[name] = OpenProgram(
+                self._executable.program(name), self._bind, self._let_instances_go
+            )
         return found
 
     def _bound(

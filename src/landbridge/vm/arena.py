@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from landbridge.errors import OutOfMemoryError
 from landbridge.tensor import Tensor
 
-#: Bytes of a piece that are taken at once where so many may be needed; the system gives pages when they are touched.
-_AHEAD = 64 << 20
+#: Bytes of a piece that are taken at once where so many may be needed: of the host, which gives pages when they are
+#: touched, and of devices.
+_AHEAD_HOST, _AHEAD_DEVICE = 1 << 30, 64 << 20
 
 
 class ProgramArena:
@@ -32,11 +34,21 @@ class ProgramArena:
         """Of all pieces."""
         return sum(self.pieces)
 
-    def take(self, number: int, nbytes: int, make: Callable[[int], Tensor]) -> Tensor:
+    def take(self, number: int, nbytes: int, make: Callable[[int], Tensor], *, of_host: bool) -> Tensor:
         """At least ``nbytes`` for storage ``number`` of a program; ``make`` gives a new piece of so many."""
         piece = self._pieces.get(number)
         if piece is None or piece.nbytes < nbytes:
             self.generation += piece is not None
-            most = self._most[number] if number < len(self._most) else None
-            piece = self._pieces[number] = make(nbytes if most is None or most > _AHEAD else max(nbytes, most))
+            piece = None
+            self._pieces.pop(number, None)  # what nobody else has may be part of the new one
+            self._pieces[number] = piece = self._made(number, nbytes, make, _AHEAD_HOST if of_host else _AHEAD_DEVICE)
         return piece
+
+    def _made(self, number: int, nbytes: int, make: Callable[[int], Tensor], ahead: int) -> Tensor:
+        most = self._most[number] if number < len(self._most) else None
+        if most is not None and nbytes < most <= ahead:
+            try:
+                return make(most)
+            except OutOfMemoryError:  # a process may be limited in what it reserves
+                pass
+        return make(nbytes)

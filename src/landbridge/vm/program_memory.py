@@ -81,6 +81,7 @@ class ProgramMemory:
                 self._storages,
                 instruction.nbytes,
                 lambda nbytes: self.tensor((nbytes,), "uint8", instruction.vdevice, instruction.alignment),
+                of_host=self.homes[instruction.vdevice].is_host,
             )
             self._storages += 1
         except InputError as error:
