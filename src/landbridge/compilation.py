@@ -24,7 +24,7 @@ from landbridge.emit import emit, kernel_facts
 from landbridge.emit.programs import together
 from landbridge.errors import CompileError, FallbackWarning
 from landbridge.executable.executable import Executable
-from landbridge.executable.kernel_facts import KERNELS, facts_text
+from landbridge.executable.kernel_facts import KERNELS, facts_text, renamed
 from landbridge.executable.parts import KernelFacts, ModuleImage, VDevice, program_name
 from landbridge.frontend.ir_text import import_ir_text, is_ir_text
 from landbridge.frontend.programs import ChosenProgram, each_program
@@ -37,6 +37,7 @@ from landbridge.ir.module import IRModule
 from landbridge.output_file import write_text
 from landbridge.package_version import package_version
 from landbridge.passes.lower import lower_module
+from landbridge.passes.lower.shared_code import share_code
 from landbridge.passes.place import request_places
 from landbridge.passes.progress import passes_to_do
 from landbridge.passes.registry import run_pipeline
@@ -129,16 +130,17 @@ def compile_model(
         module = run_pipeline(module, steps, folder, seconds, module.sources)
         with _timed(seconds, "lower"):
             lowered = _lowered(module)
+            variants = share_code(lowered, [target.on_host for target in module.targets])
             if folder is not None:
                 write_text(folder / "lowered.mlir", str(lowered) + "\n", module.sources)
         with _timed(seconds, "emit"):
-            made.append((emit(module, lowered), lowered, program.chosen))
-            facts.append(kernel_facts(module, lowered))
+            made.append((emit(module, lowered, variants), lowered, program.chosen))
+            facts.append(kernel_facts(module, lowered, variants))
     executable, lowered = made[0][:2]
     known = facts[0]
     if len(programs) > 1 or programs[0].chosen:
         executable, lowered, names = together(made)
-        known = {new[name]: each for new, of in zip(names, facts, strict=True) for name, each in of.items()}
+        known = {renamed(key, new): each for new, of in zip(names, facts, strict=True) for key, each in of.items()}
     described: dict[str, str] = {}
     if pieces is not None:
         executable, described = in_segments(executable, pieces)

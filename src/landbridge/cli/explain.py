@@ -144,13 +144,14 @@ def _timed(
     runs: Sequence[Sequence[TraceEvent]], facts: Mapping[str, KernelFacts], sizes: Mapping[str, int]
 ) -> list[TimedKernel]:
     """Each kernel and host step of the runs, which all do the same, with its median time."""
+    from landbridge.executable.kernel_facts import facts_of_call
     from landbridge.roofline import TimedKernel
 
     found = []
     for events in zip(*runs, strict=True):
         event = events[0]
         seconds = statistics.median(each.duration_us for each in events) / 1e6
-        known = facts.get(event.function)
+        known = facts_of_call(facts, event.function, event.name)
         if known is None:
             found.append(TimedKernel(event.name, event.function, event.lane, seconds, tasks=event.tasks))
             continue

@@ -16,18 +16,19 @@ from landbridge.ir.attributes import frame_layouts, guards, input_elements, io_n
 from landbridge.ir.memory_ops import AllocStorageOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, dtype_of, element_count, nbytes_of, shape_of
+from landbridge.passes.lower.shared_code import Variant
 from landbridge.shape import span
 
 
-def emit(module: IRModule, lowered: ModuleOp) -> Executable:
+def emit(module: IRModule, lowered: ModuleOp, variants: Mapping[str, Variant] | None = None) -> Executable:
     """The program that a planned ``module`` is, without code: its modules are empty.
 
-    ``lowered`` has the kernels and states the tasks of each. The Executable's vdevices are those of the module, then
-    one for each further scope that instructions name. Raises CodegenError for a called PrimFunc that was not lowered,
-    and for a frame of other bytes than its argument.
+    ``lowered`` has the kernels and states the tasks of each; ``variants`` are those that share code, by name. The
+    Executable's vdevices are those of the module, then one for each further scope that instructions name. Raises
+    CodegenError for a called PrimFunc that was not lowered, and for a frame of other bytes than its argument.
     """
     kernels = {op.sym_name.data: op for op in lowered.body.block.ops if isinstance(op, func.FuncOp)}
-    main, vdevices = _main(module, kernels)
+    main, vdevices = _main(module, kernels, variants or {})
     return Executable(
         functions={"main": main},
         vdevices=vdevices,
@@ -40,7 +41,9 @@ def emit(module: IRModule, lowered: ModuleOp) -> Executable:
     )
 
 
-def _main(module: IRModule, kernels: Mapping[str, func.FuncOp]) -> tuple[Function, tuple[VDevice, ...]]:
+def _main(
+    module: IRModule, kernels: Mapping[str, func.FuncOp], variants: Mapping[str, Variant]
+) -> tuple[Function, tuple[VDevice, ...]]:
     """``@main`` with its signature, and the vdevices that its instructions number."""
     main = module.main
     names = io_names(main)
@@ -56,7 +59,7 @@ def _main(module: IRModule, kernels: Mapping[str, func.FuncOp]) -> tuple[Functio
     elements = input_elements(main)
     specs = [replace(spec, elements=elements[spec.name]) if spec.name in elements else spec for spec in specs]
     first, end = len(names[0]) - len(module.parameters), len(names[0])  # parameters are the last inputs of @main
-    builder = InstructionBuilder(module, kernels)
+    builder = InstructionBuilder(module, kernels, variants)
     for i, argument in enumerate(arguments):
         space = argument.type.memory_space if isinstance(argument.type, MemRefType) else None
         if isinstance(space, StringAttr) and not first <= i < end:

@@ -39,18 +39,21 @@ from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, IfOp, ToVDev
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp, PreparedOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, dtype_of, item_bytes, separators_of, shape_of
+from landbridge.passes.lower.shared_code import Variant
 
 
 class InstructionBuilder:
     """Numbers values as registers, and gives each operation its instruction.
 
-    ``kernels``: lowered PrimFuncs, by name. ``vdevices`` grow as instructions name further scopes.
+    ``kernels``: lowered PrimFuncs, by name, and ``variants`` those that share code. ``vdevices`` grow as instructions
+    name further scopes.
     """
 
-    def __init__(self, module: IRModule, kernels: Mapping[str, func.FuncOp]) -> None:
+    def __init__(self, module: IRModule, kernels: Mapping[str, func.FuncOp], variants: Mapping[str, Variant]) -> None:
         self.vdevices = list(module.vdevices)
         self._prims = module.prims()
         self._kernels = kernels
+        self._variants = variants
         self._registers: dict[SSAValue, int] = {}
         self._makers: dict[type[Operation], Callable[[Any], Instruction | None]] = {
             AllocStorageOp: self._alloc_storage,
@@ -125,18 +128,24 @@ class InstructionBuilder:
 
     def _call(self, op: CallOp) -> Instruction:
         name = op.callee_name
-        if name not in self._kernels:
+        variant = self._variants.get(name)
+        if variant is None and name not in self._kernels:
             raise CodegenError(f"PrimFunc @{name} was not lowered; the lowered module must hold it with {TASKS}")
-        function, kernel, place = self._prims[name], self._kernels[name], vdevice_stated(op)
+        function, place = self._prims[name], vdevice_stated(op)
+        if variant is None:
+            kernel = self._kernels[name]
+            called, tasks, sizes = name, _tasks(kernel), sizes_of(kernel)
+        else:
+            called, tasks, sizes = variant.function, variant.tasks, variant.words
         return Call(
             module=target_number(function),
-            function=name,
+            function=called,
             args=self._numbers(op.operands),
-            tasks=_tasks(kernel),
+            tasks=tasks,
             name=node_name(op),
             moves_bytes=moved_bytes(function),
             vdevice=self.number_of(VDeviceAttr.of(0 if place is None else place.index.data)),
-            sizes=sizes_of(kernel),
+            sizes=sizes,
         )
 
     def _host_call(self, op: HostCallOp) -> Instruction:

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import cast
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from landbridge.analysis.kernel_work import bytes_of, flops_of
+from landbridge.executable.kernel_facts import call_key
 from landbridge.executable.parts import KernelFacts
-from landbridge.ir.attributes import schedule_of
+from landbridge.ir.attributes import node_name, schedule_of
+from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.module import IRModule
+from landbridge.passes.lower.shared_code import Variant
 
 
-def kernel_facts(module: IRModule, lowered: ModuleOp) -> dict[str, KernelFacts]:
-    """The facts of each PrimFunc of ``module``, whose schedules ``lowered`` states, by name."""
+def kernel_facts(module: IRModule, lowered: ModuleOp, variants: Mapping[str, Variant]) -> dict[str, KernelFacts]:
+    """The facts of each PrimFunc of ``module``, whose schedules ``lowered`` states, by name; of those that share code,
+    which ``variants`` are, by call."""
     schedules = {op.sym_name.data: schedule_of(op) for op in lowered.body.block.ops if isinstance(op, func.FuncOp)}
-    return {
+    schedules |= {name: (variant.schedule, variant.weighed) for name, variant in variants.items()}
+    facts = {
         name: KernelFacts(cast(int, flops_of(prim)), cast(int, bytes_of(prim)), *schedules.get(name, ("", ())))
         for name, prim in module.prims().items()
     }
+    found = {name: each for name, each in facts.items() if name not in variants}
+    for call in module.main.walk() if variants else ():
+        if isinstance(call, CallOp) and (variant := variants.get(call.callee_name)):
+            found[call_key(variant.function, node_name(call))] = facts[call.callee_name]
+    return found

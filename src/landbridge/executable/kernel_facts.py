@@ -1,6 +1,7 @@
 """What a compile knows of each kernel: its work, its bytes, and the schedule that was chosen for it.
 
 It stands as text in the metadata of an Executable, so that it costs a load nothing, and is read by who asks for it.
+Facts of a kernel whose code serves several sizes are those of its calls: their keys name the node too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,22 @@ from landbridge.executable.parts import KernelFacts
 
 #: The key in ``Executable.metadata``.
 KERNELS = "kernels"
+
+
+def call_key(function: str, node: str) -> str:
+    """The key of the facts of one call of ``function``, where each has its own."""
+    return f"{function} {node}"
+
+
+def renamed(key: str, names: Mapping[str, str]) -> str:
+    """``key`` where functions are called what ``names`` say."""
+    function, *node = key.split(" ", 1)
+    return " ".join([names[function], *node])
+
+
+def facts_of_call(facts: Mapping[str, KernelFacts], function: str, node: str) -> KernelFacts | None:
+    """What ``facts`` say of a call of ``function`` for ``node``; None where that is nothing."""
+    return facts.get(call_key(function, node), facts.get(function))
 
 
 def facts_text(facts: Mapping[str, KernelFacts]) -> str:

@@ -162,6 +162,10 @@ class Code:
                 return y if x else 0
         return self._index(arith.MuliOp, a, b)
 
+    def times(self, a: SSAValue, b: Extent) -> SSAValue:
+        """``a * b``, whatever ``b`` is: code that differs in it is alike."""
+        return self._index(arith.MuliOp, a, b)
+
     def floordiv(self, a: Index, b: int) -> Index:
         """Floor of ``a / b``, ``b > 0``."""
         if not isinstance(a, SSAValue) or b == 1:

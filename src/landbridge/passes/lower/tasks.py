@@ -106,7 +106,7 @@ class _Piece:
             self.emitter.rows_for(self.rows, at, self.columns)
             return
         run, padding = self.rows[0]
-        start = code.mul(chunk, self.chunk)
+        start = code.times(code.value(chunk), self.chunk)
         stop = code.minimum(code.add(start, self.chunk), run.count)
         self.emitter.row_run(run, padding, start, stop, at, self.columns)
 

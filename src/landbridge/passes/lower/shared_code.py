@@ -1,0 +1,295 @@
+"""One code for lowered kernels that differ in numbers alone: what differs becomes words that each call states.
+
+Such numbers are extents and strides, as indices, and what a body adds or multiplies with. Accesses are proved before:
+each call runs the code that was proved for it, with its numbers read from its words.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects import arith, func, memref, scf, vector
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    Float32Type,
+    FloatAttr,
+    FunctionType,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    VectorType,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+from landbridge.ir.attributes import (
+    SCHEDULE,
+    SIZES,
+    TASKS,
+    WEIGHED,
+    is_checked,
+    schedule_of,
+    set_sizes,
+    sizes_of,
+    target_number,
+    task_count,
+)
+from landbridge.ir.types import GLOBAL, SpaceAttr, element_count, shape_of
+from landbridge.sizes.size import Size, least
+
+#: Attributes of a function that say nothing of its code.
+_SAID_OF_CALLS = frozenset((TASKS, SIZES, SCHEDULE, WEIGHED))
+#: Operations that cost the same whatever is known of a number; of a minimum it is good to know that it is no NaN.
+_SUMS = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp)
+#: Operations that cost much more by a number which only a run knows.
+_QUOTIENTS = (arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp, arith.CeilDivSIOp, arith.RemUIOp, arith.RemSIOp)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """How a PrimFunc that shares code is called: the function, its tasks and words; and what was chosen for it."""
+
+    function: str
+    tasks: int
+    words: tuple[int, ...]
+    schedule: str
+    weighed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Number:
+    """Operand ``index`` of ``op`` is a number: of a float its bits."""
+
+    op: Operation
+    index: int
+    value: int
+
+
+def share_code(lowered: ModuleOp, on_host: Sequence[bool]) -> dict[str, Variant]:
+    """Keep one of the kernels of ``lowered`` that differ in numbers alone; how those that share are called, by name.
+
+    ``on_host`` says of each target whether its code runs on the CPU of the process, which words are bound for.
+    """
+    rough: dict[Hashable, list[func.FuncOp]] = {}
+    for function in lowered.body.block.ops:
+        if isinstance(function, func.FuncOp) and on_host[target_number(function)] and _may_share(function):
+            rough.setdefault(_outline(function), []).append(function)
+    variants: dict[str, Variant] = {}
+    for alike in rough.values():
+        if len(alike) > 1:
+            forms: dict[Hashable, list[tuple[func.FuncOp, list[_Number]]]] = {}
+            for function in alike:
+                numbers: list[_Number] = []
+                forms.setdefault(_form(function, numbers), []).append((function, numbers))
+            for members in forms.values():
+                if len(members) > 1:
+                    variants |= _shared(members)
+    return variants
+
+
+def _may_share(function: func.FuncOp) -> bool:
+    kinds = [a.type for a in function.body.block.args][-2:]
+    return len(kinds) == 2 and all(isinstance(k, IndexType) for k in kinds) and not is_checked(function)
+
+
+def _outline(function: func.FuncOp) -> Hashable:
+    """What is equal for functions of one form, and soon found."""
+    return target_number(function), tuple(op.name for op in function.walk() if not isinstance(op, arith.ConstantOp))
+
+
+# The form of a function ---------------------------------------------------------------------------------------------
+
+
+def _words_of(function: func.FuncOp) -> SSAValue | None:
+    """The operand that holds Sizes."""
+    return function.body.block.args[-3] if sizes_of(function) else None
+
+
+def _form(function: func.FuncOp, numbers: list[_Number]) -> Hashable:
+    """The code of ``function`` without its numbers, which are appended to ``numbers`` in order."""
+    attributes = tuple((k, v) for k, v in function.attributes.items() if k not in _SAID_OF_CALLS)
+    return attributes, _Former(function, numbers).block(function.body.block, innermost=False)
+
+
+class _Former:
+    def __init__(self, function: func.FuncOp, numbers: list[_Number]) -> None:
+        self._words, self._sizes = _words_of(function), sizes_of(function)
+        self._numbers = numbers
+        self._known: dict[SSAValue, int] = {}
+
+    def block(self, block: Block, *, innermost: bool) -> Hashable:
+        arguments = [a for a in block.args if a is not self._words]
+        for argument in arguments:
+            self._known[argument] = len(self._known)
+        rows = [self._operation(op, innermost) for op in block.ops if not self._is_number(op)]
+        return tuple(_kind(a.type) for a in arguments), tuple(rows)
+
+    def _operation(self, op: Operation, innermost: bool) -> Hashable:
+        operands = tuple(self._operand(op, i, v, innermost) for i, v in enumerate(op.operands))
+        if isinstance(op, scf.ForOp):
+            innermost = not any(isinstance(inner, scf.ForOp) for inner in op.body.walk())
+        regions = tuple(self.block(b, innermost=innermost) for r in op.regions for b in r.blocks)
+        for result in op.results:
+            self._known[result] = len(self._known)
+        kinds = tuple(r.type for r in op.results)
+        return op.name, operands, kinds, tuple(op.properties.items()), tuple(op.attributes.items()), regions
+
+    def _operand(self, op: Operation, index: int, value: SSAValue, innermost: bool) -> Hashable:
+        if (known := self._known.get(value)) is not None:
+            return known
+        number, is_float = self._number(value)
+        keeps = isinstance(op, _SUMS) if is_float else not (innermost and isinstance(op, _QUOTIENTS))
+        if not keeps or number is None:
+            return value.type, number if number is not None else _constant(value)
+        self._numbers.append(_Number(op, index, number))
+        return value.type
+
+    def _is_number(self, op: Operation) -> bool:
+        """Whether ``op`` only makes a constant, or reads a word."""
+        if isinstance(op, arith.ConstantOp):
+            return True
+        if isinstance(op, memref.LoadOp):
+            return op.memref is self._words
+        return isinstance(op, arith.IndexCastOp) and self._word(op) is not None
+
+    def _word(self, op: arith.IndexCastOp) -> int | None:
+        load = op.input.owner
+        if isinstance(load, memref.LoadOp) and load.memref is self._words:
+            return self._sizes[_index(load.indices[0])]
+        return None
+
+    def _number(self, value: SSAValue) -> tuple[int | None, bool]:
+        """The number that ``value`` is, and whether that is the bits of a float; None for another constant."""
+        op = value.owner
+        if isinstance(op, arith.IndexCastOp):
+            return self._word(op), False
+        assert isinstance(op, arith.ConstantOp)
+        if isinstance(value.type, IndexType):
+            return _index(value), False
+        return _bits(op.value), True
+
+
+def _kind(kind: Attribute) -> Hashable:
+    """A type, of a flat operand without its extent."""
+    if isinstance(kind, MemRefType) and not isinstance(kind.memory_space, SpaceAttr) and len(kind.shape) == 1:
+        return kind.element_type, kind.memory_space, kind.layout
+    return kind
+
+
+def _index(value: SSAValue) -> int:
+    op = value.owner
+    assert isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr)
+    return op.value.value.data
+
+
+def _constant(value: SSAValue) -> Hashable:
+    op = value.owner
+    assert isinstance(op, arith.ConstantOp)
+    if isinstance(op.value, FloatAttr):  # 0.0 equals -0.0
+        return struct.pack("<d", op.value.value.data)
+    return op.value
+
+
+def _bits(constant: Attribute) -> int | None:
+    """The bits of an f32, or of one that is every lane of a vector."""
+    if isinstance(constant, FloatAttr) and isinstance(constant.type, Float32Type):
+        found: set[float] = {constant.value.data}
+    elif isinstance(constant, DenseIntOrFPElementsAttr) and isinstance(constant.get_element_type(), Float32Type):
+        lanes = [constant.data.data[i : i + 4] for i in range(0, len(constant.data.data), 4)]
+        return int.from_bytes(lanes[0], "little") if len(set(lanes)) == 1 else None
+    else:
+        return None
+    return int.from_bytes(struct.pack("<f", found.pop()), "little")
+
+
+# The code that they share -------------------------------------------------------------------------------------------
+
+
+def _shared(members: Sequence[tuple[func.FuncOp, list[_Number]]]) -> dict[str, Variant]:
+    """Make the first of ``members``, which are of one form, the code of all, and drop the others."""
+    kept = members[0][0]
+    words: dict[tuple[int, ...], int] = {}
+    places: list[tuple[_Number, int]] = []
+    for row in zip(*(found for _, found in members), strict=True):
+        values = tuple(number.value for number in row)
+        if len(set(values)) > 1 or isinstance(values[0], Size):
+            places.append((row[0], words.setdefault(values, len(words))))
+    given = list(zip(*words, strict=True)) or [()] * len(members)
+    variants = {
+        function.sym_name.data: Variant(
+            kept.sym_name.data, cast(int, task_count(function)), tuple(each), *schedule_of(function)
+        )
+        for (function, _), each in zip(members, given, strict=True)
+    }
+    _smallest_operands([function for function, _ in members])
+    _read_words(kept, places, given[0])
+    for function, _ in members[1:]:
+        Rewriter.erase_op(function)
+    return variants
+
+
+def _smallest_operands(functions: Sequence[func.FuncOp]) -> None:
+    """Let the operands of the first have no more elements than those of any."""
+    count = len(functions[0].body.block.args) - 2 - (_words_of(functions[0]) is not None)
+    for i in range(count):
+        kinds = [function.body.block.args[i].type for function in functions]
+        smallest = min(kinds, key=lambda kind: least(element_count(shape_of(kind))))
+        Rewriter.replace_value_with_new_type(functions[0].body.block.args[i], smallest)
+
+
+def _read_words(function: func.FuncOp, places: Sequence[tuple[_Number, int]], given: Sequence[int]) -> None:
+    """Let the numbers at ``places`` of ``function`` be words, of which ``given`` are its own."""
+    block = function.body.block
+    old = _words_of(function)
+    kind = MemRefType(i64, [len(given)], memory_space=GLOBAL)
+    words = block.insert_arg(kind, len(block.args) - 2)
+    read = _Words(words)
+    for number, word in places:
+        number.op.operands[number.index] = read.value(word, number.op.operands[number.index].type)
+    if old is not None:
+        for load in [use.operation for use in old.uses]:
+            for cast_op in [use.operation for use in load.results[0].uses]:
+                Rewriter.erase_op(cast_op)
+            Rewriter.erase_op(load)
+        block.erase_arg(old)  # type: ignore[arg-type]
+    first = block.first_op
+    assert first is not None
+    block.insert_ops_before(list(read.ops), first)
+    function.properties["function_type"] = FunctionType.from_lists([a.type for a in block.args], [])
+    set_sizes(function, given)
+
+
+class _Words:
+    """Values that words of ``memory`` are, each made once by ``ops``."""
+
+    def __init__(self, memory: SSAValue) -> None:
+        self._memory = memory
+        self._made: dict[tuple[int, Attribute], SSAValue] = {}
+        self.ops: list[Operation] = []
+
+    def value(self, word: int, kind: Attribute) -> SSAValue:
+        """Word number ``word`` as a value of type ``kind``: an index, or an f32 in each lane."""
+        if (found := self._made.get((word, kind))) is None:
+            found = self._made[word, kind] = self._make(word, kind)
+        return found
+
+    def _make(self, word: int, kind: Attribute) -> SSAValue:
+        if isinstance(kind, VectorType):
+            return self._add(
+                vector.BroadcastOp.create(operands=[self.value(word, kind.element_type)], result_types=[kind])
+            )
+        at = self._add(arith.ConstantOp(IntegerAttr(word, IndexType())))
+        load = self._add(memref.LoadOp.get(self._memory, [at]))
+        if isinstance(kind, IndexType):
+            return self._add(arith.IndexCastOp(load, kind))
+        return self._add(arith.BitcastOp(self._add(arith.TruncIOp(load, i32)), kind))
+
+    def _add(self, op: Operation) -> SSAValue:
+        self.ops.append(op)
+        return op.results[0]

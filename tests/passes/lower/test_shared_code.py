@@ -1,0 +1,137 @@
+"""Kernels that differ in numbers alone have one code, which computes what each of them did."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+import landbridge as lb
+from landbridge.executable.instructions import Call, flattened
+from landbridge.executable.kernel_facts import facts_of, facts_of_call
+
+TARGETS = ["llvm", "llvm -mcpu=x86-64-v3", "c"]
+
+
+def chain(nodes: list[onnx.NodeProto], shape: list[int | str], **weights: np.ndarray) -> onnx.ModelProto:
+    """``nodes`` between ``x`` and ``y``, both of two axes."""
+    both = (("x", shape), ("y", [None, None]))
+    values = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, each) for name, each in both]
+    arrays = [numpy_helper.from_array(array.astype(np.float32), name) for name, array in weights.items()]
+    graph = helper.make_graph(nodes, "chain", values[:1], values[1:], arrays)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def products(shape: list[int | str], *widths: int) -> onnx.ModelProto:
+    """A product and a Relu for each width."""
+    rng = np.random.default_rng(0)
+    weights = {f"w{i}": rng.standard_normal(pair) / 8 for i, pair in enumerate(itertools.pairwise(widths))}
+    nodes = []
+    last = "x"
+    for i in range(len(weights)):
+        nodes += [helper.make_node("MatMul", [last, f"w{i}"], [f"p{i}"], name=f"product{i}")]
+        last = "y" if i == len(weights) - 1 else f"r{i}"
+        nodes += [helper.make_node("Relu", [f"p{i}"], [last], name=f"relu{i}")]
+    return chain(nodes, shape, **weights)
+
+
+def scaled(*factors: float) -> onnx.ModelProto:
+    """Products of ``x`` with weights of one shape, each times its factor."""
+    rng = np.random.default_rng(0)
+    nodes, weights = [], {}
+    for i, factor in enumerate(factors):
+        weights |= {f"w{i}": rng.standard_normal((64, 48)) / 8, f"f{i}": np.array(factor)}
+        nodes += [
+            helper.make_node("MatMul", ["x", f"w{i}"], [f"p{i}"], name=f"product{i}"),
+            helper.make_node("Mul", [f"p{i}", f"f{i}"], [f"y{i}"], name=f"factor{i}"),
+        ]
+    nodes.append(helper.make_node("Concat", [f"y{i}" for i in range(len(factors))], ["y"], axis=0))
+    return chain(nodes, [32, 64], **weights)
+
+
+def calls(executable: lb.Executable) -> list[Call]:
+    return [each for each in flattened(executable.main.instructions) if isinstance(each, Call)]
+
+
+def expected(x: np.ndarray, model: onnx.ModelProto) -> np.ndarray:
+    """What ``products`` are in float64."""
+    found = x.astype(np.float64)
+    for array in model.graph.initializer:
+        found = np.maximum(found @ numpy_helper.to_array(array), 0)
+    return found
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_products_of_several_widths_are_one_code(target: str, tmp_path: Path) -> None:
+    model = products([96, 96], 96, 192, 384, 192)
+    executable = lb.compile(model, target)
+    made = calls(executable)
+    assert len(made) == 3 and len({call.function for call in made}) == 1
+    assert len({call.sizes for call in made}) == 3
+    x = np.random.default_rng(1).standard_normal((96, 96)).astype(np.float32)
+    executable.save(tmp_path / "products.lbx")
+    for each in (executable, lb.load(tmp_path / "products.lbx")):
+        for threads in (1, 2):
+            (found,) = lb.Session(each, num_threads=threads)(x)
+            np.testing.assert_allclose(found, expected(x, model), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_open_rows_and_words_that_are_known(target: str) -> None:
+    model = products(["N", 96], 96, 192, 384, 192)
+    executable = lb.compile(model, target)
+    assert len({call.function for call in calls(executable)}) < 3
+    session = lb.Session(executable)
+    for rows in (1, 7, 96, 333):
+        x = np.random.default_rng(rows).standard_normal((rows, 96)).astype(np.float32)
+        np.testing.assert_allclose(session(x)[0], expected(x, model), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_factors_are_words(target: str) -> None:
+    model = scaled(1.5, -2.0, 0.25)
+    executable = lb.compile(model, target)
+    assert len({call.function for call in calls(executable)}) == 1 < len(calls(executable))
+    x = np.random.default_rng(2).standard_normal((32, 64)).astype(np.float32)
+    given = {each.name: numpy_helper.to_array(each).astype(np.float64) for each in model.graph.initializer}
+    wanted = np.concatenate([x @ given[f"w{i}"] * given[f"f{i}"] for i in range(3)])
+    np.testing.assert_allclose(lb.Session(executable)(x)[0], wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_zeros_of_two_signs_are_two_numbers() -> None:
+    x = np.ones((5, 37), np.float32)
+    nodes = [helper.make_node("Mul", ["x", "a"], ["p"]), helper.make_node("Mul", ["x", "b"], ["q"])]
+    nodes += [helper.make_node("Concat", ["p", "q"], ["y"], axis=0)]
+    model = chain(nodes, [5, 37], a=np.array(0.0), b=np.array(-0.0))
+    found = np.asarray(lb.Session(lb.compile(model))(x)[0])
+    assert not np.signbit(found[:5]).any() and np.signbit(found[5:]).all()
+
+
+def test_each_call_has_its_own_facts() -> None:
+    executable = lb.compile(products([96, 96], 96, 192, 384, 192))
+    facts = facts_of(executable)
+    flops = [each.flops for call in calls(executable) if (each := facts_of_call(facts, call.function, call.name))]
+    products_alone = [2 * 96 * a * b for a, b in ((96, 192), (192, 384), (384, 192))]
+    assert [round(found / alone, 1) for found, alone in zip(flops, products_alone, strict=True)] == [1.0] * 3
+    assert sorted(flops) != [flops[0]] * 3
+
+
+def test_programs_of_one_model_share_what_they_did() -> None:
+    """Axes as an input choose among programs, each with its own words."""
+    nodes = [*products([96, 96], 96, 192, 384).graph.node]
+    nodes[-1].output[0] = "z"
+    nodes += [helper.make_node("ReduceSum", ["z", "axes"], ["y"], keepdims=0)]
+    model = products([96, 96], 96, 192, 384)
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    model.graph.output[0].type.tensor_type.shape.dim.pop()
+    model.graph.input.append(helper.make_tensor_value_info("axes", onnx.TensorProto.INT64, [1]))
+    session = lb.Session(lb.compile(model))
+    x = np.random.default_rng(3).standard_normal((96, 96)).astype(np.float32)
+    for axis in (0, 1):
+        (found,) = session(x, np.array([axis]))
+        np.testing.assert_allclose(found, expected(x, model).sum(axis), rtol=1e-4, atol=1e-4)
