@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,10 @@ NAMES = {
     "inputs": "input_spec",
     "extra_outputs": "extra_output",
     "constants": "constant",
+    "limits": "limit",
 }
+#: Those of modules of torch, which no file holds.
+OF_TORCH = {"args", "kwargs", "dynamic_shapes"}
 #: What the command has besides: the file it writes, how it reports, and a target in the words of a device.
 OF_THE_COMMAND = {"output", "json", "device"}
 
@@ -66,7 +70,15 @@ def test_each_option_of_compile_has_one_of_the_command() -> None:
     of_python = set(inspect.signature(lb.compile).parameters)
     assert {field.name for field in fields(CompileOptions)} <= of_python
     words = set(inspect.signature(compile_).parameters)
-    assert {NAMES.get(name, name) for name in of_python} == words - OF_THE_COMMAND
+    assert {NAMES.get(name, name) for name in of_python - OF_TORCH} == words - OF_THE_COMMAND
+
+
+def test_limits_reach_the_compiler(model: Path) -> None:
+    assert compiled(model, "--limit", "nodes=2", "--limit", "seconds=100.5").main
+    done = command("compile", model, "--limit", "nodes=1")
+    assert done.exit_code == 1 and json.loads(done.stdout)["error"]["kind"] == "BudgetError"
+    for wrong in ("nodes", "nodes=many", "node=1"):
+        assert command("compile", model, "--limit", wrong).exit_code in (1, 2)
 
 
 def test_options_reach_the_compiler(model: Path, tmp_path: Path) -> None:

@@ -166,6 +166,18 @@ def parse_dims(texts: list[str] | None) -> dict[str, str] | None:
     return dims
 
 
+def parse_limits(texts: list[str] | None) -> dict[str, float]:
+    """``["nodes=1000"]`` as ``{"nodes": 1000}``; raises BadParameter."""
+    limits: dict[str, float] = {}
+    for text in texts or ():
+        name, _, number = text.partition("=")
+        try:
+            limits[name] = float(number) if name == "seconds" else int(number)
+        except ValueError:
+            raise typer.BadParameter(f"{text!r} is not NAME=NUMBER, as in seconds=60", param_hint="--limit") from None
+    return limits
+
+
 def parse_at(texts: list[str] | None) -> dict[str, int]:
     """``["W=320"]`` as ``{"W": 320}``; raises BadParameter."""
     values: dict[str, int] = {}

@@ -56,6 +56,12 @@ def compile_(
     max_nodes: Annotated[
         int | None, typer.Option("--max-nodes", min=1, help="Nodes a model may have with its loops unfolded.")
     ] = None,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--limit", metavar="NAME=NUMBER", help="What the model may take: bytes=, nodes= or seconds=; repeatable."
+        ),
+    ] = None,
     dump: Annotated[
         Path | None, typer.Option("--dump", metavar="DIR", file_okay=False, help="Write the IR after each pass there.")
     ] = None,
@@ -85,6 +91,7 @@ def compile_(
         constants={name: read_array(name, array) for name, array in args.parse_arrays(constant, "--constant").items()},
         on_mismatch=on_mismatch,
         max_nodes=max_nodes,
+        limits=args.parse_limits(limit),
         dump=dump,
         check_indices=check_indices,
         sanitize=sanitize or None,
