@@ -39,7 +39,7 @@ def test_the_suite(name: str) -> None:
 
 def test_every_family_has_cases() -> None:
     assert len(_CASES) > 60
-    tested = {onnx.defs.get_schema(operator.op_type).name.lower() for operator in host_operators()}
+    tested = {operator.op_type.lower() for operator in host_operators() if not operator.domain}
     tested -= {"randomuniform", "randomnormal", "randomuniformlike", "randomnormallike", "multinomial"}
     names = " ".join(_CASES).replace("_", "")
     assert all(name in names for name in tested), tested

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -55,6 +55,8 @@ class InstructionBuilder:
         self._kernels = kernels
         self._variants = variants
         self._registers: dict[SSAValue, int] = {}
+        self._count = 0
+        self._shaped: dict[SSAValue, int] = {}
         self._makers: dict[type[Operation], Callable[[Any], Instruction | None]] = {
             AllocStorageOp: self._alloc_storage,
             AllocTensorOp: self._alloc_tensor,
@@ -70,13 +72,31 @@ class InstructionBuilder:
 
     def define(self, value: SSAValue) -> int:
         """The next register, which holds ``value``."""
-        number = self._registers[value] = len(self._registers)
+        number = self._registers[value] = self._new()
         return number
+
+    def _new(self) -> int:
+        self._count += 1
+        return self._count - 1
 
     def block(self, block: Block) -> tuple[Instruction, ...]:
         """The instructions of ``block``; raises CodegenError for an operation that has none."""
-        made = (self._maker(op)(op) for op in block.ops if not isinstance(op, YieldOp | func.ReturnOp))
-        return tuple(instruction for instruction in made if instruction is not None)
+        made: list[Instruction] = []
+        for op in block.ops:
+            if isinstance(op, HostCallOp):
+                made += self._shaped_constants(op)
+            if not isinstance(op, YieldOp | func.ReturnOp):
+                instruction = self._maker(op)(op)
+                made += () if instruction is None else (instruction,)
+        return tuple(made)
+
+    def _shaped_constants(self, op: HostCallOp) -> Iterator[Instruction]:
+        """Views that say the shape and dtype of constants that ``op`` reads: their registers are of bytes."""
+        for value in op.operands:
+            if isinstance(value.owner, ConstantOp):
+                source, ty = self._registers[value], value.type
+                self._shaped[value] = number = self._new()
+                yield View(number, source, 0, shape_of(ty), dtype_of(ty))
 
     def _maker(self, op: Operation) -> Callable[[Any], Instruction | None]:
         try:
@@ -149,7 +169,8 @@ class InstructionBuilder:
         )
 
     def _host_call(self, op: HostCallOp) -> Instruction:
-        return HostCall(op.builtin.data, self._numbers(op.operands), plain_data(op.parameters))
+        args = tuple(self._shaped[v] if v in self._shaped else self._registers[v] for v in op.operands)
+        return HostCall(op.builtin.data, args, plain_data(op.parameters))
 
     def _copy(self, op: memref.CopyOp) -> Instruction:
         return ToVDevice(

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from landbridge.dtypes import numpy_dtype
-from landbridge.host_operators.registry import Array, HostValue, Results, host_operator
-
-#: Draws for the inputs that a node has.
-Draw: TypeAlias = Callable[..., Array]
+from landbridge.host_operators.registry import Array, Draw, HostValue, Results, host_operator
 
 
 def _generator(seed: float | None) -> np.random.Generator:

@@ -18,6 +18,8 @@ from landbridge.sizes.size import Extent
 Array: TypeAlias = np.ndarray[Any, Any]
 #: Takes arrays (None where an input is left out) and attributes by name; gives an array, or one for each output.
 Function: TypeAlias = Callable[..., Any]
+#: What a function with a state gives: the function of the arrays.
+Draw: TypeAlias = Callable[..., Any]
 _F = TypeVar("_F", bound=Function)
 
 #: What the names begin with that programs call them by.

@@ -1,0 +1,174 @@
+"""Models of ai.onnx.ml and the quantized LSTM, against onnxruntime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+import landbridge as lb
+
+Array = np.ndarray[Any, Any]
+pytestmark = pytest.mark.filterwarnings("ignore::landbridge.FallbackWarning")
+
+
+def compare(
+    node: onnx.NodeProto, inputs: dict[str, Array], outputs: list[tuple[int, int]],
+    constants: dict[str, Array] | None = None, rtol: float = 1e-5,
+) -> None:  # fmt: skip
+    """``node`` on ``inputs``; ``outputs`` are (element type, rank)."""
+    kind = onnx.helper.np_dtype_to_tensor_dtype
+    dims = [[f"{name}_{i}" for i in range(rank)] for name, (_, rank) in zip(node.output, outputs, strict=True)]
+    graph = onnx.helper.make_graph(
+        [node],
+        "g",
+        [onnx.helper.make_tensor_value_info(n, kind(a.dtype), ["N", *a.shape[1:]]) for n, a in inputs.items()],
+        [onnx.helper.make_tensor_value_info(n, t, d) for n, (t, _), d in zip(node.output, outputs, dims, strict=True)],
+        [onnx.numpy_helper.from_array(a, n) for n, a in (constants or {}).items()],
+    )
+    opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid(node.domain, 3 if "ml" in node.domain else 1)]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1  # with several it quantizes the states of a batch row by row
+    peer = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    expected = peer.run(None, inputs)
+    session = lb.Session(lb.compile(model))
+    for found, wanted in zip(session(*inputs.values()), expected, strict=True):
+        np.testing.assert_allclose(np.asarray(found), wanted, rtol=rtol, atol=2e-6)
+
+
+def ml(op_type: str, inputs: list[str], outputs: list[str], **attributes: Any) -> onnx.NodeProto:
+    return onnx.helper.make_node(op_type, inputs, outputs, domain="ai.onnx.ml", **attributes)
+
+
+def x_of(*shape: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def trees(of: str, targets: int, count: int, depth: int, features: int, positive: bool) -> dict[str, Any]:
+    """Attributes of ``count`` full trees with random tests and votes."""
+    rng = np.random.default_rng(targets * 100 + count)
+    modes = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GT", "BRANCH_GTE"]
+    made: dict[str, list[Any]] = {
+        key: []
+        for key in (
+            "nodes_treeids",
+            "nodes_nodeids",
+            "nodes_featureids",
+            "nodes_values",
+            "nodes_modes",
+            "nodes_truenodeids",
+            "nodes_falsenodeids",
+            "nodes_missing_value_tracks_true",
+            f"{of}_treeids",
+            f"{of}_nodeids",
+            f"{of}_ids",
+            f"{of}_weights",
+        )
+    }
+    for tree in range(count):
+        for node in range(2 ** (depth + 1) - 1):
+            leaf = node >= 2**depth - 1
+            made["nodes_treeids"].append(tree)
+            made["nodes_nodeids"].append(node)
+            made["nodes_featureids"].append(0 if leaf else int(rng.integers(features)))
+            made["nodes_values"].append(0.0 if leaf else float(rng.standard_normal()))
+            made["nodes_modes"].append("LEAF" if leaf else modes[tree % 4])
+            made["nodes_truenodeids"].append(0 if leaf else 2 * node + 1)
+            made["nodes_falsenodeids"].append(0 if leaf else 2 * node + 2)
+            made["nodes_missing_value_tracks_true"].append(int(rng.integers(2)))
+            if leaf:
+                made[f"{of}_treeids"].append(tree)
+                made[f"{of}_nodeids"].append(node)
+                made[f"{of}_ids"].append(int(rng.integers(targets)))
+                weight = float(rng.random()) if positive else float(rng.standard_normal())
+                made[f"{of}_weights"].append(weight / count)
+    return made
+
+
+@pytest.mark.parametrize("how", ["SUM", "AVERAGE", "MIN", "MAX"])
+@pytest.mark.parametrize("targets", [1, 3])
+def test_tree_regressor(how: str, targets: int) -> None:
+    attributes = trees("target", targets, 6, 4, 5, positive=False)
+    if targets == 1:
+        attributes["base_values"] = [0.5]
+    node = ml("TreeEnsembleRegressor", ["x"], ["y"], n_targets=targets, aggregate_function=how, **attributes)
+    compare(node, {"x": x_of(40, 5)}, [(1, 2)])
+
+
+@pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX"])
+@pytest.mark.parametrize(("classes", "voted"), [(3, 3), (2, 1)])
+@pytest.mark.parametrize("positive", [False, True])
+def test_tree_classifier(transform: str, classes: int, voted: int, positive: bool) -> None:
+    if transform == "SOFTMAX" and voted == 1:
+        pytest.skip("onnxruntime takes the softmax of one score, which is 1")
+    attributes = trees("class", voted, 5, 3, 4, positive=positive)
+    labels = [0, 1] if classes == 2 else [7, 3, 9]
+    node = ml(
+        "TreeEnsembleClassifier", ["x"], ["label", "scores"],
+        classlabels_int64s=labels, post_transform=transform, **attributes,
+    )  # fmt: skip
+    x = x_of(50, 4)
+    x[3, 1] = np.nan
+    compare(node, {"x": x}, [(7, 1), (1, 2)])
+
+
+@pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_linear_classifier(transform: str, classes: int) -> None:
+    weights = x_of(classes, 4, seed=classes)
+    node = ml(
+        "LinearClassifier", ["x"], ["label", "scores"], classlabels_ints=[[0, 1], [4, 0, 2]][classes - 2],
+        coefficients=weights.reshape(-1).tolist(), intercepts=weights[:, 0].tolist(), post_transform=transform,
+    )  # fmt: skip
+    compare(node, {"x": x_of(30, 4)}, [(7, 1), (1, 2)])
+
+
+def test_linear_regressor() -> None:
+    node = ml("LinearRegressor", ["x"], ["y"], coefficients=[1.0, -2.0, 0.5, 3.0], intercepts=[0.25, -1.0], targets=2)
+    compare(node, {"x": x_of(9, 2)}, [(1, 2)])
+
+
+def test_what_prepares_samples() -> None:
+    x = x_of(6, 3)
+    compare(ml("Scaler", ["x"], ["y"], offset=[1.0, 2.0, -1.0], scale=[0.5, 2.0, 1.0]), {"x": x}, [(1, 2)])
+    compare(ml("Scaler", ["x"], ["y"], offset=[1.0], scale=[0.5]), {"x": x}, [(1, 2)])
+    for norm in ("MAX", "L1", "L2"):
+        compare(ml("Normalizer", ["x"], ["y"], norm=norm), {"x": np.abs(x)}, [(1, 2)])
+    some = x.copy()
+    some[2, 1] = np.nan
+    compare(
+        ml("Imputer", ["x"], ["y"], imputed_value_floats=[1.0, 2.0, 3.0], replaced_value_float=float("nan")),
+        {"x": some},
+        [(1, 2)],
+    )
+    compare(ml("ArrayFeatureExtractor", ["x", "at"], ["y"]), {"x": x}, [(1, 2)], {"at": np.array([2, 0])})
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("by_column", [False, True])
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_quantized_lstm(direction: str, by_column: bool, dtype: str) -> None:
+    directions, batch, inputs, units = (2 if direction == "bidirectional" else 1), 2, 6, 8
+    rng = np.random.default_rng(3)
+    kind = np.dtype(dtype)
+    ends = (0, 256) if dtype == "uint8" else (-127, 128)
+    scale = (directions, 4 * units) if by_column else (directions,)
+    constants = {
+        "w": rng.integers(*ends, (directions, inputs, 4 * units)).astype(kind),
+        "r": rng.integers(*ends, (directions, units, 4 * units)).astype(kind),
+        "b": rng.standard_normal((directions, 8 * units)).astype(np.float32),
+        "ws": (rng.random(scale) * 0.01 + 0.002).astype(np.float32),
+        "wz": np.full(scale, 128 if dtype == "uint8" else 0, kind),
+        "rs": (rng.random(scale) * 0.01 + 0.002).astype(np.float32),
+        "rz": np.full(scale, 120 if dtype == "uint8" else 0, kind),
+    }
+    node = onnx.helper.make_node(
+        "DynamicQuantizeLSTM", ["x", "w", "r", "b", "", "", "", "", "ws", "wz", "rs", "rz"], ["y", "h", "c"],
+        domain="com.microsoft", hidden_size=units, direction=direction,
+    )  # fmt: skip
+    x = rng.standard_normal((11, batch, inputs)).astype(np.float32)
+    compare(node, {"x": x}, [(1, 4), (1, 3), (1, 3)], constants, rtol=1e-4)
