@@ -24,6 +24,7 @@ from landbridge.vm.device_kernels import ModuleKernels
 from landbridge.vm.entry import Entry
 from landbridge.vm.frame import Frame
 from landbridge.vm.home import ON_MISMATCH, Home
+from landbridge.vm.memory_check import check_memory
 from landbridge.vm.modules import load_modules
 from landbridge.vm.program import Program
 from landbridge.vm.program_memory import ProgramMemory
@@ -40,7 +41,8 @@ class BoundProgram:
     """The main function of ``executable`` in ``homes`` (one for each vdevice) and on ``threads`` threads.
 
     Whoever executes it has the turn of ``entry``. ``host_access``: as for IoMemory. ``arena`` has the memory
-    of storages, where several programs run in turn. Raises BindError or ExecutableError when it cannot be bound.
+    of storages, where several programs run in turn. Raises BindError or ExecutableError when it cannot be bound,
+    OutOfMemoryError where the machine has not the memory.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class BoundProgram:
         arena: ProgramArena | None = None,
     ) -> None:
         self.entry = entry
+        check_memory(executable, homes, threads, arena)
         self.memory = memory = ProgramMemory(executable, homes, host_access, arena)
         self._images = images = load_modules(executable, homes)
         self.program = program = _bind(executable, images, memory)

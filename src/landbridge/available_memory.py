@@ -1,0 +1,84 @@
+"""Whether this machine has memory that will be needed, asked before any of it is taken.
+
+Linux gives pages when they are touched: what is not there ends some process later, in a run.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from landbridge.errors import OutOfMemoryError
+
+_MEMORY, _PROCESS = Path("/proc/meminfo"), Path("/proc/self/statm")
+_GROUPS, _MOUNT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+#: Less is not asked for: looking takes a tenth of a millisecond.
+_NOTICED = 16 << 20
+
+
+def check_available(needed: int, what: str, way_out: str, *, mapped: bool = False) -> None:
+    """Raise OutOfMemoryError where there are not ``needed`` bytes; the message says ``what`` needs them.
+
+    ``mapped``: they are of a file, whose pages the system reads and drops, so that only the process's own limit counts.
+    """
+    if needed < _NOTICED:
+        return
+    for available, where in _of_process() if mapped else _available():
+        if needed > available:
+            raise OutOfMemoryError(
+                f"{what} needs {needed:,} bytes of memory, and {max(0, available):,} are available ({where}); {way_out}"
+            )
+
+
+def _available() -> Iterator[tuple[int, str]]:
+    """Bytes that there still are, and who says so."""
+    known = _fields(_MEMORY)
+    if "MemAvailable" in known:
+        yield known["MemAvailable"] + known.get("SwapFree", 0), f"MemAvailable and SwapFree of {_MEMORY}"
+    yield from _of_process()
+    yield from _of_groups()
+
+
+def _of_process() -> Iterator[tuple[int, str]]:
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY:
+        try:
+            taken = int(_PROCESS.read_text().split()[0]) * resource.getpagesize()
+        except (OSError, ValueError, IndexError):
+            taken = 0
+        yield limit - taken, "RLIMIT_AS, as ulimit -v sets it"
+
+
+def _fields(file: Path) -> dict[str, int]:
+    """``NAME: NUMBER kB`` of each line, in bytes."""
+    try:
+        lines = [line.split() for line in file.read_text().splitlines()]
+    except OSError:
+        return {}
+    return {words[0].rstrip(":"): int(words[1]) << 10 for words in lines if len(words) > 1 and words[1].isdecimal()}
+
+
+def _of_groups() -> Iterator[tuple[int, str]]:
+    """What the control groups around this process leave, files that the kernel may drop included.
+
+    Linux, "Control Group v2", section "Memory Interface Files".
+    """
+    try:
+        lines = _GROUPS.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        if not line.startswith("0::"):
+            continue
+        inner = PurePosixPath(line[3:].lstrip("/"))
+        for folder in (inner, *inner.parents):  # inside a container the path may be the host's, and the root its own
+            place = _MOUNT / folder
+            try:
+                most, taken = ((place / f"memory.{name}").read_text().strip() for name in ("max", "current"))
+                dropped = [each.split() for each in (place / "memory.stat").read_text().splitlines()]
+            except OSError:
+                continue
+            if most != "max":
+                files = sum(int(n) for name, n in dropped if name in ("inactive_file", "active_file"))
+                yield int(most) - int(taken) + files, f"memory.max of control group {folder}"

@@ -1,0 +1,33 @@
+"""Whether this machine has the memory that a program needs, asked before any of it is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from landbridge.available_memory import check_available
+from landbridge.executable import instructions as ins
+from landbridge.executable.executable import Executable
+from landbridge.vm.arena import ProgramArena
+from landbridge.vm.home import Home
+
+
+def check_memory(executable: Executable, homes: Sequence[Home], threads: int, arena: ProgramArena | None) -> None:
+    """Raise OutOfMemoryError where the host has not the memory that ``executable`` will take in ``homes``.
+
+    That is for activations and the stacks of ``threads``; inputs and outputs may be the caller's own. What ``arena``
+    has already is not needed again.
+    """
+    held = [] if arena is None else arena.pieces
+    storages = [storage for storage in ins.storages(executable.main.instructions) if not storage.shape]
+    activations = sum(
+        max(0, storage.nbytes - (held[number] if number < len(held) else 0))
+        for number, storage in enumerate(storages)
+        if homes[storage.vdevice].is_host
+    )
+    scratch = executable.scratch_bytes * threads
+    name = executable.metadata.get("model", "the program")
+    check_available(
+        activations + scratch,
+        f"a run of {name!r} ({activations:,} bytes for activations, {scratch:,} for the stacks of {threads} threads)",
+        "end other programs, compile for smaller shapes, or use fewer threads",
+    )
