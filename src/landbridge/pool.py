@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 from landbridge.errors import InputError
 from landbridge.executable.executable import Executable
 from landbridge.segmented_session import Session
 from landbridge.usable_cores import usable_cores
+
+if TYPE_CHECKING:
+    from typing import Self  # of Python 3.11
 
 #: What is called with the outputs of a run.
 Callback = Callable[[Any], object]

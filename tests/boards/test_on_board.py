@@ -202,7 +202,7 @@ def test_what_is_wrong_with_a_board_is_said(make_desk: MakeDesk, model: Path) ->
         assert code == 1, stderr
         return stderr
 
-    install = "python3 -m venv ~/.landbridge && ~/.landbridge/bin/pip install landbridge=="
+    install = "python3 -m venv --clear ~/.landbridge && ~/.landbridge/bin/pip install --no-compile landbridge=="
     assert f"no landbridge on PATH, in ~/.local/bin or ~/.landbridge/bin; install it there: ssh board '{install}" in (
         message(ON)
     )

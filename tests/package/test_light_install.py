@@ -14,6 +14,8 @@ import landbridge as lb
 from tests.selection.installed import missing, program
 from tests.whole_models.small_models import edges
 
+#: Seconds for what downloads.
+LIMIT = 600
 SOURCES = Path(__file__).parents[2] / "src"
 #: Of each Python the oldest numpy that it has wheels of, and is asked for.
 NUMPY = {"3.10": "1.24.4", "3.11": "1.24.4", "3.12": "1.26.4", "3.13": "2.1.3", "3.14": "2.3.3"}
@@ -28,6 +30,8 @@ x = np.load(sys.argv[2])
 np.save(sys.argv[3], np.asarray(session(x)[0]))
 assert sys.version_info[:2] == tuple(map(int, sys.argv[4].split(".")))
 assert sys.argv[5] in ("", np.__version__)
+for name in lb.__all__:
+    getattr(lb, name)
 from landbridge.dtypes import numpy_dtype
 module = lb.Module(lb.load(sys.argv[1]))
 for wrong in (lambda: lb.compile(b""), lambda: numpy_dtype("bfloat16"), lambda: module[next(iter(module))]):
@@ -76,3 +80,34 @@ def test_on_every_python_with_its_oldest_numpy(version: str, tmp_path: Path) -> 
         packages.parent.mkdir(parents=True, exist_ok=True)
         part.rename(packages)
     check(python, version, NUMPY[version], tmp_path, str(packages))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-P", "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(folder), str(SOURCES.parent)]
+    subprocess.run(pip, check=True, timeout=LIMIT)
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("version", NUMPY)
+def test_the_documented_line_makes_what_is_small_and_runs(version: str, wheel: Path, tmp_path: Path) -> None:
+    python = program(f"python{version}", "pythons")
+    if subprocess.run([python, "-c", "import ctypes, ssl"], capture_output=True).returncode:
+        missing(f"a Python {version} that works", "pythons")
+    page = (SOURCES.parent / "docs/deploy-to-a-board.md").read_text()
+    (line,) = [each for each in page.splitlines() if each.startswith("python3 -m venv --clear ~/.landbridge")]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    environment["HOME"] = str(tmp_path)
+    line = line.replace("python3", python, 1).replace(" landbridge ", f" {wheel} ")
+    subprocess.run(["sh", "-c", line], check=True, env=environment, timeout=LIMIT)
+    lb.compile(edges(24, 32), "llvm -mcpu=x86-64-v2").save(tmp_path / "edges.lbx")
+    made = tmp_path / ".landbridge"
+    for command in ("run", "bench", "explain", "trace", "plan"):
+        asked = [str(made / "bin/landbridge"), command, str(tmp_path / "edges.lbx"), "--json"]
+        done = subprocess.run(asked, env=environment, capture_output=True, text=True, timeout=LIMIT)
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+    blocks = sum(file.lstat().st_blocks for file in made.rglob("*"))
+    assert blocks * 512 < 110 * 1000**2

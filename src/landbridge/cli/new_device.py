@@ -6,16 +6,18 @@ import keyword
 import re
 from collections.abc import Iterator
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import Template
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from landbridge.cli.output import message
 from landbridge.errors import InputError
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable  # of Python 3.11
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _LONGEST = 40

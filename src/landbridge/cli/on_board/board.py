@@ -241,8 +241,9 @@ class Board:
 def install_line(address: BoardAddress) -> str:
     """The line that installs this version there, in a folder that is looked into; Debian's pip wants one."""
     port = "" if address.port is None else f"-p {address.port} "
-    venv = "python3 -m venv ~/.landbridge && ~/.landbridge/bin/pip install"
-    return f"ssh {port}{address.place} '{venv} landbridge=={__version__}'"
+    pip = "~/.landbridge/bin/pip"
+    made = f"python3 -m venv --clear ~/.landbridge && {pip} install --no-compile landbridge=={__version__}"
+    return f"ssh {port}{address.place} '{made} && {pip} uninstall -qy setuptools pip'"
 
 
 def _without_times(executable: Executable) -> Executable:
