@@ -205,8 +205,6 @@ def test_a_detector_ends_with_non_max_suppression() -> None:
             }"""
         )
     )
-    onnxruntime = pytest.importorskip("onnxruntime")
-    del onnxruntime
     for n in (2, 40):
         rng = np.random.default_rng(n)
         corner = rng.random((1, n, 2), np.float32) * 4
