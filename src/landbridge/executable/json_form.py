@@ -109,8 +109,8 @@ def _read_extents(value: Any) -> Any:
     return tuple(map(_read_extent, _read_list(value)))
 
 
-def _read_elements(value: Any) -> Any:
-    """Elements of an input: extents, and numbers below 0."""
+def _read_numbers(value: Any) -> Any:
+    """Elements of an input and words of a call: extents, and numbers below 0."""
     items = _read_list(value)
     return tuple([-_read_int(-e) if type(e) is int and e < 0 else _read_extent(e) for e in items])
 
@@ -168,7 +168,9 @@ def _field_readers(cls: Any) -> dict[str, Reader]:
     for name in _OPEN.get(cls, ()):
         readers[name] = _read_extent if hints[name] is int else _read_extents
     if cls is TensorSpec:
-        readers["elements"] = _read_elements
+        readers["elements"] = _read_numbers
+    if cls is ins.Call:
+        readers["sizes"] = _read_numbers
     return readers
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from onnx import helper, numpy_helper
 
 import landbridge as lb
 from landbridge.executable.instructions import Call, flattened
+from landbridge.executable.json_form import instruction_list, to_json
 from landbridge.executable.kernel_facts import facts_of, facts_of_call
 
 TARGETS = ["llvm", "llvm -mcpu=x86-64-v3", "c"]
@@ -135,3 +137,8 @@ def test_programs_of_one_model_share_what_they_did() -> None:
     for axis in (0, 1):
         (found,) = session(x, np.array([axis]))
         np.testing.assert_allclose(found, expected(x, model).sum(axis), rtol=1e-4, atol=1e-4)
+
+
+def test_words_below_zero_are_saved() -> None:
+    call = Call(0, "f", (0, 1), 1, sizes=(-174, 5))
+    assert instruction_list(json.loads(json.dumps(to_json((call,))))) == (call,)
