@@ -1,0 +1,102 @@
+"""Kernels that move more than they compute, one by one, against onnxruntime and OpenVINO, in turns on one thread.
+
+python benchmarks/moving_kernels.py [--rounds 41] [--write]      (needs openvino)
+
+The limit of each is a copy of its larger side, which is measured beside it: its bytes, read and written once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+import landbridge as lb
+from landbridge.cli.bench import in_turns
+from landbridge.cli.peers import largest_difference, peers_named
+
+sys.path[:0] = [str(Path(__file__).parents[1])]
+
+from measure import write  # noqa: E402
+
+os.environ["LANDBRIDGE_CACHE"] = "0"
+
+PEERS = ("onnxruntime", "openvino")
+HALF_PIXEL = {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
+POOL_3 = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+#: Name: operator, shape of its input, constants by name, attributes.
+CASES: dict[str, tuple[str, list[int], dict[str, list[float]], dict[str, object]]] = {
+    "Transpose 64x1024": ("Transpose", [64, 1024], {}, {"perm": [1, 0]}),
+    "Transpose 1040x1040": ("Transpose", [1040, 1040], {}, {"perm": [1, 0]}),
+    "Transpose 64x56x56 to channels last": ("Transpose", [1, 64, 56, 56], {}, {"perm": [0, 2, 3, 1]}),
+    "Transpose 224x224x3 to planes": ("Transpose", [1, 224, 224, 3], {}, {"perm": [0, 3, 1, 2]}),
+    "MaxPool 2x2 of 64x112x112": ("MaxPool", [1, 64, 112, 112], {}, {"kernel_shape": [2, 2], "strides": [2, 2]}),
+    "MaxPool 3x3 by 2 of 64x112x112": ("MaxPool", [1, 64, 112, 112], {}, {**POOL_3, "strides": [2, 2]}),
+    "MaxPool 3x3 of 64x56x56": ("MaxPool", [1, 64, 56, 56], {}, POOL_3),
+    "AveragePool 3x3 of 64x56x56": ("AveragePool", [1, 64, 56, 56], {}, POOL_3),
+    "MaxPool 3 by 2 of 64x4000": ("MaxPool", [1, 64, 4000], {}, {"kernel_shape": [3], "strides": [2], "pads": [1, 1]}),
+    "GlobalAveragePool of 64x56x56": ("GlobalAveragePool", [1, 64, 56, 56], {}, {}),
+    "Resize 40x40 by 1.7, linear": ("Resize", [1, 64, 40, 40], {"scales": [1, 1, 1.7, 1.7]}, HALF_PIXEL),
+    "Resize 480x640 by 0.5, linear": ("Resize", [1, 3, 480, 640], {"scales": [1, 1, 0.5, 0.5]}, HALF_PIXEL),
+    "Resize 1000 by 2, linear": ("Resize", [1, 64, 1000], {"scales": [1, 1, 2]}, HALF_PIXEL),
+    "SpaceToDepth of 16x112x112": ("SpaceToDepth", [1, 16, 112, 112], {}, {"blocksize": 2}),
+}
+
+
+def _model(name: str) -> onnx.ModelProto:
+    operator, shape, constants, attributes = CASES[name]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [None] * len(shape))
+    inputs = ["x", *(["", *constants] if constants else [])]
+    values = [numpy_helper.from_array(np.array(v, np.float32), k) for k, v in constants.items()]
+    node = helper.make_node(operator, inputs, ["y"], **attributes)
+    graph = helper.make_graph([node], "one", [x], [y], values)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def measured(name: str, rounds: int) -> list[object]:
+    """A row: microseconds of each, the copy's, how far ahead of the faster peer, and the largest difference."""
+    model = _model(name)
+    inputs = {"x": np.random.default_rng(0).standard_normal(CASES[name][1]).astype(np.float32)}
+    session = lb.Session(lb.compile(model), num_threads=1)
+    session.set_input_zero_copy("x", inputs["x"])
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "one.onnx"
+        onnx.save(model, file)
+        made = {peer: make(file, inputs, 1) for peer, make in peers_named(PEERS).items()}
+    session.run()
+    ours = [np.array(np.from_dlpack(session.get_output(0)))]
+    larger = max((inputs["x"], ours[0]), key=lambda a: a.size)
+    copy = np.empty_like(larger)
+    actions: dict[str, Callable[[], object]] = {"ours": session.run, "copy": lambda: np.copyto(copy, larger)}
+    actions |= {peer: each.run for peer, each in made.items()}
+    spent = {k: 1e3 * statistics.median(v) for k, v in in_turns(actions, rounds, 0.0).items()}
+    best = min(spent[p] for p in made)
+    worst = max(largest_difference(ours, each.outputs()) for each in made.values())
+    return [name, *(round(spent[k], 1) for k in ("ours", "copy", *PEERS)), best / spent["ours"], f"{worst:.1e}"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=41)
+    parser.add_argument("--write", action="store_true", help="write the table to benchmarks/results")
+    options = parser.parse_args()
+    rows = []
+    for name in CASES:
+        rows.append(measured(name, options.rounds))
+        print(*rows[-1], flush=True)
+    if options.write:
+        columns = ["kernel", "us", "a copy", "onnxruntime", "OpenVINO", "faster peer / ours", "largest difference"]
+        write("moving_kernels", columns, rows)
+
+
+if __name__ == "__main__":
+    main()
