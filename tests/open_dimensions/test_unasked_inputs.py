@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 
 import landbridge as lb
-from landbridge.errors import CompileError, ShapeError, UnsupportedOperatorError
+from landbridge.errors import ShapeError, UnsupportedOperatorError
 from landbridge.executable.instructions import Call
 
 Array = np.ndarray[Any, Any]
