@@ -282,6 +282,11 @@ class _Call:
             if isinstance(extent, Size) and len(extent.symbols) == 1:
                 (symbol,) = extent.symbols.values()
                 if symbol.name not in known and extent == of_symbol(symbol):
+                    if number == 0 and symbol.name in self._call.supposed:
+                        raise ShapeError(
+                            f"node {self._call.node!r}: {what} of its result, {symbol.name!r}, is 0 in this run; the "
+                            "model asks what it is, and the program was compiled for at least 1 alone"
+                        )
                     known[symbol.name] = number
                     continue
             if _at(extent, known) != number:

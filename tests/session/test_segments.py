@@ -243,3 +243,36 @@ def test_a_dimension_that_data_decide_may_be_narrowed() -> None:
         np.testing.assert_allclose(session(x, w)[0], (kept[:-2] + 2 * kept[1:-1] + 4 * kept[2:])[None, None], rtol=1e-6)
     with pytest.raises(lb.ShapeError):
         session(np.ones((1, 2), np.float32), w)
+
+
+#: y is -1 where nothing is selected, else the sum of x; and the sum of x over how many are selected, or one.
+_NONE = """none = Equal(n, zero)
+    y = If(none) <then_branch = t () => (float[1] a) { a = Constant<value_floats=[-1.0]>() },
+                  else_branch = e () => (float[1] b) { b = ReduceSum(x) }>"""
+_LEAST = """least = Max(n, one)
+    s = ReduceSum(x)
+    k = Cast<to=1>(least)
+    y = Div(s, k)"""
+
+
+@pytest.mark.parametrize("asked", [_NONE, _LEAST])
+def test_what_is_asked_of_a_size_is_not_answered_for_nothing(asked: str) -> None:
+    session = lb.Session(
+        compiled(
+            f"""g (float[6] x) => (int64[1,A] at, float[1] y) {{
+                one = Constant<value_ints=[1]>()
+                zero = Constant<value_ints=[0]>()
+                at = NonZero(x)
+                n = Shape<start=1, end=2>(at)
+                {asked}
+            }}"""
+        )
+    )
+    for count in (1, 4, 6):
+        x = np.array([2.0] * count + [0.0] * (6 - count), np.float32)
+        at, y = session(x)
+        assert at.shape == (1, count)
+        np.testing.assert_array_equal(y, [2.0 if asked == _LEAST else 2.0 * count])
+    with pytest.raises(lb.ShapeError, match=r"is 0 in this run; .* at least 1 alone"):
+        session(np.zeros(6, np.float32))
+    np.testing.assert_array_equal(session(np.full(6, 3.0, np.float32))[0], [range(6)])

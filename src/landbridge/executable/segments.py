@@ -29,6 +29,7 @@ class DataCall:
 
     ``inputs`` are names of values, empty where one is left out. ``outputs``: names, shapes and dtypes of the results;
     extents that are dimensions of no input are known then. ``read``: one value whose elements are dimensions.
+    ``supposed``: those of these dimensions that may not be 0.
     """
 
     operator: str
@@ -37,6 +38,7 @@ class DataCall:
     outputs: tuple[TensorSpec, ...]
     read: tuple[TensorSpec, ...]
     attributes: Mapping[str, object]
+    supposed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

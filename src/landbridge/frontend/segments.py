@@ -38,6 +38,7 @@ from landbridge.ir.attributes import (
     set_input_elements,
     set_io_names,
     set_parameter_names,
+    supposed_dimensions,
 )
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import DEFINES, CallOp, ConstantOp, HostCallOp, ViewOp
@@ -336,6 +337,7 @@ class _Cutter:
             outputs,
             read,
             plain_data(DictionaryAttr(parameters)),
+            tuple(name for name in dimensions_of(op.defines) if name in supposed_dimensions(self._main)),
         )
 
 

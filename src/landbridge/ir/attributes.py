@@ -48,6 +48,8 @@ FRAMES = "lb.frames"
 #: ``{name: [element]}`` of inputs that say what open dimensions are, each an integer or a Size.
 ELEMENTS = "lb.elements"
 GUARDS = "lb.guards"
+#: Dimensions that data decide and of which 0 was not reckoned with.
+SUPPOSED = "lb.supposed"
 #: ``{pattern: #lb.vdevice}``: what the pass ``place`` is to put elsewhere.
 PLACE = "lb.place"
 #: ``{scope: scope}``: where the pass ``spill`` is to put what does not fit.
@@ -200,6 +202,16 @@ def parameter_names(main: func.FuncOp) -> tuple[str, ...]:
 def set_parameter_names(main: func.FuncOp, names: Sequence[str]) -> None:
     """State which inputs of @main, its last ones, are parameters."""
     main.attributes[PARAMETER_NAMES] = _string_array(names)
+
+
+def supposed_dimensions(main: func.FuncOp) -> tuple[str, ...]:
+    """The dimensions that data decide and that @main supposes to be at least 1."""
+    return _strings(main, SUPPOSED) or ()
+
+
+def set_supposed_dimensions(main: func.FuncOp, names: Sequence[str]) -> None:
+    """State them."""
+    main.attributes[SUPPOSED] = _string_array(names)
 
 
 def frame_layouts(main: func.FuncOp) -> dict[str, FrameLayout]:

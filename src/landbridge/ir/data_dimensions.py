@@ -19,6 +19,13 @@ class DataDimensions:
         self._names: set[str] = set()
         self._all_names = set() if all_names is None else all_names
         self.reads = reads and stated is not None
+        #: Those that numbers in the program suppose to be at least 1.
+        self.supposed: set[str] = set()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Of all that were made."""
+        return frozenset(self._names)
 
     @property
     def are_legal(self) -> bool:

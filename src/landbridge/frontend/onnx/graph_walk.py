@@ -24,7 +24,7 @@ from landbridge.frontend.onnx.index_checks import checked_indices
 from landbridge.frontend.onnx.schema import check_schema
 from landbridge.frontend.onnx.sequences import OF_SEQUENCES, TensorSequence, places, sequence_node
 from landbridge.frontend.onnx.shapes import check_declared
-from landbridge.frontend.onnx.size_arithmetic import evaluate_sizes
+from landbridge.frontend.onnx.size_arithmetic import evaluate_sizes, supposed
 from landbridge.frontend.onnx.values import UNKNOWN, Imported, Unknown, constant_if_empty, shape_text
 from landbridge.host_operators.registry import find
 from landbridge.ir.graph_builder import GraphBuilder
@@ -167,6 +167,9 @@ class GraphWalk:
             if len(constants) == len(inputs) and not node.domain:
                 evaluated = evaluate_sizes(node.op_type, context.attributes, constants)
                 if evaluated is not None:
+                    given = [a for a in constants if a is not None]
+                    data = self.g.data
+                    data.supposed |= supposed(node.op_type, context.attributes, given, evaluated, data.names)
                     return [evaluated]
         elif len(constants) == len(inputs) and node.op_type != "Constant" and foldable(node):
             folded = evaluate(node, constants, opset)

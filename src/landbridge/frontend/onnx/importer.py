@@ -41,6 +41,7 @@ from landbridge.ir.attributes import (
     set_input_elements,
     set_io_names,
     set_parameter_names,
+    set_supposed_dimensions,
 )
 from landbridge.ir.budget import MAX_NODES, Budget
 from landbridge.ir.data_dimensions import DataDimensions
@@ -185,6 +186,8 @@ def _built(
         set_input_elements(main, inputs.elements)
     if g.guards:
         set_guards(main, list(dict.fromkeys(g.guards)))
+    if data.supposed:
+        set_supposed_dimensions(main, sorted(data.supposed))
     if module.parameters:
         set_parameter_names(main, list(module.parameters))
     Rewriter.insert_op(main, InsertPoint.at_start(module.op.body.block))

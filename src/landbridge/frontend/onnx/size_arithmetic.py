@@ -6,14 +6,27 @@ Their operands are arrays of int64 and of objects, ints and Sizes. An operator t
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from landbridge.errors import UndecidedSizeError
 from landbridge.ops.extent_arrays import as_numbers
-from landbridge.sizes.size import Extent, agree, at_least, largest, product, smallest, undecided
+from landbridge.sizes.size import (
+    Extent,
+    Size,
+    agree,
+    at_least,
+    dimension,
+    dimensions_of,
+    largest,
+    product,
+    replaced,
+    smallest,
+    undecided,
+)
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Attributes: TypeAlias = Mapping[str, Any]
@@ -141,6 +154,32 @@ _OPERATORS: dict[str, Evaluate] = {
     "ReduceMin": _reduced(lambda extents: smallest(*extents)),
 }
 _TRUTH = {"Equal", "GreaterOrEqual", "LessOrEqual", "Greater", "Less"}
+
+
+def supposed(
+    op_type: str, attributes: Attributes, operands: Sequence[Array], found: Array, names: Set[str]
+) -> set[str]:
+    """Which of the dimensions ``names`` a result of ``evaluate_sizes`` supposes to be at least 1: where one is 0 the
+    node would give another, or what it gives is not the same for all inputs."""
+    used = {n: s for n, s in dimensions_of(e for a in operands for e in a.flat).items() if n in names and s.low > 0}
+
+    def from_zero(name: str) -> bool:
+        high = used[name].high
+        wider = {name: dimension(name, 0, None if high is None else high * used[name].unit)}
+
+        def widened(array: Array) -> Array:
+            made = np.empty(array.size, object)
+            made[:] = [replaced(e.terms, wider) if isinstance(e, Size) else e for e in array.flat]
+            return made.reshape(array.shape)
+
+        try:
+            again = evaluate_sizes(op_type, attributes, [widened(a) if a.dtype == object else a for a in operands])
+        except UndecidedSizeError:
+            return False
+        wanted = widened(found) if found.dtype == object else found
+        return again is not None and again.shape == wanted.shape and again.tolist() == wanted.tolist()
+
+    return {name for name in used if not from_zero(name)}
 
 
 def evaluate_sizes(op_type: str, attributes: Attributes, operands: Sequence[Array | None]) -> Array | None:
