@@ -19,6 +19,8 @@ class DataDimensions:
         self._names: set[str] = set()
         self._all_names = set() if all_names is None else all_names
         self.reads = reads and stated is not None
+        #: Whether there was a value that might have become dimensions, had ``reads`` said so.
+        self.might_read = False
         #: Those that numbers in the program suppose to be at least 1.
         self.supposed: set[str] = set()
 

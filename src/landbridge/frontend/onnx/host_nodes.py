@@ -73,6 +73,7 @@ def read_sizes(c: OpContext, value: SSAValue, ends: tuple[int, int] | None = Non
     if any(isinstance(extent, Size) for extent in shape) or not 0 < prod(shape) <= MOST_ELEMENTS:
         return None
     if dtype == "bool" or c.g.is_nested or not c.g.data.reads:
+        c.g.data.might_read |= dtype != "bool" and not c.g.is_nested
         return None
     low, high = ends or (1, LARGEST_EXTENT)
     known = c.g.whole.get(value)

@@ -91,21 +91,24 @@ def import_onnx(
     loaded, sources, files = load_model(model, max_nodes)
     graph = loaded.graph
     parameters = promote_parameters(graph, mutable)
+    given, reads, might_read, branches = shapes or {}, False, False, Branches()
+    decided: set[str] = set()  # dimensions that data decide, of all that was tried
 
     def build(
         stated: Mapping[str, Extent] | None,
         elements: Mapping[str, tuple[Extent, ...]],
         shapes: Mapping[str, Sequence[int | str]],
     ) -> IRModule:
+        nonlocal might_read
         known = {**elements, **(chosen or {})}
         of_inputs = None if stated is None else {n: e for n, e in stated.items() if n not in decided}
         inputs = model_inputs(graph, shapes, constants or {}, frames or {}, of_inputs, known)
         module = IRModule(ModuleOp([]), targets, vdevices, parameters=parameters, sources=sources, files=files)
         data = DataDimensions(stated, reads, decided)
-        return _built(module, loaded, inputs, extra_outputs, Budget(max_nodes), check_indices, data, branches)
-
-    given, reads, branches = shapes or {}, False, Branches()
-    decided: set[str] = set()  # dimensions that data decide, of all that was tried
+        try:
+            return _built(module, loaded, inputs, extra_outputs, Budget(max_nodes), check_indices, data, branches)
+        finally:
+            might_read |= data.might_read
 
     def attempt() -> IRModule:
         if dimensions is None:
@@ -118,7 +121,8 @@ def import_onnx(
         try:
             return attempt()
         except UnsupportedOperatorError as error:
-            if dimensions is None or not isinstance(error.needed, dict) or any(e.chosen for e in error.needed.values()):
+            wanted = error.needed if might_read and dimensions is not None else None
+            if not isinstance(wanted, dict) or any(each.chosen for each in wanted.values()):
                 raise
             first, reads = error, True
         try:
