@@ -22,6 +22,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AccessError",
     "BindError",
+    "BoardError",
     "BudgetError",
     "CodegenError",
     "CompileError",
@@ -104,6 +105,7 @@ if TYPE_CHECKING:
     from landbridge.errors import (
         AccessError,
         BindError,
+        BoardError,
         BudgetError,
         CodegenError,
         CompileError,

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::landbridge.FallbackWarning")
 
 _PATTERNS = (
     "nonmaxsuppression", "nonzero", "compress", "unique", "col2im", "deform_conv", "roialign", "maxunpool", "det_",
-    "bitcast", "tensorscatter", "tfidf", "melweight", "hannwindow", "hammingwindow",
+    "bitcast", "tensorscatter", "tfidf", "melweight", "hannwindow", "hammingwindow", "resize", "upsample",
 )  # fmt: skip
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

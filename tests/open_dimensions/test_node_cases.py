@@ -22,8 +22,6 @@ REFUSED = re.compile(
     "|".join(
         [
             "^test_resize_downsample_scales_(linear|nearest)(_align_corners)?$",  # of one element none is left
-            "^test_resize_downsample_sizes_(linear|cubic)_antialias",  # the number of taps
-            "^test_resize_.*_not_(larger|smaller)",
             "^test_gridsample",
             "^test_(basic_)?conv",
             "^test_(lstm|gru|simple_rnn)_",

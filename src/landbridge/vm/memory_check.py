@@ -22,7 +22,7 @@ def check_memory(executable: Executable, homes: Sequence[Home], threads: int, ar
     activations = sum(
         max(0, storage.nbytes - (held[number] if number < len(held) else 0))
         for number, storage in enumerate(storages)
-        if storage.vdevice < len(homes) and homes[storage.vdevice].is_host  # which binding finds
+        if 0 <= storage.vdevice < len(homes) and homes[storage.vdevice].is_host  # which binding finds
     )
     scratch = executable.scratch_bytes * threads
     name = executable.metadata.get("model", "the program")

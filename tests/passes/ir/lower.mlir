@@ -20,19 +20,29 @@ func.func @main(%x: !m, %y: !m) {
 func.func @double(%0: !m, %1: !m, %2: index, %3: index) attributes {lb.tasks = 1 : i64, lb.schedule = "3x1 block of 8 lanes, each element on its own"} {
   %4 = arith.constant 1 : index
   %5 = arith.constant 0 : index
-  %6 = arith.constant 8 : index
-  %7 = arith.constant 16 : index
-  %8 = arith.minsi %3, %4 : index
-  scf.for %9 = %2 to %8 step %4 {
-    %10 = vector.load %0[%5] : !m, vector<8xf32>
-    %11 = arith.addf %10, %10 : vector<8xf32>
-    vector.store %11, %1[%5] : !m, vector<8xf32>
-    %12 = vector.load %0[%6] : !m, vector<8xf32>
-    %13 = arith.addf %12, %12 : vector<8xf32>
-    vector.store %13, %1[%6] : !m, vector<8xf32>
-    %14 = vector.load %0[%7] : !m, vector<8xf32>
-    %15 = arith.addf %14, %14 : vector<8xf32>
-    vector.store %15, %1[%7] : !m, vector<8xf32>
+  %6 = arith.constant 3 : index
+  %7 = arith.constant 8 : index
+  %8 = arith.constant 16 : index
+  %9 = arith.minsi %3, %4 : index
+  scf.for %10 = %2 to %9 step %4 {
+    %11 = arith.muli %5, %4 : index
+    %12 = arith.addi %11, %4 : index
+    %13 = arith.minsi %12, %4 : index
+    scf.for %14 = %11 to %13 step %4 {
+      %15 = arith.muli %14, %6 : index
+      %16 = arith.muli %15, %7 : index
+      %17 = vector.load %0[%16] : !m, vector<8xf32>
+      %18 = arith.addf %17, %17 : vector<8xf32>
+      vector.store %18, %1[%16] : !m, vector<8xf32>
+      %19 = arith.addi %16, %7 : index
+      %20 = vector.load %0[%19] : !m, vector<8xf32>
+      %21 = arith.addf %20, %20 : vector<8xf32>
+      vector.store %21, %1[%19] : !m, vector<8xf32>
+      %22 = arith.addi %16, %8 : index
+      %23 = vector.load %0[%22] : !m, vector<8xf32>
+      %24 = arith.addf %23, %23 : vector<8xf32>
+      vector.store %24, %1[%22] : !m, vector<8xf32>
+    }
   }
   func.return
 }

@@ -179,7 +179,7 @@ class GraphWalk:
             return self._without_kernel(node, context, inputs)
         if len(known) < len(inputs):
             return [UNKNOWN] * len(node.outputs)
-        result = self._handled(handler, context, inputs, ranges)
+        result = self._handled(node, handler, context, inputs, ranges)
         results = [result] if isinstance(result, np.ndarray | SSAValue) else list(result)
         return [constant_if_empty(x) for x in results]
 
@@ -195,13 +195,22 @@ class GraphWalk:
         return [result]
 
     def _handled(
-        self, handler: Handler, c: OpContext, inputs: Sequence[Any], ranges: Mapping[int, tuple[int, int]]
+        self,
+        node: ir.Node,
+        handler: Handler,
+        c: OpContext,
+        inputs: Sequence[Any],
+        ranges: Mapping[int, tuple[int, int]],
     ) -> Any:
-        """What ``handler`` makes of the node; what it has to know, and is computed, is read while the model runs."""
+        """What ``handler`` makes of the node; what it has to know, and is computed, is read while the model runs. An
+        operator that needs more than sizes runs on the host, where there is a function for it."""
         try:
             return handler(c, *inputs)
         except UnsupportedOperatorError as error:
             needed = error.needed
+            operator = find(node.domain, node.op_type, c.opset)
+            if operator is not None and not (isinstance(needed, SSAValue) and c.dtype(needed).startswith("int")):
+                return host_node(c, operator, inputs)
             if not isinstance(needed, SSAValue):
                 raise
             read = read_sizes(c, needed, ranges.get(id(needed))) if any(x is needed for x in inputs) else None
@@ -209,7 +218,7 @@ class GraphWalk:
                 also = [x for x in inputs if isinstance(x, SSAValue) and id(x) in ranges]
                 self.needed += [(x, ranges.get(id(x))) for x in dict.fromkeys((needed, *also))]
                 raise
-        return self._handled(handler, c, [read if x is needed else x for x in inputs], ranges)
+        return self._handled(node, handler, c, [read if x is needed else x for x in inputs], ranges)
 
     def _context(self, node: ir.Node, opset: int, inputs: Sequence[Imported | None]) -> OpContext:
         used = max((i + 1 for i, v in enumerate(node.outputs) if v.name), default=0)

@@ -26,8 +26,9 @@ MOST_LANES = 16
 
 
 def turned_width(rows: int, lanes: int, element: Any) -> int:
-    """The length of the vectors along ``rows`` rows that ``turn_in`` and ``turn_out`` take for ``lanes`` lanes."""
-    return 1 << (rows - 1).bit_length() if rows <= _piece(lanes, element) else lanes
+    """The length of the vectors along ``rows`` rows that ``turn_in`` and ``turn_out`` take for ``lanes`` lanes: two at
+    least, as OpenCL C has no vectors of one."""
+    return max(2, 1 << (rows - 1).bit_length()) if rows <= _piece(lanes, element) else lanes
 
 
 def turn_in(code: Code, loaded: Sequence[SSAValue]) -> list[SSAValue]:
