@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 
 import pdoc
 import pdoc.render
@@ -58,21 +56,8 @@ PUBLIC = (
 def build(directory: Path) -> None:
     """Write the pages to ``directory``; raises the first warning."""
     warnings.simplefilter("error", UserWarning)
-    if find_spec("torch") is None:
-        _stand_in_for_torch()
     pdoc.render.configure(docformat="restructuredtext")
     pdoc.pdoc(*PUBLIC, output_directory=directory)
-
-
-def _stand_in_for_torch() -> None:
-    """The names in signatures of what is an extra, so that the reference needs none."""
-    for name, known in {"torch": (), "torch.nn": ("Module",), "torch.export": ("ExportedProgram",)}.items():
-        module = ModuleType(name)
-        for each in known:
-            setattr(module, each, type(each, (), {"__module__": name}))
-        sys.modules[name] = module
-    for name in ("nn", "export"):
-        setattr(sys.modules["torch"], name, sys.modules[f"torch.{name}"])
 
 
 if __name__ == "__main__":

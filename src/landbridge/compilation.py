@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
@@ -51,14 +51,18 @@ from landbridge.warning_notes import warn
 
 if TYPE_CHECKING:
     import onnx_ir
-    import torch
     from onnx import ModelProto
+
+    class TorchModel(Protocol):
+        """A ``torch.nn.Module`` or ``torch.export.ExportedProgram``, whose package is an extra."""
+
+        @property
+        def state_dict(self) -> Any:
+            """Its weights by name; a method of the one and a property of the other."""
 
     #: A model: a path, the bytes of a file, an ONNX model in memory, one of torch, IR (which is not changed) or its
     #: text.
-    Model: TypeAlias = (
-        str | Path | bytes | ModelProto | IRModule | torch.nn.Module | torch.export.ExportedProgram | onnx_ir.Model
-    )
+    Model: TypeAlias = str | Path | bytes | ModelProto | IRModule | TorchModel | onnx_ir.Model
 
 #: The passes a model goes through, in order, before PrimFuncs are lowered.
 PIPELINE = (
@@ -189,7 +193,7 @@ def _import(
     o = options
     return each_program(
         lambda chosen: import_onnx(
-            model,
+            cast(Any, model),  # one of torch has been exported
             o.shapes,
             targets,
             vdevices,
