@@ -6,9 +6,12 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import onnx
+import onnx.reference
 import pytest
 from xdsl.dialects import vector
 
+import landbridge as lb
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import tensor_type
@@ -101,3 +104,18 @@ def test_boards_multiply_by_lanes_and_this_machine_does_not() -> None:
 
     assert vector_unit_of(Target("raspberry-pi-4")).by_lane
     assert not vector_unit_of(Target("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3")).by_lane
+
+
+@pytest.mark.parametrize("height", [0.4, 1.7])
+def test_a_body_that_computes_places_has_those_of_one_turn(height: float) -> None:
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 18]> g (float[1,3,11,8] x) => (float[1,3,h,w] y) {{
+            scales = Constant<value_floats=[1.0, 1.0, {height}, 1.0]>()
+            y = Resize<mode="cubic", antialias=1>(x, , scales)
+        }}"""
+    )
+    x = drawn(1, 3, 11, 8)
+    with patch("landbridge.passes.lower.prims.vector_unit_of", lambda _: NEON):
+        (y,) = lb.Session(lb.compile(model, HERE))(x)
+    (wanted,) = onnx.reference.ReferenceEvaluator(model).run(None, {"x": x})
+    np.testing.assert_allclose(y, wanted, rtol=0, atol=2e-5)

@@ -208,7 +208,7 @@ class GraphWalk:
             return handler(c, *inputs)
         except UnsupportedOperatorError as error:
             needed = error.needed
-            operator = find(node.domain, node.op_type, c.opset)
+            operator = find(node.domain, node.op_type, c.opset) if c.g.data.are_legal and not c.g.is_nested else None
             if operator is not None and not (isinstance(needed, SSAValue) and c.dtype(needed).startswith("int")):
                 return host_node(c, operator, inputs)
             if not isinstance(needed, SSAValue):

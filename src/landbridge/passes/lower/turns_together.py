@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.combiners import sums_up
 from landbridge.passes.lower.image_memory import is_image
+from landbridge.passes.lower.lane_body import computes_places
 from landbridge.passes.lower.nest import Nest, Stage, widest_bytes
 from landbridge.passes.lower.row_memory import in_rows
 from landbridge.sizes.size import at_least
@@ -23,8 +24,8 @@ def turns_together(nest: Nest, lane: int | None, rows: int | None, inner: Sequen
     """How many turns of the last of the reduction loops ``inner`` are written out: a vector of shared numbers, or a
     window; 1 where nothing is gained."""
     main = nest.reduction
-    if main is None or lane is None or not inner or not sums_up(main):
-        return 1
+    if main is None or lane is None or not inner or not sums_up(main) or computes_places(main):
+        return 1  # a body that computes indices knows those of one turn
     last = inner[-1]
     if any((b.inner == last and b.extent % b.tile) or b.outer == last for b in nest.bounds):
         return 1
