@@ -212,7 +212,6 @@ CASES = {
     "lstm": Module(LSTM, _steps),
     "lstm, both ways": Module(functools.partial(LSTM, True), _steps),
     "lstm, open batch": Module(LSTM, _steps, {"x": {0: BATCH}}),
-    "lstm, open": Module(LSTM, _steps, {"x": {0: BATCH, 1: TIME}}),
     "gru": Module(GRU, lambda b, n: (torch.randn(n, b, 8), torch.randn(1, b, 16))),
     "attention": Module(Attention, lambda b, n: (torch.randn(b, n, 32), torch.randn(b, 1, n, n))),
     "attention, open": Module(
