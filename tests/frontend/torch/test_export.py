@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import onnx_ir as ir
 import pytest
@@ -22,10 +24,15 @@ def check(session: lb.Session, module: object, inputs: tuple[torch.Tensor, ...])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_module_gives_what_torch_gives(case: Module) -> None:
     module, inputs = case.module(), case.inputs(2, 8)
-    program = lb.compile(module, inputs, dynamic_shapes=case.open_axes)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        program = lb.compile(module, inputs, dynamic_shapes=case.open_axes)
     session = lb.Session(program)
     check(session, module, inputs)
-    if case.open_axes is not None:
+    if any("torch's exporter fixed it" in str(each.message) for each in told):  # it does in some runs, and that is told
+        with pytest.raises(lb.ShapeError):
+            session(*case.inputs(*case.others))
+    elif case.open_axes is not None:
         assert program.dimensions
         check(session, module, case.inputs(*case.others))
 
