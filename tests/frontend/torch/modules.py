@@ -219,6 +219,7 @@ CASES = {
         lambda b, n: (torch.randn(b, n, 32), torch.randn(b, 1, n, n)),
         {"x": {0: BATCH, 1: TIME}, "mask": {0: BATCH, 2: TIME, 3: TIME}},
     ),
+    "decoder, open": Module(Decoder, _tokens, {"tokens": {0: BATCH, 1: TIME}}),
     "bag sum": Module(_bag("sum"), _bags),
     "bag mean": Module(_bag("mean", padding_idx=3), _bags),
     "bag max": Module(_bag("max"), _bags),

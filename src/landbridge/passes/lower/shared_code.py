@@ -220,6 +220,8 @@ def _shared(members: Sequence[tuple[func.FuncOp, list[_Number]]]) -> dict[str, V
         values = tuple(number.value for number in row)
         if len(set(values)) > 1 or isinstance(values[0], Size):
             places.append((row[0], words.setdefault(values, len(words))))
+    if not _are_all_uses(kept, places):
+        return {}
     given = list(zip(*words, strict=True)) or [()] * len(members)
     variants = {
         function.sym_name.data: Variant(
@@ -232,6 +234,15 @@ def _shared(members: Sequence[tuple[func.FuncOp, list[_Number]]]) -> dict[str, V
     for function, _ in members[1:]:
         Rewriter.erase_op(function)
     return variants
+
+
+def _are_all_uses(function: func.FuncOp, places: Sequence[tuple[_Number, int]]) -> bool:
+    """Whether the words that ``function`` reads already are used at ``places`` alone, which get others."""
+    old = _words_of(function)
+    known = {(id(number.op), number.index) for number, _ in places}
+    values = [] if old is None else [use.operation.results[0] for use in old.uses]
+    casts = [use.operation for value in values for use in value.uses]
+    return all((id(use.operation), use.index) in known for op in casts for r in op.results for use in r.uses)
 
 
 def _smallest_operands(functions: Sequence[func.FuncOp]) -> None:
