@@ -6,7 +6,7 @@ import pytest
 from landbridge.targets.target import Target
 from landbridge.vm.code_image import LoadedImage
 
-from .native import build, call
+from .native import MLIR, build, call
 
 KERNELS = """
 func.func @copy4d(%a: memref<2x3x4x5xf32>, %b: memref<5x4x3x2xf32>, %begin: index, %end: index) {
@@ -205,3 +205,32 @@ def test_indices_from_memory(image: LoadedImage) -> None:
     a, b = np.arange(8, dtype=np.float32) * 10, np.zeros(4, np.float32)
     call(image, "gather", np.array([7, 0, 3, 3]), a, b, end=4)
     assert b.tolist() == [70, 0, 30, 30]
+
+
+@pytest.mark.parametrize("element", ["int8", "int16"])
+@pytest.mark.parametrize("lanes", [4, 8, 16, 32])
+def test_a_masked_store_of_narrowed_lanes_writes_these_alone(element: str, lanes: int, target: Target) -> None:
+    kind = MLIR[element]
+    masks = {f"one_{lane}": [i == lane for i in range(lanes)] for lane in (0, 1, lanes - 1)}
+    masks |= {f"first_{n}": [i < n for i in range(lanes)] for n in (0, 2, 3, lanes // 2 + 1, lanes)}
+    image = build("\n".join(_narrowing(name, kind, mask) for name, mask in masks.items()), target)
+    values = np.arange(3, 3 + lanes, dtype=np.float32)
+    for name, mask in masks.items():
+        stored = np.full(lanes, -1, element)
+        call(image, name, values, stored)
+        np.testing.assert_array_equal(stored, np.where(mask, values, -1))
+
+
+def _narrowing(name: str, kind: str, mask: list[bool]) -> str:
+    lanes = len(mask)
+    true = ", ".join(str(m).lower() for m in mask)
+    memory = f"memref<{lanes}x{kind}>, vector<{lanes}xi1>, vector<{lanes}x{kind}>"
+    return f"""
+func.func @{name}(%a: memref<{lanes}xf32>, %b: memref<{lanes}x{kind}>, %begin: index, %end: index) {{
+  %c0 = arith.constant 0 : index
+  %mask = arith.constant dense<[{true}]> : vector<{lanes}xi1>
+  %x = vector.load %a[%c0] : memref<{lanes}xf32>, vector<{lanes}xf32>
+  %y = "arith.fptosi"(%x) : (vector<{lanes}xf32>) -> vector<{lanes}x{kind}>
+  vector.maskedstore %b[%c0], %mask, %y : {memory}
+  func.return
+}}"""

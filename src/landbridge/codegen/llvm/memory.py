@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import memref, vector
-from xdsl.dialects.builtin import IntegerAttr, MemRefType
+from xdsl.dialects import arith, memref, vector
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, MemRefType
 from xdsl.ir import Operation, SSAValue
 
 from landbridge.codegen.llvm.emitter import UNCHANGING, LlvmEmitter, Printer
 from landbridge.codegen.llvm.types import (
     MemRefView,
+    element_of,
     extent_bytes,
     lanes_of,
     splat,
@@ -121,10 +122,25 @@ def _masked_store(e: LlvmEmitter, op: Operation) -> None:
     kind, name = e.type(value.type), e.names[value]
     if view.is_bool:
         kind, name = _to_bytes(e, kind, name)
+    if (lane := _only_lane(mask)) is not None:
+        # LLVM 22 writes all four bytes of such a lane that is truncated, where AVX-512 has byte masks.
+        element = e.emit(f"extractelement {kind} {name}, i64 {lane}")
+        place = e.emit(f"getelementptr {element_of(kind)}, ptr {pointer}, i64 {lane}") if lane else pointer
+        e.line(f"store {element_of(kind)} {element}, ptr {place}, align {view.align}")
+        return
     lanes = f"<{lanes_of(kind)} x i1>"
     symbol = f"llvm.masked.store.{suffix(kind)}.p0"
     e.module.declare(symbol, "void", [kind, "ptr", lanes])
     e.line(f"call void @{symbol}({kind} {name}, ptr align {view.align} {pointer}, {lanes} {e.names[mask]})")
+
+
+def _only_lane(mask: SSAValue) -> int | None:
+    """The one lane of which constant ``mask`` is true; None where there is another number of them."""
+    op = mask.owner
+    if not isinstance(op, arith.ConstantOp) or not isinstance(op.value, DenseIntOrFPElementsAttr):
+        return None
+    true = [lane for lane, value in enumerate(op.value.get_values()) if value]
+    return true[0] if len(true) == 1 else None
 
 
 def _alloca(e: LlvmEmitter, op: Operation) -> None:
