@@ -74,6 +74,8 @@ def _wanted(name: str, argument: SSAValue, ends: tuple[int, int] | None) -> Want
     if dtype not in ("int32", "int64"):
         return None
     low, high = ends or (1, LARGEST_EXTENT)
+    if high < (low or 1):
+        return None  # no value is legal, as no axis of a scalar is
     few = high - low < 64
     if dtype == "int32" and not few:
         return None  # sizes are computed in int64

@@ -134,6 +134,7 @@ def _read_part(c: OpContext, x: Operand, start: Sequence[int], step: Sequence[in
     "input: *S",
     "split?: _",
     attributes={"axis": axis_of("len(S)", default=0), "split": at_least(0), "num_outputs": at_least(1)},
+    where=("len(S) >= 1",),
 )
 @operator("Split")
 @accuracy(EXACT)
