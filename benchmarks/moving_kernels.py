@@ -32,8 +32,8 @@ os.environ["LANDBRIDGE_CACHE"] = "0"
 PEERS = ("onnxruntime", "openvino")
 HALF_PIXEL = {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
 POOL_3 = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
-#: Name: operator, shape of its input, constants by name, attributes.
-CASES: dict[str, tuple[str, list[int], dict[str, list[float]], dict[str, object]]] = {
+#: Name: operator, shape of its first input, the others by name (none has an empty one), attributes.
+CASES: dict[str, tuple[str, list[int], dict[str, object], dict[str, object]]] = {
     "Transpose 64x1024": ("Transpose", [64, 1024], {}, {"perm": [1, 0]}),
     "Transpose 1040x1040": ("Transpose", [1040, 1040], {}, {"perm": [1, 0]}),
     "Transpose 64x56x56 to channels last": ("Transpose", [1, 64, 56, 56], {}, {"perm": [0, 2, 3, 1]}),
@@ -44,9 +44,13 @@ CASES: dict[str, tuple[str, list[int], dict[str, list[float]], dict[str, object]
     "AveragePool 3x3 of 64x56x56": ("AveragePool", [1, 64, 56, 56], {}, POOL_3),
     "MaxPool 3 by 2 of 64x4000": ("MaxPool", [1, 64, 4000], {}, {"kernel_shape": [3], "strides": [2], "pads": [1, 1]}),
     "GlobalAveragePool of 64x56x56": ("GlobalAveragePool", [1, 64, 56, 56], {}, {}),
-    "Resize 40x40 by 1.7, linear": ("Resize", [1, 64, 40, 40], {"scales": [1, 1, 1.7, 1.7]}, HALF_PIXEL),
-    "Resize 480x640 by 0.5, linear": ("Resize", [1, 3, 480, 640], {"scales": [1, 1, 0.5, 0.5]}, HALF_PIXEL),
-    "Resize 1000 by 2, linear": ("Resize", [1, 64, 1000], {"scales": [1, 1, 2]}, HALF_PIXEL),
+    "Resize 40x40 by 1.7, linear": ("Resize", [1, 64, 40, 40], {"": None, "scales": [1, 1, 1.7, 1.7]}, HALF_PIXEL),
+    "Resize 480x640 by 0.5, linear": ("Resize", [1, 3, 480, 640], {"": None, "scales": [1, 1, 0.5, 0.5]}, HALF_PIXEL),
+    "Resize 1000 by 2, linear": ("Resize", [1, 64, 1000], {"": None, "scales": [1, 1, 2]}, HALF_PIXEL),
+    "CumSum of 64x1000": ("CumSum", [64, 1000], {"axis": 1}, {}),
+    "CumSum of 64x1000 down": ("CumSum", [64, 1000], {"axis": 0}, {}),
+    "CumSum of 1x1000000": ("CumSum", [1, 1_000_000], {"axis": 1}, {}),
+    "CumSum of 8x512x96": ("CumSum", [8, 512, 96], {"axis": 1}, {}),
     "SpaceToDepth of 16x112x112": ("SpaceToDepth", [1, 16, 112, 112], {}, {"blocksize": 2}),
 }
 
@@ -55,9 +59,10 @@ def _model(name: str) -> onnx.ModelProto:
     operator, shape, constants, attributes = CASES[name]
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [None] * len(shape))
-    inputs = ["x", *(["", *constants] if constants else [])]
-    values = [numpy_helper.from_array(np.array(v, np.float32), k) for k, v in constants.items()]
-    node = helper.make_node(operator, inputs, ["y"], **attributes)
+    arrays = {k: np.array(v) for k, v in constants.items() if k}
+    narrow = {k: a.astype(np.float32) if a.dtype.kind == "f" else a for k, a in arrays.items()}
+    values = [numpy_helper.from_array(a, k) for k, a in narrow.items()]
+    node = helper.make_node(operator, ["x", *constants], ["y"], **attributes)
     graph = helper.make_graph([node], "one", [x], [y], values)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 

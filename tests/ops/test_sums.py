@@ -67,3 +67,12 @@ def test_equal_terms_have_equal_sums_in_tails_too(rows: int, terms: int, columns
     w = np.repeat(drawn("normal", terms, 1), columns, axis=1)
     made = model(helper.make_node("MatMul", ["x", "w"], ["y"]), x, w, (rows, columns))
     assert len(np.unique(ours(made, x))) == 1
+
+
+@pytest.mark.parametrize("kind", ["positive", "normal"])
+@pytest.mark.parametrize("shape,axis", [((3, 5000), 1), ((5000, 3), 0), ((20, 600, 40), 1)])
+def test_running_sums_are_as_exact_as_onnxruntimes(shape: tuple[int, ...], axis: int, kind: str) -> None:
+    x = drawn(kind, *shape)
+    made = model(helper.make_node("CumSum", ["x", "w"], ["y"]), x, np.array(axis), shape)
+    exact = x.astype(np.float64).cumsum(axis)
+    assert mean_error(ours(made, x), exact) <= 2 * mean_error(theirs(made, x), exact)

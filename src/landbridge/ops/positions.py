@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from xdsl.ir import SSAValue
 
 from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.errors import ShapeError
-from landbridge.ir.prim_builder import PrimBuilder
-from landbridge.ir.scalar_dtypes import is_float
+from landbridge.ir.prim_builder import Access, PrimBuilder
+from landbridge.ir.scalar_dtypes import accumulator, is_float
 from landbridge.ir.scalars import Number, ScalarBuilder, Value
+from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.types import LARGEST_CONSTANT, check_size
 from landbridge.ops.accuracy import EXACT, ROUNDED, accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
@@ -143,30 +146,34 @@ def _running(c: OpContext, x: Operand, axis: Operand, product: bool) -> Operand:
     shape, dtype = c.shape(x), c.dtype(x)
     along = c.axis(int(c.constant(axis, "axis").reshape(-1)[0]), len(shape))
     exclusive, reverse = bool(c.attribute("exclusive", 0)), bool(c.attribute("reverse", 0))
-    rank = len(shape)
+    others = [*shape[:along], *shape[along + 1 :]] or [1]
+    turns, wide = shape[along], accumulator(dtype)
     kind = "mul" if product else "add"
 
     def build(p: PrimBuilder) -> None:
-        def body(s: ScalarBuilder, acc: Value, v: Value) -> Value:
-            here, there = s.index(along), s.index(rank)
-            test = ("gt" if exclusive else "ge") if reverse else ("lt" if exclusive else "le")
-            return s.select(s.compare(test, there, here), s.binary(kind, acc, v), acc)
+        elements = "p" * len(others)
+        p.generic(elements, others, [], [(p.outputs[1], lambda *d: d)], lambda s: s.const(int(product), wide))
 
-        p.generic(
-            "p" * rank + "r",
-            (*shape, shape[along]),
-            [(p.inputs[0], lambda *d: [d[rank] if a == along else d[a] for a in range(rank)])],
-            [(p.outputs[0], lambda *d: d[:rank])],
-            body,
-            init=1 if product else 0,
-        )
+        def place(t: Any, *d: Any) -> list[Any]:
+            at = extent_expr(turns - 1) - t if reverse else t
+            return [*d[:along], at, *d[along : len(shape) - 1]]
 
-    return c.g.call(f"running_{kind}", [c.value(x)], [(shape, dtype)], build)[0]
+        def turn(source: SSAValue, result: SSAValue, state: SSAValue) -> None:
+            def body(s: ScalarBuilder, v: Value, before: Value) -> list[Value]:
+                after = s.binary(kind, before, s.cast(v, wide))
+                return [s.cast(before if exclusive else after, dtype), after]
+
+            own: Access = (state, lambda t, *d: d)
+            p.generic("p" + elements, [turns, *others], [(source, place), own], [(result, place), own], body)
+
+        p.steps(turns, [p.inputs[0], *p.outputs], turn)
+
+    return c.g.call(f"running_{kind}", [c.value(x)], [(shape, dtype), (others, wide)], build)[0]
 
 
 @rules("x: _ ...", "axis: () | 1", attributes={"axis": axis_of("len(x)")})
 @operator("CumSum")
-@accuracy(ulp=500, sums=True, note="up to 1000 terms, added in order")
+@accuracy(ulp=500, sums=True, note="up to 1000 terms")
 def cumulative_sum(c: OpContext, x: Operand, axis: Operand) -> Operand:
     """The sum of the elements up to each one along ``axis``."""
     return _running(c, x, axis, product=False)
@@ -174,7 +181,7 @@ def cumulative_sum(c: OpContext, x: Operand, axis: Operand) -> Operand:
 
 @rules("x: _ ...", "axis: () | 1", attributes={"axis": axis_of("len(x)")})
 @operator("CumProd")
-@accuracy(ulp=500, note="up to 1000 factors, multiplied in order")
+@accuracy(ulp=500, note="up to 1000 factors")
 def cumulative_product(c: OpContext, x: Operand, axis: Operand) -> Operand:
     """The product of the elements up to each one along ``axis``."""
     return _running(c, x, axis, product=True)

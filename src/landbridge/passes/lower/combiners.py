@@ -9,7 +9,7 @@ from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from landbridge.passes.lower.code import Code
 from landbridge.passes.lower.nest import Stage
@@ -30,6 +30,11 @@ _ACROSS_LANES = {
     "arith.andi": CombiningKindFlag.AND,
     "arith.ori": CombiningKindFlag.OR,
 }
+
+
+def folds(op: Operation) -> bool:
+    """Whether ``op`` combines two terms, in whatever order terms are combined."""
+    return op.name in _ACROSS_LANES
 
 
 def combiner(stage: Stage) -> str | None:

@@ -42,9 +42,21 @@ class Register:
 
 
 @dataclass(frozen=True)
+class Scan:
+    """What makes a reduction a running fold, of which each turn writes a result.
+
+    The body's argument ``state`` is what the turn before left, and the last write of the stage is of the last state.
+    ``back``: turns go from the last place to the first.
+    """
+
+    state: int
+    back: bool
+
+
+@dataclass(frozen=True)
 class Stage:
     """One generic over the dims of its nest. ``inits`` are the start values of a reduction's outputs. A read is None
-    where the body does not use the operand.
+    where the body does not use the operand. A running fold is the only stage of its nest.
 
     ``dims`` maps the generic's own loop numbers (for ``linalg.index``) to indices over the nest's dims.
     """
@@ -56,6 +68,7 @@ class Stage:
     inits: tuple[Attribute | None, ...]
     dims: Mapping[int, Linear]
     reduces: bool
+    scan: Scan | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +93,11 @@ class Nest:
     def reduction(self) -> Stage | None:
         """The reduction stage, if any; it is the first."""
         return self.stages[0] if self.stages[0].reduces else None
+
+    @property
+    def is_scan(self) -> bool:
+        """Whether it is a running fold."""
+        return self.stages[0].scan is not None
 
     @property
     def is_empty(self) -> bool:

@@ -14,6 +14,7 @@ from landbridge.passes.lower.padding import Padding
 from landbridge.passes.lower.reduction import Reduction, Slots
 from landbridge.passes.lower.row_edges import OpenEdges
 from landbridge.passes.lower.runs import Run
+from landbridge.passes.lower.scan_emitter import ScanEmitter
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.sizes.size import Extent, at_least
 
@@ -165,6 +166,9 @@ class NestEmitter:
         """Reduce, then run the other stages, for one register tile."""
         registers: Slots = {}
         self.operands.forget()
+        if self.nest.is_scan:
+            ScanEmitter(self.code, self.nest, self.sched, self.operands, t).emit()
+            return
         if self.nest.reduction is not None:
             reduction = Reduction(self.code, self.nest, self.sched, self._padding, self.operands, t)
             registers.update(((m, n, 0, o), value) for (m, n, _, o), value in reduction.emit().items())

@@ -29,6 +29,7 @@ from landbridge.passes.lower.grid import lower_grid
 from landbridge.passes.lower.loops import lower_loops
 from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.row_memory import lowered_type
+from landbridge.passes.lower.scan import scan_nest
 from landbridge.passes.lower.schedule import VectorUnit
 from landbridge.passes.lower.schedule_text import schedule_text, weighed_text
 from landbridge.passes.lower.tasks import emit_tasks
@@ -91,10 +92,11 @@ def lower_prim(function: func.FuncOp, machine: VectorUnit) -> func.FuncOp:
     code = Code(block, block.args[-3] if extents else None)
     buffers: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=False))
     begin, end = block.args[-2], block.args[-1]
-    if prim.takes_turns:
+    fold = scan_nest(prim)
+    if prim.takes_turns and fold is None:
         plan = emit_turns(code, prim, machine, buffers, begin, end)
     else:
-        nests = [nest for nest in build_nests(prim) if not nest.is_empty]
+        nests = [nest for nest in ([fold] if fold else build_nests(prim)) if not nest.is_empty]
         plan = emit_tasks(code, prim, nests, machine, buffers, begin, end)
     block.add_op(func.ReturnOp())
     code.finish()

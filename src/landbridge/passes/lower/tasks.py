@@ -19,6 +19,7 @@ from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import RowPadding
 from landbridge.passes.lower.prefix import shared_prefix, shrink
 from landbridge.passes.lower.runs import Run
+from landbridge.passes.lower.scan_schedule import scan_schedule
 from landbridge.passes.lower.schedule import MANY_TASKS, TASK_WORK, Schedule, VectorUnit, narrow_last_column, schedule
 from landbridge.passes.lower.scratch import (
     elements_in_a_task,
@@ -124,7 +125,10 @@ def _single(
     pieces: list[_Piece] = []
     work: Extent = 0
     outer: list[int] = []
-    schedules = narrow_last_column(nest, schedule(nest, machine, repeats=repeats), machine, repeats=repeats)
+    if nest.is_scan:
+        schedules = [scan_schedule(nest, machine)]
+    else:
+        schedules = narrow_last_column(nest, schedule(nest, machine, repeats=repeats), machine, repeats=repeats)
     for sched in schedules:
         emitter = NestEmitter(code, nest, sched, buffers, {})
         rows = emitter.row_tiles

@@ -24,6 +24,7 @@ from landbridge.passes.lower.grid.turns import turns_launch
 from landbridge.passes.lower.image_memory import grid_type, is_image
 from landbridge.passes.lower.nest import Nest, build_nests, used_buffers
 from landbridge.passes.lower.prefix import shared_prefix
+from landbridge.passes.lower.scan import scan_nest
 from landbridge.passes.lower.scratch import fits_stack
 from landbridge.passes.lower.serial import serial
 from landbridge.passes.lower.simplify import simplify
@@ -47,7 +48,13 @@ def lower_grid(function: func.FuncOp, limits: GridLimits) -> func.FuncOp:
     code = Code(block)
     launcher = Launcher(code, limits)
     buffers: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=True))
-    if prim.takes_turns:
+    fold = scan_nest(prim)
+    if fold is not None and not fold.is_empty:
+        if launcher.limits.core_vectors:
+            task_launch(launcher, prim, [fold], buffers)
+        else:
+            point_launch(launcher, simplify(fold), buffers)
+    elif prim.takes_turns:
         turns_launch(launcher, prim, buffers)
     else:
         nests = [nest for nest in build_nests(prim) if not nest.is_empty]

@@ -1,0 +1,118 @@
+"""Running folds: a PrimFunc whose turns each continue one fold of every element, as a nest of those elements.
+
+The turns are the nest's one reduction loop, and elements are tasks. The prefix sum of an axis is such a fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from xdsl.dialects import arith, linalg, memref
+from xdsl.ir import Operation, SSAValue
+
+from landbridge.ir.prim_ops import StepsOp
+from landbridge.ir.stages import Generic, PrimView
+from landbridge.passes.lower.access import ElementAccess, Linear, rename_access
+from landbridge.passes.lower.combiners import folds
+from landbridge.passes.lower.nest import LoopDim, Nest, Scan, Stage, build_nests
+from landbridge.sizes.size import at_least
+
+
+def scan_nest(prim: PrimView) -> Nest | None:
+    """The nest of a PrimFunc that is one running fold; None of all others.
+
+    Such a one sets its state to a constant and then takes turns of one stage, each element of which reads and writes
+    its own state, and writes a result of its own in each turn.
+    """
+    first, turns, last = _sections(prim)
+    if turns is None or first is None or last:
+        return None
+    steps, view = turns
+    nests = build_nests(view)
+    if len(nests) != 1 or len(nests[0].stages) != 1 or nests[0].bounds:
+        return None
+    nest, (stage,) = nests[0], nests[0].stages
+    outside: dict[SSAValue, SSAValue] = dict(zip(steps.body.block.args, steps.buffers, strict=True))
+    accesses = [*(r for r in stage.reads if isinstance(r, ElementAccess)), *stage.writes]
+    if stage.reduces or any(a.guards or a.index.rest for a in accesses) or not _computes(stage):
+        return None
+    if len(stage.writes) != 2 or outside[stage.writes[1].buffer] is not first.outs[0].buffer:
+        return None
+    result, state = stage.writes
+    own = [i for i, r in enumerate(stage.reads) if isinstance(r, ElementAccess) and r.buffer is state.buffer]
+    others = {r.buffer for r in stage.reads if isinstance(r, ElementAccess)} - {state.buffer}
+    if len(own) != 1 or result.buffer in {state.buffer, *others} or state.index.uses(0):
+        return None
+    read = stage.reads[own[0]]
+    assert isinstance(read, ElementAccess)
+    value = first.body.last_op.operands[0].owner if first.body.last_op else None
+    if read.index != state.index or not isinstance(value, arith.ConstantOp):
+        return None
+    back = not at_least(result.index.coeff(0), 0)
+    at = _turned_around(nest.dims) if back else {d: Linear(0, {d: 1}) for d in range(len(nest.dims))}
+
+    def placed(a: ElementAccess) -> ElementAccess:
+        return rename_access(replace(a, buffer=outside[a.buffer]), at)
+
+    main = Stage(
+        stage.body,
+        tuple(placed(r) if isinstance(r, ElementAccess) and r is not read else None for r in stage.reads),
+        tuple(placed(w) for w in stage.writes),
+        (True, True),
+        (None, value.value),
+        at,
+        True,
+        Scan(own[0], back),
+    )
+    return Nest([LoopDim(d.extent, not i) for i, d in enumerate(nest.dims)], [main])
+
+
+def _sections(prim: PrimView) -> tuple[Generic | None, tuple[StepsOp, PrimView] | None, bool]:
+    """The one stage before the turns, the turns, and whether there is more than that."""
+    before: list[Generic] = []
+    turns: list[tuple[StepsOp, PrimView]] = []
+    more = False
+    for steps, view in prim.sections():
+        if steps is not None:
+            turns.append((steps, view))
+        elif turns:
+            more = more or bool(view.stages)
+        else:
+            before = list(view.generics())
+            more = more or len(view.stages) != len(before)
+    single = before[0] if len(before) == 1 and before[0].elementwise else None
+    return single, turns[0] if len(turns) == 1 else None, more
+
+
+def _turned_around(dims: Sequence[LoopDim]) -> dict[int, Linear]:
+    """Places of turns that go from the last to the first, by where they are."""
+    last = dims[0].extent - 1
+    return {d: Linear(0, {d: 1}) if d else Linear(last, {0: -1}) for d in range(len(dims))}
+
+
+def _computes(stage: Stage) -> bool:
+    """Whether a body is operations on what it is given alone."""
+    return not any(isinstance(op, linalg.ops.IndexOp | memref.LoadOp) for op in stage.body.ops)
+
+
+def fold_of(stage: Stage) -> Operation | None:
+    """The operation by which ``stage``, a running fold, makes the next state of the last, where it may be done in any
+    order and the result is made of one of both states alone."""
+    assert stage.scan is not None and stage.body.last_op is not None
+    state = stage.body.args[stage.scan.state]
+    shown, following = stage.body.last_op.operands
+    operation = following.owner
+    if not isinstance(operation, Operation) or not folds(operation) or operation.operands[0] is not state:
+        return None
+    if _made_of(operation.operands[1], state):
+        return None
+    while isinstance(shown.owner, Operation) and shown is not following and len(shown.owner.operands) == 1:
+        shown = shown.owner.operands[0]
+    return operation if shown is state or shown is following else None
+
+
+def _made_of(value: SSAValue, source: SSAValue) -> bool:
+    if value is source:
+        return True
+    return isinstance(value.owner, Operation) and any(_made_of(v, source) for v in value.owner.operands)

@@ -1,0 +1,171 @@
+"""Code of a running fold: the state of each element stays in registers from turn to turn.
+
+Lanes go along the elements or, where neighbours in memory are neighbouring turns, along the turns: the prefixes of a
+vector's lanes take as many steps as it takes to double 1 to the lanes (Hillis and Steele, "Data parallel algorithms",
+1986), and chains of additions are as much shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from xdsl.dialects import vector
+from xdsl.dialects.builtin import DenseArrayBase, VectorType, i64
+from xdsl.ir import Operation, SSAValue
+
+from landbridge.errors import CodegenError
+from landbridge.passes.lower.access import ElementAccess
+from landbridge.passes.lower.body import copied
+from landbridge.passes.lower.code import Code, Index
+from landbridge.passes.lower.combiners import identity
+from landbridge.passes.lower.nest import Nest
+from landbridge.passes.lower.operands import Operands, Tile
+from landbridge.passes.lower.scan import fold_of
+from landbridge.passes.lower.schedule import Schedule
+from landbridge.sizes.size import Extent
+
+#: The state of each element of a tile, by row and column.
+States: TypeAlias = dict[tuple[int, int], SSAValue]
+
+
+class ScanEmitter:
+    """Emits the running fold of a nest for one tile."""
+
+    def __init__(self, code: Code, nest: Nest, sched: Schedule, operands: Operands, tile: Tile) -> None:
+        self._code, self._nest, self._sched, self._operands, self._tile = code, nest, sched, operands, tile
+        self._stage = nest.stages[0]
+        scan, start = self._stage.scan, self._stage.inits[1]
+        if scan is None or start is None:
+            raise CodegenError("a nest that is no running fold has no states")
+        self._scan, self._start = scan, start
+        self._turn = next(iter(sched.inner), None)
+
+    def emit(self) -> None:
+        """All turns of every element of the tile, then their last states."""
+        sched = self._sched
+        states = self._along_turns() if sched.horizontal else self._turns(0, self._extent(), self._first())
+        self._operands.forget()
+        for (m, n), state in states.items():
+            self._operands.write(self._stage.writes[1], state, self._tile, m, n)
+
+    def _extent(self) -> Extent:
+        return 1 if self._turn is None else self._nest.dims[self._turn].extent
+
+    def _first(self) -> States:
+        element, code = self._stage.writes[1].element, self._code
+        t, vectors = self._tile, self._sched.lane is not None and not self._sched.horizontal
+        start = code.splat(self._start, element, self._sched.lanes) if vectors else code.constant(self._start, element)
+        return {(m, n): start for m in range(t.rows) for n in range(t.columns)}
+
+    def _places(
+        self,
+        low: Extent,
+        high: Extent,
+        step: int,
+        states: list[SSAValue],
+        turn: Callable[[list[SSAValue]], list[SSAValue]],
+    ) -> list[SSAValue]:
+        """``turn`` at each place from ``low`` to ``high`` by ``step``, which divides them, in the fold's order."""
+        code, d = self._code, self._turn
+        if d is None:
+            return turn(states)
+
+        def at(i: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
+            back: Index = code.add(code.mul(i, -step), high - step)
+            self._operands.env[d] = back if self._scan.back else code.add(code.mul(i, step), low)
+            return turn(carried)
+
+        result = code.loop(0, (high - low) // step, 1, states, at)
+        self._operands.env.pop(d, None)
+        return result
+
+    def _turns(self, low: Extent, high: Extent, states: States) -> States:
+        """The turns at places ``low .. high``, each of all elements of the tile beside each other."""
+        operands, stage, t = self._operands, self._stage, self._tile
+
+        def turn(carried: list[SSAValue]) -> list[SSAValue]:
+            operands.forget()
+            following = []
+            for (m, n), state in zip(states, carried, strict=True):
+                reads = [operands.read(r, t, m, n) if isinstance(r, ElementAccess) else None for r in stage.reads]
+                reads[self._scan.state] = state
+                shown, after = operands.body(stage, reads, t, m, n)
+                operands.write(stage.writes[0], shown, t, m, n)
+                following.append(after)
+            return following
+
+        return dict(zip(states, self._places(low, high, 1, list(states.values()), turn), strict=True))
+
+    def _along_turns(self) -> States:
+        """The turns by vectors, and one by one those that fill none: the last ones in memory."""
+        extent, lanes, states = self._extent(), self._sched.lanes, self._first()
+        whole = extent // lanes * lanes
+        one_by_one = replace(self._sched, lane=None, lanes=1, horizontal=False)
+        operands = Operands(self._code, one_by_one, self._operands.buffers, self._operands.env)
+        rest = ScanEmitter(self._code, self._nest, one_by_one, operands, self._tile)
+        if self._scan.back:
+            return self._vectors(whole, rest._turns(whole, extent, states))
+        return rest._turns(whole, extent, self._vectors(whole, states))
+
+    def _vectors(self, whole: Extent, states: States) -> States:
+        """The turns at places ``0 .. whole``, a vector of them at a time."""
+        code, lanes, element = self._code, self._sched.lanes, self._stage.writes[1].element
+        carried = [code.broadcast(state, lanes) for state in states.values()]
+        result = self._places(0, whole, lanes, carried, lambda now: [self._vector(each) for each in now])
+        return {
+            key: code.add_op(vector.ExtractOp(value, [0], element)) for key, value in zip(states, result, strict=True)
+        }
+
+    def _vector(self, state: SSAValue) -> SSAValue:
+        """A vector of turns, of which ``state`` has the state before them in every lane; that after them likewise."""
+        code, stage, t, lanes = self._code, self._stage, self._tile, self._sched.lanes
+        fold, element = fold_of(stage), stage.writes[1].element
+        assert fold is not None and stage.body.last_op is not None
+        operands = self._operands
+        operands.forget()
+        neutral = code.splat(identity(fold.name, element), element, lanes)
+        given: dict[SSAValue, SSAValue] = {}
+        for argument, read in zip(stage.body.args, stage.reads, strict=False):
+            if isinstance(read, ElementAccess):
+                given[argument] = operands.read(read, t, 0, 0)
+        before, following = stage.body.args[self._scan.state], fold.results[0]
+
+        def combined(a: SSAValue, b: SSAValue) -> SSAValue:
+            return code.add_op(
+                type(fold).create(operands=[a, b], result_types=[a.type], properties=dict(fold.properties))
+            )
+
+        terms = self._values({**given, before: neutral}, following)
+        if not isinstance(terms.type, VectorType):
+            terms = code.broadcast(terms, lanes)
+        distance = 1
+        while distance < lanes:
+            terms = combined(self._moved(terms, neutral, distance), terms)
+            distance *= 2
+        last = 0 if self._scan.back else lanes - 1
+        earlier = combined(state, self._moved(terms, neutral, 1))
+        states = {before: earlier, following: combined(state, terms)}
+        shown = self._values({**given, **states}, stage.body.last_op.operands[0])
+        result = stage.writes[0]
+        code.store_vector(shown, operands.buffers[result.buffer], operands.where(result, t, 0, 0), lanes, 0)
+        return combined(state, self._shuffled(terms, terms, [last] * lanes))
+
+    def _values(self, given: Mapping[SSAValue, SSAValue], wanted: SSAValue) -> SSAValue:
+        """``wanted``, a value of the body, where some of its values are ``given``."""
+        if wanted in given:
+            return given[wanted]
+        assert isinstance(wanted.owner, Operation)
+        operands = [self._values(given, v) for v in wanted.owner.operands]
+        return copied(self._code, wanted.owner, operands, self._sched.lanes)
+
+    def _moved(self, value: SSAValue, neutral: SSAValue, distance: int) -> SSAValue:
+        """Each lane is what ``distance`` lanes before it has, in the fold's order; the first ones are ``neutral``."""
+        lanes = range(self._sched.lanes)
+        sources = [i + distance if self._scan.back else i - distance for i in lanes]
+        return self._shuffled(value, neutral, [s if s in lanes else len(lanes) + i for i, s in enumerate(sources)])
+
+    def _shuffled(self, a: SSAValue, b: SSAValue, mask: Sequence[int]) -> SSAValue:
+        assert isinstance(a.type, VectorType)
+        return self._code.add_op(vector.ShuffleOp(a, b, DenseArrayBase.from_list(i64, list(mask)), result_type=a.type))
