@@ -85,3 +85,26 @@ def multinomial(*, dtype: str = "int32", sample_size: int = 1, seed: float | Non
         return np.asarray((at[:, :, None] >= ends[:, None, :]).sum(2), numpy_dtype(dtype))
 
     return draw
+
+
+def _dropout_results(x: HostValue, *_: HostValue | None, **__: Any) -> Results:
+    return [(x.shape, x.dtype), (x.shape, "bool")]
+
+
+@host_operator("", "Dropout", since=12, results=_dropout_results, in_order=True)
+def dropout(*, seed: int | None = None) -> Draw:
+    """Training: elements are zero as often as ``ratio`` says, the others larger, so that the mean stays; the mask.
+
+    Draws as ONNX's reference does from the same seed.
+    """
+    generator = np.random.RandomState(None if seed is None else seed % (1 << 32))
+
+    def draw(x: Array, ratio: Array | None = None, training: Array | None = None) -> tuple[Array, Array]:
+        share = 0.5 if ratio is None else float(ratio.reshape(-1)[0])
+        if training is None or not training.reshape(-1)[0] or share == 0:
+            return x, np.ones(x.shape, np.bool_)
+        kept: Array = np.asarray(generator.uniform(0, 1, x.shape) >= share)
+        wide = x.astype(np.float64) / (1 - share)
+        return np.where(kept, wide, 0).astype(x.dtype), kept
+
+    return draw

@@ -19,14 +19,14 @@ from landbridge.errors import CompileError, ImportModelError, LandbridgeError, N
 from landbridge.frontend.onnx.attributes import attribute_values, tensor_array
 from landbridge.frontend.onnx.evaluate import evaluate, foldable
 from landbridge.frontend.onnx.functions import function_body
-from landbridge.frontend.onnx.host_nodes import host_node, read_sizes
+from landbridge.frontend.onnx.host_nodes import host_node, read_sizes, sizes_are_datas
 from landbridge.frontend.onnx.index_checks import checked_indices
 from landbridge.frontend.onnx.schema import check_schema
 from landbridge.frontend.onnx.sequences import OF_SEQUENCES, TensorSequence, places, sequence_node
 from landbridge.frontend.onnx.shapes import check_declared
 from landbridge.frontend.onnx.size_arithmetic import evaluate_sizes, supposed
 from landbridge.frontend.onnx.values import UNKNOWN, Imported, Unknown, constant_if_empty, shape_text
-from landbridge.host_operators.registry import find
+from landbridge.host_operators.registry import HostOperator, find
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import ViewOp
 from landbridge.ops.context import OpContext
@@ -209,7 +209,8 @@ class GraphWalk:
         except UnsupportedOperatorError as error:
             needed = error.needed
             operator = find(node.domain, node.op_type, c.opset) if c.g.data.are_legal and not c.g.is_nested else None
-            if operator is not None and not (isinstance(needed, SSAValue) and c.dtype(needed).startswith("int")):
+            is_read = isinstance(needed, SSAValue) and not c.dtype(needed).startswith("float")
+            if operator is not None and not is_read:
                 return host_node(c, operator, inputs)
             if not isinstance(needed, SSAValue):
                 raise
@@ -220,6 +221,12 @@ class GraphWalk:
                 raise
         return self._handled(node, handler, c, [read if x is needed else x for x in inputs], ranges)
 
+    def _is_cut(self, c: OpContext, operator: HostOperator, inputs: Sequence[Imported | None]) -> bool:
+        """Whether data decide the sizes of a node that ONNX defines by others, so that ``operator`` does it at once."""
+        operands = [x for x in inputs if not isinstance(x, Unknown)]
+        is_legal = c.g.data.are_legal and not c.g.is_nested and len(operands) == len(inputs)
+        return is_legal and sizes_are_datas(c, operator, operands)
+
     def _context(self, node: ir.Node, opset: int, inputs: Sequence[Imported | None]) -> OpContext:
         used = max((i + 1 for i, v in enumerate(node.outputs) if v.name), default=0)
         arrays = [(v, x) for v, x in zip(node.inputs, inputs, strict=True) if v and isinstance(x, np.ndarray)]
@@ -228,9 +235,10 @@ class GraphWalk:
 
     def _without_kernel(self, node: ir.Node, c: OpContext, inputs: Sequence[Imported | None]) -> Sequence[Imported]:
         """The results of an operator that ONNX defines by others, or that runs on the host."""
-        body = function_body(node, c.opset, inputs)
+        body, operator = function_body(node, c.opset, inputs), find(node.domain, node.op_type, c.opset)
+        if body is not None and operator is not None and self._is_cut(c, operator, inputs):
+            body = None
         if body is None:
-            operator = find(node.domain, node.op_type, c.opset)
             if operator is None:
                 raise UnsupportedOperatorError(
                     f"operator {node.domain or 'ai.onnx'}.{node.op_type} (opset {c.opset}) of node {self.g.node!r} has "

@@ -64,6 +64,13 @@ def host_node(c: OpContext, operator: HostOperator, inputs: Sequence[Operand | N
     return list(c.g.host_call(operator.name, [c.value(x) for x in given], outputs, parameters))
 
 
+def sizes_are_datas(c: OpContext, operator: HostOperator, inputs: Sequence[Operand | None]) -> bool:
+    """Whether data decide an extent of what ``operator`` gives for ``inputs``."""
+    attributes = {name: value for name, value in c.attributes.items() if value is not None}
+    types = _results(c, operator, attributes, [None if x is None else _described(c, x) for x in inputs])
+    return any(extent is None for shape, _ in types for extent in shape)
+
+
 def read_sizes(c: OpContext, value: SSAValue, ends: tuple[int, int] | None = None) -> Operand | None:
     """``value``, which is computed, as dimensions that are known once it is; None where it cannot be.
 

@@ -1,0 +1,47 @@
+"""AffineGrid whose size is computed, between kernels, against torch's definition in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+import landbridge as lb
+
+pytestmark = pytest.mark.filterwarnings("ignore::landbridge.FallbackWarning")
+torch = pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("corners", [0, 1])
+@pytest.mark.parametrize("spatial", [(3, 5), (2, 4, 3), (4, 1)])
+def test_a_size_may_be_computed(corners: int, spatial: tuple[int, ...]) -> None:
+    axes = len(spatial)
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 9, opset_import: ["" : 20]>
+        g (float[n,{axes},{axes + 1}] theta, int64[{axes + 2}] half) => (float[{",".join("abcde"[: axes + 2])}] y) {{
+            size = Add(half, half)
+            positive = Abs(size)
+            grid = AffineGrid<align_corners={corners}>(theta, positive)
+            y = Neg(grid)
+        }}"""
+    )
+    session = lb.Session(lb.compile(model))
+    theta = np.random.default_rng(0).standard_normal((2, axes, axes + 1)).astype(np.float32)
+    for each in (spatial, spatial[::-1]):
+        size = [2, 1, *(2 * extent for extent in each)]
+        wanted = torch.nn.functional.affine_grid(torch.tensor(theta, dtype=torch.float64), size, bool(corners))
+        (found,) = session(theta, np.array([1, 1, *each], np.int64))
+        # Products in float64 of float32 factors, rounded once; sums of up to four of about 10 may cancel.
+        np.testing.assert_allclose(found, -wanted.numpy(), rtol=1e-6, atol=1e-6)
+
+
+def test_a_size_of_another_length_is_refused() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 9, opset_import: ["" : 20]>
+        g (float[n,2,3] theta, int64[3] size) => (float[a,b,c] y) {
+            double = Add(size, size)
+            y = AffineGrid(theta, double)
+        }"""
+    )
+    with pytest.raises(lb.ShapeError, match="size has 3 elements; legal: 4"):
+        lb.compile(model)
