@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
 from landbridge.codegen.registry import codegen_for
+from landbridge.ir.dialect import Landbridge
 from landbridge.targets.target import Target
 from landbridge.vm.code_image import LoadedImage, load_image
 
@@ -46,7 +47,9 @@ def host() -> Target:
 def parse(text: str) -> ModuleOp:
     """The module of MLIR text over the dialects of the lowered form."""
     context = Context()
-    for dialect in (builtin.Builtin, func.Func, arith.Arith, math.Math, memref.MemRef, scf.Scf, vector.Vector):
+    for dialect in (
+        builtin.Builtin, func.Func, arith.Arith, math.Math, memref.MemRef, scf.Scf, vector.Vector, Landbridge,
+    ):  # fmt: skip
         context.load_dialect(dialect)
     return Parser(context, text).parse_module()
 

@@ -62,6 +62,12 @@ def _rem(a: Array, b: Array) -> Array:
     return (a - _trunc_div(a, b) * b).astype(a.dtype)
 
 
+def _byte_dot(a: Array, b: Array) -> Array:
+    a, b = np.broadcast_arrays(a, b)
+    unsigned = np.ascontiguousarray(a)[..., None].view(np.uint8).astype(np.int32)
+    return (unsigned * np.ascontiguousarray(b)[..., None].view(np.int8)).sum(-1, dtype=np.int32)
+
+
 _BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "arith.addf": np.add, "arith.subf": np.subtract, "arith.mulf": np.multiply, "arith.divf": np.divide,
     "arith.maximumf": np.maximum, "arith.minimumf": np.minimum, "arith.remf": np.fmod,
@@ -77,6 +83,7 @@ _BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "arith.andi": np.bitwise_and, "arith.ori": np.bitwise_or, "arith.xori": np.bitwise_xor,
     "arith.shli": np.left_shift, "arith.shrsi": np.right_shift,
     "arith.shrui": lambda a, b: _signed(np.right_shift(_unsigned(a), _unsigned(b))),
+    "lb.byte_dot": _byte_dot,
     "math.powf": np.power, "math.atan2": np.arctan2, "math.copysign": np.copysign,
 }  # fmt: skip
 

@@ -93,3 +93,27 @@ func.func @f(%0: memref<4xf32, "global">, %1: memref<EXTENTxf32, "global">) attr
         IRModule.parse(text.replace("EXTENT", "6"), TARGETS)
     with pytest.raises(ParseError, match=r"must state lb\.extents"):
         IRModule.parse(text.replace("EXTENT", "7").replace("attrs = {lb.extents = [4 : i64]} ", ""), TARGETS)
+
+
+DOT = """builtin.module {
+  func.func @f(%0: TYPE, %1: TYPE) -> TYPE {
+    %2 = "lb.byte_dot"(%0, %1) : (TYPE, OTHER) -> TYPE
+    func.return %2 : TYPE
+  }
+  func.func @main() {
+    func.return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("kind", ["i32", "vector<16xi32>"])
+def test_byte_dots_come_back(kind: str) -> None:
+    module = IRModule.parse(DOT.replace("TYPE", kind).replace("OTHER", kind), TARGETS)
+    assert "lb.byte_dot" in module.print()
+    assert IRModule.parse(module.print(), TARGETS).print() == module.print()
+
+
+def test_byte_dots_are_of_words() -> None:
+    with pytest.raises(ParseError, match="legal: i32, or equal vectors of it"):
+        IRModule.parse(DOT.replace("TYPE", "i64").replace("OTHER", "i64"), TARGETS)

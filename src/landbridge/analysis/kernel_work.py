@@ -14,7 +14,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from landbridge.ir.attributes import ints, tile_bounds
-from landbridge.ir.prim_ops import PadOp
+from landbridge.ir.prim_ops import ByteDotOp, PadOp
 from landbridge.ir.stages import Generic, view_generic, view_prim
 from landbridge.ir.types import item_bytes, nbytes_of, shape_of
 from landbridge.sizes.size import Extent, largest, product, smallest
@@ -97,12 +97,14 @@ def _share(index: AffineExpr, extents: tuple[Extent, ...], low: Extent, extent: 
 
 
 def _operations(body: Block) -> int:
-    return sum(map(_counts, body.ops))
+    return sum(map(_count, body.ops))
 
 
-def _counts(op: Operation) -> bool:
+def _count(op: Operation) -> int:
+    if isinstance(op, ByteDotOp):
+        return 7  # four products and three sums
     if op.name.startswith("math."):
-        return True
+        return 1
     return isinstance(op, _ARITHMETIC) and not isinstance(op.results[0].type, IndexType)
 
 

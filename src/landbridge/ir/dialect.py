@@ -22,6 +22,7 @@ Landbridge = Dialect(
         graph_ops.HostCallOp,
         graph_ops.IfOp,
         graph_ops.YieldOp,
+        prim_ops.ByteDotOp,
         prim_ops.PadOp,
         prim_ops.RemFOp,
         prim_ops.SizeOp,

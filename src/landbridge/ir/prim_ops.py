@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects import arith, linalg
 from xdsl.dialects.arith import FloatingPointLikeBinaryOperation
-from xdsl.dialects.builtin import ArrayAttr
+from xdsl.dialects.builtin import ArrayAttr, VectorType, i32
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.ir.affine import AffineMap
@@ -140,6 +140,32 @@ class SizeOp(IRDLOperation):
 
     def __init__(self, size: Size, ty: Attribute) -> None:
         super().__init__(attributes={"size": SizeAttr(size)}, result_types=[ty])
+
+
+@irdl_op_definition
+class ByteDotOp(IRDLOperation):
+    """The sum of four products of bytes: those of ``lhs`` without a sign,
+    those of ``rhs`` with one. i32 or vectors of it.
+
+    ``lb.byte_dot(%x, %w) : (i32, i32) -> i32``. Four products reach from -4 * 255 * 128 to 4 * 255 * 127: exact.
+    """
+
+    name = "lb.byte_dot"
+    lhs = operand_def()
+    rhs = operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, lhs: SSAValue, rhs: SSAValue) -> None:
+        super().__init__(operands=[lhs, rhs], result_types=[lhs.type])
+
+    def verify_(self) -> None:
+        ty = self.result.type
+        element = ty.element_type if isinstance(ty, VectorType) else ty
+        if element != i32 or any(v.type != ty for v in self.operands):
+            raise VerifyException(
+                f"lb.byte_dot of {self.lhs.type} and {self.rhs.type} to {ty}; legal: i32, or equal vectors of it"
+            )
 
 
 @irdl_op_definition

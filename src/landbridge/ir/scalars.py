@@ -16,7 +16,7 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Operation, SSAValue
 
 from landbridge.errors import CompileError
-from landbridge.ir.prim_ops import RemFOp, SizeOp
+from landbridge.ir.prim_ops import ByteDotOp, RemFOp, SizeOp
 from landbridge.ir.scalar_dtypes import arith_type, bits_of, in_range, is_float, saturation
 from landbridge.sizes.size import Size
 
@@ -229,6 +229,11 @@ class ScalarBuilder:
         if name not in _MATH or not is_float(a.dtype):
             raise CompileError(f"no scalar function {name!r} on {a.dtype}")
         return self._add(_MATH[name](a.ssa), a.dtype)
+
+    def byte_dot(self, a: Value, b: Value) -> Value:
+        """The sum of the products of the four bytes of two int32, those of ``a`` without and those of ``b`` with a
+        sign."""
+        return self._add(ByteDotOp(self.value(a, "int32").ssa, self.value(b, "int32").ssa), "int32")
 
     def exp(self, a: Value) -> Value:
         """e to the ``a``."""

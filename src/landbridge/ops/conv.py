@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator
 from landbridge.ops.accuracy import SUMS, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import at_least
+from landbridge.ops.matmul import multiply_add
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.windows import WINDOWS, Windows, windows
@@ -51,8 +52,11 @@ def add_bias(c: OpContext, y: Operand, bias: Operand | None, dtype: str) -> Oper
     return c.elementwise("add", [y, column], lambda s, v, b: v + b, dtype)
 
 
-def convolve(c: OpContext, x: Operand, w: Operand, shape: Windows, group: int) -> Operand:
-    """The convolution alone, in the accumulator of the dtype of ``x``; 1-D runs as 2-D of height 1."""
+def convolve(c: OpContext, x: Operand, w: Operand, shape: Windows, group: int, term: Body = multiply_add) -> Operand:
+    """The convolution alone, in the accumulator of the dtype of ``x``; 1-D runs as 2-D of height 1.
+
+    ``term(s, total, x, w)`` is the total with one more term, that of ``x`` and ``w``.
+    """
     if len(shape.kernel) == 1:
         (n, channels, length), (outputs, inner, taps) = c.shape(x), c.shape(w)
         fields = zip((1, 1, 1, 0, 0, 0, 1), _fields(shape), strict=True)
@@ -63,6 +67,7 @@ def convolve(c: OpContext, x: Operand, w: Operand, shape: Windows, group: int) -
             c.reshape(w, (outputs, inner, 1, taps)),
             flat,
             group,
+            term,
         )
         return c.reshape(y, (n, outputs, shape.output[0]))
     n, channels = c.shape(x)[:2]
@@ -103,7 +108,7 @@ def convolve(c: OpContext, x: Operand, w: Operand, shape: Windows, group: int) -
             (*lead, *shape.output, *tail),
             [(source, lambda *d: maps(*d)[0]), (weights, lambda *d: maps(*d)[1])],
             [(target, lambda *d: maps(*d)[2])],
-            lambda s, acc, a, b: acc + a * b,
+            term,
             init=0,
         )
 

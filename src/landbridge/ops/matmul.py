@@ -9,8 +9,9 @@ import numpy as np
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError
-from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator
+from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import element_count
 from landbridge.ops.accuracy import SUMS, accuracy
 from landbridge.ops.context import OpContext, Operand
@@ -21,8 +22,23 @@ from landbridge.sizes.broadcast import broadcast_shapes
 from landbridge.sizes.size import Extent
 
 
-def matrix_product(c: OpContext, a: Operand, b: Operand, trans_a: bool = False, trans_b: bool = False) -> Operand:
-    """``a @ b`` of matrices, [M, K] x [K, N], in the accumulator's dtype; a transposed constant is turned over here."""
+def multiply_add(s: ScalarBuilder, total: Value, x: Value, y: Value) -> Value:
+    """The total with the product of ``x`` and ``y``."""
+    return total + x * y
+
+
+def matrix_product(
+    c: OpContext,
+    a: Operand,
+    b: Operand,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    term: Body = multiply_add,
+) -> Operand:
+    """``a @ b`` of matrices, [M, K] x [K, N], in the accumulator's dtype; a transposed constant is turned over here.
+
+    ``term(s, total, x, y)`` is the total with one more term, that of ``x`` and ``y``.
+    """
     if trans_a and isinstance(a, np.ndarray):
         a, trans_a = c.transpose(a, (1, 0)), False
     if trans_b and isinstance(b, np.ndarray):
@@ -40,7 +56,7 @@ def matrix_product(c: OpContext, a: Operand, b: Operand, trans_a: bool = False, 
                 (p.inputs[1], lambda m, n, k: [n, k] if trans_b else [k, n]),
             ],
             [(p.outputs[0], lambda m, n, k: [m, n])],
-            lambda s, acc, x, y: acc + x * y,
+            term,
             init=0,
         )
 
@@ -69,7 +85,7 @@ def _batched(c: OpContext, a: Operand, b: Operand, batch: Sequence[Extent]) -> O
                 (p.inputs[1], lambda *d: [*leading(lead_b, d), d[rank + 2], d[rank + 1]]),
             ],
             [(p.outputs[0], lambda *d: d[: rank + 2])],
-            lambda s, acc, x, y: acc + x * y,
+            multiply_add,
             init=0,
         )
 

@@ -9,6 +9,7 @@ import numpy as np
 from landbridge.ir.scalar_dtypes import is_float
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.accuracy import EXACT, Accuracy, accuracy
+from landbridge.ops.byte_products import BYTES, byte_convolution, byte_matmul, centered_bytes
 from landbridge.ops.comparison import saturate
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.conv import CONVOLUTION, FITTING, convolve
@@ -101,6 +102,8 @@ def dequantize_linear(c: OpContext, x: Operand, scale: Operand, zero: Operand | 
 
 def _centered(c: OpContext, x: Operand, zero: Operand | None, column: Sequence[int]) -> Operand:
     """``x - zero`` as int32; a zero point an element is shaped by ``column``."""
+    if isinstance(x, np.ndarray) and isinstance(zero, np.ndarray):
+        return x.astype(np.int32) - zero.astype(np.int32).reshape(() if zero.size == 1 else tuple(column))
     wide = c.cast(x, "int32")
     if zero is None or (isinstance(zero, np.ndarray) and not zero.any()):
         return wide
@@ -130,6 +133,9 @@ def matmul_integer(
     c: OpContext, a: Operand, b: Operand, a_zero: Operand | None = None, b_zero: Operand | None = None
 ) -> Operand:
     """The int32 product of centered integers."""
+    weights = centered_bytes(b, b_zero, c.shape(b)[-1:])
+    if weights is not None and weights.ndim == 2 and c.rank(a) > 0 and c.dtype(a) in BYTES:
+        return byte_matmul(c, a, a_zero, weights)
     rows = [*c.shape(a_zero), 1] if a_zero is not None else []
     columns = list(c.shape(b_zero)) if b_zero is not None else []
     product: Operand = matmul(c, _centered(c, a, a_zero, rows), _centered(c, b, b_zero, columns))
@@ -199,8 +205,13 @@ def conv_integer(
     """The int32 convolution of centered integers."""
     shape = windows(c, c.shape(x)[2:], c.ints("kernel_shape") or c.shape(w)[2:])
     column = [c.shape(w)[0]] + [1] * (c.rank(w) - 1)
-    centered = _centered(c, x, x_zero, [])
-    return convolve(c, centered, _centered(c, w, w_zero, column), shape, c.attribute("group", 1))
+    group = c.attribute("group", 1)
+    weights = centered_bytes(w, w_zero, column)
+    if weights is not None and c.dtype(x) in BYTES:
+        total = byte_convolution(c, x, x_zero, weights, shape, group)
+        if total is not None:
+            return total
+    return convolve(c, _centered(c, x, x_zero, []), _centered(c, w, w_zero, column), shape, group)
 
 
 @rules(

@@ -19,6 +19,7 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.targets import Target
 from tests.codegen.native import parse, pointwise
 from tests.codegen.opencl.launcher import Program
+from tests.codegen.test_byte_dot import byte_dots
 
 Array = np.ndarray[Any, Any]
 SIZE = 32
@@ -87,6 +88,9 @@ CASES = {
     "floor": unary("math.floor", "float32", np.floor),
     "roundeven": unary("math.roundeven", "float32", np.rint),
     "absf": unary("math.absf", "float32", np.abs),
+    "byte_dot": Case(
+        '%r = "lb.byte_dot"(%x, %y) : ({T:x}, {T:y}) -> {T}', dict.fromkeys("xy", "int32"), "int32", byte_dots
+    ),
     "addi": binary("arith.addi", "int8", np.add),
     "muli": binary("arith.muli", "int32", np.multiply),
     "andi": binary("arith.andi", "int16", np.bitwise_and),

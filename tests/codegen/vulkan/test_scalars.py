@@ -16,6 +16,8 @@ from xdsl.dialects.builtin import IntegerAttr, IntegerType
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Operation
 
+from landbridge.ir.prim_ops import ByteDotOp
+from tests.codegen.test_byte_dot import byte_dots
 from tests.codegen.vulkan.elementwise import Array, compute, type_of
 
 INTEGERS = [np.int8, np.int16, np.int32, np.int64]
@@ -89,6 +91,11 @@ def test_integers(op: type[Operation], dtype: Any) -> None:
     a, b = integers(dtype)
     with np.errstate(over="ignore"):
         same(binary(op, a, b), _WRAPPING[op](a, b).astype(dtype))
+
+
+def test_byte_dots() -> None:
+    a, b = integers(np.int32)
+    same(binary(ByteDotOp, a, b), byte_dots(a, b))
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])

@@ -28,6 +28,16 @@ LB_AS_READ(f32, float)
 LB_AS_READ(f64, double)
 #endif
 
+/* The sum of four products of bytes, those of x without and those of y with a sign. */
+LB_INLINE uint32_t lb_byte_dot(uint32_t x, uint32_t y) {
+  int32_t sum = 0;
+  for (int i = 0; i < 32; i += 8) {
+    int32_t byte = (int32_t)((y >> i) & 255u);
+    sum += (int32_t)((x >> i) & 255u) * (byte < 128 ? byte : byte - 256);
+  }
+  return (uint32_t)sum;
+}
+
 LB_INLINE uint64_t lb_ctpop(uint64_t x) {
   uint64_t n = 0;
   for (; x; x &= x - 1) ++n;

@@ -13,7 +13,7 @@ from xdsl.ir import Operation
 
 from landbridge.codegen.c.types import CType
 from landbridge.codegen.printing import FUNCTIONS, INSTRUCTIONS, predicate
-from landbridge.ir.prim_ops import RemFOp
+from landbridge.ir.prim_ops import ByteDotOp, RemFOp
 
 #: ``rule(operand kinds, result kind, operand texts) -> expression``.
 Rule = Callable[[Sequence[CType], CType, Sequence[str]], str]
@@ -241,6 +241,7 @@ RULES: dict[type[Operation], Rule] = {
     math.AbsIOp: lambda k, r, x: f"({signed(k[0], x[0])} < 0 ? ({r.scalar})(0 - {x[0]}) : {x[0]})",
     math.CountLeadingZerosOp: lambda k, r, x: f"({r.scalar})lb_ctlz({unsigned(k[0], x[0])}, {r.bits})",
     math.CountTrailingZerosOp: lambda k, r, x: f"({r.scalar})lb_cttz({unsigned(k[0], x[0])}, {r.bits})",
+    ByteDotOp: lambda k, r, x: f"lb_byte_dot({x[0]}, {x[1]})",
     math.CtPopOp: lambda k, r, x: f"({r.scalar})lb_ctpop({unsigned(k[0], x[0])})",
     math.FmaOp: _function("fma"),
     math.RsqrtOp: lambda k, r, x: f"(1 / sqrt{'f' if r.element == 'f32' else ''}({x[0]}))",

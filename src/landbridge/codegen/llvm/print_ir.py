@@ -24,7 +24,7 @@ from landbridge.codegen.functions import (
     returned_type,
 )
 from landbridge.codegen.layout import is_row_table
-from landbridge.codegen.llvm import arith, casts, control, float_arith, math, memory, vector
+from landbridge.codegen.llvm import arith, byte_dot, casts, control, float_arith, math, memory, vector
 from landbridge.codegen.llvm.emitter import LlvmEmitter, LlvmModule, Printer
 from landbridge.codegen.llvm.isa import Isa
 from landbridge.codegen.llvm.types import extent_bytes
@@ -41,6 +41,7 @@ PRINTERS: dict[type[Operation], Printer] = {
     **math.PRINTERS,
     **memory.PRINTERS,
     **vector.PRINTERS,
+    **byte_dot.PRINTERS,
     **control.PRINTERS,
 }
 

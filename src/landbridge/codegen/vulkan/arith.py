@@ -7,6 +7,7 @@ casts, and its result rounded.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import VectorType
@@ -22,6 +23,7 @@ from landbridge.codegen.vulkan.terms import narrowed, widened
 from landbridge.codegen.vulkan.zeros import Rule, minus_zero, of_zero, one, plus_zero
 from landbridge.errors import CodegenError
 from landbridge.executable.spirv import Op
+from landbridge.ir.prim_ops import ByteDotOp
 
 
 def apply(rule: Rule) -> Printer:
@@ -199,7 +201,20 @@ def _subtract(e: SpirvEmitter, op: Operation) -> None:
     apply(minus_zero(op) or one(Op.FSub))(e, op)
 
 
+def _byte_dot(e: SpirvEmitter, op: Operation) -> None:
+    """Bytes moved to the top of a word and back take its sign along, or zeros."""
+    x, y = e.operands(op)
+    top, products = e.constant(24, "i32"), []
+    for bits in (24, 16, 8, 0):
+        moved = e.constant(bits, "i32")
+        a, b = (e.emit(Op.ShiftLeftLogical, "i32", value, moved) for value in (x, y))
+        a, b = e.emit(Op.ShiftRightLogical, "i32", a, top), e.emit(Op.ShiftRightArithmetic, "i32", b, top)
+        products.append(e.emit(Op.IMul, "i32", a, b))
+    e.set(op.results[0], reduce(lambda total, product: e.emit(Op.IAdd, "i32", total, product), products))
+
+
 PRINTERS: dict[type[Operation], Printer] = {
+    ByteDotOp: _byte_dot,
     arith.ConstantOp: _constant,
     arith.AddiOp: apply(_integer(Op.IAdd, Op.LogicalNotEqual)),
     arith.SubiOp: apply(_integer(Op.ISub, Op.LogicalNotEqual)),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
+from landbridge.ir.prim_ops import ByteDotOp
 from landbridge.passes.lower.access import ElementAccess, Guard
 from landbridge.passes.lower.combiners import combiner, identity
 from landbridge.passes.lower.nest import Nest, Stage, scalar_attr
@@ -79,7 +80,7 @@ def skips_padding(stage: Stage) -> bool:
     arguments = dict(zip(stage.body.args, stage.reads, strict=False))
     if other in arguments:
         factors = [other]
-    elif combine in ("arith.addf", "arith.addi") and isinstance(other.owner, arith.MulfOp | arith.MuliOp):
+    elif combine in ("arith.addf", "arith.addi") and isinstance(other.owner, arith.MulfOp | arith.MuliOp | ByteDotOp):
         factors = [_widened(v) for v in other.owner.operands]
     else:
         return False

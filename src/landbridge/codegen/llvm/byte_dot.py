@@ -1,0 +1,108 @@
+"""LLVM IR of products of bytes.
+
+Where the CPU multiplies bytes and adds four products to a sum in one instruction (``vpdpbusd``, which does not
+saturate), the addition that reads a product becomes part of it. Elsewhere bytes become 16-bit integers, of which
+``pmaddwd`` adds two products: 2 * 255 * 128 fits. What has neither is left to LLVM as products of i32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation, SSAValue
+
+from landbridge.codegen.llvm.arith import PRINTERS as INTEGERS
+from landbridge.codegen.llvm.emitter import LlvmEmitter, Printer
+from landbridge.codegen.llvm.types import lanes_of, splat
+from landbridge.ir.prim_ops import ByteDotOp
+
+#: The intrinsics by bits of a vector (LLVM, IntrinsicsX86.td).
+_DOTS = {
+    512: "llvm.x86.avx512.vpdpbusd.512",
+    256: "llvm.x86.avx512.vpdpbusd.256",
+    128: "llvm.x86.avx512.vpdpbusd.128",
+}
+_PAIRS = {512: "llvm.x86.avx512.pmaddw.d.512", 256: "llvm.x86.avx2.pmadd.wd", 128: "llvm.x86.sse2.pmadd.wd"}
+
+
+def _bits(e: LlvmEmitter, value: SSAValue) -> int:
+    return 32 * lanes_of(e.type(value.type))
+
+
+def _has_dots(e: LlvmEmitter, value: SSAValue) -> bool:
+    return _bits(e, value) in _DOTS and _bits(e, value) <= e.module.isa.dot_bits
+
+
+def _sum_with(e: LlvmEmitter, product: SSAValue) -> Operation | None:
+    """The addition that one instruction does with ``product``: the only one that reads it. Of two products it takes
+    the first."""
+    if not isinstance(product.owner, ByteDotOp) or not _has_dots(e, product) or not product.has_one_use():
+        return None
+    user = next(iter(product.uses)).operation
+    if not isinstance(user, arith.AddiOp) or user.parent is not product.owner.parent:
+        return None
+    return user if product is next(v for v in user.operands if isinstance(v.owner, ByteDotOp)) else None
+
+
+def _add(e: LlvmEmitter, op: Operation) -> None:
+    for product, other in (op.operands, reversed(op.operands)):
+        if _sum_with(e, product) is op:
+            assert isinstance(product.owner, ByteDotOp)
+            e.set(op.results[0], _dot(e, product.owner, e.names[other]))
+            return
+    INTEGERS[arith.AddiOp](e, op)
+
+
+def _product(e: LlvmEmitter, op: Operation) -> None:
+    assert isinstance(op, ByteDotOp)
+    kind, result = e.type(op.result.type), op.result
+    if _sum_with(e, result) is not None:
+        return
+    if _has_dots(e, result):
+        e.set(result, _dot(e, op, splat(0, kind)))
+    elif _bits(e, result) in _PAIRS and _bits(e, result) <= e.module.isa.pair_bits:
+        _pairs(e, op)
+    else:
+        _by_shifts(e, op)
+
+
+def _dot(e: LlvmEmitter, op: ByteDotOp, total: str) -> str:
+    kind = e.type(op.result.type)
+    names = [total, *(e.names[v] for v in op.operands)]
+    return _call(e, _DOTS[_bits(e, op.result)], kind, [(kind, name) for name in names])
+
+
+def _call(e: LlvmEmitter, symbol: str, kind: str, operands: Sequence[tuple[str, str]]) -> str:
+    e.module.declare(symbol, kind, [k for k, _ in operands])
+    return f"call {kind} @{symbol}({', '.join(f'{k} {name}' for k, name in operands)})"
+
+
+def _pairs(e: LlvmEmitter, op: ByteDotOp) -> None:
+    """Bytes 0 and 2 of each word, then 1 and 3, as pairs of 16-bit integers."""
+    kind = e.type(op.result.type)
+    half = f"<{2 * lanes_of(kind)} x i16>"
+    eight, low = splat(8, half), splat(255, half)
+    x, y = (e.once(f"bitcast {kind} {e.names[v]} to {half}") for v in op.operands)
+    moved = e.once(f"shl {half} {y}, {eight}")
+    even = e.once(f"and {half} {x}, {low}"), e.once(f"ashr {half} {moved}, {eight}")
+    odd = e.once(f"lshr {half} {x}, {eight}"), e.once(f"ashr {half} {y}, {eight}")
+    symbol = _PAIRS[_bits(e, op.result)]
+    first, second = (e.emit(_call(e, symbol, kind, [(half, name) for name in pair])) for pair in (even, odd))
+    e.set(op.result, f"add {kind} {first}, {second}")
+
+
+def _by_shifts(e: LlvmEmitter, op: ByteDotOp) -> None:
+    """A byte moved to the top of a word and back takes its sign along, or zeros."""
+    kind = e.type(op.result.type)
+    x, y = (e.names[v] for v in op.operands)
+    top, total = splat(24, kind), splat(0, kind)
+    for bits in (24, 16, 8, 0):
+        a, b = (e.once(f"shl {kind} {name}, {splat(bits, kind)}") for name in (x, y))
+        a, b = e.once(f"lshr {kind} {a}, {top}"), e.once(f"ashr {kind} {b}, {top}")
+        product = e.emit(f"mul {kind} {a}, {b}")
+        total = e.emit(f"add {kind} {total}, {product}")
+    e.names[op.result] = total
+
+
+PRINTERS: dict[type[Operation], Printer] = {ByteDotOp: _product, arith.AddiOp: _add}
