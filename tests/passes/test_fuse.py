@@ -112,6 +112,30 @@ def test_a_residual_add_follows_the_later_convolution():
     assert first.res[0] in second.inputs
 
 
+def test_what_is_done_to_one_of_two_convolutions_is_done_where_it_is_computed():
+    def build(g, x):
+        a, b = (
+            elementwise(
+                g, lambda s, a, m, n: a * m + n, conv(g, x, 4), constant(g, 4, 1, 1), constant(g, 4, 1, 1, seed=1)
+            )
+            for _ in range(2)
+        )
+        return [relu(g, elementwise(g, lambda s, a, b: a + b, a, b))]
+
+    module = fused([(1, 3, 6, 6)], build)
+    first, second = calls(module)
+    assert stages(module, first) == stages(module, second) == ["fill", "pppprrr", "pppp"]
+    assert [len(call.inputs) for call in (first, second)] == [4, 5]
+
+
+def test_what_is_done_to_an_input_of_a_sum_is_done_by_its_reader():
+    def build(g, x, y):
+        return [elementwise(g, lambda s, a, b: a + b, relu(g, y), relu(g, conv(g, x, 4)))]
+
+    (call,) = calls(fused([(1, 3, 6, 6), (1, 4, 6, 6)], build))
+    assert len(call.inputs) == 3
+
+
 def test_nothing_is_computed_again_for_a_window():
     def build(g, x):
         return [conv(g, elementwise(g, lambda s, a: s.exp(a), x), 4, 3)]

@@ -104,6 +104,23 @@ def test_factors_are_words(target: str) -> None:
     np.testing.assert_allclose(lb.Session(executable)(x)[0], wanted, rtol=1e-4, atol=1e-5)
 
 
+def test_operands_of_a_sum_may_stand_in_either_order() -> None:
+    """Rest and product, and product and rest, of two widths."""
+    rng = np.random.default_rng(0)
+    weights = {"v": rng.standard_normal((64, 64)) / 8, "w": rng.standard_normal((64, 64)) / 8}
+    nodes = [
+        helper.make_node("MatMul", ["x", "v"], ["p"], name="product"),
+        helper.make_node("Add", ["x", "p"], ["q"], name="sum"),
+        helper.make_node("MatMul", ["q", "w"], ["r"], name="product"),
+        helper.make_node("Add", ["r", "q"], ["y"], name="sum"),
+    ]
+    executable = lb.compile(chain(nodes, [32, 64], **weights))
+    assert len({call.function for call in calls(executable)}) == 1 < len(calls(executable))
+    x = np.random.default_rng(4).standard_normal((32, 64)).astype(np.float32)
+    rest = x + x @ weights["v"]
+    np.testing.assert_allclose(lb.Session(executable)(x)[0], rest + rest @ weights["w"], rtol=1e-4, atol=1e-5)
+
+
 def test_zeros_of_two_signs_are_two_numbers() -> None:
     x = np.ones((5, 37), np.float32)
     nodes = [helper.make_node("Mul", ["x", "a"], ["p"]), helper.make_node("Mul", ["x", "b"], ["q"])]

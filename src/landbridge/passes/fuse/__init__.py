@@ -8,7 +8,7 @@ or Softmax) become one call. Nothing crosses the border of an ``lb.if`` region.
 from __future__ import annotations
 
 from landbridge.ir.module import IRModule
-from landbridge.passes.fuse.epilogue import fuse_epilogues
+from landbridge.passes.fuse.epilogue import fuse_apart, fuse_epilogues
 from landbridge.passes.fuse.graph import Graph, shorten_views
 from landbridge.passes.fuse.pointwise import fuse_pointwise, merge_operands
 from landbridge.passes.fuse.row_chains import fuse_rows
@@ -21,6 +21,7 @@ def fuse(module: IRModule) -> None:
     graph = Graph(module)
     for block in graph.blocks:
         merge_operands(graph, block)
+        fuse_apart(graph, block)
         fuse_pointwise(graph, block)
         fuse_epilogues(graph, block)
         fuse_rows(graph, block)

@@ -1,4 +1,8 @@
-"""Step 2: an elementwise call joins the call whose result it reads element by element."""
+"""Step 2: an elementwise call joins the call whose result it reads element by element.
+
+Before step 1 those do whose readers will join another call: of a sum of two convolutions with a bias and a scale each,
+the earlier convolution has its own, which ``fold_scale`` then finds beside its weights.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from xdsl.dialects import func, linalg
 from xdsl.ir import Block, SSAValue
 
 from landbridge.analysis.accesses import follows, pointwise_stage, reads_of, writers_of
-from landbridge.ir.graph_ops import CallOp
+from landbridge.ir.graph_ops import CallOp, ConstantOp
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import Generic, is_identity, view_generic
 from landbridge.ir.types import shape_of
@@ -32,6 +36,37 @@ def fuse_epilogues(graph: Graph, block: Block) -> None:
         if found:
             _, producer, value = max(found, key=lambda f: f[0])
             merge(graph, [producer, cross(graph, call, value)])
+
+
+def fuse_apart(graph: Graph, block: Block) -> None:
+    """Merge what is done to one result alone into its producer, where the elementwise call that reads it has another
+    input, of a later producer that it will follow."""
+    for call in graph.calls(block):
+        if pointwise_stage(graph.function(call)) is None:
+            continue
+        ways = [way for value in inputs_of(call) if (way := _way_from_producer(graph, block, call, value))]
+        for producer, *steps in sorted(ways, key=lambda way: graph.order[way[0]])[:-1]:
+            for step in steps:
+                if not _can_follow(graph, producer, step, producer.res[0]):
+                    break
+                producer = merge(graph, [producer, step])
+
+
+def _way_from_producer(graph: Graph, block: Block, call: CallOp, value: SSAValue) -> list[CallOp]:
+    """A call that is not elementwise and then the elementwise ones that make ``value`` of its result alone, each for
+    the next and the last for ``call``; none where there are no such."""
+    way: list[CallOp] = []
+    while True:
+        producer = graph.producer(value, block)
+        if producer is None or producer.res[0] is not value or not only_consumer(graph, producer, call, value):
+            return []
+        way.insert(0, producer)
+        if pointwise_stage(graph.function(producer)) is None:
+            return way
+        computed = [each for each in inputs_of(producer) if not isinstance(each.owner, ConstantOp)]
+        if len(computed) != 1:
+            return []
+        call, value = producer, computed[0]
 
 
 def _can_follow(graph: Graph, producer: CallOp, call: CallOp, value: SSAValue) -> bool:

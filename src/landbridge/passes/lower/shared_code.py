@@ -47,6 +47,8 @@ from landbridge.sizes.size import Size, least
 _SAID_OF_CALLS = frozenset((TASKS, SIZES, SCHEDULE, WEIGHED))
 #: Operations that cost the same whatever is known of a number; of a minimum it is good to know that it is no NaN.
 _SUMS = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp)
+#: Operations whose operands may change places.
+_COMMUTES = (arith.AddfOp, arith.MulfOp, arith.AddiOp, arith.MuliOp)
 #: Operations that cost much more by a number which only a run knows.
 _QUOTIENTS = (arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp, arith.CeilDivSIOp, arith.RemUIOp, arith.RemSIOp)
 
@@ -132,6 +134,8 @@ class _Former:
 
     def _operation(self, op: Operation, innermost: bool) -> Hashable:
         operands = tuple(self._operand(op, i, v, innermost) for i, v in enumerate(op.operands))
+        if isinstance(op, _COMMUTES):  # what was computed first, in its order, then numbers in theirs
+            operands = tuple(sorted(operands, key=lambda each: each if isinstance(each, int) else len(self._known)))
         if isinstance(op, scf.ForOp):
             innermost = not any(isinstance(inner, scf.ForOp) for inner in op.body.walk())
         regions = tuple(self.block(b, innermost=innermost) for r in op.regions for b in r.blocks)
