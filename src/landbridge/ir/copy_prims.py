@@ -104,6 +104,11 @@ class CopyPrims:
         packed, rank = packed_shape(shape, axes, tiles), len(shape)
 
         def build(p: PrimBuilder) -> None:
+            if all(shape[axis] % tile == 0 for axis, tile in zip(axes, tiles, strict=True)):
+                whole = AffineMap.identity(len(packed))  # loops over tiles have no quotients, so that vectors follow
+                out = (p.outputs[0], _plain_map(rank, axes, tiles))
+                p.generic("p" * len(packed), packed, [(p.inputs[0], whole)], [out], _value)
+                return
             where = [AffineExpr.dimension(i) for i in range(rank)]
             inner = []
             for axis, tile in zip(axes, tiles, strict=True):

@@ -8,18 +8,29 @@ from landbridge.targets.machine import FMA_LATENCY, FMA_PIPES
 
 #: Most rows of a block.
 MOST_ROWS = 14
+#: What a load costs beside a multiply-add, from the nearest cache and from the next. Of the latter a vector of 64 bytes
+#: takes two cycles at best (Intel, "Optimization Reference Manual", cache hierarchy of Ice Lake), in which four
+#: multiply-adds begin; some of that is hidden. Fitted to products of 128x768x768, convolutions of 64 to 256 channels.
+_NEAR_LOAD, _FAR_LOAD = 0.3, 1.0
+#: More columns than any block has.
+MANY = 1 << 30
 #: A share of the estimate that it is not exact to.
 _AS_GOOD = 0.01
 
 
 def register_block(
-    rows: Callable[[int], Iterable[tuple[int, int]]], most_rows: int, columns: int, registers: int, turns: int = 1
+    rows: Callable[[int], Iterable[tuple[int, int]]],
+    most_rows: int,
+    columns: int,
+    registers: int,
+    turns: int = 1,
+    near: int = MANY,
 ) -> tuple[int, int]:
     """The block with the fewest estimated cycles over the whole extents; see ``weighed_blocks``.
 
     Of those that are as good by estimate, the one that takes the least code: tiles of fewest kinds.
     """
-    weighed = weighed_blocks(rows, most_rows, columns, registers, turns)
+    weighed = weighed_blocks(rows, most_rows, columns, registers, turns, near)
     if not weighed:
         return 1, 1
     enough = min(weighed)[0] * (1 + _AS_GOOD)
@@ -31,12 +42,18 @@ def register_block(
 
 
 def weighed_blocks(
-    rows: Callable[[int], Iterable[tuple[int, int]]], most_rows: int, columns: int, registers: int, turns: int = 1
+    rows: Callable[[int], Iterable[tuple[int, int]]],
+    most_rows: int,
+    columns: int,
+    registers: int,
+    turns: int = 1,
+    near: int = MANY,
 ) -> list[tuple[float, tuple[int, int]]]:
     """Each block of at most ``most_rows`` that fits ``registers``, with its estimated cycles over the whole extents.
 
     A step of a block costs its multiply-adds, or the latency chain when there are too few of them, plus a share of its
-    loads. ``rows`` says of a number of rows what all are then cut into: the rows of a tile, and how many such tiles
+    loads; a column's vector costs more where more than ``near`` columns are read, which the nearest cache then does not
+    keep. ``rows`` says of a number of rows what all are then cut into: the rows of a tile, and how many such tiles
     there are. ``turns``: the steps for which a row's numbers are loaded as one vector, which stays in a register.
     """
     weighed = []
@@ -48,10 +65,11 @@ def weighed_blocks(
             beside = r + 2 * c if turns > 1 else c + (1 if c > 1 else 0)
             if r * c + beside > registers:
                 break
-            cost = 0.0
+            cost, load = 0.0, _NEAR_LOAD if c <= near else _FAR_LOAD
             for rr, rn in tiles[r]:
                 for cc, cn in _known_pieces(columns, c):
-                    cost += rn * cn * (max(rr * cc, FMA_PIPES * FMA_LATENCY) + 0.3 * (rr / turns + cc) + 1.0 / turns)
+                    loads = _NEAR_LOAD * rr / turns + load * cc + 1.0 / turns
+                    cost += rn * cn * (max(rr * cc, FMA_PIPES * FMA_LATENCY) + loads)
             weighed.append((cost, (r, c)))
     return weighed
 

@@ -8,6 +8,7 @@ Multiplication", 2008, section 6).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from landbridge.errors import CodegenError
@@ -16,8 +17,9 @@ from landbridge.passes.lower.combiners import combiner
 from landbridge.passes.lower.lane_body import computes_places
 from landbridge.passes.lower.lane_choice import choose_lane, choose_other_lane, choose_turned, whole_vectors
 from landbridge.passes.lower.lane_walk import lane_guards
+from landbridge.passes.lower.near_columns import near_columns
 from landbridge.passes.lower.nest import Nest, body_size, widest_bytes
-from landbridge.passes.lower.register_block import register_block
+from landbridge.passes.lower.register_block import MANY, register_block
 from landbridge.passes.lower.row_cut import open_end, row_cut, tiles_along
 from landbridge.passes.lower.row_memory import is_past_the_end
 from landbridge.passes.lower.runs import Run, dividing_tile, masked_run, tile_runs
@@ -41,13 +43,18 @@ class VectorUnit:
     """What of a Target matters to schedules: vector width in bytes, number of vector registers, and the most lanes
     that a vector may have whatever its elements are. ``by_lane``: a vector is multiplied by one lane of another in one
     instruction, and a number that memory holds must be loaded first; elsewhere it is taken from memory. ``masks``: a
-    load may be of any of its lanes."""
+    load may be of any of its lanes. ``near_bytes``: of the nearest cache; 0 where it is not known."""
 
     vector_bytes: int
     registers: int
     max_lanes: int = 64
     by_lane: bool = False
     masks: bool = True
+    near_bytes: int = 0
+
+    def near(self, nest: Nest, lane: int | None, lanes: int, inner: Sequence[int]) -> int:
+        """How many columns of ``nest`` the nearest cache keeps."""
+        return near_columns(nest, lane, lanes, inner, self.near_bytes) if self.near_bytes else MANY
 
 
 @dataclass(frozen=True)
@@ -121,7 +128,9 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
     if reduction:
         # Whether lanes are padding is told of a column at a time.
         most_columns = 1 if padded else likely(column_extent)
-        row_tile, column_tile = register_block(cut.pieces, cut.most, most_columns, machine.registers, turns)
+        row_tile, column_tile = register_block(
+            cut.pieces, cut.most, most_columns, machine.registers, turns, machine.near(nest, lane, lanes, reductions)
+        )
     else:
         row_tile, column_tile = _unroll(nest, likely(cut.extent)), 1
     column_tile = dividing_tile(column_extent, column_tile)
@@ -196,7 +205,8 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit, *, repe
     tail = replace(sched, lanes=lanes, row_runs=cut.runs(tile), column_runs=(Run(last, 1, 1, mask),))
     if not last:
         return [tail]
-    row_tile, column_tile = register_block(cut.pieces, cut.most, last, machine.registers, sched.turns)
+    near = machine.near(nest, sched.lane, sched.lanes, sched.inner)
+    row_tile, column_tile = register_block(cut.pieces, cut.most, last, machine.registers, sched.turns, near)
     whole = replace(sched, row_runs=cut.runs(row_tile), column_runs=tile_runs(last, column_tile, 0))
     return [whole, tail]
 

@@ -41,7 +41,14 @@ def weighed_text(nest: Nest, sched: Schedule, machine: VectorUnit) -> tuple[str,
     overlaps = sched.row_runs[0].last is not None
     cut = row_cut(nest, sched.rows, sched.lane, sched.lanes, repeats=overlaps)
     weighed = sorted(
-        weighed_blocks(cut.pieces, cut.most, likely(_covered(sched.column_runs)), machine.registers, sched.turns)
+        weighed_blocks(
+            cut.pieces,
+            cut.most,
+            likely(_covered(sched.column_runs)),
+            machine.registers,
+            sched.turns,
+            machine.near(nest, sched.lane, sched.lanes, sched.inner),
+        )
     )
     if len(weighed) < 2:
         return ()

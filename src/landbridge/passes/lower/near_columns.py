@@ -1,0 +1,27 @@
+"""How many columns of a product the nearest cache keeps from one tile of rows to the next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from landbridge.passes.lower.access import ElementAccess
+from landbridge.passes.lower.nest import Nest
+from landbridge.sizes.size import likely
+
+
+def near_columns(nest: Nest, lane: int | None, lanes: int, inner: Sequence[int], near_bytes: int) -> int:
+    """The number of columns whose vectors, over the reduction loops ``inner``, fill at most ``near_bytes``.
+
+    A tile of rows reads its columns from first to last, and so does the next tile: what does not fit comes from the
+    next cache every time.
+    """
+    main = nest.reduction
+    if main is None or lane is None:
+        return 0
+    column = 0
+    for r in main.reads:
+        if isinstance(r, ElementAccess) and r.uses(lane):
+            vectors = math.prod(likely(nest.dims[d].extent) for d in inner if r.uses(d))
+            column += vectors * lanes * getattr(r.element, "bitwidth", 32) // 8
+    return near_bytes // max(column, 1)
