@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
@@ -22,7 +22,7 @@ from landbridge.codegen.registry import check_target, declined
 from landbridge.compile_options import CompileOptions
 from landbridge.emit import emit, kernel_facts
 from landbridge.emit.programs import together
-from landbridge.errors import CompileError, FallbackWarning
+from landbridge.errors import AccessError, CompileError, FallbackWarning, UndecidedSizeError
 from landbridge.executable.executable import Executable
 from landbridge.executable.kernel_facts import KERNELS, facts_text, renamed
 from landbridge.executable.parts import KernelFacts, ModuleImage, VDevice, program_name
@@ -114,14 +114,52 @@ def compile_model(
     directory = None if dump is None else Path(dump)
     for target in targets:
         check_target(target)
-    with _timed(seconds, "import"):
-        programs = _import(model, targets, vdevices, options)
+    not_empty: frozenset[str] = frozenset()
+    while True:
+        with _timed(seconds, "import"):
+            programs = _import(model, targets, vdevices, options, not_empty)
+        if not not_empty:
+            _warn_of_host_operators(programs)
+        pieces = _pieces(programs)
+        if pieces is not None:
+            programs = [ChosenProgram(module, [{}]) for module in pieces.modules]
+        try:
+            return _compiled(programs, pieces, model, options, directory, seconds)
+        except _MayBeEmptyError as error:
+            not_empty |= error.dimensions
+
+
+class _MayBeEmptyError(CompileError):
+    """Code of a piece is made where ``dimensions``, which data decide, are at least 1, and not where they may be 0."""
+
+    def __init__(self, dimensions: Iterable[str]) -> None:
+        self.dimensions = frozenset(dimensions)
+
+
+@contextmanager
+def _may_be_empty(module: IRModule) -> Iterator[None]:
+    """What is asked of a size, or not proved of an access, where data may decide that there is nothing: raised as
+    _MayBeEmptyError."""
+    try:
+        yield
+    except (UndecidedSizeError, AccessError):
+        dimensions = [name for name, symbol in module.dimensions().items() if symbol.low == 0]
+        if not dimensions:
+            raise
+        raise _MayBeEmptyError(dimensions) from None
+
+
+def _compiled(
+    programs: Sequence[ChosenProgram],
+    pieces: Cut | None,
+    model: Model,
+    options: CompileOptions,
+    directory: Path | None,
+    seconds: dict[str, float],
+) -> Executable:
+    """What ``programs``, which are ``pieces`` of one where data decide sizes, become."""
     made = []
     facts: list[dict[str, KernelFacts]] = []
-    _warn_of_host_operators(programs)
-    pieces = _pieces(programs)
-    if pieces is not None:
-        programs = [ChosenProgram(module, [{}]) for module in pieces.modules]
     for number, program in enumerate(programs):
         module, folder = program.module, directory
         module.declined = declined
@@ -131,9 +169,11 @@ def compile_model(
         _check_open(module)
         if directory is not None and number:
             folder = directory / program_name(number)
-        module = run_pipeline(module, steps, folder, seconds, module.sources)
+        with nullcontext() if pieces is None else _may_be_empty(module):
+            module = run_pipeline(module, steps, folder, seconds, module.sources)
+            with _timed(seconds, "lower"):
+                lowered = _lowered(module)
         with _timed(seconds, "lower"):
-            lowered = _lowered(module)
             variants = share_code(lowered, [target.on_host for target in module.targets])
             if folder is not None:
                 write_text(folder / "lowered.mlir", str(lowered) + "\n", module.sources)
@@ -183,7 +223,11 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _import(
-    model: Model, targets: tuple[Target, ...], vdevices: tuple[VDevice, ...], options: CompileOptions
+    model: Model,
+    targets: tuple[Target, ...],
+    vdevices: tuple[VDevice, ...],
+    options: CompileOptions,
+    not_empty: Container[str],
 ) -> list[ChosenProgram]:
     """The programs of ``model``: several where an input says which runs."""
     if is_ir_text(model) or isinstance(model, IRModule):
@@ -205,6 +249,7 @@ def _import(
             o.check_indices,
             _dimensions(o, targets),
             chosen,
+            not_empty,
         )
     )
 

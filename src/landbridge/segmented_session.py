@@ -226,6 +226,7 @@ class _Piece:
         metadata = {key: text for key, text in executable.metadata.items() if key in ("model", "on_mismatch")}
         alone = replace(executable, functions={"main": self.function}, metadata=metadata)
         self.session = Session(alone, *args, **kwargs)
+        self._dimensions = dimensions_of(e for spec in function.inputs for e in (*spec.shape, *spec.elements))
         self._reads_dimensions = any(spec.name == DIMENSIONS for spec in function.inputs)
 
     def prepare(self, sizes: Mapping[str, Any]) -> None:
@@ -239,11 +240,17 @@ class _Piece:
             self.session.set_params({name: value for name, value in values.items() if name in mine})
 
     def run(self, values: Mapping[str, Any], known: Mapping[str, int]) -> dict[str, Any]:
-        """The outputs by name. Of a dimension that is 0 they have no elements, and nothing is computed."""
+        """The outputs by name; raises ShapeError where a dimension is 0 that code was made for at least 1 of."""
         given = {spec.name: values[spec.name] for spec in self.function.inputs if spec.name != DIMENSIONS}
-        empty = [name for name in _dimensions(self.function) if known.get(name) == 0]
-        if empty:
-            return _without_elements(self.function, known, empty)
+        empty = [name for name in self._dimensions if known.get(name) == 0]
+        if empty and (made := _without_elements(self.function, known)) is not None:
+            return made
+        narrow = [name for name in empty if self._dimensions[name].low > 0]
+        if narrow:
+            raise ShapeError(
+                f"{', '.join(sorted(narrow))} is 0 in this run, and the program was compiled for at least 1 alone: an "
+                "operator that uses it is not defined, or has no code, for nothing"
+            )
         if self._reads_dimensions:
             spec = next(spec for spec in self.function.inputs if spec.name == DIMENSIONS)
             given[DIMENSIONS] = np.array([_at(e, known) for e in spec.elements], np.int64)
@@ -312,20 +319,13 @@ def _at(extent: Extent, known: Mapping[str, int]) -> int:
     return extent.at(known) if isinstance(extent, Size) else extent
 
 
-def _dimensions(function: Function) -> set[str]:
-    return set(dimensions_of(e for spec in function.inputs for e in (*spec.shape, *spec.elements)))
-
-
-def _without_elements(function: Function, known: Mapping[str, int], empty: Sequence[str]) -> dict[str, Any]:
-    """The outputs of ``function`` where dimensions are 0; raises ShapeError for one that has elements all the same."""
+def _without_elements(function: Function, known: Mapping[str, int]) -> dict[str, Any] | None:
+    """The outputs of ``function`` where none of them has elements; None where one has."""
     made = {}
     for spec in function.outputs:
-        shape = tuple(max(_at(extent, known), 0) for extent in spec.shape)
+        shape = tuple(_at(extent, known) for extent in spec.shape)
         if 0 not in shape:
-            raise ShapeError(
-                f"{', '.join(sorted(empty))} is 0 in this run, and {spec.name!r} of shape {shape} is computed from it: "
-                "kernels are compiled for at least one element"
-            )
+            return None
         made[spec.name] = np.zeros(shape, numpy_dtype(spec.dtype))
     return made
 

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 import pytest
 from tests.open_dimensions.models import attention, convolutions, parts
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import IntegerAttr, MemRefType
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType
+from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
 
+from landbridge.analysis.linear_forms import constant
+from landbridge.analysis.open_ranges import OpenRanges
 from landbridge.analysis.verify_accesses import verify_accesses
 from landbridge.codegen.registry import declined
 from landbridge.compilation import PIPELINE
@@ -21,7 +23,7 @@ from landbridge.ir.types import extents_attr, shape_of
 from landbridge.passes.lower.prims import lowering_for
 from landbridge.passes.registry import run_pipeline
 from landbridge.sizes.dim import dimensions_stated
-from landbridge.sizes.size import Size
+from landbridge.sizes.size import Size, ceildiv, dimension
 from landbridge.targets import Target
 
 TARGET = Target("llvm -mcpu=x86-64-v3")
@@ -112,3 +114,26 @@ def test_an_index_that_is_one_more_is_seen(kernels: list[func.FuncOp]) -> None:
             Rewriter.erase_op(more)
             Rewriter.erase_op(one)
     assert caught > total // 2
+
+
+def test_what_may_be_nothing_is_something_where_it_is_walked_through() -> None:
+    """In a loop over a dimension that may be 0, or in a task of as many, it is at least 1; elsewhere it is not."""
+    some, other = dimension("some", 0), dimension("other", 0)
+    words = Block(arg_types=[IndexType()]).args[0]
+
+    def is_proved(ranges: OpenRanges) -> bool:
+        return ranges.is_at_most(constant(1 - some), 0)
+
+    ranges = OpenRanges(words, (some,))
+    assert not is_proved(ranges)
+    for turns, proved in (
+        (some, True),
+        (ceildiv(some, 8), True),
+        (some * other, True),
+        (some + 1, False),
+        (other, False),
+    ):
+        with ranges.entered(constant(turns)):
+            assert is_proved(ranges) is proved
+        assert not is_proved(ranges)
+        assert is_proved(OpenRanges(words, (some,), turns)) is proved

@@ -11,7 +11,7 @@ by ``n`` and rounded down.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import reduce
 from math import gcd, inf
@@ -176,6 +176,10 @@ class IndexRanges:
         terms, limit = terms_and_limit
         simplest_first = sorted(self._without_youngest(terms), key=lambda replaced: len(replaced[1].terms))
         return any(self._is_at_most(older, limit * scale + scale - 1) for scale, older in simplest_first)
+
+    def entered(self, turns: Form) -> AbstractContextManager[None]:
+        """The body of a loop of ``turns``, which numbers say nothing more of."""
+        return nullcontext()
 
     @contextmanager
     def where(self, condition: SSAValue, holds: bool = True) -> Iterator[bool]:

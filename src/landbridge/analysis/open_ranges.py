@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
@@ -22,7 +22,7 @@ from xdsl.ir import OpResult, SSAValue
 from landbridge.analysis.conditions import told_by
 from landbridge.analysis.linear_forms import Bound, Form, Number, constant
 from landbridge.sizes.bounds import upper_bound
-from landbridge.sizes.size import Extent, Size, at_least, largest, smallest
+from landbridge.sizes.size import Extent, Size, at_least, largest, of_symbol, replaced, smallest
 from landbridge.sizes.terms import Product, divide_product
 
 #: Bounds without atoms that are looked for in one form.
@@ -52,10 +52,13 @@ class _Atom:
 
 
 class OpenRanges:
-    """What is known of integers at the place that is being walked. ``words`` is the operand that holds ``sizes``."""
+    """What is known of integers at the place that is being walked. ``words`` is the operand that holds ``sizes``;
+    nothing is done where ``tasks`` are 0."""
 
-    def __init__(self, words: SSAValue, sizes: Sequence[Extent]) -> None:
+    def __init__(self, words: SSAValue, sizes: Sequence[Extent], tasks: Extent | None = None) -> None:
         self._words, self._sizes = words, sizes
+        #: Dimensions that may be 0, but not where there are tasks, or here.
+        self._everywhere = self._known = _not_empty_where(tasks)
         self._atoms: list[_Atom] = []
         self._forms: dict[int, Form] = {}
         self._assumed: list[tuple[int, bool, Bound]] = []
@@ -87,11 +90,11 @@ class OpenRanges:
     def form(self, value: SSAValue) -> Form:
         """``value`` as a linear form."""
         if (found := self._forms.get(id(value))) is None:
-            outer = self._assumed, self._told_sizes, self._scope
+            outer = self._assumed, self._told_sizes, self._known, self._scope
             # a form outlives the conditions under which it is first asked for
-            self._assumed, self._told_sizes, self._scope = [], [], 0
+            self._assumed, self._told_sizes, self._known, self._scope = [], [], self._everywhere, 0
             found = self._forms[id(value)] = self._formed(value)
-            self._assumed, self._told_sizes, self._scope = outer
+            self._assumed, self._told_sizes, self._known, self._scope = outer
         return found
 
     def is_at_most(self, form: Form, limit: Extent) -> bool:
@@ -125,6 +128,18 @@ class OpenRanges:
             self._scope = next(self._scopes)
         yield True
         self._assumed, self._told_sizes, self._scope = outer
+
+    @contextmanager
+    def entered(self, turns: Form) -> Iterator[None]:
+        """The body of a loop of ``turns``, which runs only where there are some."""
+        known = {} if turns.terms else _not_empty_where(turns.const)
+        if known.keys() <= self._known.keys():
+            yield
+            return
+        outer = self._known, self._scope
+        self._known, self._scope = {**self._known, **known}, next(self._scopes)
+        yield
+        self._known, self._scope = outer
 
     # Forms ------------------------------------------------------------------------------------------------------
 
@@ -201,10 +216,17 @@ class OpenRanges:
     def _is_natural(self, form: Form) -> bool:
         return self.is_at_most(form.scaled(-1), 0)
 
+    def _is_divisor(self, by: Extent) -> bool:
+        return at_least(self._of_known(by), 1) is True
+
+    def _of_known(self, size: Extent) -> Extent:
+        """``size`` where dimensions are not 0 of which that is known here."""
+        return replaced(size.terms, self._known) if self._known and isinstance(size, Size) else size
+
     def _quotient(self, x: Form, by: Extent, lower: list[Bound], upper: list[Bound], *, rounds_down: bool) -> None:
         """``x / by``, towards 0, or down whatever the sign of ``x``."""
         natural = self._is_natural(x)
-        if not at_least(by, 1) or not (natural or rounds_down):
+        if not self._is_divisor(by) or not (natural or rounds_down):
             return
         factor: Any = by
         lower += [(1, constant(0))] * natural
@@ -212,7 +234,7 @@ class OpenRanges:
         upper += [(factor, x), *((1, constant(most // factor)) for most in self._most(x))]
 
     def _remainder(self, x: Form, by: Extent, lower: list[Bound], upper: list[Bound]) -> None:
-        if not at_least(by, 1) or not self._is_natural(x):
+        if not self._is_divisor(by) or not self._is_natural(x):
             return
         most: Any = by
         lower.append((1, constant(0)))
@@ -228,7 +250,8 @@ class OpenRanges:
 
     def _is_never_positive(self, form: Form) -> bool:
         if not form.terms:
-            return at_least(0, form.const) is True or self._follows(form.const)
+            size = self._of_known(form.const)
+            return at_least(0, size) is True or self._follows(size)
         key = frozenset(form.terms.items()), form.const, self._scope
         if (known := self._proved.get(key)) is None:
             self._proved[key] = False  # until it is found: nothing is proved by itself
@@ -241,7 +264,8 @@ class OpenRanges:
             return False
         return any(
             at_least(times, 0) and at_least(told * times, size)
-            for told in self._told_sizes
+            for told in map(self._of_known, self._told_sizes)
+            if isinstance(told, Size)
             for times in _multiples(size, told)
         )
 
@@ -256,12 +280,12 @@ class OpenRanges:
         """Older forms, each never below ``form`` times something of at least 1."""
         atom = max(form.terms)
         factor: Any = form.terms[atom]
-        above = at_least(factor, 0)
+        above = _is_natural(factor)
         if above is None:
             return
         rest = Form({a: c for a, c in form.terms.items() if a != atom}, form.const)
         for times, bound in self._bounds_of(atom, above):
-            if at_least(times, 1):
+            if self._is_divisor(times):
                 yield rest.scaled(times).plus(bound, factor)
 
     def _bounds_of(self, atom: int, above: bool) -> list[Bound]:
@@ -281,12 +305,28 @@ class OpenRanges:
         found: list[Extent] = []
         atom = max(form.terms)
         factor: Any = form.terms[atom]
-        above = at_least(factor, 0)
+        above = _is_natural(factor)
         rest = Form({a: c for a, c in form.terms.items() if a != atom}, form.const)
         for times, bound in () if above is None else self._bounds_of(atom, above):
             if len(found) < _CANDIDATES and times == 1:
                 found += self._most(rest.plus(bound, factor))
         return found[:_CANDIDATES]
+
+
+def _is_natural(factor: Extent) -> bool | None:
+    """Whether ``factor`` is never below 0, or never above; None where neither is known."""
+    return True if at_least(factor, 0) else False if at_least(0, factor) else None
+
+
+def _not_empty_where(turns: Extent | None) -> dict[str, Extent]:
+    """The dimensions that may be 0, from 1 on: those of which there are no ``turns`` where one is 0."""
+    if not isinstance(turns, Size):
+        return {}
+    return {
+        name: of_symbol(replace(symbol, low=1))
+        for name, symbol in turns.symbols.items()
+        if symbol.low == 0 and symbol.high != 0 and at_least(0, replaced(turns.terms, {name: 0}))
+    }
 
 
 def _simplest_first(a: Form, b: Form) -> list[Bound]:
@@ -298,7 +338,7 @@ def _bounds(form: Form) -> Iterator[tuple[int, bool, Bound]]:
     """``form <= 0`` as a bound of its youngest atom: the atom, whether that is an upper one, and the bound."""
     atom = max(form.terms)
     factor: Any = form.terms[atom]
-    above = at_least(factor, 0)
+    above = _is_natural(factor)
     rest = Form({a: c for a, c in form.terms.items() if a != atom}, form.const)
     if above is not None:
         yield atom, above, (factor if above else -factor, rest.scaled(-1 if above else 1))

@@ -27,9 +27,9 @@ from landbridge.sizes.size import split_number
 def verify_accesses(function: func.FuncOp) -> None:
     """Raise AccessError, naming access, range and extent, unless every access of a lowered function is proved."""
     sizes = sizes_of(function)
-    ranges = OpenRanges(function.body.block.args[-3], sizes) if sizes else IndexRanges()
     arguments = [a for a in function.body.block.args if isinstance(a.type, IndexType)]
     tasks = task_count(function)
+    ranges = OpenRanges(function.body.block.args[-3], sizes, tasks) if sizes else IndexRanges()
     if len(arguments) == 2 and tasks is not None:
         begin, end = arguments  # begin < end, or nothing is done
         ranges.define(begin, [constant(0)], [constant(tasks - 1)])
@@ -94,7 +94,8 @@ class _Walk:
         by = 1 if step.terms else step.const
         whole = ranges.is_multiple(high.plus(low, -1), by)
         ranges.count(op.body.block.args[0], low, by, high.plus(constant(-by if whole else -1)))
-        self.block(op.body.block)
+        with ranges.entered(high.plus(low, -1)):
+            self.block(op.body.block)
 
     def _branches(self, op: scf.IfOp) -> None:
         for region, holds in zip(op.regions, (True, False), strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from landbridge.sizes.dim import identifier
 from landbridge.sizes.size import LARGEST_EXTENT, Extent, dimension
@@ -10,11 +10,17 @@ from landbridge.sizes.size import LARGEST_EXTENT, Extent, dimension
 
 class DataDimensions:
     """Makes them for one module. ``stated``: extents by name, None where each has to be a number; ``reads``: whether
-    values that are computed may become dimensions; ``all_names`` gets the names of all that are made."""
+    values that are computed may become dimensions; ``all_names`` gets the names of all that are made; those of
+    ``not_empty`` are at least 1."""
 
     def __init__(
-        self, stated: Mapping[str, Extent] | None = None, reads: bool = False, all_names: set[str] | None = None
+        self,
+        stated: Mapping[str, Extent] | None = None,
+        reads: bool = False,
+        all_names: set[str] | None = None,
+        not_empty: Container[str] = (),
     ) -> None:
+        self._not_empty = not_empty
         self._stated = stated
         self._names: set[str] = set()
         self._all_names = set() if all_names is None else all_names
@@ -34,8 +40,8 @@ class DataDimensions:
         """Whether there may be any."""
         return self._stated is not None
 
-    def new(self, name: str, low: int = 1, high: int = LARGEST_EXTENT) -> Extent:
-        """A dimension called ``name``, or like it. From 1: a run in which it is 0 computes nothing of it."""
+    def new(self, name: str, low: int = 0, high: int = LARGEST_EXTENT) -> Extent:
+        """A dimension called ``name``, or like it; from 0, for the data may decide that there is nothing."""
         name = unique = identifier(name)
         number = 1
         while unique in self._names:
@@ -44,4 +50,4 @@ class DataDimensions:
         self._names.add(unique)
         self._all_names.add(unique)
         stated = (self._stated or {}).get(unique)
-        return dimension(unique, low, high) if stated is None else stated
+        return dimension(unique, max(low, int(unique in self._not_empty)), high) if stated is None else stated

@@ -252,7 +252,7 @@ def lp_normalization(c: OpContext, x: Operand) -> Operand:
 @rules(
     "X: _ ...",
     attributes={"axes": axis_of("len(X)", default=[0, 2, 3])},
-    where=("prod(X) > 0", "len(axes) > 0 and max(axes) < len(X)", distinct_axes("len(X)")),
+    where=("0 not in X", "len(axes) > 0 and max(axes) < len(X)", distinct_axes("len(X)")),
 )
 @operator("MeanVarianceNormalization")
 @accuracy(NORMALIZED)

@@ -38,7 +38,7 @@ def _scaled_rules(scales: str) -> Callable[[Handler], Handler]:
             "scales": holds("len(it) == len(S) and all(0 < v < 2**31 for v in it)", "a number above 0 for each axis"),
             "mode": one_of("nearest", "linear"),
         },
-        where=("prod(S) > 0",),
+        where=("0 not in S",),
     )
 
 
@@ -90,7 +90,7 @@ def resize_10(c: OpContext, x: Operand, scales: Operand) -> Operand:
     },
     where=(
         distinct_axes("len(S)"),
-        "prod(S) > 0",
+        "0 not in S",
     ),
 )
 @operator("Resize", since=11)

@@ -15,7 +15,7 @@ from landbridge.ops.legal import Names, broadcasts, evaluate, names_in
 from landbridge.ops.registry import Handler
 from landbridge.ops.rules import OperandRule, Rules, rules_of
 from landbridge.sizes.broadcast import broadcast_shapes
-from landbridge.sizes.size import Extent, agree
+from landbridge.sizes.size import Extent, agree, at_least
 
 Shape: TypeAlias = tuple[Extent, ...]
 
@@ -202,7 +202,7 @@ def _indices(
         if name not in given or 0 in c.shape(given[name]):
             continue
         x, low, high = given[name], _many(index.low, facts.names), _many(index.high, facts.names)
-        if any(a > b for a, b in zip(low, high, strict=True)):
+        if any(at_least(b, a) is False for a, b in zip(low, high, strict=True)):
             raise ShapeError(f"{_node(c)}: {name} of shape {c.shape(x)} points into an axis without elements")
         if not isinstance(x, np.ndarray):
             yield name, (x, low, high)

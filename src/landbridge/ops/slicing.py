@@ -51,7 +51,7 @@ def _range(start: Extent, end: Extent, step: int, extent: Extent) -> tuple[Exten
     """First index, step and number of elements of Python's slice of an axis, but that a start before the first element
     is the first one for negative steps too."""
     start, end = (_from_front(v, extent) for v in (start, end))
-    if not extent:
+    if extent == 0:
         return 0, step, 0
     low, high = (0, extent) if step > 0 else (-1, extent - 1)
     start, end = smallest(largest(start, 0), high), smallest(largest(end, low), high)
@@ -197,5 +197,5 @@ def concat(c: OpContext, *operands: Operand) -> Operand:
                 f"{c.g.node}: Concat along axis {axis} of {', '.join(str(c.shape(v)) for v in operands)}; "
                 "the other extents must be equal"
             )
-    full = [x for x in operands if c.shape(x)[axis]] or [operands[0]]
+    full = [x for x in operands if c.shape(x)[axis] != 0] or [operands[0]]
     return full[0] if len(full) == 1 else c.g.concat([c.value(x) for x in full], axis)

@@ -82,11 +82,11 @@ def read_sizes(c: OpContext, value: SSAValue, ends: tuple[int, int] | None = Non
     if dtype == "bool" or c.g.is_nested or not c.g.data.reads:
         c.g.data.might_read |= dtype != "bool" and not c.g.is_nested
         return None
-    low, high = ends or (1, LARGEST_EXTENT)
+    low, high = ends or (0, LARGEST_EXTENT)
     known = c.g.whole.get(value)
     if known is None:
         names = names_of_elements(f"{c.g.node}_size", prod(shape))
-        defined = [c.g.data.new(name, low or 1, high) for name in names]
+        defined = [c.g.data.new(name, low, high) for name in names]
         c.g.host_call(READ, [value], [], {DEFINES: int_array(defined), "node": StringAttr(c.g.node)})
         known = c.g.whole[value] = extents_array(defined).reshape(shape)
     return known if dtype == "int64" else c.cast(known, dtype)

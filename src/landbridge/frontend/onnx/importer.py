@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 CONTROL_FLOW: dict[str, ControlFlow] = {"If": import_if, "Loop": import_loop, "Scan": import_scan}
 
 
-def import_onnx(
+def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     model: str | Path | bytes | ModelProto | ir.Model,
     shapes: Mapping[str, Sequence[int | str]] | None,
     targets: tuple[Target, ...],
@@ -70,6 +70,7 @@ def import_onnx(
     check_indices: bool = False,
     dimensions: Mapping[str, Extent] | None = None,
     chosen: Mapping[str, tuple[int, ...]] | None = None,
+    not_empty: Container[str] = (),
 ) -> IRModule:
     """The IRModule of an ONNX model, with ``func.func @main(inputs) -> outputs`` and their names as attributes.
 
@@ -83,6 +84,7 @@ def import_onnx(
     are out of range end a run with IndexRangeError. ``dimensions``: what the file leaves open stays so, in these ranges
     by name; without, each extent has to be known. An input that says sizes alone stays an argument, its elements
     dimensions. ``chosen``: the elements of inputs that stay arguments and have these in this program.
+    ``not_empty``: dimensions that data decide, of which code is made for at least 1.
 
     Raises ImportModelError (no valid model), InputError (unknown names), ShapeError (shapes that contradict each
     other), BudgetError (more than ``max_nodes``) and UnsupportedOperatorError, which lists every operator and dimension
@@ -104,7 +106,7 @@ def import_onnx(
         of_inputs = None if stated is None else {n: e for n, e in stated.items() if n not in decided}
         inputs = model_inputs(graph, shapes, constants or {}, frames or {}, of_inputs, known)
         module = IRModule(ModuleOp([]), targets, vdevices, parameters=parameters, sources=sources, files=files)
-        data = DataDimensions(stated, reads, decided)
+        data = DataDimensions(stated, reads, decided, not_empty)
         try:
             return _built(module, loaded, inputs, extra_outputs, Budget(max_nodes), check_indices, data, branches)
         finally:
@@ -113,7 +115,7 @@ def import_onnx(
     def attempt() -> IRModule:
         if dimensions is None:
             return build(None, {}, given)
-        return in_open_ranges(lambda stated, elements: build(stated, elements, given), dimensions)
+        return in_open_ranges(lambda stated, elements: build(stated, elements, given), dimensions, decided)
 
     def with_reads() -> IRModule:
         nonlocal reads

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import TensorType
@@ -23,7 +23,7 @@ _MOST_TRIED = 16
 Build: TypeAlias = Callable[[Mapping[str, Extent], Mapping[str, tuple[Extent, ...]]], IRModule]
 
 
-def in_open_ranges(build: Build, stated: Mapping[str, Extent]) -> IRModule:
+def in_open_ranges(build: Build, stated: Mapping[str, Extent], decided: Container[str] = ()) -> IRModule:
     """What ``build`` makes of dimensions by name: of ``stated``, which stay, and of ranges of others.
 
     A question that these leave open narrows one of them to the widest range in which it has an answer, to the next
@@ -42,7 +42,7 @@ def in_open_ranges(build: Build, stated: Mapping[str, Extent]) -> IRModule:
         try:
             elements = {name: _elements(each, known) for name, each in sizes.items()}
             module = build(known, elements)
-            question = _may_be_empty(module)
+            question = _may_be_empty(module, decided)
             ranges = [] if question is None else settled(question, fixed)
             if not ranges or tried == _MOST_TRIED:
                 found = often(_extents(module), fixed)
@@ -63,11 +63,15 @@ def in_open_ranges(build: Build, stated: Mapping[str, Extent]) -> IRModule:
                 raise ended or error from None
 
 
-def _may_be_empty(module: IRModule) -> Question | None:
-    """Whether a tensor of ``module`` has elements, where that is not known: kernels are made for those that have."""
+def _may_be_empty(module: IRModule, decided: Container[str]) -> Question | None:
+    """Whether a tensor of ``module`` has elements, where that is not known: what inputs are made into has.
+
+    What dimensions ``decided`` by data make may be empty, if nothing is below 0.
+    """
     for extent in _extents(module):
-        if at_least(extent, 1) is None:
-            return _question(undecided(f"{extent} >= 1", extent, 1, needed=True))
+        low = 0 if any(name in decided for name in dimensions_of([extent])) else 1
+        if at_least(extent, low) is None:
+            return _question(undecided(f"{extent} >= {low}", extent, low, needed=True))
     return None
 
 

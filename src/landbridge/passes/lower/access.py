@@ -96,7 +96,7 @@ def add(a: Linear, b: Linear) -> Linear:
     coeffs = dict(a.coeffs)
     for d, c in b.coeffs.items():
         coeffs[d] = coeffs.get(d, 0) + c
-    return Linear(a.const + b.const, {d: c for d, c in coeffs.items() if c}, a.rest + b.rest)
+    return Linear(a.const + b.const, {d: c for d, c in coeffs.items() if c != 0}, a.rest + b.rest)
 
 
 def linear_index(m: AffineMap, strides: Sequence[int]) -> Linear:
