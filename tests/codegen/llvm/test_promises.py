@@ -17,13 +17,17 @@ from xdsl.dialects.utils import FastMathFlag
 
 import landbridge as lb
 from landbridge.codegen.llvm import image
+from landbridge.codegen.llvm.compile import optimized
 from landbridge.codegen.llvm.float_arith import fast_flags
+from landbridge.codegen.llvm.image import machine_of
+from landbridge.targets.target import Target
 from tests.whole_models.small_models import edges, projection
 
 FLAGS = re.compile(r"\b(fast|nnan|ninf|nsz|arcp|contract|afn|reassoc)\b")
 ACCESS = re.compile(r"(?:load|store) (?:volatile )?(?:<\d+ x )?(\w+)>?(?: [^,]+)?, ptr [^,]+, align (\d+)")
 POINTER_ALIGN = re.compile(r"@llvm\.masked\.\w+\.v\d+(\w+)\.p0\(.*?align (\d+)")
 STEP = re.compile(r"(%\w+) = getelementptr (inbounds )?\w+, ptr (%\w+), i64 (?:(%\w+)|-?\d+)$", re.MULTILINE)
+HIDDEN = 'asm ""'
 BYTES = {"i1": 1, "i8": 1, "i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4, "i64": 8, "double": 8, "ptr": 8}
 
 
@@ -55,7 +59,7 @@ MODELS = {
 
 
 def texts(model: ModelProto, target: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The LLVM modules of the kernels of ``model``."""
+    """The LLVM modules of the kernels of ``model``, between them a character that is in none."""
     found: list[str] = []
     compile_all = image.compile_all
 
@@ -65,7 +69,7 @@ def texts(model: ModelProto, target: str, monkeypatch: pytest.MonkeyPatch) -> st
 
     monkeypatch.setattr(image, "compile_all", keep)
     lb.compile(model, target)
-    return "\n".join(found)
+    return "\x00".join(found)
 
 
 def accesses(text: str) -> Iterator[tuple[str, str, int]]:
@@ -112,3 +116,22 @@ def test_only_the_address_of_an_element_is_promised_to_lie_in_its_buffer(monkeyp
                 assert not promised and not made[base][1], f"{base}, from which a constant is added, is promised"
     assert followed
     assert any(promised for made in functions for _, promised, _, _ in made.values())
+
+
+def test_what_is_hidden_of_addresses_is_computed_before_the_loop_of_a_sum(monkeypatch):
+    """A name that LLVM cannot look behind keeps it from weighing bases; within the loop it would cost a copy a turn."""
+    target = "llvm -mcpu=x86-64-v4"
+    text = texts(edges(12, 40, 40), target, monkeypatch)
+    assert HIDDEN in text
+    loops = []
+    for module in text.split("\x00"):
+        found = str(optimized(module, machine_of(Target(target)), vectorize=False))
+        loops += [block for block in found.split("\n\n") if turns_by_itself(block) and "fmuladd" in block]
+    assert loops
+    assert not any(HIDDEN in block for block in loops)
+
+
+def turns_by_itself(block: str) -> bool:
+    """Whether a basic block, as LLVM prints it, is a loop."""
+    label = block.lstrip("\n").partition(":")[0]
+    return f"label %{label}" in block

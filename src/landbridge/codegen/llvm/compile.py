@@ -46,10 +46,11 @@ def compile_ir(text: str, machine: Machine, *, vectorize: bool = True) -> bytes:
     CodegenError, with LLVM's message, when the text does not parse or does not verify.
     """
     with _lock:
-        return _object(text, machine, vectorize)
+        return bytes(_target_machine(machine).emit_object(optimized(text, machine, vectorize)))
 
 
-def _object(text: str, machine: Machine, vectorize: bool) -> bytes:
+def optimized(text: str, machine: Machine, vectorize: bool) -> Any:
+    """The module ``text`` as LLVM's passes leave it, in a context of its own; as ``compile_ir`` but for the object."""
     target_machine = _target_machine(machine)
     try:
         module = llvm.parse_assembly(text, context=llvm.create_context())
@@ -71,4 +72,4 @@ def _object(text: str, machine: Machine, vectorize: bool) -> bytes:
         # llvmlite never does: the class inherits an empty _dispose before its own. Each pipeline is 100 KB.
         NewPassManager._dispose(passes)
         passes.detach()
-    return bytes(target_machine.emit_object(module))
+    return module

@@ -33,7 +33,9 @@ def _for(e: LlvmEmitter, op: Operation) -> None:
     going = e.emit(f"icmp slt {kind} {name}, {e.names[upper]}")
     e.line(f"br i1 {going}, label %{body}, label %{done}")
     e.start_block(body)
+    around, e.accumulates = e.accumulates, bool(carried)
     yielded = e.nested(block)
+    e.accumulates = around
     following = e.emit(f"add nsw {kind} {name}, {e.names[step]}")
     trips = _trips(e.names[lower], e.names[upper], e.names[step])
     unroll = trips > 1 and trips * (len(e.lines) - phis) <= _UNROLLED_LINES

@@ -73,6 +73,8 @@ class LlvmEmitter(Dispatcher):
         #: How many loops enclose the definition of an index name; absent means 0.
         self.depths: dict[str, int] = {}
         self.depth = 0
+        #: Whether the innermost loop carries values from turn to turn, as a sum does.
+        self.accumulates = False
         #: Instructions that ``once`` emitted, one scope per open region.
         self.scopes: list[dict[str, str]] = [{}]
         self._count = 0
@@ -125,6 +127,12 @@ class LlvmEmitter(Dispatcher):
                 return known
         name = self.scopes[-1][text] = self.emit(text)
         return name
+
+    def hidden(self, name: str) -> str:
+        """The index ``name`` under a name of which LLVM does not know how it came about; no instruction."""
+        found = self.once(f'call i64 asm "", "=r,0"(i64 {name}) nounwind memory(none)')
+        self.depths[found] = self.depths.get(name, 0)
+        return found
 
     def intrinsic(self, stem: str, text: str, operands: Sequence[str], flags: str = "") -> str:
         """The call of ``llvm.<stem>`` overloaded on, and taking and giving, type ``text``."""
