@@ -19,6 +19,7 @@ from landbridge.executable.cpu_features import cpuid_bits, hwcap_bits
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import instance
 from landbridge.vm import host_cpu
+from tests.frontend.loop_models import recurrence
 from tests.selection.installed import program
 from tests.whole_models.small_models import add, edges, projection
 
@@ -154,6 +155,17 @@ def test_branches(tmp_path: Path, taken: bool) -> None:
     inputs = {"c": np.array(taken), "x": np.arange(4, dtype=np.float32)}
     executable = lb.compile(model)
     check(executable, [inputs[spec.name] for spec in executable.main.inputs], tmp_path)
+
+
+def test_loops_are_the_records_of_their_trips(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    inputs = [rng.standard_normal(shape).astype(np.float32) for shape in ((2, 5), (2, 5), (60, 2, 5))]
+    check(lb.compile(recurrence(60, back=1, row_back=1)), inputs, tmp_path)
+
+
+def test_a_loop_of_as_many_trips_as_a_run_says_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ExecutableError, match=r"loop 'scan' runs as often as the data or the sizes of a run say"):
+        export_c(lb.compile(recurrence("T")), tmp_path, "model")
 
 
 def test_weights_that_may_be_replaced_are_prepared_once(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from landbridge.targets import Target
 from tests.frontend.models import BOOL, INT64, model, value
 
 TARGETS = (Target("llvm"),)
+#: A device has no loops, so that they are unfolded for it.
+UNFOLDING = (Target("opencl"),)
 OPSETS = [helper.make_opsetid("", 18), helper.make_opsetid("local", 1)]
 
 
@@ -93,7 +95,11 @@ def test_functions_that_call_themselves():
 @pytest.mark.parametrize(("depth", "trips"), [(2, 4000), (3, 4000), (8, 64)])
 def test_loops_in_loops_are_refused_before_they_run(depth, trips):
     with pytest.raises(BudgetError, match=rf"Loop node 'loop0', of {trips} trips, unfolds into \d+ nodes"):
-        import_onnx(loops_in_loops(depth, trips), None, TARGETS)
+        import_onnx(loops_in_loops(depth, trips), None, UNFOLDING)
+
+
+def test_loops_in_loops_that_stay_loops_have_the_nodes_of_their_bodies():
+    assert import_onnx(loops_in_loops(8, 100), None, TARGETS, max_nodes=30)
 
 
 def test_loops_in_loops_within_the_budget():
@@ -138,12 +144,12 @@ def test_a_loop_that_its_condition_ends_is_not_counted_ahead():
 @pytest.mark.parametrize(("end", "outer", "name"), [(4000, 0, "loop"), (2, 4000, "(loop|inner)"), (40, 1, "inner")])
 def test_a_loop_that_its_condition_does_not_end_soon_is_refused_long_before_the_budget(end, outer, name):
     with pytest.raises(BudgetError, match=rf"{name}'.* which its condition ends, has .* may have 400 of the 10000"):
-        import_onnx(loop_until(end, outer), None, TARGETS, max_nodes=10_000)
+        import_onnx(loop_until(end, outer), None, UNFOLDING, max_nodes=10_000)
 
 
 def test_what_a_loop_inside_has_counted_is_not_counted_again():
     """Two trips of two trips of 64 nodes, and two of 3 around them: 262 in all, twice that would be too many."""
-    assert import_onnx(loop_until(1, 1), None, TARGETS, max_nodes=300 * 25)
+    assert import_onnx(loop_until(1, 1), None, UNFOLDING, max_nodes=300 * 25)
 
 
 def test_a_scan_and_a_recurrent_layer():
@@ -153,7 +159,7 @@ def test_a_scan_and_a_recurrent_layer():
     scan = helper.make_node("Scan", ["x", "rows"], ["y"], name="scan", body=body, num_scan_inputs=1)
     graph = model([scan], [value("x", [2]), value("rows", [4000, 2])], [value("y", [2])])
     with pytest.raises(BudgetError, match="Scan node 'scan', of 4000 trips, unfolds into 4000 nodes"):
-        import_onnx(graph, None, TARGETS, max_nodes=4000)
+        import_onnx(graph, None, UNFOLDING, max_nodes=4000)
     lstm = helper.make_node("LSTM", ["x", "w", "r"], ["y"], name="lstm", hidden_size=2)
     weights = {"w": np.zeros((1, 8, 2), np.float32), "r": np.zeros((1, 8, 2), np.float32)}
     inputs = [value("x", [4000, 1, 2])]

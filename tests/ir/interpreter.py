@@ -22,6 +22,7 @@ from landbridge.ir.graph_ops import (
     ConcatOp,
     ConstantOp,
     IfOp,
+    LoopOp,
     PackOp,
     ToVDeviceOp,
     UnpackOp,
@@ -92,9 +93,27 @@ def _run_block(module: IRModule, block: Block, env: Env) -> list[Array]:
             case IfOp():
                 taken = op.then_region if env[op.condition].item() else op.else_region
                 env.update(zip(op.res, _run_block(module, taken.block, env), strict=True))
+            case LoopOp():
+                env.update(zip(op.res, _run_loop(module, op, env), strict=True))
             case _:
                 raise TypeError(f"{op.name} is no graph operation that the interpreter knows")
     raise TypeError("a graph block without a terminator")
+
+
+def _run_loop(module: IRModule, op: LoopOp, env: Env) -> list[Array]:
+    block, back = op.body.block, ints(op.back)
+    state, rows = [env[v] for v in op.carried], [env.setdefault(r, _garbage(r.type)) for r in op.res[len(op.carried) :]]
+    trips = min([op.trips.value.data, *(int(env[v].item()) for v in op.count)])
+    trip = 0
+    while trip < trips and (op.condition is None or state[op.condition.value.data].item()):
+        places = [trips - 1 - trip if backwards else trip for backwards in back]
+        elements = [env[v][at] for v, at in zip(op.scanned, places, strict=False)]
+        yielded = _run_block(module, block, env | dict(zip(block.args, [*state, *elements], strict=False)))
+        state = [np.copy(value) for value in yielded[: len(state)]]
+        for stack, row, at in zip(rows, yielded[len(state) :], places[len(elements) :], strict=True):
+            stack[at] = row
+        trip += 1
+    return [*state, *rows]
 
 
 def pack(array: Array, axes: Sequence[int], tiles: Sequence[int]) -> Array:

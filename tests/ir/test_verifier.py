@@ -110,3 +110,44 @@ def test_use_before_definition_and_foreign_operations_are_found():
         verify(module)
     with pytest.raises(VerifyError, match=r"arith.constant: this operation is not legal in a graph"):
         verify(parse(("    func.return %5", "    %6 = arith.constant 1 : i32\n    func.return %5")))
+
+
+LOOP = """
+builtin.module {
+  func.func @main(%0: tensor<4xf32, HOST>, %1: tensor<9x4xf32, HOST>, %2: tensor<1xi1, HOST>) -> tensor<4xf32, HOST> {
+    %3, %4, %5 = "lb.loop"(%0, %2, %1) ({
+    ^bb0(%6: tensor<4xf32, HOST>, %7: tensor<1xi1, HOST>, %8: tensor<4xf32, HOST>, %9: tensor<4xf32, HOST>):
+      "lb.yield"(%8, %7, %6) : (tensor<4xf32, HOST>, tensor<1xi1, HOST>, tensor<4xf32, HOST>) -> ()
+    }) {trips = 9 : i64, back = [0, 1], operandSegmentSizes = array<i32: 0, 2, 1, 0>} : (tensor<4xf32, HOST>, tensor<1xi1, HOST>, tensor<9x4xf32, HOST>) -> (tensor<4xf32, HOST>, tensor<1xi1, HOST>, tensor<9x4xf32, HOST>)
+    func.return %3 : tensor<4xf32, HOST>
+  }
+}
+"""  # noqa: E501
+
+
+def loop(old: str, new: str) -> IRModule:
+    assert old in LOOP or not old
+    return IRModule.parse(LOOP.replace(old, new, 1).replace("HOST", HOST), (Target("llvm"),))
+
+
+def test_a_good_loop_passes():
+    module = loop("", "")
+    verify(module)
+    assert IRModule.parse(module.print(), (Target("llvm"),)).print() == module.print()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("trips = 9", "trips = 8", "a slice along its axis of 8 trips"),
+        ("back = [0, 1]", "back = [0, 2]", "directions .* 0 or 1 for each"),
+        ("back = [0, 1]", "back = []", "directions .* 0 or 1 for each"),
+        ("back = [0, 1]", "back = [0]", "a body of 4 arguments; expected one for each"),
+        ("back = [0, 1]", "condition = 1 : i64, back = [0, 1]", "rows where the trips are known"),
+        ("back = [0, 1]", "condition = 0 : i64, back = [0, 1]", "carried value 0 as its condition"),
+        ("%9: tensor<4xf32", "%9: tensor<2x2xf32", r"a slice along its axis of 9 trips"),
+    ],
+)
+def test_loops_whose_parts_do_not_fit(old: str, new: str, message: str):
+    with pytest.raises(VerifyError, match=message):
+        verify(loop(old, new))

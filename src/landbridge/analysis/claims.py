@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.ir import Block, OpResult, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from landbridge.analysis.offsets import may_begin
-from landbridge.ir.graph_ops import CallOp, ConcatOp, HostCallOp, IfOp, PackOp, ToVDeviceOp, UnpackOp, ViewOp, YieldOp
+from landbridge.ir.graph_ops import (
+    CallOp,
+    ConcatOp,
+    HostCallOp,
+    IfOp,
+    LoopOp,
+    PackOp,
+    ToVDeviceOp,
+    UnpackOp,
+    ViewOp,
+    YieldOp,
+)
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import element_count, shape_of
 
-_PRODUCERS = (CallOp, HostCallOp, IfOp, ConcatOp, PackOp, UnpackOp, ToVDeviceOp)
+_PRODUCERS = (CallOp, HostCallOp, IfOp, LoopOp, ConcatOp, PackOp, UnpackOp, ToVDeviceOp)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A value is produced as part of ``whole`` (an output's memref, or another produced value), from element
-    ``first`` on."""
+    """A value is produced as part of ``whole`` (an output's memref, another produced value, or the place that a loop
+    has for a row), from element ``first`` on."""
 
     whole: SSAValue
     first: int
@@ -69,10 +80,55 @@ class Claims:
                     for value, result in zip(cast(YieldOp, region.block.last_op).values, op.res, strict=True):
                         self._claim(value, region.block, Claim(result, 0))
                     self._claim_parts(region.block)
+            elif isinstance(op, LoopOp):
+                self._claim_trips(op, block)
             elif isinstance(op, ConcatOp):
                 for part in parts(self._module, op):
                     if part.in_place:
                         self._claim(part.value, block, Claim(op.result, part.first))
+
+    def _claim_trips(self, op: LoopOp, block: Block) -> None:
+        """What a loop carries has one place, and its rows are produced in theirs."""
+        inner = op.body.block
+        count = len(op.carried)
+        for value, result in zip(op.carried, op.res, strict=False):
+            if _has_one_use(value):
+                self._claim(value, block, Claim(result, 0))
+        yielded = cast(YieldOp, inner.last_op).values
+        for value, argument, result in zip(yielded, inner.args, op.res[:count], strict=False):
+            if is_replaced(inner, argument, value):
+                self._claim(value, inner, Claim(result, 0))
+        places = inner.args[len(inner.args) - op.rows :]
+        for value, place in zip(yielded[count:], places, strict=True):
+            self._claim(value, inner, Claim(place, 0))
+        self._claim_parts(inner)
+
+
+def is_replaced(block: Block, argument: SSAValue, value: SSAValue) -> bool:
+    """Whether the trip that ``block`` is has no use for ``argument`` any more when ``value`` is produced."""
+    root = produced(value)
+    if root is None or root.op.parent is not block or not isinstance(root.op, CallOp | HostCallOp):
+        return False  # others begin to write before all that they read is read
+    users = {block.find_ancestor_op_in_block(user) for user in _users(argument)}
+    return all(user is not None and user.is_before_in_block(root.op) for user in users)
+
+
+def _users(value: SSAValue) -> Iterator[Operation]:
+    """The operations that read ``value``, or a view of it."""
+    for use in value.uses:
+        if isinstance(use.operation, ViewOp):
+            yield from _users(use.operation.result)
+        else:
+            yield use.operation
+
+
+def _has_one_use(value: SSAValue) -> bool:
+    """Whether nothing else reads ``value``, or what it is a view of."""
+    while value.has_one_use():
+        if not isinstance(value.owner, ViewOp | ToVDeviceOp):
+            return True
+        value = value.owner.source
+    return False
 
 
 def is_view(op: ViewOp | ToVDeviceOp) -> bool:

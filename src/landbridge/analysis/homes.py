@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.ir import Block, Operation, SSAValue
 
 from landbridge.analysis.claims import is_view, produced
 from landbridge.analysis.shared_memory import host_of, is_slow_in_place, lender_of, why_copied
 from landbridge.analysis.union_find import UnionFind
-from landbridge.ir.graph_ops import ConcatOp, ConstantOp, IfOp, ToVDeviceOp, ViewOp
+from landbridge.ir.graph_ops import ConcatOp, ConstantOp, IfOp, LoopOp, ToVDeviceOp, ViewOp, YieldOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, vdevice_of
 
@@ -97,6 +98,11 @@ def _join_parts(groups: UnionFind[SSAValue], op: Operation) -> None:
             terminator = region.block.last_op
             for inner, result in zip(() if terminator is None else terminator.operands, op.res, strict=True):
                 groups.join(inner, result)
+    elif isinstance(op, LoopOp):
+        for value, argument in zip((*op.carried, *op.scanned), op.body.block.args, strict=False):
+            groups.join(value, argument)
+        for inner, result in zip(cast(YieldOp, op.body.block.last_op).values, op.res, strict=True):
+            groups.join(inner, result)
 
 
 def _kept(block: Block) -> Iterator[tuple[SSAValue, str]]:
@@ -109,13 +115,14 @@ def _kept(block: Block) -> Iterator[tuple[SSAValue, str]]:
     for op in block.ops:
         if isinstance(op, ConstantOp):
             yield op.result, "a weight"
-        elif isinstance(op, IfOp):
-            for value in _of_branches(op):
-                yield value, "used by a branch"
+        elif isinstance(op, IfOp | LoopOp):
+            what = "used by a branch" if isinstance(op, IfOp) else "used by a loop"
+            for value in _of_graphs(op):
+                yield value, what
 
 
-def _of_branches(op: IfOp) -> Iterator[SSAValue]:
-    yield op.condition
+def _of_graphs(op: IfOp | LoopOp) -> Iterator[SSAValue]:
+    yield from op.operands
     yield from op.res
     for inner in op.walk():
         yield from inner.operands

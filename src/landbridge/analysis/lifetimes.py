@@ -1,8 +1,9 @@
 """When the bytes of each buffer of a memory-level @main are in use.
 
 Steps number the operations that touch memory, in the order of the text, both branches of an ``lb.if`` one after
-the other. As there are no loops, a buffer is needed exactly from its first step to its last; what only one branch
-needs may share bytes with what only the other needs.
+the other. A buffer is needed exactly from its first step to its last; what only one branch needs may share bytes with
+what only the other needs. An ``lb.loop`` is a step before its body and one after it: what a trip makes for itself lives
+inside of the body, and what was made before and is used there lives until the loop has ended.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import memref
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from landbridge.ir.graph_ops import CallOp, HostCallOp, IfOp, ToVDeviceOp, ViewOp
+from landbridge.ir.graph_ops import CallOp, HostCallOp, IfOp, LoopOp, ToVDeviceOp, ViewOp
 from landbridge.ir.memory_ops import PreparedOp
 
 
@@ -26,10 +27,14 @@ class Lifetime:
 
 
 def root(value: SSAValue) -> SSAValue:
-    """The buffer that ``value`` is a view of."""
-    while isinstance(value.owner, ViewOp | ToVDeviceOp):  # at this level only crossings that are views are left
-        value = value.owner.source
-    return value
+    """The buffer that ``value`` is a view of, or a slice for a trip of a loop."""
+    while True:
+        if isinstance(value.owner, ViewOp | ToVDeviceOp):  # at this level only crossings that are views are left
+            value = value.owner.source
+        elif isinstance(value, BlockArgument) and isinstance(loop := value.block.parent_op(), LoopOp):
+            value = loop.sliced[value.index]
+        else:
+            return value
 
 
 def steps(block: Block) -> Iterator[tuple[Operation, tuple[SSAValue, ...]]]:
@@ -41,14 +46,23 @@ def steps(block: Block) -> Iterator[tuple[Operation, tuple[SSAValue, ...]]]:
             yield op, (op.condition,)
             yield from steps(op.then_region.block)
             yield from steps(op.else_region.block)
+        elif isinstance(op, LoopOp):
+            yield op, tuple(op.operands)
+            yield from steps(op.body.block)
+            yield op, tuple(op.operands)
 
 
 def lifetimes(block: Block) -> dict[SSAValue, Lifetime]:
     """The lifetime of every buffer that is touched, by the value at its root; what is prepared lives past the end."""
     found: dict[SSAValue, Lifetime] = {}
     end, kept = 0, set[SSAValue]()
+    began: dict[Operation, int] = {}
     for step, (op, touched) in enumerate(steps(block)):
         end = step + 1
+        if isinstance(op, LoopOp) and began.setdefault(op, step) < step:
+            for buffer, life in found.items():
+                if life.first < began[op] < life.last:
+                    found[buffer] = replace(life, last=step)
         for value in touched:
             buffer = root(value)
             known = found.get(buffer)

@@ -18,7 +18,9 @@ from landbridge.executable.instructions import (
     If,
     Instruction,
     LoadConstant,
+    Loop,
     Prepared,
+    Slice,
     ToVDevice,
     View,
 )
@@ -35,10 +37,10 @@ from landbridge.ir.attributes import (
     task_count,
     vdevice_stated,
 )
-from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, IfOp, ToVDeviceOp, ViewOp, YieldOp
+from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, IfOp, LoopOp, ToVDeviceOp, ViewOp, YieldOp
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp, PreparedOp
 from landbridge.ir.module import IRModule
-from landbridge.ir.types import VDeviceAttr, dtype_of, item_bytes, separators_of, shape_of
+from landbridge.ir.types import VDeviceAttr, dtype_of, item_bytes, nbytes_of, separators_of, shape_of
 from landbridge.passes.lower.shared_code import Variant
 
 
@@ -67,6 +69,7 @@ class InstructionBuilder:
             HostCallOp: self._host_call,
             memref.CopyOp: self._copy,
             IfOp: self._if,
+            LoopOp: self._loop,
             PreparedOp: self._prepared,
         }
 
@@ -180,6 +183,26 @@ class InstructionBuilder:
     def _if(self, op: IfOp) -> Instruction:
         then, orelse = self.block(op.then_region.block), self.block(op.else_region.block)
         return If(self._registers[op.condition], then, orelse)
+
+    def _loop(self, op: LoopOp) -> Instruction:
+        back = ints(op.back)
+        slices = []
+        for argument, whole, backwards in zip(op.body.block.args, op.sliced, back, strict=True):
+            ty, stride = argument.type, nbytes_of(argument.type)
+            first = (op.most_trips - 1) * stride if backwards else 0
+            source = self._registers[whole]
+            slices.append(
+                Slice(self.define(argument), source, first, stride, shape_of(ty), dtype_of(ty), bool(backwards))
+            )
+        tested = () if op.tested is None else (self._registers[op.destinations[op.tested]],)
+        return Loop(
+            trips=op.most_trips,
+            slices=tuple(slices),
+            body=self.block(op.body.block),
+            count=self._numbers(op.count),
+            condition=tested,
+            name=node_name(op),
+        )
 
     def _prepared(self, op: PreparedOp) -> Instruction:
         return Prepared(self._numbers(op.buffers))

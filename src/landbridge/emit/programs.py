@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from landbridge.errors import CodegenError
 from landbridge.executable.executable import Executable
-from landbridge.executable.instructions import Call, If, Instruction, LoadConstant
+from landbridge.executable.instructions import Call, If, Instruction, LoadConstant, Loop
 from landbridge.executable.parts import Function, program_name
 from landbridge.passes.dedup import content
 
@@ -85,4 +85,6 @@ def _renamed(instruction: Instruction, names: Mapping[str, str]) -> Instruction:
         case If():
             then, orelse = (tuple(_renamed(e, names) for e in side) for side in (instruction.then, instruction.orelse))
             return replace(instruction, then=then, orelse=orelse)
+        case Loop():
+            return replace(instruction, body=tuple(_renamed(each, names) for each in instruction.body))
     return instruction

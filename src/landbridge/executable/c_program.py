@@ -147,6 +147,8 @@ class _Builder:
                     self._call(instruction)
                 case ins.If(condition, then, orelse):
                     self._branch(self._places[condition], then, orelse, start)
+                case ins.Loop():
+                    self._loop(instruction, start)
                 case ins.Prepared():
                     pass
                 case _:
@@ -185,6 +187,20 @@ class _Builder:
         self._records[branch + 2] = (len(self._records) - start) // abi.RECORD_WORDS
         self._steps(orelse, start)
         self._records[jump + 2] = (len(self._records) - start) // abi.RECORD_WORDS
+
+    def _loop(self, loop: ins.Loop, start: int) -> None:
+        """A C program has the records of each trip: they are four words each, and all call the same code."""
+        trips: Extent = loop.trips
+        if loop.count or loop.condition or isinstance(trips, Size):
+            raise ExecutableError(
+                f"loop {loop.name!r} runs as often as the data or the sizes of a run say, which a C program "
+                "cannot; fix its trip count by shapes= or constants="
+            )
+        for trip in range(loop.trips):
+            for each in loop.slices:
+                base, at = self._places[each.src]
+                self._places[each.dst] = (base, at + each.first + (-trip if each.back else trip) * each.stride)
+            self._steps(loop.body, start)
 
     def _weight(self, name: str) -> int:
         made = self._made

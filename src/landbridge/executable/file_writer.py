@@ -27,7 +27,8 @@ import numpy as np
 from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.executable.abi import CONSTANT_ALIGNMENT
 from landbridge.executable.file_watch import quick_checksum
-from landbridge.executable.header import HEADER_BYTES, PAGE, Header, Section
+from landbridge.executable.header import HEADER_BYTES, LOOPS_VERSION, PAGE, Header, Section
+from landbridge.executable.instructions import Loop, flattened
 from landbridge.executable.json_form import to_json
 from landbridge.executable.manifest import ConstantEntry, DeviceImageEntry, FunctionEntry, ImageEntry, Manifest
 from landbridge.executable.parts import CodeImage, Function, ModuleImage, StorageReport, VDevice
@@ -84,7 +85,9 @@ def file_pieces(
         *_padded([np.frombuffer(module.image.code, np.uint8) for module in modules], image_offsets),
         bytes(constants_section.offset - code_section.end),
     ]
-    header = Header((manifest_section, instructions_section, code_section, constants_section))
+    loops = any(isinstance(each, Loop) for f in functions.values() for each in flattened(f.instructions))
+    version = LOOPS_VERSION if loops else LOOPS_VERSION - 1
+    header = Header((manifest_section, instructions_section, code_section, constants_section), version=version)
     header = replace(header, sha256=header.digest(body))
     return chain([header.pack()], body, _padded(plain.values(), constant_offsets))
 

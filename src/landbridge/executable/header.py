@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 from landbridge.errors import ExecutableError
 
-#: What is written; files from ``OLDEST_VERSION`` on are read, which is promised (docs/deploy-to-a-board.md): a field
-#: that a version adds has a default, and one that it takes away is passed over.
-FORMAT_VERSION = 9
+#: The newest version; files from ``OLDEST_VERSION`` on are read, which is promised (docs/deploy-to-a-board.md): a field
+#: that a version adds has a default, and one that it takes away is passed over. What a file is written as is the oldest
+#: version that has all that is in it: ``LOOPS_VERSION`` with a loop, else the one before.
+FORMAT_VERSION = 10
+LOOPS_VERSION = 10
 OLDEST_VERSION = 8
 MAGIC = b"\x89LBX\r\n\x1a\n"
 HEADER_BYTES = 128
@@ -43,7 +45,7 @@ class Header:
 
     sections: tuple[Section, Section, Section, Section]
     sha256: bytes = bytes(32)
-    version: int = FORMAT_VERSION
+    version: int = LOOPS_VERSION - 1
 
     def pack(self) -> bytes:
         """The header's bytes."""

@@ -19,6 +19,8 @@ from landbridge.executable.instructions import (
     If,
     Instruction,
     LoadConstant,
+    Loop,
+    Slice,
     View,
     flattened,
 )
@@ -199,8 +201,14 @@ class _Instance:
                     each = self._call(each, made)
                 case If():
                     each = replace(each, then=tuple(self._block(each.then)), orelse=tuple(self._block(each.orelse)))
+                case Loop():
+                    slices, body = tuple(map(self._slice, each.slices)), tuple(self._block(each.body))
+                    each = replace(each, trips=self._at(each.trips), slices=slices, body=body)
             made.append(each)
         return made
+
+    def _slice(self, each: Slice) -> Slice:
+        return _with(each, first=self._at(each.first), stride=self._at(each.stride), shape=self._all(each.shape))
 
     def _call(self, call: Call, before: list[Instruction]) -> Call:
         tasks, moved, sizes = self._at(call.tasks), self._at(call.moves_bytes), self._all(call.sizes)

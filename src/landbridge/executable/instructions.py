@@ -128,6 +128,36 @@ class If:
 
 
 @dataclass(frozen=True)
+class Slice:
+    """``dst`` = in each trip of a Loop the next element of ``src`` along its first axis, or with ``back`` the one
+    before, of ``shape``; each has ``stride`` bytes, and the first trip's begins at byte ``first``."""
+
+    dst: int
+    src: int
+    first: int
+    stride: int
+    shape: tuple[int, ...]
+    dtype: str
+    back: bool = False
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Run ``body`` ``trips`` times, or the fewer times that the 64-bit number in register ``count`` says.
+
+    Before each trip the first byte of register ``condition`` ends the loop where it is 0. Either is empty, or one
+    register. ``slices`` are defined for the body alone.
+    """
+
+    trips: int
+    slices: tuple[Slice, ...]
+    body: tuple[Instruction, ...]
+    count: tuple[int, ...] = ()
+    condition: tuple[int, ...] = ()
+    name: str = ""
+
+
+@dataclass(frozen=True)
 class Prepared:
     """The end of what depends on parameters alone: the instructions before are executed when a Session is made and when
     parameters change, those after by each run. ``registers`` keep their values, for every run."""
@@ -135,12 +165,12 @@ class Prepared:
     registers: tuple[int, ...]
 
 
-Instruction = AllocStorage | AllocTensor | LoadConstant | View | Call | HostCall | ToVDevice | If | Prepared
+Instruction = AllocStorage | AllocTensor | LoadConstant | View | Call | HostCall | ToVDevice | If | Loop | Prepared
 
 
 def flattened(instructions: Sequence[Instruction]) -> Sequence[Instruction]:
-    """``instructions``, each If followed by those of its branches."""
-    if If not in [type(instruction) for instruction in instructions]:
+    """``instructions``, each If followed by those of its branches, each Loop by those of its body."""
+    if {If, Loop}.isdisjoint([type(instruction) for instruction in instructions]):
         return instructions
     found: list[Instruction] = []
     for instruction in instructions:
@@ -148,9 +178,11 @@ def flattened(instructions: Sequence[Instruction]) -> Sequence[Instruction]:
         if isinstance(instruction, If):
             found += flattened(instruction.then)
             found += flattened(instruction.orelse)
+        elif isinstance(instruction, Loop):
+            found += flattened(instruction.body)
     return found
 
 
 def storages(instructions: Sequence[Instruction]) -> list[AllocStorage]:
-    """Every storage that ``instructions`` allocate, in either branch of an If."""
+    """Every storage that ``instructions`` allocate, in a branch or a loop too."""
     return [each for each in flattened(instructions) if type(each) is AllocStorage]

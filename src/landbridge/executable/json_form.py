@@ -33,6 +33,7 @@ _OPCODES: dict[str, type[Any]] = {
     "host_call": ins.HostCall,
     "to_vdevice": ins.ToVDevice,
     "if": ins.If,
+    "loop": ins.Loop,
     "prepared": ins.Prepared,
 }
 #: Where a Size may stand.
@@ -41,6 +42,8 @@ _OPEN: dict[type[Any], tuple[str, ...]] = {
     ins.AllocTensor: ("offset", "shape"),
     ins.View: ("offset", "shape"),
     ins.Call: ("tasks", "moves_bytes", "sizes"),
+    ins.Slice: ("first", "stride", "shape"),
+    ins.Loop: ("trips",),
     TensorSpec: ("shape", "strides", "elements"),
     StorageReport: ("planned_bytes",),
     KernelFacts: ("flops", "nbytes"),

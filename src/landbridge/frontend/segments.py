@@ -343,7 +343,8 @@ class _Cutter:
 
 def _operands(op: Operation) -> Iterator[SSAValue]:
     """What ``op`` and operations inside of it read from outside, destinations left out."""
-    inside = {result for each in op.walk() for result in each.results}
+    inside: set[SSAValue] = {result for each in op.walk() for result in each.results}
+    inside |= {a for each in op.walk() for region in each.regions for a in region.block.args}
     for each in op.walk():
         for value in each.operands:
             if value not in inside and not isinstance(value.owner, bufferization.AllocTensorOp):

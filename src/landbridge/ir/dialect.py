@@ -21,6 +21,7 @@ Landbridge = Dialect(
         graph_ops.ToVDeviceOp,
         graph_ops.HostCallOp,
         graph_ops.IfOp,
+        graph_ops.LoopOp,
         graph_ops.YieldOp,
         prim_ops.ByteDotOp,
         prim_ops.PadOp,

@@ -19,7 +19,8 @@ from landbridge.executable.parts import SizeGuard
 from landbridge.ir.attributes import NODE
 from landbridge.ir.budget import Budget
 from landbridge.ir.data_dimensions import DataDimensions
-from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, HostCallOp, IfOp, ViewOp, YieldOp
+from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, HostCallOp, IfOp, LoopOp, ViewOp, YieldOp
+from landbridge.ir.invariants import invariants
 from landbridge.ir.module import IRModule
 from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
@@ -204,6 +205,42 @@ class GraphBuilder:
         if types[0] != types[1]:
             raise ShapeError(f"{self.node}: the branches give {types[0]} and {types[1]}")
         return list(self._builder.insert(IfOp(condition, types[0], regions[0], regions[1])).res)
+
+    def loop(
+        self,
+        trips: Extent,
+        carried: Sequence[SSAValue],
+        scanned: Sequence[SSAValue],
+        build: Callable[[GraphBuilder, Sequence[SSAValue]], tuple[Sequence[SSAValue], Sequence[SSAValue]]],
+        back: tuple[Sequence[int], Sequence[int]] | None = None,
+        count: SSAValue | None = None,
+        condition: int | None = None,
+    ) -> list[SSAValue]:
+        """``lb.loop``: ``build`` is given what it carries, then an element of each of ``scanned``, and gives what the
+        next trip carries, and the rows of this one. What all trips compute alike comes before it. ``back`` are the
+        directions of the scanned, and of the rows.
+
+        Raises ShapeError where a trip carries on values of other types.
+        """
+        elements = [tensor_type(shape_of(v.type)[1:], dtype_of(v.type), self.vdevice) for v in scanned]
+        block = Block(arg_types=[*(v.type for v in carried), *elements])
+        kept, rows = build(self.nested(block), block.args)
+        found, wanted = [v.type for v in kept], [v.type for v in carried]
+        if found != wanted:
+            raise ShapeError(f"{self.node}: a trip is given {wanted} and carries on {found}")
+        for same in invariants(block):
+            block.detach_op(same)
+            self._builder.insert(same)
+        for row in rows:
+            block.insert_arg(row.type, len(block.args))
+        block.add_op(YieldOp([*kept, *rows]))
+        stacks = [tensor_type((trips, *shape_of(v.type)), dtype_of(v.type), self.vdevice) for v in rows]
+        values = ([] if count is None else [count], carried, scanned, ())
+        directions = back or ([0] * len(scanned), [0] * len(rows))
+        op = LoopOp(
+            trips, values, [*wanted, *stacks], Region(block), [*directions[0], *directions[1]], condition, self.node
+        )
+        return list(self._builder.insert(op).res)
 
     def _fresh(self, name: str) -> str:
         stem = "".join(c if c.isalnum() or c == "_" else "_" for c in name)

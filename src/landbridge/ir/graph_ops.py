@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     i64,
 )
-from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -241,8 +241,77 @@ class IfOp(IRDLOperation):
 
 
 @irdl_op_definition
+class LoopOp(IRDLOperation):
+    """A body that runs ``trips`` times, or as often as the int64 ``count`` says when the program runs.
+
+    Its block takes the ``carried`` values, then the elements of ``scanned`` along their first axis, one a trip (the
+    last first where ``back`` says so), then a place for each row that a trip makes. It yields the next carried values
+    and the rows. The results are the last carried values, then the rows along a new first axis, by ``back`` too.
+    ``condition`` is the number of the carried value, a bool, that ends the loop where it is 0 before a trip.
+
+    On memrefs there are no results: ``destinations`` are what carries the values, and what holds the rows. The block
+    takes elements and places of rows, and yields nothing.
+    """
+
+    name = "lb.loop"
+    trips = attr_def(Attribute)
+    back = attr_def(ArrayAttr[IntegerAttr])
+    condition = opt_attr_def(IntegerAttr)
+    node = opt_attr_def(StringAttr)
+    count = var_operand_def()
+    carried = var_operand_def()
+    scanned = var_operand_def()
+    destinations = var_operand_def()
+    res = var_result_def()
+    body = region_def("single_block")
+    irdl_options = (AttrSizedOperandSegments(),)
+
+    def __init__(
+        self,
+        trips: Extent,
+        values: tuple[Sequence[SSAValue], Sequence[SSAValue], Sequence[SSAValue], Sequence[SSAValue]],
+        result_types: Sequence[Attribute],
+        body: Region,
+        back: Sequence[int],
+        condition: int | None = None,
+        node: str = "",
+    ) -> None:
+        attributes: dict[str, Attribute] = {"trips": int_attr(trips), "back": int_array(back)}
+        if condition is not None:
+            attributes["condition"] = IntegerAttr(condition, i64)
+        if node:
+            attributes[NODE] = StringAttr(node)
+        super().__init__(operands=list(values), result_types=[result_types], regions=[body], attributes=attributes)
+
+    @property
+    def most_trips(self) -> int:
+        """How often it runs, at most where ``count`` or a condition says so."""
+        return int_of(self.trips)
+
+    @property
+    def tested(self) -> int | None:
+        """The number of the carried value that ends it."""
+        return None if self.condition is None else self.condition.value.data
+
+    @property
+    def rows(self) -> int:
+        """How many rows a trip makes."""
+        return len(ints(self.back)) - len(self.scanned)
+
+    @property
+    def sliced(self) -> list[SSAValue]:
+        """On memrefs, what each argument of the body is a slice of."""
+        return [*self.scanned, *self.destinations[len(self.destinations) - self.rows :]]
+
+
+def graphs_in(op: Operation) -> Sequence[Region]:
+    """The regions of ``op`` that are graphs: branches, and the body of a loop."""
+    return op.regions if isinstance(op, IfOp | LoopOp) else ()
+
+
+@irdl_op_definition
 class YieldOp(IRDLOperation):
-    """The values of a branch of ``lb.if``."""
+    """The values of a branch of ``lb.if``, or of a trip of ``lb.loop``."""
 
     name = "lb.yield"
     values = var_operand_def()

@@ -22,6 +22,7 @@ from landbridge.ir.graph_ops import (
     ConstantOp,
     HostCallOp,
     IfOp,
+    LoopOp,
     PackOp,
     ToVDeviceOp,
     UnpackOp,
@@ -40,6 +41,7 @@ from landbridge.ir.types import (
     shape_of,
     vdevice_of,
 )
+from landbridge.ir.verify_loops import check_loop
 from landbridge.ir.verify_places import check_alloc_tensor, check_place, is_nd, place_in
 
 
@@ -65,6 +67,7 @@ class _Verifier:
             UnpackOp: self._unpack,
             ToVDeviceOp: self._to_vdevice,
             IfOp: self._if,
+            LoopOp: self._loop,
             AllocTensorOp: self._alloc_tensor,
             AllocStorageOp: _nothing,
             PreparedOp: self._prepared,
@@ -110,7 +113,11 @@ class _Verifier:
             check(op)
             for region in op.regions:
                 inner = self.only_block(op, region)
+                for argument in inner.args:
+                    self.type(op, argument.type)
+                defined.update(inner.args)
                 self.block(inner, defined)
+                defined.difference_update(inner.args)
                 for hidden in inner.ops:
                     defined.difference_update(hidden.results)
             defined.update(op.results)
@@ -251,6 +258,9 @@ class _Verifier:
             found = [v.type for v in terminator.values]
             if found != expected:
                 self.fail(op, f"a branch yields {_types(found)}", f"the types of the results, {_types(expected)}")
+
+    def _loop(self, op: LoopOp) -> None:
+        check_loop(op, self.fail)
 
     def _prepared(self, op: PreparedOp) -> None:
         if not all(isinstance(buffer.type, MemRefType) for buffer in op.buffers):

@@ -1,9 +1,9 @@
 """Bufferize: @main on tensors becomes @main on memrefs, results written where they are wanted.
 
 Arguments become the inputs, then the outputs, which the caller owns. Every produced value gets one place: an
-output, a part of a concatenation, the result of a branch, or memory of its own (``memref.alloc`` at the top, which
-carries ``lb.vdevice``). A copy is made only where a value cannot be produced in its place, and is a PrimFunc of its
-own, so that the ledger shows it.
+output, a part of a concatenation, the result of a branch, what a loop carries or the row of a trip, or memory of its
+own (``memref.alloc`` at the top, which carries ``lb.vdevice``). A copy is made only where a value cannot be produced in
+its place, and is a PrimFunc of its own, so that the ledger shows it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from xdsl.dialects import bufferization, func, memref
 from xdsl.dialects.builtin import FunctionType
-from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge.analysis.claims import Claim, Claims, parts
@@ -38,11 +38,13 @@ from landbridge.ir.graph_ops import (
     ConstantOp,
     HostCallOp,
     IfOp,
+    LoopOp,
     PackOp,
     ToVDeviceOp,
     UnpackOp,
     ViewOp,
     YieldOp,
+    viewed,
 )
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import (
@@ -74,6 +76,7 @@ class _Bufferizer:
         self.constants: dict[tuple[str, Attribute], SSAValue] = {}
         self.head: list[Operation] = []
         self.body: list[Operation] = []
+        self.heads: dict[Block, list[Operation]] = {}  # of bodies of loops: views of what a trip has
         self.lowerings: dict[type[Operation], Callable[[Any], None]] = {
             CallOp: self.lower_call,
             HostCallOp: self.lower_call,
@@ -84,6 +87,7 @@ class _Bufferizer:
             UnpackOp: self.lower_reorder,
             ToVDeviceOp: self.lower_crossing,
             IfOp: self.lower_if,
+            LoopOp: self.lower_loop,
         }
 
     def run(self) -> None:
@@ -126,8 +130,13 @@ class _Bufferizer:
         whole = self.places.get(at, at)
         for part, claim in reversed(parts):
             ty = buffer_type(cast(AnyTensor, part.type))
-            whole = self.places[part] = self.view(whole, ty, claim.first, self.head)
+            whole = self.places[part] = self.view(whole, ty, claim.first, self.head_of(whole))
         return whole
+
+    def head_of(self, place: SSAValue) -> list[Operation]:
+        """Where a view of ``place`` may stand first: in the body of a loop where it is of one trip."""
+        root = viewed(place)
+        return self.heads.get(root.block, self.head) if isinstance(root, BlockArgument) else self.head
 
     def view(self, source: SSAValue, ty: AnyMemRef, first: int, ops: list[Operation]) -> SSAValue:
         if source.type == ty and first == 0:
@@ -247,6 +256,51 @@ class _Bufferizer:
         block.add_ops([*self.body, YieldOp([])])
         self.body = outer
         return Region(block)
+
+    def lower_loop(self, op: LoopOp) -> None:
+        count = len(op.carried)
+        places = [self.place(r) for r in op.res]
+        for value, result, place in zip(op.carried, op.res, places, strict=False):
+            if not self.claims.holds(value, Claim(result, 0)):
+                self.copy(self.values[value], place, 0, value.type, _node(op))
+        old = op.body.block
+        block = Block(arg_types=[buffer_type(cast(AnyTensor, a.type)) for a in old.args[count:]])
+        self.values.update(zip(old.args, [*places[:count], *block.args], strict=True))
+        self.places.update(zip(old.args[len(old.args) - op.rows :], block.args[len(op.scanned) :], strict=True))
+        outer, self.body, self.heads[block] = self.body, [], []
+        self.lower_block(old)
+        self.end_trip(op, places)
+        block.add_ops([*self.heads.pop(block), *self.body, YieldOp([])])
+        self.body = outer
+        counted, scanned = ([self.values[v] for v in of] for of in (op.count, op.scanned))
+        none: list[SSAValue] = []
+        values = (counted, none, scanned, places)
+        self.body.append(LoopOp(op.most_trips, values, [], Region(block), ints(op.back), op.tested, _node(op)))
+        self.values.update(zip(op.res, places, strict=True))
+
+    def end_trip(self, op: LoopOp, places: Sequence[SSAValue]) -> None:
+        """Copy rows and carried values that could not be produced in their places: rows first, which may be of values
+        that the next trip has others for."""
+        block, count = op.body.block, len(op.carried)
+        yielded = cast(YieldOp, block.last_op).values
+        for value, row in zip(yielded[count:], block.args[len(block.args) - op.rows :], strict=True):
+            if not self.claims.holds(value, Claim(row, 0)):
+                self.copy(self.values[value], self.places[row], 0, value.type, _node(op))
+        moved: list[tuple[SSAValue, SSAValue, Attribute]] = []
+        for value, argument, result, to in zip(yielded[:count], block.args, op.res, places, strict=False):
+            if value is argument or self.claims.holds(value, Claim(result, 0)):
+                continue
+            source = self.values[value]
+            if viewed(value) in block.args[:count]:  # which another copy may write first
+                alloc = memref.AllocOp([], [], source.type)
+                place_on(alloc, vdevice_of(value.type))
+                set_node_name(alloc, _node(op))
+                self.head.append(alloc)
+                self.copy(source, alloc.memref, 0, value.type, _node(op))
+                source = alloc.memref
+            moved.append((source, to, value.type))
+        for source, to, ty in moved:
+            self.copy(source, to, 0, ty, _node(op))
 
     def copy(self, source: SSAValue, target: SSAValue, first: int, ty: Attribute, node: str) -> None:
         """Copy all of ``source`` into ``target`` from element ``first`` on."""

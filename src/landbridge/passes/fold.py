@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge.ir.attributes import NODE, ints
-from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, IfOp, PackOp, ToVDeviceOp, UnpackOp, ViewOp
+from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, IfOp, LoopOp, PackOp, ToVDeviceOp, UnpackOp, ViewOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.packing import pack_array, unpack_array
 from landbridge.ir.types import element_count, shape_of
@@ -114,7 +114,7 @@ def _drop_dead(block: Block) -> None:
             _drop_dead(region.block)
         removable = isinstance(
             op,
-            CallOp | ConstantOp | ViewOp | ConcatOp | PackOp | UnpackOp | ToVDeviceOp | IfOp
+            CallOp | ConstantOp | ViewOp | ConcatOp | PackOp | UnpackOp | ToVDeviceOp | IfOp | LoopOp
             | bufferization.AllocTensorOp,
         )  # fmt: skip
         if removable and op.results and not any(r.uses for r in op.results):

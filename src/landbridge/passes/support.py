@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 from landbridge.errors import FallbackWarning, PlacementError
 from landbridge.executable.parts import VDevice
 from landbridge.ir.attributes import node_name
-from landbridge.ir.graph_ops import CallOp, HostCallOp, IfOp
+from landbridge.ir.graph_ops import CallOp, HostCallOp, IfOp, LoopOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, vdevice_of
 from landbridge.passes.lower.grid.image_counts import too_many_images
@@ -28,7 +28,7 @@ HOST_NAME = "cpu"
 @register_pass("support")
 def support(module: IRModule) -> None:
     """Move kernels that their target cannot run, and what needs the host, to a vdevice of a CPU."""
-    if any(isinstance(op, IfOp) for op in module.main.body.block.ops) and not module.target_of(0).on_host:
+    if any(isinstance(op, IfOp | LoopOp) for op in module.main.body.block.ops) and not module.target_of(0).on_host:
         swap_first(module, _host(module))
     prims = module.prims()
     check_image_counts(module, prims)
@@ -58,9 +58,13 @@ def check_image_counts(module: IRModule, prims: Mapping[str, func.FuncOp]) -> No
 
 
 def in_a_branch(module: IRModule, op: CallOp | HostCallOp) -> str | None:
-    """Branches are taken on the host, with all that is in them."""
-    inside = isinstance(op.parent_op(), IfOp) and _is_away(module, op)
-    return "it is in a branch, and branches are taken on the host" if inside else None
+    """Branches are taken on the host, with all that is in them, and so are loops."""
+    around = op.parent_op()
+    if not isinstance(around, IfOp | LoopOp) or not _is_away(module, op):
+        return None
+    if isinstance(around, IfOp):
+        return "it is in a branch, and branches are taken on the host"
+    return "it is in a loop, and loops run on the host"
 
 
 def of_the_host(module: IRModule, op: CallOp | HostCallOp) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landbridge.executable.instructions import Call, HostCall, If, Instruction, ToVDevice
+from landbridge.executable.instructions import Call, HostCall, If, Instruction, Loop, ToVDevice
 from landbridge.plan_chart.arena import Kind
 
 #: Words in names of kernels. A kernel fused of several stages is what the first of these that it contains says.
@@ -22,7 +22,7 @@ def kind_of(instruction: Instruction) -> Kind:
             return Kind.HOST
         case ToVDevice():
             return Kind.MOVE
-        case If():
+        case If() | Loop():
             return Kind.UNKNOWN
         case Call(moves_bytes=moved) if moved:
             return Kind.MOVE

@@ -1,7 +1,7 @@
 """The arenas of a compiled program, from its instructions alone.
 
-Steps count the instructions that touch memory, in order, both branches of an If one after the other: the numbering
-by which the compiler planned.
+Steps count the instructions that touch memory, in order, both branches of an If one after the other, a Loop before its
+body and behind it: the numbering by which the compiler planned.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from landbridge.executable.instructions import (
     HostCall,
     If,
     Instruction,
+    Loop,
     Prepared,
     ToVDevice,
     View,
@@ -157,10 +158,27 @@ class _Reader:
                     self._step(instruction, "if", (instruction.condition,), writes=False)
                     self.read(instruction.then)
                     self.read(instruction.orelse)
+                case Loop():
+                    self._loop(instruction)
                 case Prepared():
                     for register in instruction.registers:
                         if register in self._parts:
                             self._parts[register].tensor.kept = True
+
+    def _loop(self, loop: Loop) -> None:
+        """A step before the body and one behind it; what was made before and is used there is in use until the end."""
+        touched = (*loop.count, *loop.condition, *(each.src for each in loop.slices))
+        self._step(loop, loop.name or "loop", touched, writes=False)
+        began = len(self.steps)
+        for each in loop.slices:
+            if (source := self._parts.get(each.src)) is not None:
+                self._parts[each.dst] = source
+        self.read(loop.body)
+        end = len(self.steps)
+        self._step(loop, f"{loop.name or 'loop'} end", (), writes=False)
+        for tensor in self._tensors:
+            if tensor.uses and tensor.uses[0].step < began <= tensor.uses[-1].step:
+                tensor.uses.append(Use(end, 0, tensor.nbytes, False))
 
     def _step(self, instruction: Instruction, name: str, args: Sequence[int], writes: bool = True) -> None:
         """Instructions do not count their destinations: the last operand is one, and so is what nothing wrote yet."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from dataclasses import replace
 
 from landbridge.errors import BindError
 from landbridge.executable import abi
@@ -24,6 +25,7 @@ from landbridge.vm.program import (
     BranchStep,
     CopyStep,
     HostStep,
+    LoopStep,
     MoveStep,
     NativeStep,
     Program,
@@ -65,6 +67,7 @@ class _Binder:
         self._first_operand = abi.RECORD_WORDS * (kinds.count(ins.Call) + 2 * kinds.count(ins.If))  # or fewer records
         self._pointers: list[tuple[int, int]] = []
         self._listing: list[Step] = []
+        self._loops = 0
         self._listed = 0  # the word of records up to which they are in the listing
         self._moves = False
         self._needs_threads = False
@@ -230,6 +233,8 @@ class _Binder:
                 f"{user} gives kernel {call.function!r} {len(call.args)} operands, and the image that the code "
                 f"generator of target kind {kernels.made_by!r} made {made}; compile the model again"
             )
+        if any(self._registers[register].moves for register in call.args):
+            raise BindError(f"{user} is in a loop and {kernels.device} runs it on slices; compile the loop for the CPU")
         operands = [
             self._buffers.operand(kernels, self._registers[register], user, is_image=number in sequence.images)
             for number, register in enumerate(call.args)
@@ -256,8 +261,7 @@ class _Binder:
         address = self._registers.address(condition, "the condition of an If")
         self._records += [abi.RECORD_BRANCH_IF_ZERO, address, 0, 0]
         self._listed = len(self._records)
-        if condition.io is not None:
-            self._operands.places[condition.io].append((branch + 1, condition.offset))
+        self._operands.bound(condition, branch + 1)
         for instruction in then:
             self._native(instruction, start)
         self._list_records()
@@ -309,8 +313,27 @@ class _Binder:
                 self._listing = outer
                 (taken, listed), (other, other_listed) = branches
                 return BranchStep(word, taken, other), BranchStep(word, listed, other_listed)
+            case ins.Loop():
+                return self._loop(instruction)
             case _:
                 raise BindError(f"{instruction} is no host instruction")
+
+    def _loop(self, loop: ins.Loop) -> tuple[Step, Step]:
+        """The step of a loop, and the one that lists what its trips move."""
+        number, self._loops = self._loops, self._loops + 1
+        user = f"loop {loop.name!r}"
+        count, condition = (
+            next((self._operands.address(self._registers[register], user) for register in registers), None)
+            for registers in (loop.count, loop.condition)
+        )
+        for each in loop.slices:
+            self._registers.slice(each, number, loop.trips)
+        outer, self._listing = self._listing, []
+        body, listed = tuple(self._steps(loop.body)), tuple(self._listing)
+        self._listing = outer
+        moving = tuple(self._operands.moving.get(number, ()))
+        step = LoopStep(loop.trips, body, moving, count, condition)
+        return step, replace(step, body=listed)
 
 
 def _is_native(instruction: ins.Instruction, on_devices: frozenset[int]) -> bool:
@@ -322,4 +345,4 @@ def _is_native(instruction: ins.Instruction, on_devices: frozenset[int]) -> bool
         return instruction.module not in on_devices
     if isinstance(instruction, ins.If):
         return all(_is_native(inner, on_devices) for inner in (*instruction.then, *instruction.orelse))
-    return kind is not ins.HostCall and kind is not ins.ToVDevice
+    return kind is not ins.HostCall and kind is not ins.ToVDevice and kind is not ins.Loop

@@ -28,6 +28,7 @@ from landbridge.vm.program import (
     HostStep,
     HostTensor,
     LentBytes,
+    LoopStep,
     MoveStep,
     NativeStep,
     Step,
@@ -86,6 +87,24 @@ def _take(steps: Sequence[Step], words: array[int], run_native: RunNative, bound
             case BranchStep(condition, then, orelse):
                 taken = ctypes.c_uint8.from_address(words[condition]).value
                 run_steps(then if taken else orelse, words, run_native, bound_to)
+            case LoopStep():
+                _loop(step, words, run_native, bound_to)
+
+
+def _loop(loop: LoopStep, words: array[int], run_native: RunNative, bound_to: BoundTo) -> None:
+    trips, done = loop.trips, 0
+    if loop.count is not None:
+        trips = min(trips, ctypes.c_int64.from_address(words[loop.count]).value)
+    going = None if loop.condition is None else ctypes.c_uint8.from_address(words[loop.condition])
+    try:
+        while done < trips and (going is None or going.value):
+            run_steps(loop.body, words, run_native, bound_to)
+            done += 1
+            for word, stride in loop.moving:
+                words[word] += stride
+    finally:
+        for word, stride in loop.moving:
+            words[word] -= stride * done
 
 
 @contextmanager

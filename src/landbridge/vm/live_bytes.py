@@ -26,38 +26,79 @@ class _Tensor:
 def live_bytes(function: Function) -> list[Mapping[int, int]]:
     """For each Call, in the order of the instructions, the bytes by vdevice that were written and will be read.
 
-    Both branches of an If count one after the other, as they were planned.
+    Both branches of an If count one after the other, as they were planned; what a Loop uses and did not make is in use
+    until it ends.
     """
-    vdevices: dict[int, int] = {}
-    tensors: dict[int, _Tensor] = {}
-    calls: list[int] = []
-    prepared: list[_Tensor] = []
-    step = -1
-    for instruction in ins.flattened(function.instructions):
-        match instruction:
-            case ins.AllocStorage(dst=dst, vdevice=vdevice):
-                vdevices[dst] = vdevice
-            case ins.AllocTensor(dst=dst, storage=storage, offset=offset) if storage in vdevices:
-                nbytes = math.prod(instruction.shape) * dtype(instruction.dtype).itemsize
-                tensors[dst] = _Tensor(vdevices[storage], storage, offset, nbytes)
-            case ins.View(dst=dst, src=source) if source in tensors:
-                tensors[dst] = tensors[source]
-            case ins.Prepared(registers=kept):
-                prepared += [tensors[register] for register in kept if register in tensors]
-            case _ if (registers := _touched(instruction)) is not None:
-                step += 1
-                if isinstance(instruction, ins.Call):
-                    calls.append(step)
-                for register in registers:
-                    if (tensor := tensors.get(register)) is not None:
-                        tensor.first = step if tensor.first < 0 else tensor.first
-                        tensor.last = step
-            case _:
-                pass
-    for tensor in prepared:
-        tensor.last = step
-    distinct = list({id(tensor): tensor for tensor in tensors.values()}.values())
-    return [_covered(t for t in distinct if 0 <= t.first <= call <= t.last) for call in calls]
+    steps = _Steps()
+    steps.take(function.instructions)
+    for tensor in steps.prepared:
+        tensor.last = steps.number
+    distinct = steps.distinct()
+    return [_covered(t for t in distinct if 0 <= t.first <= call <= t.last) for call in steps.calls]
+
+
+class _Steps:
+    """The steps of a program, numbered as the plan did, and the tensors that they touch."""
+
+    def __init__(self) -> None:
+        self.calls: list[int] = []
+        self.prepared: list[_Tensor] = []
+        self.number = -1
+        self._vdevices: dict[int, int] = {}
+        self._tensors: dict[int, _Tensor] = {}
+
+    def distinct(self) -> list[_Tensor]:
+        """Every tensor once, however many registers see it."""
+        return list({id(tensor): tensor for tensor in self._tensors.values()}.values())
+
+    def take(self, instructions: Sequence[ins.Instruction]) -> None:
+        """Number the steps of ``instructions``."""
+        tensors = self._tensors
+        for instruction in instructions:
+            match instruction:
+                case ins.AllocStorage(dst=dst, vdevice=vdevice):
+                    self._vdevices[dst] = vdevice
+                case ins.AllocTensor(dst=dst, storage=storage, offset=offset) if storage in self._vdevices:
+                    nbytes = math.prod(instruction.shape) * dtype(instruction.dtype).itemsize
+                    tensors[dst] = _Tensor(self._vdevices[storage], storage, offset, nbytes)
+                case ins.View(dst=dst, src=source) if source in tensors:
+                    tensors[dst] = tensors[source]
+                case ins.Prepared(registers=kept):
+                    self.prepared += [tensors[register] for register in kept if register in tensors]
+                case ins.If(condition=condition, then=then, orelse=orelse):
+                    self._touch((condition,))
+                    self.take(then)
+                    self.take(orelse)
+                case ins.Loop():
+                    self._loop(instruction)
+                case ins.Call(args=args) | ins.HostCall(args=args):
+                    self._touch(args)
+                    if isinstance(instruction, ins.Call):
+                        self.calls.append(self.number)
+                case ins.ToVDevice(src=src, dst=dst):
+                    self._touch((src, dst))
+                case _:
+                    pass
+
+    def _loop(self, loop: ins.Loop) -> None:
+        touched = (*loop.count, *loop.condition, *(each.src for each in loop.slices))
+        self._touch(touched)
+        began = self.number
+        for each in loop.slices:
+            if each.src in self._tensors:
+                self._tensors[each.dst] = self._tensors[each.src]
+        self.take(loop.body)
+        self._touch(touched)
+        for tensor in self.distinct():
+            if 0 <= tensor.first < began < tensor.last:
+                tensor.last = self.number
+
+    def _touch(self, registers: Sequence[int]) -> None:
+        self.number += 1
+        for register in registers:
+            if (tensor := self._tensors.get(register)) is not None:
+                tensor.first = self.number if tensor.first < 0 else tensor.first
+                tensor.last = self.number
 
 
 def _covered(tensors: Iterable[_Tensor]) -> dict[int, int]:
@@ -71,16 +112,3 @@ def _covered(tensors: Iterable[_Tensor]) -> dict[int, int]:
         end = max(end, tensor.offset + tensor.nbytes)
         covered[tensor.vdevice] = covered.get(tensor.vdevice, 0) + end - begin
     return covered
-
-
-def _touched(instruction: ins.Instruction) -> Sequence[int] | None:
-    """The registers that a step reads or writes; None for what is no step."""
-    match instruction:
-        case ins.Call(args=args) | ins.HostCall(args=args):
-            return args
-        case ins.ToVDevice(src=src, dst=dst):
-            return (src, dst)
-        case ins.If(condition=condition):
-            return (condition,)
-        case _:
-            return None

@@ -29,6 +29,8 @@ class OperandWords:
         may_write: Callable[[RegisterPlace], bool],
     ) -> None:
         self.words: list[int] = []
+        #: Of each loop, by number: words that hold addresses, and the bytes that a trip moves them by.
+        self.moving: dict[int, list[tuple[int, int]]] = {}
         self.places: list[list[tuple[int, int]]] = [[] for _ in range(tensors)]
         self._first = first
         self._registers, self._memory, self._lent, self._may_write = registers, memory, lent, may_write
@@ -46,6 +48,8 @@ class OperandWords:
     def end(self, place: RegisterPlace) -> CopyEnd:
         """One end of a copy: by address in memory of the host, else the device's Tensor."""
         own = place.own
+        if place.moves:
+            return self.host_tensor(place, "a copy")
         if isinstance(own, RowMemory):
             return own.part(place.offset, place.shape, place.dtype, place.axis_separators)
         if own is None and place.address is not None:
@@ -65,9 +69,15 @@ class OperandWords:
             if self._registers.is_lent(place):
                 self._lent.add(self._memory.home(place.vdevice).kind, place, writes=self._may_write(place))
         self.words.append(address)
+        self.bound(place, word)
+        return word
+
+    def bound(self, place: RegisterPlace, word: int) -> None:
+        """``word`` of the Program holds the address of ``place``."""
         if place.io is not None:
             self.places[place.io].append((word, place.offset))
-        return word
+        for loop, stride in place.moves:
+            self.moving.setdefault(loop, []).append((word, stride))
 
     def table(self, place: RegisterPlace, user: str) -> int | None:
         """The word where the row table of ``place`` begins; None where its address is its argument."""

@@ -87,6 +87,21 @@ class BranchStep:
 
 
 @dataclass(frozen=True)
+class LoopStep:
+    """``body`` as often as ``trips`` says, or the fewer times that the int64 at the address in word ``count`` says.
+
+    Before each trip the byte at the address in word ``condition`` ends it where it is 0. After each, the words of
+    ``moving`` grow by the bytes beside them; when the loop is left they are what they were.
+    """
+
+    trips: int
+    body: tuple[Step, ...]
+    moving: tuple[tuple[int, int], ...]
+    count: int | None = None
+    condition: int | None = None
+
+
+@dataclass(frozen=True)
 class MoveStep:
     """Tell the ledger that the kernel of the next record only moves ``nbytes`` bytes on ``device``."""
 
@@ -116,7 +131,7 @@ class AccessStep:
     steps: tuple[Step, ...]
 
 
-Step = NativeStep | HostStep | CopyStep | BranchStep | MoveStep | KernelStep | WaitStep | AccessStep
+Step = NativeStep | HostStep | CopyStep | BranchStep | LoopStep | MoveStep | KernelStep | WaitStep | AccessStep
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ class RegisterPlace(NamedTuple):  # a tuple: hundreds are made while the maker o
 
     In a RowMemory they are the rows that ``axis_separators`` make, from ``offset`` as instructions count it.
     ``address``: where code of the host uses them, 0 for what is yet to be bound to ``io``; None where it cannot, and
-    for rows.
+    for rows. ``moves``: loops by number, with the bytes that each trip of them moves it by.
     """
 
     io: int | None
@@ -57,6 +57,7 @@ class RegisterPlace(NamedTuple):  # a tuple: hundreds are made while the maker o
     name: str = ""
     axis_separators: tuple[int, ...] = ()
     address: int | None = None
+    moves: tuple[tuple[int, int], ...] = ()
 
 
 class Registers:
@@ -119,6 +120,23 @@ class Registers:
             self.vdevice(instruction.vdevice)
             place = self._whole(self._memory.storage(instruction), instruction.vdevice)
         self._places[register] = place
+
+    def slice(self, instruction: ins.Slice, loop: int, trips: int) -> None:
+        """Give the ``dst`` of a slice its place in the first trip of the loop of that number, of ``trips`` at most."""
+        each, register = instruction, instruction.dst
+        stride = -each.stride if each.back else each.stride
+        if register < self._io:
+            raise BindError(f"register {register} is an input, output or parameter and cannot be redefined")
+        if trips > 0:
+            self._part(each.src, each.first + (trips - 1) * stride, each.shape, each.dtype)  # raises if it is outside
+        place = self._part(each.src, each.first, each.shape, each.dtype) if trips > 0 else self[each.src]
+        if place.address is None:
+            where = self._memory.home(place.vdevice)
+            raise BindError(
+                f"a loop takes slices of tensor {place.name!r} in {where}, which code of the host cannot use in place; "
+                "bind cpu, or compile for memory that the host uses"
+            )
+        self._places[register] = place._replace(moves=(*place.moves, (loop, stride)))
 
     def _check_crossing(self, view: ins.View, source: RegisterPlace) -> None:
         """Raise BindError unless the device of the view's vdevice can use the bytes of ``source`` where they are."""
@@ -229,11 +247,11 @@ class Registers:
                 f"a tensor of {nbytes} bytes at offset {offset} lies outside register {register}, "
                 f"which has {whole.nbytes} bytes; compile the model again"
             )
-        io, start, _, _, _, vdevice, own, whole_name, _, address = whole
+        io, start, _, _, _, vdevice, own, whole_name, _, address, moves = whole
         if address is not None and own is not None:
             address += offset
         return RegisterPlace(
-            io, start + offset, nbytes, shape, dtype_name, vdevice, own, name or whole_name, (), address
+            io, start + offset, nbytes, shape, dtype_name, vdevice, own, name or whole_name, (), address, moves
         )
 
 

@@ -47,7 +47,7 @@ def may_be_resized(executable: Executable) -> bool:
     if not all(isinstance(module.image, CodeImage) for module in executable.modules):
         return False
     kinds = {type(each) for each in ins.flattened(executable.main.instructions)}
-    return not kinds & {ins.HostCall, ins.ToVDevice, ins.Prepared}
+    return not kinds & {ins.HostCall, ins.ToVDevice, ins.Loop, ins.Prepared}
 
 
 class Resizing:

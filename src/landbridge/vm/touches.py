@@ -31,7 +31,7 @@ class Touches:
                 return self._memory.home(instruction.vdevice).device if on else None, self.of(args)
             case ins.ToVDevice(src, dst):
                 return self.engine(self._registers[src], self._registers[dst]), self.of((src, dst), reads=(src,))
-            case ins.HostCall() | ins.If() | ins.Prepared():
+            case ins.HostCall() | ins.If() | ins.Loop() | ins.Prepared():
                 return None, None
             case _:
                 return None, []

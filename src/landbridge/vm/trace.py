@@ -32,7 +32,17 @@ from landbridge.vm.home import bind_devices
 from landbridge.vm.interpreter import run_steps
 from landbridge.vm.kernel_step import KernelStep
 from landbridge.vm.live_bytes import live_bytes
-from landbridge.vm.program import AccessStep, BranchStep, CopyStep, HostStep, MoveStep, NativeStep, Step, WaitStep
+from landbridge.vm.program import (
+    AccessStep,
+    BranchStep,
+    CopyStep,
+    HostStep,
+    LoopStep,
+    MoveStep,
+    NativeStep,
+    Step,
+    WaitStep,
+)
 from landbridge.vm.program_memory import ProgramMemory
 from landbridge.vm.thread_pool import thread_count
 
@@ -228,6 +238,8 @@ class _Tracer:
                 return replace(step, function=self._timed(function))
             case BranchStep(then=then, orelse=orelse):
                 return replace(step, then=tuple(map(self._traced, then)), orelse=tuple(map(self._traced, orelse)))
+            case LoopStep(body=body):
+                return replace(step, body=tuple(map(self._traced, body)))
             case AccessStep(steps=steps):
                 return replace(step, steps=tuple(map(self._traced, steps)))
             case KernelStep():
@@ -276,5 +288,7 @@ def _record_words(steps: Sequence[Step]) -> Iterator[int]:
         elif isinstance(step, BranchStep):
             yield from _record_words(step.then)
             yield from _record_words(step.orelse)
+        elif isinstance(step, LoopStep):
+            yield from _record_words(step.body)
         elif isinstance(step, AccessStep):
             yield from _record_words(step.steps)

@@ -252,3 +252,43 @@ func.func @main(%0: !m, %1: !m) attributes {lb.input_names = ["input_0"], lb.out
   "memref.copy"(%0, %1) {node = "a", why = "they share no memory"} : (!m, !m) -> ()
   func.return
 }
+
+// ---- what a loop carries is replaced by the last that reads it, and a row is written where it belongs; a value that is
+// both is copied, and so is one that is carried on and still read
+func.func @k(%x: !m, %y: !m) attributes {lb.prim} {
+  func.return
+}
+func.func @main(%x: !t, %s: tensor<9x4xf32, #lb.vdevice<0, "global">>) -> (!t, !t, tensor<9x4xf32, #lb.vdevice<0, "global">>) {
+  %a, %b, %c = "lb.loop"(%x, %x, %s) ({
+  ^bb0(%p: !t, %q: !t, %e: !t, %row: !t):
+    %d = bufferization.alloc_tensor() : !t
+    %y = "lb.call"(%p, %d) {callee = @k, node = "a", operandSegmentSizes = array<i32: 1, 1>} : (!t, !t) -> !t
+    %f = bufferization.alloc_tensor() : !t
+    %z = "lb.call"(%e, %f) {callee = @k, node = "b", operandSegmentSizes = array<i32: 1, 1>} : (!t, !t) -> !t
+    "lb.yield"(%z, %y, %z) : (!t, !t, !t) -> ()
+  }) {trips = 9 : i64, back = [0, 1], node = "l", operandSegmentSizes = array<i32: 0, 2, 1, 0>} : (!t, !t, tensor<9x4xf32, #lb.vdevice<0, "global">>) -> (!t, !t, tensor<9x4xf32, #lb.vdevice<0, "global">>)
+  func.return %a, %b, %c : !t, !t, tensor<9x4xf32, #lb.vdevice<0, "global">>
+}
+// becomes
+func.func @k(%x: !m, %y: !m) attributes {lb.prim} {
+  func.return
+}
+func.func @main(%0: !m, %1: memref<9x4xf32, "global">, %2: !m, %3: !m, %4: memref<9x4xf32, "global">) attributes {lb.input_names = ["input_0", "input_1"], lb.output_names = ["output_0", "output_1", "output_2"]} {
+  "lb.call"(%0, %2) {callee = @copy_1, node = "l", operandSegmentSizes = array<i32: 1, 1>, lb.vdevice = #lb.vdevice<0, "global">} : (!m, !m) -> ()
+  "lb.call"(%0, %3) {callee = @copy_1, node = "l", operandSegmentSizes = array<i32: 1, 1>, lb.vdevice = #lb.vdevice<0, "global">} : (!m, !m) -> ()
+  "lb.loop"(%1, %2, %3, %4) ({
+  ^bb0(%5: !m, %6: !m):
+    "lb.call"(%2, %3) {callee = @k, node = "a", lb.vdevice = #lb.vdevice<0, "global">, operandSegmentSizes = array<i32: 1, 1>} : (!m, !m) -> ()
+    "lb.call"(%5, %2) {callee = @k, node = "b", lb.vdevice = #lb.vdevice<0, "global">, operandSegmentSizes = array<i32: 1, 1>} : (!m, !m) -> ()
+    "lb.call"(%2, %6) {callee = @copy_1, node = "l", operandSegmentSizes = array<i32: 1, 1>, lb.vdevice = #lb.vdevice<0, "global">} : (!m, !m) -> ()
+    "lb.yield"() : () -> ()
+  }) {trips = 9 : i64, back = [0 : i64, 1 : i64], node = "l", operandSegmentSizes = array<i32: 0, 0, 1, 3>} : (memref<9x4xf32, "global">, !m, !m, memref<9x4xf32, "global">) -> ()
+  func.return
+}
+func.func @copy_1(%0: !m, %1: !m) attributes {lb.prim, lb.target = 0 : i64} {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%0 : !m) outs(%1 : !m) attrs =  {lb.extents = [4 : i64]} {
+  ^bb0(%2: f32, %3: f32):
+    linalg.yield %2 : f32
+  }
+  func.return
+}

@@ -1,29 +1,35 @@
-"""``Loop`` and ``Scan`` with a trip count known at import."""
+"""``Loop`` and ``Scan``: rolled where that pays and the body allows it, else unfolded, whose trips must be known."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx_ir as ir
+from xdsl.ir import SSAValue
 
-from landbridge.errors import NodeError, ShapeError, UnsupportedOperatorError
+from landbridge.errors import CompileError, NodeError, ShapeError, UnsupportedOperatorError
 from landbridge.frontend.onnx.graph_walk import GraphWalk
+from landbridge.frontend.onnx.rolled import MANY, Rolled, pays, roll
 from landbridge.frontend.onnx.trips import Trips
-from landbridge.frontend.onnx.unfolded_size import known_trips
+from landbridge.frontend.onnx.unfolded_size import known_to_go_on, known_trips
 from landbridge.frontend.onnx.values import Imported, check_single, is_known
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.slicing import part
+from landbridge.sizes.size import Extent, Size
 
 
 def import_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Imported]:
-    """The results of a ``Loop`` whose count and condition do not depend on what the model computes."""
+    """The results of a ``Loop``."""
     count, condition, *carried = inputs
     state = list(carried)
     loop = Trips(walk, node, 2 + len(state), 1 + len(state))
     for value, what in ((count, "trip count"), (condition, "condition")):
         check_single(f"{loop.name}: its {what}", value)
+    rolled = _rolled_loop(walk, node, loop, inputs)
+    if isinstance(rolled, list):
+        return rolled
     collected: list[list[Any]] = [[] for _ in loop.body.outputs[1 + len(state) :]]
     going: Any = np.asarray(True) if condition is None else condition
     limit = None if count is None else int(loop.constant(count, "trip count"))
@@ -43,6 +49,39 @@ def import_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[I
         loop.foresee(trips, (trips - trip) * (walk.g.budget.spent - spent))
     loop.check_it_runs(trip, bool(collected))
     return [*state, *map(loop.stack, collected)]
+
+
+def _rolled_loop(
+    walk: GraphWalk, node: ir.Node, loop: Trips, inputs: Sequence[Any]
+) -> list[Imported] | CompileError | None:
+    """The results of a ``Loop`` that is rolled; why it is not where it would have to be, else None."""
+    count, condition, *state = inputs
+    first = np.asarray(True) if condition is None else condition
+    if isinstance(first, np.ndarray) and not first.reshape(-1)[0]:
+        return None  # it never runs
+    going = None if isinstance(first, np.ndarray) and known_to_go_on(loop.body, walk.values) else first
+    trips: Extent | None = MANY if count is None else None
+    if isinstance(count, np.ndarray):
+        said = count.reshape(-1)[0]
+        trips = said if isinstance(said, Size) else max(int(said), 0)
+    if not pays(walk, loop.body, trips if going is None else None, inputs):
+        return None
+    rows = len(loop.body.outputs) - 1 - len(state)
+    if rows and (going is not None or not isinstance(count, np.ndarray)):
+        return None  # how many rows there are shows when it runs
+    return roll(
+        walk,
+        Rolled(
+            loop.name,
+            loop.body,
+            MANY if trips is None else trips,
+            list(zip(loop.body.inputs[2:], state, strict=True)),
+            first_output=1,
+            count=count if isinstance(count, SSAValue) else None,
+            index=loop.body.inputs[0],
+            going=going,
+        ),
+    )
 
 
 def import_scan(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Imported]:
@@ -65,6 +104,18 @@ def import_scan(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[I
             return [value] * len(node.outputs)
     c = OpContext(walk.g, node.op_type, walk.opset_of(node), {})
     trips = _trips(name, c, sequences, axes)
+    if pays(walk, scan.body, trips, inputs):
+        scanning = list(zip(sequences, axes, backwards, strict=True))
+        rolled = _rolled_scan(c, walk, scan, trips, state, scanning, list(zip(out_axes, out_backwards, strict=True)))
+        if isinstance(rolled, list):
+            return rolled
+        if isinstance(trips, Size):
+            raise rolled
+    if isinstance(trips, Size):
+        raise UnsupportedOperatorError(
+            f"{name}: how many elements it scans, {trips}, is open, and its body cannot be compiled for any number; "
+            "give shapes= that say it"
+        )
     scan.check_it_runs(trips, bool(collected))
     scan.expect(trips)
     for trip in range(trips):
@@ -79,6 +130,36 @@ def import_scan(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[I
     return [*state, *map(scan.stack, collected, out_axes, out_backwards)]
 
 
+def _rolled_scan(
+    c: OpContext,
+    walk: GraphWalk,
+    scan: Trips,
+    trips: Extent,
+    state: Sequence[Any],
+    sequences: Sequence[tuple[Operand, int, int]],
+    rows: Sequence[tuple[int, int]],
+) -> list[Imported] | CompileError:
+    """The results of a ``Scan`` that is rolled; of what it scans the first axis is the one that is scanned."""
+    elements = []
+    for formal, (value, axis, _) in zip(scan.body.inputs[len(state) :], sequences, strict=True):
+        rank = c.rank(value)
+        at = c.axis(axis, rank)
+        first = c.transpose(value, [at, *(a for a in range(rank) if a != at)])
+        elements.append((formal, c.value(first)))
+    back = [back for _, _, back in sequences], [back for _, back in rows]
+    carried = list(zip(scan.body.inputs, state, strict=False))
+    found = roll(walk, Rolled(scan.name, scan.body, trips, carried, elements, back=back))
+    if isinstance(found, CompileError):
+        return found
+    for number, (axis, _) in enumerate(rows, len(state)):
+        value = cast(Operand, found[number])
+        rank = c.rank(value)
+        at = c.axis(axis, rank)
+        order = [*range(1, at + 1), 0, *range(at + 1, rank)]
+        found[number] = c.transpose(value, order)
+    return found
+
+
 def _each(name: str, node: ir.Node, which: str, count: int) -> list[list[int]]:
     """Axes and directions, of each of ``count`` tensors; 0 where they are left out."""
     found = []
@@ -90,7 +171,7 @@ def _each(name: str, node: ir.Node, which: str, count: int) -> list[list[int]]:
     return found
 
 
-def _trips(name: str, c: OpContext, sequences: Sequence[Operand], axes: Sequence[int]) -> int:
+def _trips(name: str, c: OpContext, sequences: Sequence[Operand], axes: Sequence[int]) -> Extent:
     """How many elements the sequences have along their axes."""
     if not all(c.rank(value) for value in sequences):
         raise ShapeError(f"{name}: what it scans has no axis; a rank of 1 or more is legal")

@@ -97,7 +97,7 @@ def known_trips(node: ir.Node, values: Mapping[ir.Value, Any]) -> int:
     """How often a ``Loop`` runs at least: its trip count where that is a constant and no condition changes, else 0."""
     body = node.attributes["body"].as_graph()
     count = node.inputs[0] if node.inputs else None
-    if count is None or not _goes_on(body, values):
+    if count is None or not known_to_go_on(body, values):
         return 0
     if len(node.inputs) > 1 and node.inputs[1] is not None:
         first = _constant(node.inputs[1], values)
@@ -107,7 +107,7 @@ def known_trips(node: ir.Node, values: Mapping[ir.Value, Any]) -> int:
     return 0 if limit is None or limit.size == 0 else max(int(limit.reshape(-1)[0]), 0)
 
 
-def _goes_on(body: ir.Graph, values: Mapping[ir.Value, Any]) -> bool:
+def known_to_go_on(body: ir.Graph, values: Mapping[ir.Value, Any]) -> bool:
     """Whether the condition that a trip makes is the one it was given, or is true."""
     value: ir.Value | None = body.outputs[0]
     while value is not None and (node := value.producer()) is not None and node.op_type == "Identity":

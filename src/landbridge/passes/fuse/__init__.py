@@ -2,7 +2,7 @@
 
 The steps, each over every block in program order: elementwise calls disappear into their one reader; elementwise
 calls follow, as an epilogue, the call that computes their input; chains that work row by row (a decomposed LayerNorm
-or Softmax) become one call. Nothing crosses the border of an ``lb.if`` region.
+or Softmax) become one call. Nothing crosses the border of a branch or of the body of a loop.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from landbridge.ir.graph_ops import CallOp, ConstantOp, IfOp, ViewOp
+from landbridge.ir.graph_ops import CallOp, ConstantOp, ViewOp, graphs_in
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, element_count, shape_of, vdevice_of
 
@@ -105,9 +105,8 @@ class Graph:
                 self.order[op] = len(self.order)
                 self._callers[op.callee_name] += 1
                 self._nodes[op] = [op.node.data] if op.node is not None else []
-            elif isinstance(op, IfOp):
-                for region in op.regions:
-                    self._collect(region.block)
+            for region in graphs_in(op):
+                self._collect(region.block)
 
     def calls(self, block: Block) -> list[CallOp]:
         """The calls of a block, in program order."""

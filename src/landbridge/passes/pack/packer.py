@@ -13,7 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from landbridge.analysis.axis_classes import AxisClass, axis_classes
 from landbridge.ir.attributes import node_name
 from landbridge.ir.copy_prims import CopyPrims
-from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, IfOp, PackOp, ToVDeviceOp, UnpackOp, ViewOp
+from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, PackOp, ToVDeviceOp, UnpackOp, ViewOp, graphs_in
 from landbridge.ir.module import IRModule, parameters
 from landbridge.ir.stages import PrimView, view_prim
 from landbridge.ir.types import AnyTensor, shape_of, vdevice_of
@@ -54,10 +54,9 @@ class _Packer:
     def block(self, block: Block, values: BlockedValues) -> None:
         """Rewrite the operations of ``block``."""
         for op in list(block.ops):
-            if isinstance(op, IfOp):
-                self.block(op.then_region.block, values.nested())
-                self.block(op.else_region.block, values.nested())
-            elif isinstance(op, ConcatOp | CallOp):
+            for region in graphs_in(op):
+                self.block(region.block, values.nested())
+            if isinstance(op, ConcatOp | CallOp):
                 tile = self._tiles[vdevice_of(op.results[0].type).index.data]
                 if tile < 2:
                     continue

@@ -16,7 +16,7 @@ from xdsl.rewriter import Rewriter
 
 from landbridge.errors import InputError, PlacementError
 from landbridge.ir.attributes import frame_layouts, io_names, node_name, set_node_name
-from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, HostCallOp, IfOp, ToVDeviceOp, ViewOp, viewed
+from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, HostCallOp, IfOp, LoopOp, ToVDeviceOp, ViewOp, viewed
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, shape_of, vdevice_of
 from landbridge.memory_kind import GLOBAL_SCOPE
@@ -93,6 +93,8 @@ class _Mover:
                         op.operands[i] = self.cross(operand, self.returned[i], op)
                     elif _block_of(operand) is self.block:
                         inner.operands[i] = self.cross(operand, self.read_from(operand, op, place), op)
+                for given in (a for region in inner.regions for a in region.block.args):
+                    _retype(given, place, node_name(op))
                 for result in inner.results:
                     _retype(result, place, node_name(op))
 
@@ -109,7 +111,7 @@ class _Mover:
                         f"legal: {GLOBAL_SCOPE!r}; place the nodes that read its results instead"
                     )
                 return place
-            case IfOp() | func.ReturnOp():
+            case IfOp() | LoopOp() | func.ReturnOp():
                 return VDeviceAttr.of()
             case _:
                 place = vdevice_of(op.operands[0].type)

@@ -6,7 +6,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from landbridge.errors import PlacementError
 from landbridge.ir.attributes import io_names, node_name
-from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, IfOp, ToVDeviceOp, ViewOp
+from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, IfOp, LoopOp, ToVDeviceOp, ViewOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import vdevice_of
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
@@ -28,10 +28,11 @@ def check_usable(module: IRModule, requests: Requests) -> None:
 
 def _check_branch(op: CallOp | HostCallOp, requests: Requests) -> None:
     outer, scope = op.parent_op(), requests.of_node(op).scope.data
-    if isinstance(outer, IfOp) and scope != GLOBAL_SCOPE:
+    if isinstance(outer, IfOp | LoopOp) and scope != GLOBAL_SCOPE:
+        where = "a branch of an If" if isinstance(outer, IfOp) else "a loop"
         raise PlacementError(
-            f"node {node_name(op)!r} is in a branch of an If and cannot write scope {scope!r}; legal: "
-            f"{GLOBAL_SCOPE!r}; place the nodes that read what the If gives instead"
+            f"node {node_name(op)!r} is in {where} and cannot write scope {scope!r}; legal: "
+            f"{GLOBAL_SCOPE!r}; place the nodes that read what it gives instead"
         )
 
 

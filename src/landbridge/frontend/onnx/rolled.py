@@ -1,0 +1,179 @@
+"""``Loop`` and ``Scan`` as one ``lb.loop``: the body is imported once, however often it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+from xdsl.ir import SSAValue
+
+from landbridge.errors import BudgetError, CompileError, UndecidedSizeError, UnsupportedOperatorError
+from landbridge.frontend.onnx.graph_walk import GraphWalk
+from landbridge.frontend.onnx.unfolded_size import nodes_of_trip
+from landbridge.frontend.onnx.values import Imported, is_known
+from landbridge.ir.graph_builder import GraphBuilder
+from landbridge.ir.types import dtype_of, element_count, shape_of
+from landbridge.ops.context import OpContext, Operand
+from landbridge.sizes.size import Extent, Size
+
+#: A loop whose trips have no more nodes than this, all together, is unfolded: its trips are then fused and planned
+#: like any other nodes, and there is nothing to count when it runs. Kernels of so many nodes compile within a second.
+UNFOLDED_NODES = 128
+
+
+@dataclass(frozen=True)
+class Rolled:
+    """A loop over ``body``: of ``trips`` trips, fewer where ``count`` says so when the model runs.
+
+    ``carried``: what the first trip is given, by the input of the body; ``elements``: what is scanned along its first
+    axis, likewise. The body's outputs from ``first_output`` on are what the next trip is given, in that order, then the
+    rows. ``index`` is the input that counts trips. ``going``: what is known before the first trip of the condition,
+    which is output 0 and input 1 of the body; None where nothing ends the loop. ``back``: of the elements and the rows.
+    """
+
+    name: str
+    body: ir.Graph
+    trips: Extent
+    carried: Sequence[tuple[ir.Value, Imported]]
+    elements: Sequence[tuple[ir.Value, SSAValue]] = ()
+    first_output: int = 0
+    count: SSAValue | None = None
+    index: ir.Value | None = None
+    going: Operand | None = None
+    back: tuple[Sequence[int], Sequence[int]] | None = None
+
+
+def pays(walk: GraphWalk, body: ir.Graph, trips: Extent | None, values: Sequence[Any]) -> bool:
+    """Whether a loop over ``body``, whose inputs are ``values``, is rolled: of ``trips`` trips, None where a run says.
+
+    What is known when the model is imported stays known where the loop is unfolded, and devices other than the CPU
+    have no loops.
+    """
+    if not all(target.on_host for target in walk.g.module.targets) or not all(map(_has_place, values)):
+        return False
+    if isinstance(trips, Size):
+        return True
+    if not any(isinstance(x, SSAValue) for x in (*values, *_captured(walk, body))):
+        return False
+    return trips is None or trips * nodes_of_trip(body, walk.values) > UNFOLDED_NODES
+
+
+def roll(walk: GraphWalk, loop: Rolled) -> list[Imported] | CompileError:
+    """The results: what is carried last, then the rows; or why the body cannot be compiled once for all trips.
+
+    What the walk had reported is as it was before then.
+    """
+    reported, needed, spent = len(walk.problems), len(walk.needed), walk.g.budget.spent
+    guards, failed = len(walk.g.guards), walk.branches.failed
+    try:
+        return _Roller(walk, loop).results()
+    except (UndecidedSizeError, BudgetError):
+        raise
+    except CompileError as error:
+        del walk.problems[reported:], walk.needed[needed:], walk.g.guards[guards:]
+        walk.g.budget.spent, walk.branches.failed = spent, failed
+        return error
+
+
+def _has_place(value: Any) -> bool:
+    """Whether ``value`` can be in memory: sequences of tensors cannot."""
+    return value is None or is_known(value)
+
+
+def _captured(walk: GraphWalk, graph: ir.Graph) -> list[Any]:
+    """What the nodes of ``graph`` and of graphs inside it read of what was known before."""
+    read = (v for node in ir.traversal.RecursiveGraphIterator(graph) for v in node.inputs if v is not None)
+    return [walk.values[v] for v in read if v in walk.values]
+
+
+@dataclass
+class _Roller:
+    walk: GraphWalk
+    loop: Rolled
+    results_of: list[Imported] = field(default_factory=list)
+
+    def results(self) -> list[Imported]:
+        loop, walk = self.loop, self.walk
+        outputs = loop.body.outputs[loop.first_output : loop.first_output + len(loop.carried)]
+        kept = [_through(out) is formal for out, (formal, _) in zip(outputs, loop.carried, strict=True)]
+        moving = [number for number, same in enumerate(kept) if not same]
+        c = OpContext(walk.g, "Loop", 1, {})
+        first = [_value(c, loop.carried[number][1]) for number in moving]
+        extra = []
+        if loop.going is not None:
+            extra.append(_value(c, loop.going))
+        is_counted = loop.index is not None and bool(loop.index.uses())
+        if is_counted:
+            extra.append(walk.g.constant(np.asarray(0, np.int64), "trip"))
+
+        def build(g: GraphBuilder, given: Sequence[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+            g.node = walk.g.node
+            inner = walk.nested(g)
+            arguments = iter(given)
+            inner.values.update((loop.carried[number][0], next(arguments)) for number in moving)
+            inner.values.update(value for value, same in zip(loop.carried, kept, strict=True) if same)
+            self._bring_extra(inner, arguments, is_counted)
+            inner.values.update((formal, next(arguments)) for formal, _ in loop.elements)
+            reported = len(walk.problems)
+            every = inner.run_graph(loop.body)
+            if len(walk.problems) > reported:
+                raise UnsupportedOperatorError("\n".join(walk.problems[reported:]))
+            made = every[loop.first_output :]
+            inside = OpContext(g, "Loop", 1, {})
+            following = [_as(inside, made[number], given[at]) for at, number in enumerate(moving)]
+            at = len(moving)
+            if loop.going is not None:
+                following.append(_as(inside, every[0], given[at]))
+                at += 1
+            if is_counted:
+                following.append(g.elementwise("next_trip", [given[at]], lambda s, v: v + 1))
+            return following, [_value(inside, row) for row in made[len(loop.carried) :]]
+
+        found = walk.g.loop(
+            loop.trips,
+            [*first, *extra],
+            [sequence for _, sequence in loop.elements],
+            build,
+            loop.back,
+            loop.count,
+            len(first) if loop.going is not None else None,
+        )
+        last = dict(zip(moving, found, strict=False))
+        states: list[Imported] = [last.get(n, value) for n, (_, value) in enumerate(loop.carried)]
+        return [*states, *found[len(first) + len(extra) :]]
+
+    def _bring_extra(self, inner: GraphWalk, arguments: Any, is_counted: bool) -> None:
+        """The condition and the number of the trip, where the body takes them."""
+        loop = self.loop
+        if loop.first_output:
+            inner.values[loop.body.inputs[1]] = np.asarray(True) if loop.going is None else next(arguments)
+        if is_counted and loop.index is not None:
+            inner.values[loop.index] = next(arguments)
+
+
+def _through(value: ir.Value | None) -> ir.Value | None:
+    """What ``value`` is, through nodes that hand it on."""
+    while value is not None and (node := value.producer()) is not None and node.op_type == "Identity":
+        value = node.inputs[0]
+    return value
+
+
+def _value(c: OpContext, x: Any) -> SSAValue:
+    if not is_known(x):
+        raise UnsupportedOperatorError("what a trip carries or collects is no tensor")
+    return c.value(x)
+
+
+def _as(c: OpContext, x: Any, like: SSAValue) -> SSAValue:
+    """``x`` in the shape of ``like``, where both have one element; a model may leave out an axis of 1."""
+    value = _value(c, x)
+    mine, wanted = shape_of(value.type), shape_of(like.type)
+    is_one = element_count(mine) == element_count(wanted) == 1 and dtype_of(value.type) == dtype_of(like.type)
+    return c.g.reshape(value, wanted) if is_one else value
+
+
+#: As many trips as a loop has that something else than its trip count ends.
+MANY = 1 << 62

@@ -1,0 +1,26 @@
+"""What the trips of a loop all compute alike."""
+
+from __future__ import annotations
+
+from xdsl.dialects import bufferization
+from xdsl.ir import Block, Operation, SSAValue
+
+from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, ViewOp
+
+
+def invariants(body: Block) -> list[Operation]:
+    """The operations of ``body``, with their destinations and in order, that depend on nothing that a trip is given:
+    they can stand before the loop. A function of the host is called by each trip."""
+    varying: set[SSAValue] = set(body.args)
+    found: list[Operation] = []
+    for op in body.ops:
+        if isinstance(op, bufferization.AllocTensorOp):
+            continue  # goes with its call
+        reads = op.inputs if isinstance(op, CallOp) else op.operands
+        if not isinstance(op, CallOp | ConstantOp | ViewOp | ConcatOp) or not varying.isdisjoint(reads):
+            varying.update(op.results)
+            continue
+        destinations = op.destinations if isinstance(op, CallOp) else ()
+        found += [v.owner for v in destinations if isinstance(v.owner, Operation)]
+        found.append(op)
+    return found
