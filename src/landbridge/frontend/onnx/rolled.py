@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from landbridge.sizes.size import Extent, Size
 UNFOLDED_NODES = 128
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rolled:
     """A loop over ``body``: of ``trips`` trips, fewer where ``count`` says so when the model runs.
 
@@ -89,11 +89,10 @@ def _captured(walk: GraphWalk, graph: ir.Graph) -> list[Any]:
     return [walk.values[v] for v in read if v in walk.values]
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class _Roller:
     walk: GraphWalk
     loop: Rolled
-    results_of: list[Imported] = field(default_factory=list)
 
     def results(self) -> list[Imported]:
         loop, walk = self.loop, self.walk
