@@ -28,14 +28,17 @@ AVX512 = (*AVX2, "avx512f", "avx512bw", "avx512vl")
         ("x86_64", AVX2, 8, "avx2.pmadd.wd"),
         ("x86_64", AVX2, 16, "mul <16 x i32>"),
         ("x86_64", (), 4, "sse2.pmadd.wd"),
-        ("aarch64", ("asimddp",), 4, "mul <4 x i32>"),
+        ("aarch64", ("asimddp", "i8mm"), 4, "neon.usdot"),
+        ("aarch64", ("asimddp",), 4, "neon.sdot"),
+        ("aarch64", (), 4, "neon.saddlp"),
+        ("aarch64", (), 8, "mul <8 x i32>"),
     ],
 )
 def test_what_the_cpu_has_is_used(isa: str, flags: tuple[str, ...], lanes: int, stem: str) -> None:
     (function,) = parse(text_of("dots", lanes)).body.block.ops
     text = print_functions([function], isa_of(isa, 32 * lanes, flags))  # type: ignore[list-item]
     assert stem in text
-    assert ("mul" in text) == stem.startswith("mul")
+    assert ("x i32> %" in "".join(line for line in text.splitlines() if " mul " in line)) == stem.startswith("mul")
 
 
 @pytest.mark.parametrize("dots", [0, 512])

@@ -1,8 +1,10 @@
 """LLVM IR of products of bytes.
 
-Where the CPU multiplies bytes and adds four products to a sum in one instruction (``vpdpbusd``, which does not
-saturate), the addition that reads a product becomes part of it. Elsewhere bytes become 16-bit integers, of which
-``pmaddwd`` adds two products: 2 * 255 * 128 fits. What has neither is left to LLVM as products of i32.
+Where the CPU multiplies bytes and adds four products to a sum in one instruction that does not saturate (``vpdpbusd``,
+``usdot``), the addition that reads a product becomes part of it. ``sdot`` takes signs on both sides: with 128 less data
+have one, and 128 times the weights are two products with 64, the same for all rows. Elsewhere bytes become 16-bit
+integers, of which pairs of products are added: 2 * 255 * 128 fits, and 255 * 128 in 16 bits. What has nothing of that
+is left to LLVM as products of i32.
 """
 
 from __future__ import annotations
@@ -17,13 +19,18 @@ from landbridge.codegen.llvm.emitter import LlvmEmitter, Printer
 from landbridge.codegen.llvm.types import lanes_of, splat
 from landbridge.ir.prim_ops import ByteDotOp
 
-#: The intrinsics by bits of a vector (LLVM, IntrinsicsX86.td).
+#: Intrinsics by the instruction that Isa names and the bits of a vector (LLVM, IntrinsicsX86.td, IntrinsicsAArch64.td).
 _DOTS = {
-    512: "llvm.x86.avx512.vpdpbusd.512",
-    256: "llvm.x86.avx512.vpdpbusd.256",
-    128: "llvm.x86.avx512.vpdpbusd.128",
+    "vpdpbusd": {bits: f"llvm.x86.avx512.vpdpbusd.{bits}" for bits in (128, 256, 512)},
+    "usdot": {128: "llvm.aarch64.neon.usdot.v4i32.v16i8"},
+    "sdot": {128: "llvm.aarch64.neon.sdot.v4i32.v16i8"},
+    "": {},
 }
-_PAIRS = {512: "llvm.x86.avx512.pmaddw.d.512", 256: "llvm.x86.avx2.pmadd.wd", 128: "llvm.x86.sse2.pmadd.wd"}
+_PAIRS = {
+    "pmaddwd": {512: "llvm.x86.avx512.pmaddw.d.512", 256: "llvm.x86.avx2.pmadd.wd", 128: "llvm.x86.sse2.pmadd.wd"},
+    "saddlp": {128: "llvm.aarch64.neon.saddlp.v4i32.v8i16"},
+    "": {},
+}
 
 
 def _bits(e: LlvmEmitter, value: SSAValue) -> int:
@@ -31,7 +38,7 @@ def _bits(e: LlvmEmitter, value: SSAValue) -> int:
 
 
 def _has_dots(e: LlvmEmitter, value: SSAValue) -> bool:
-    return _bits(e, value) in _DOTS and _bits(e, value) <= e.module.isa.dot_bits
+    return _bits(e, value) in _DOTS[e.module.isa.dots] and _bits(e, value) <= e.module.isa.dot_bits
 
 
 def _sum_with(e: LlvmEmitter, product: SSAValue) -> Operation | None:
@@ -61,16 +68,27 @@ def _product(e: LlvmEmitter, op: Operation) -> None:
         return
     if _has_dots(e, result):
         e.set(result, _dot(e, op, splat(0, kind)))
-    elif _bits(e, result) in _PAIRS and _bits(e, result) <= e.module.isa.pair_bits:
+    elif _bits(e, result) in _PAIRS[e.module.isa.pairs] and _bits(e, result) <= e.module.isa.pair_bits:
         _pairs(e, op)
     else:
         _by_shifts(e, op)
 
 
 def _dot(e: LlvmEmitter, op: ByteDotOp, total: str) -> str:
-    kind = e.type(op.result.type)
-    names = [total, *(e.names[v] for v in op.operands)]
-    return _call(e, _DOTS[_bits(e, op.result)], kind, [(kind, name) for name in names])
+    """The text of ``total`` and the product."""
+    kind, dots = e.type(op.result.type), e.module.isa.dots
+    symbol = _DOTS[dots][_bits(e, op.result)]
+    operands = kind if dots == "vpdpbusd" else f"<{4 * lanes_of(kind)} x i8>"
+    x, y = (e.names[v] for v in op.operands)
+    if operands != kind:
+        x, y = (e.once(f"bitcast {kind} {name} to {operands}") for name in (x, y))
+    if dots == "sdot":
+        half = (operands, splat(64, operands))
+        first = e.once(_call(e, symbol, kind, [(kind, splat(0, kind)), half, (operands, y)]))
+        more = e.once(_call(e, symbol, kind, [(kind, first), half, (operands, y)]))
+        total = e.emit(f"add {kind} {total}, {more}")
+        x = e.once(f"xor {operands} {x}, {splat(-128, operands)}")
+    return _call(e, symbol, kind, [(kind, total), (operands, x), (operands, y)])
 
 
 def _call(e: LlvmEmitter, symbol: str, kind: str, operands: Sequence[tuple[str, str]]) -> str:
@@ -87,9 +105,18 @@ def _pairs(e: LlvmEmitter, op: ByteDotOp) -> None:
     moved = e.once(f"shl {half} {y}, {eight}")
     even = e.once(f"and {half} {x}, {low}"), e.once(f"ashr {half} {moved}, {eight}")
     odd = e.once(f"lshr {half} {x}, {eight}"), e.once(f"ashr {half} {y}, {eight}")
-    symbol = _PAIRS[_bits(e, op.result)]
-    first, second = (e.emit(_call(e, symbol, kind, [(half, name) for name in pair])) for pair in (even, odd))
+    first, second = (_pair(e, op, half, *pair) for pair in (even, odd))
     e.set(op.result, f"add {kind} {first}, {second}")
+
+
+def _pair(e: LlvmEmitter, op: ByteDotOp, half: str, x: str, y: str) -> str:
+    """Sums of two products each of 16-bit integers."""
+    kind, pairs = e.type(op.result.type), e.module.isa.pairs
+    symbol = _PAIRS[pairs][_bits(e, op.result)]
+    if pairs == "pmaddwd":
+        return e.emit(_call(e, symbol, kind, [(half, x), (half, y)]))
+    product = e.emit(f"mul {half} {x}, {y}")
+    return e.emit(_call(e, symbol, kind, [(half, product)]))
 
 
 def _by_shifts(e: LlvmEmitter, op: ByteDotOp) -> None:

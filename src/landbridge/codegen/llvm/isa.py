@@ -16,16 +16,18 @@ _OF_CPU = {"x86_64": features_x86_64.OF_CPU, "aarch64": features_aarch64.OF_CPU}
 class Isa:
     """What the printer must know: bits of a vector register, and whether there are instructions for a fused
     multiply-add and for converting f16. ``slow_division``: a quotient of vectors takes many cycles.
-    ``attributes``: what LLVM is told of a function besides. ``dot_bits``: of the widest vectors of which there are
-    instructions that multiply bytes and add four products (``vpdpbusd``), ``pair_bits`` 16-bit integers and two
-    (``pmaddwd``); 0 where there are none."""
+    ``attributes``: what LLVM is told of a function besides. ``dots`` names the instruction
+    that multiplies bytes and adds four products, ``pairs`` how two products of 16-bit integers are added, and
+    ``dot_bits`` and ``pair_bits`` the longest vectors of which there are such; "" and 0 where there are none."""
 
     vector_bits: int
     fma: bool = True
     half: bool = True
     slow_division: bool = False
     attributes: str = ""
+    dots: str = ""
     dot_bits: int = 0
+    pairs: str = ""
     pair_bits: int = 0
 
 
@@ -64,7 +66,23 @@ def isa_of(isa: str, vector_bits: int, flags: Sequence[str]) -> Isa:
     if isa == "aarch64":  # fma and half are part of its first version
         width = vector_bits // _SVE_GRANULE
         known = f"vscale_range({width},{width})" if "sve" in flags and width > 1 else ""
-        return Isa(vector_bits, slow_division=True, attributes=known)
-    pairs = 512 if "avx512bw" in flags else 256 if "avx2" in flags else 128
-    dots = 512 if {"avx512_vnni", "avx512vl"} <= set(flags) else 256 if "avx_vnni" in flags else 0
-    return Isa(vector_bits, fma="fma" in flags, half="f16c" in flags, dot_bits=dots, pair_bits=pairs)
+        dots = "usdot" if "i8mm" in flags else "sdot" if "asimddp" in flags else ""
+        return Isa(
+            vector_bits,
+            slow_division=True,
+            attributes=known,
+            dots=dots,
+            dot_bits=_SVE_GRANULE if dots else 0,
+            pairs="saddlp",
+            pair_bits=_SVE_GRANULE,
+        )
+    longest = 512 if {"avx512_vnni", "avx512vl"} <= set(flags) else 256 if "avx_vnni" in flags else 0
+    return Isa(
+        vector_bits,
+        fma="fma" in flags,
+        half="f16c" in flags,
+        dots="vpdpbusd" if longest else "",
+        dot_bits=longest,
+        pairs="pmaddwd",
+        pair_bits=512 if "avx512bw" in flags else 256 if "avx2" in flags else 128,
+    )
