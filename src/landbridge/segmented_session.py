@@ -105,20 +105,23 @@ class SegmentedSession(Session):
 
     @takes_turn
     def register_buffers(self, name: str | int, values: Sequence[Any]) -> None:
-        self._refuse("register_buffers")
+        self._refuse(
+            "register_buffers", "give set_input_zero_copy the next buffer before each run, which copies nothing"
+        )
 
     @takes_turn
     def bind_state(self, output: str | int, input: str | int) -> None:
-        self._refuse("bind_state")
+        self._refuse("bind_state", "give set_input_zero_copy what get_output gave, before the next run")
 
     @contextmanager
     def hold_scopes(self) -> Iterator[None]:
-        self._refuse("hold_scopes")
+        self._refuse("hold_scopes", "take memory from lb.empty(scope=), whose owner is the caller")
         yield
 
-    def _refuse(self, what: str) -> NoReturn:
+    def _refuse(self, what: str, way_out: str) -> NoReturn:
         raise UnsupportedError(
-            f"{what} is for programs that run whole; this one is cut in {len(self._pieces)} where data decide sizes"
+            f"{what} is for programs that run whole; this one is cut in {len(self._pieces)} where data decide sizes; "
+            f"{way_out}"
         )
 
     @takes_turn

@@ -61,11 +61,11 @@ def bench(
     them end before the next has its turn. On a board (`--on`) landbridge is timed alone.
     """
     from landbridge.cli.inputs import make_inputs
-    from landbridge.cli.models import at_sizes, open_model
+    from landbridge.cli.models import at_sizes, open_model, to_run
     from landbridge.cli.on_board.board import Board
     from landbridge.cli.on_board.commands import stated_options
     from landbridge.cli.peers import largest_difference, peers_named
-    from landbridge.session import Session
+    from landbridge.segmented_session import Session
     from landbridge.usable_cores import usable_cores
 
     files, shapes = args.parse_arrays(input), args.parse_shapes(shape)
@@ -93,7 +93,7 @@ def bench(
     results = []
     for count in [threads] if threads else sorted({1, usable_cores()}):
         session = Session(
-            executable,
+            to_run(opened.executable, executable),
             device=devices.first,
             devices=devices.bindings(executable),
             num_threads=count,

@@ -57,7 +57,7 @@ def compare(
     output, and those are compared in the order of the file. Exits with 3 when anything differs.
     """
     from landbridge.cli.inputs import make_inputs
-    from landbridge.cli.models import at_sizes, open_model
+    from landbridge.cli.models import at_sizes, open_model, to_run
     from landbridge.cli.on_board.board import Board
     from landbridge.cli.on_board.commands import stated_options, values_there
     from landbridge.cli.reference import Reference
@@ -78,7 +78,8 @@ def compare(
             sized = at_sizes(opened.executable, files, values)
             options = stated_options(device=device, threads=threads)
             return values_there(board, opened.executable, sized.main, options, make_inputs(sized, files, "cpu", seed))
-        return _run(at_sizes(opened.executable, files, values), files, devices, threads, seed)
+        sized = at_sizes(opened.executable, files, values)
+        return _run(sized, to_run(opened.executable, sized), files, devices, threads, seed)
 
     feeds, outputs = ours(model)
     with progress("running the reference"):
@@ -94,6 +95,7 @@ def compare(
 
 
 def _run(
+    sized: Executable,
     executable: Executable,
     files: Mapping[str, Path],
     devices: DeviceList,
@@ -102,11 +104,11 @@ def _run(
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """Inputs and outputs by name of one run here, as arrays of their own."""
     from landbridge.cli.inputs import make_inputs
-    from landbridge.session import Session
+    from landbridge.segmented_session import Session
 
     session = Session(executable, device=devices.first, devices=devices.bindings(executable), num_threads=threads)
     feeds = {}
-    for name, tensor in make_inputs(executable, files, devices.of_inputs(executable), seed).items():
+    for name, tensor in make_inputs(sized, files, devices.of_inputs(sized), seed).items():
         session.set_input_zero_copy(name, tensor)
         with tensor.host_view("r") as view:
             feeds[name] = view.copy()

@@ -55,7 +55,7 @@ def explain(
     import numpy as np
 
     from landbridge.cli.inputs import make_inputs
-    from landbridge.cli.models import at_sizes, open_model
+    from landbridge.cli.models import at_sizes, open_model, refuse_pieces
     from landbridge.cli.on_board.board import Board
     from landbridge.cli.on_board.commands import explained_there, stated_options
     from landbridge.compiler import has_compiler
@@ -76,6 +76,7 @@ def explain(
         timed, limits, count = explained_there(board, opened.executable, host, options, files)
         _report(opened.executable, timed, limits, count, model, files, svg, html, top, json)
         return
+    refuse_pieces(opened.executable, model, "what its kernels are limited by")
     executable = at_sizes(opened.executable, files, args.parse_at(at))
     facts = facts_of(executable)
     inputs = make_inputs(executable, files, device, seed)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from landbridge.cli.output import progress
+from landbridge.errors import UnsupportedError
+from landbridge.executable.segments import is_cut, segments_of
 
 if TYPE_CHECKING:
     from landbridge.cli.device_list import DeviceList
     from landbridge.executable.executable import Executable
     from landbridge.executable.parts import TensorSpec
+    from landbridge.sizes.terms import Symbol
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,8 @@ def open_model(
 
 def at_sizes(executable: Executable, files: Mapping[str, Path], at: Mapping[str, int]) -> Executable:
     """``executable`` for the sizes that the arrays in ``files``, of inputs by name, have; else for those of ``at``, by
-    the names of its open dimensions, and for likely ones.
+    the names of its open dimensions, and for likely ones. One in pieces, as data decide sizes, has inputs of these
+    sizes, and learns the others in a run.
 
     Raises ShapeError where the arrays do not fit it, or a dimension cannot be what ``at`` says.
     """
@@ -72,7 +76,7 @@ def at_sizes(executable: Executable, files: Mapping[str, Path], at: Mapping[str,
 
     from landbridge.executable.bound_sizes import BoundSizes, program_of
     from landbridge.executable.instance import dimensions, instance
-    from landbridge.sizes.size import likely, of_symbol
+    from landbridge.sizes.size import Size, likely, of_symbol
 
     read = [spec.name for spec in executable.main.inputs if spec.elements]
     if all(name in files for name in read):
@@ -86,7 +90,39 @@ def at_sizes(executable: Executable, files: Mapping[str, Path], at: Mapping[str,
             if spec.elements:
                 bound.add_elements(spec, array.reshape(-1).tolist())
     likely_ones = {name: likely(of_symbol(s)) for name, s in dimensions(executable.main).items()}
-    return instance(executable, {**likely_ones, **at, **bound.values})
+    if not is_cut(executable):
+        return instance(executable, {**likely_ones, **at, **bound.values})
+    known = {**{n: likely(of_symbol(s)) for n, s in _of_inputs(executable).items()}, **at, **bound.values}
+    unknown = sorted(at.keys() - _of_inputs(executable).keys())
+    if unknown:
+        raise typer.BadParameter(
+            f"{', '.join(unknown)}: the data decide it; legal: {', '.join(_of_inputs(executable)) or 'none'}",
+            param_hint="--at",
+        )
+    shapes = [tuple(e.at(known) if isinstance(e, Size) else e for e in s.shape) for s in executable.main.inputs]
+    inputs = tuple(replace(s, shape=shape) for s, shape in zip(executable.main.inputs, shapes, strict=True))
+    main = replace(executable.main, inputs=inputs)
+    return replace(executable, functions={**executable.functions, "main": main})
+
+
+def to_run(opened: Executable, sized: Executable) -> Executable:
+    """What a Session runs of ``sized``, which is ``opened`` at sizes: pieces learn theirs in a run."""
+    return opened if is_cut(opened) else sized
+
+
+def refuse_pieces(executable: Executable, model: Path, what: str) -> None:
+    """Raise UnsupportedError where ``executable`` runs in pieces, and ``what`` is of a program that runs whole."""
+    if is_cut(executable):
+        raise UnsupportedError(
+            f"{model.name} runs in {len(segments_of(executable))} pieces, as data decide sizes in it, and {what} is "
+            "of a program that runs whole; `landbridge run`, `bench` and `compare` take it as it is"
+        )
+
+
+def _of_inputs(executable: Executable) -> dict[str, Symbol]:
+    from landbridge.sizes.size import dimensions_of
+
+    return dimensions_of(e for spec in executable.main.inputs for e in (*spec.shape, *spec.elements))
 
 
 def describe_tensor(spec: TensorSpec) -> dict[str, object]:

@@ -11,7 +11,7 @@ import typer
 
 from landbridge.cli import arguments as args
 from landbridge.cli.device_list import DeviceList
-from landbridge.cli.models import at_sizes, open_model
+from landbridge.cli.models import at_sizes, open_model, refuse_pieces
 from landbridge.cli.output import emit, message, progress
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ def plan(
             places=args.parse_places(place),
             dims=args.parse_dims(dim),
         )
+        refuse_pieces(opened.executable, file, "a memory plan")
         executable = at_sizes(opened.executable, {}, args.parse_at(at))
         shown = _of_model(file, executable, limits, budget)
         sources += executable.sources

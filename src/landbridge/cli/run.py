@@ -53,14 +53,14 @@ def run(
 ) -> None:
     """Run MODEL on a device. Input files are read into the device's memory; latency covers runs alone."""
     from landbridge.cli.inputs import make_inputs
-    from landbridge.cli.models import at_sizes, describe_memory, open_model
+    from landbridge.cli.models import at_sizes, describe_memory, open_model, refuse_pieces, to_run
     from landbridge.cli.on_board.board import Board
     from landbridge.cli.on_board.commands import run_there, stated_options
     from landbridge.cli.sanitize import exit_on_findings, sanitize_all
     from landbridge.memory.allocators.memory_cfg import parse_memory_cfg
     from landbridge.memory.ledger import ledger
     from landbridge.output_file import check_folder, check_outputs
-    from landbridge.session import Session
+    from landbridge.segmented_session import Session
 
     if sanitize:
         sanitize_all()
@@ -92,6 +92,8 @@ def run(
         if code:
             raise typer.Exit(code)
         return
+    if trace is not None:
+        refuse_pieces(opened.executable, model, "a trace")
     executable = at_sizes(opened.executable, files, args.parse_at(at))
     devices.say_where_kernels_run(executable)
     home = devices.of_inputs(executable)
@@ -99,7 +101,7 @@ def run(
     bindings = devices.bindings(executable)
     watch = MemoryWatch(executable, devices.first, bindings, cfg) if memory else None
     session = Session(
-        executable,
+        to_run(opened.executable, executable),
         device=devices.first,
         devices=bindings,
         num_threads=threads,
@@ -171,6 +173,8 @@ def _outputs(
     kept: list[str | Path] = [*executable.sources, *sources]
     for number, spec in enumerate(executable.main.outputs):
         entry = describe_tensor(spec)
+        if not all(isinstance(extent, int) for extent in spec.shape):
+            entry["shape"] = list(session.get_output(number).shape)  # which the data decided
         if directory is not None:
             make_folder(directory)
             stem = _file_stem(spec.name)

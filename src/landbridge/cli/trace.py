@@ -42,13 +42,14 @@ def trace(
     `landbridge bench` time a run as it is.
     """
     from landbridge.cli.inputs import make_inputs
-    from landbridge.cli.models import at_sizes, open_model
+    from landbridge.cli.models import at_sizes, open_model, refuse_pieces
     from landbridge.output_file import check_outputs
 
     files, shapes = args.parse_arrays(input), args.parse_shapes(shape)
     file, sources = output or model.with_suffix(".trace.json"), [model, *files.values()]
     check_outputs([file], sources)
     opened = open_model(model, target, shapes, devices=DeviceList((device,)), dims=args.parse_dims(dim))
+    refuse_pieces(opened.executable, model, "a trace")
     executable = at_sizes(opened.executable, files, args.parse_at(at))
     inputs = make_inputs(executable, files, device, seed)
     with progress(f"tracing {model.name}"):

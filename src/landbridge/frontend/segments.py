@@ -6,24 +6,23 @@ types and its kernel speak of. What one piece computes and another reads is an o
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.dialects import bufferization, func
 from xdsl.dialects.builtin import (
-    AffineMapAttr,
-    ArrayAttr,
     DictionaryAttr,
     FunctionType,
-    IntAttr,
     ModuleOp,
     StringAttr,
 )
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, ParametrizedAttribute, Region, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import Function, TensorSpec
 from landbridge.executable.segments import DIMENSIONS, SEGMENTS, DataCall, Segment, segments_text
+from landbridge.frontend.segment_sizes import SegmentSizes
+from landbridge.frontend.segment_values import add_copy, bring, is_cut, is_cut_result, operands_of, root_of
 from landbridge.ir.attributes import (
     frame_layouts,
     guards,
@@ -43,9 +42,8 @@ from landbridge.ir.attributes import (
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import DEFINES, CallOp, ConstantOp, HostCallOp, ViewOp
 from landbridge.ir.module import IRModule
-from landbridge.ir.size_exprs import SizeExpr
-from landbridge.ir.types import SizeAttr, dtype_of, shape_of, tensor_type
-from landbridge.sizes.size import Extent, Size, dimensions_of, of_symbol
+from landbridge.ir.types import dtype_of, shape_of, tensor_type
+from landbridge.sizes.size import dimensions_of, of_symbol
 from landbridge.sizes.terms import Symbol
 
 
@@ -70,7 +68,7 @@ def function_name(number: int) -> str:
 
 def cut(module: IRModule) -> Cut | None:
     """The pieces of ``module``, which is used up; None where it is whole."""
-    if not any(_is_cut(op) for op in module.main.body.block.ops):
+    if not any(is_cut(op) for op in module.main.body.block.ops):
         return None
     return _Cutter(module).cut()
 
@@ -84,10 +82,6 @@ def in_segments(executable: Executable, whole: Cut) -> tuple[Executable, dict[st
     }
     main = Function("main", whole.inputs, whole.outputs, (), whole.parameters)
     return replace(executable, functions={"main": main, **functions}), {SEGMENTS: segments_text(whole.segments)}
-
-
-def _is_cut(op: Operation) -> bool:
-    return isinstance(op, HostCallOp) and bool(op.defines)
 
 
 @dataclass(eq=False)
@@ -107,9 +101,7 @@ class _Cutter:
         self._prims = module.prims()
         self._level: dict[SSAValue, int] = dict.fromkeys(self._block.args, 0)
         self._symbol_level: dict[str, int] = {}
-        self._symbols: dict[str, Symbol] = {}
-        self._prim_symbols: dict[str, frozenset[str]] = {}
-        self._seen: dict[Attribute, frozenset[str]] = {}
+        self._sizes = SegmentSizes(self._prims)
         self._taken = {*self._names.values(), *io_names(self._main)[1]}
         self._given = guards(self._main)
 
@@ -150,7 +142,7 @@ class _Cutter:
             level = self._needed(op)
             while len(pieces) <= level:
                 pieces.append(_Piece())
-            if _is_cut(op):
+            if is_cut(op):
                 assert isinstance(op, HostCallOp)
                 pieces[level].calls.append(op)
                 for symbol in dimensions_of(op.defines).values():
@@ -165,34 +157,8 @@ class _Cutter:
 
     def _needed(self, op: Operation) -> int:
         """The first piece in which all is known that ``op`` needs."""
-        values = [self._level.get(v, 0) for v in _operands(op)]
-        return max([0, *values, *(self._symbol_level.get(name, 0) for name in self._symbols_of(op))])
-
-    def _symbols_of(self, op: Operation) -> set[str]:
-        """The dimensions that ``op``, and the kernel that it calls, speak of."""
-        found: set[str] = set()
-        for each in op.walk():
-            attributes = [*each.attributes.values(), *each.properties.values(), *(r.type for r in each.results)]
-            attributes += [a.type for region in each.regions for block in region.blocks for a in block.args]
-            if isinstance(each, CallOp):
-                found |= self._symbols_of_prim(each.callee_name)
-            for attribute in attributes:
-                found |= self._symbols_in(attribute)
-        return found
-
-    def _symbols_of_prim(self, name: str) -> frozenset[str]:
-        if name not in self._prim_symbols:
-            self._prim_symbols[name] = frozenset(self._symbols_of(self._prims[name]))
-        return self._prim_symbols[name]
-
-    def _symbols_in(self, attribute: Attribute) -> frozenset[str]:
-        found = self._seen.get(attribute)
-        if found is None:
-            sizes = [e for e in _sizes_in(attribute) if isinstance(e, Size)]
-            symbols = dimensions_of(sizes)
-            self._symbols |= symbols
-            found = self._seen[attribute] = frozenset(symbols)
-        return found
+        values = [self._level.get(v, 0) for v in operands_of(op)]
+        return max([0, *values, *(self._symbol_level.get(name, 0) for name in self._sizes.of_operation(op))])
 
     # What crosses ---------------------------------------------------------------------------------------------------
 
@@ -200,7 +166,7 @@ class _Cutter:
         """Names of what crosses, the outputs' own first."""
         for value, name in zip(returned, outputs, strict=True):
             self._names.setdefault(value, name)
-            if not _is_cut_result(value):
+            if not is_cut_result(value):
                 pieces[self._level[value]].wanted[value] = None
         for number, piece in enumerate(pieces):
             for op in piece.ops:
@@ -208,25 +174,25 @@ class _Cutter:
                     self._cross(pieces, value, number)
             for call in piece.calls:
                 for value in call.inputs:
-                    if _is_cut_result(value) or isinstance(value, BlockArgument):
+                    if is_cut_result(value) or isinstance(value, BlockArgument):
                         continue
                     again = isinstance(value.owner, ViewOp | ConstantOp)
                     pieces[number if again else self._level[value]].wanted[value] = None
                     self._name(value)
-                    self._cross(pieces, _root(value), number)
+                    self._cross(pieces, root_of(value), number)
                 for value in call.res:
                     self._name(value)
         for value in returned:
             if isinstance(value.owner, ViewOp):
-                self._cross(pieces, _root(value), self._level[value])
+                self._cross(pieces, root_of(value), self._level[value])
 
     def _roots(self, op: Operation) -> Iterator[SSAValue]:
-        for value in _operands(op):
-            yield _root(value)
+        for value in operands_of(op):
+            yield root_of(value)
 
     def _cross(self, pieces: Sequence[_Piece], root: SSAValue, number: int) -> None:
         """``root`` is read by piece ``number``."""
-        if isinstance(root, BlockArgument) or _is_cut_result(root) or isinstance(root.owner, ConstantOp):
+        if isinstance(root, BlockArgument) or is_cut_result(root) or isinstance(root.owner, ConstantOp):
             return
         level = self._level.get(root, number)
         if level < number:
@@ -249,7 +215,7 @@ class _Cutter:
 
     def _module_of(self, piece: _Piece, returned: Sequence[SSAValue]) -> IRModule:
         module = self._module
-        uses = [root for op in piece.ops for root in self._roots(op)] + [_root(v) for v in piece.wanted]
+        uses = [root for op in piece.ops for root in self._roots(op)] + [root_of(v) for v in piece.wanted]
         inside = {result for op in piece.ops for result in op.results}
         free = (u for u in dict.fromkeys(uses) if u not in inside and not isinstance(u.owner, ConstantOp))
         known = list(free)
@@ -273,10 +239,10 @@ class _Cutter:
         )
         g = GraphBuilder(new_module, block)
         for op in piece.ops:
-            _add(op, block, at)
+            add_copy(op, block, at)
         results = []
         for value in piece.wanted:
-            _bring(value, block, at)
+            bring(value, block, at)
             result = at[value]
             if _needs_copy(value, piece, inside, value in returned):
                 g.node = self._names[value]
@@ -311,13 +277,13 @@ class _Cutter:
     def _symbols_used(self, piece: _Piece) -> dict[str, Symbol]:
         names: set[str] = set()
         for op in piece.ops:
-            names |= self._symbols_of(op)
-            for value in _operands(op):
-                names |= self._symbols_in(value.type)
-                names |= self._symbols_in(_root(value).type)
+            names |= self._sizes.of_operation(op)
+            for value in operands_of(op):
+                names |= self._sizes.of_attribute(value.type)
+                names |= self._sizes.of_attribute(root_of(value).type)
         for value in piece.wanted:
-            names |= self._symbols_in(value.type) | self._symbols_in(_root(value).type)
-        return {name: symbol for name, symbol in self._symbols.items() if name in names}
+            names |= self._sizes.of_attribute(value.type) | self._sizes.of_attribute(root_of(value).type)
+        return {name: symbol for name, symbol in self._sizes.symbols.items() if name in names}
 
     def _data_call(self, op: HostCallOp) -> DataCall:
         parameters = {k: v for k, v in op.parameters.data.items() if k not in (DEFINES, "node")}
@@ -341,72 +307,9 @@ class _Cutter:
         )
 
 
-def _operands(op: Operation) -> Iterator[SSAValue]:
-    """What ``op`` and operations inside of it read from outside, destinations left out."""
-    inside: set[SSAValue] = {result for each in op.walk() for result in each.results}
-    inside |= {a for each in op.walk() for region in each.regions for a in region.block.args}
-    for each in op.walk():
-        for value in each.operands:
-            if value not in inside and not isinstance(value.owner, bufferization.AllocTensorOp):
-                yield value
-
-
-def _root(value: SSAValue) -> SSAValue:
-    while isinstance(value.owner, ViewOp):
-        value = value.owner.source
-    return value
-
-
-def _is_cut_result(value: SSAValue) -> bool:
-    return isinstance(value.owner, Operation) and _is_cut(value.owner)
-
-
 def _needs_copy(value: SSAValue, piece: _Piece, inside: Container[SSAValue], is_returned: bool) -> bool:
     """Whether a result of ``piece`` has no buffer of its own."""
-    root = _root(value)
+    root = root_of(value)
     if root not in inside:
         return True
-    return not is_returned and any(other is not value and _root(other) is root for other in piece.wanted)
-
-
-def _add(op: Operation, block: Block, at: dict[SSAValue, SSAValue]) -> None:
-    """A copy of ``op`` at the end of ``block``, behind what it needs that is everywhere."""
-    for each in op.walk():
-        for value in each.operands:
-            _bring(value, block, at)
-    copy = op.clone(at)
-    block.add_op(copy)
-    at.update(zip(op.results, copy.results, strict=True))
-
-
-def _bring(value: SSAValue, block: Block, at: dict[SSAValue, SSAValue]) -> None:
-    """Have ``value`` in ``block``: a view, a constant or a destination is made again."""
-    if value in at or not isinstance(value.owner, bufferization.AllocTensorOp | ConstantOp | ViewOp):
-        return
-    chain = [value]
-    while isinstance(chain[-1].owner, ViewOp) and chain[-1].owner.source not in at:
-        chain.append(chain[-1].owner.source)
-    for each in reversed(chain):
-        if each not in at and isinstance(each.owner, Operation):
-            copy = each.owner.clone(at)
-            block.add_op(copy)
-            at[each] = copy.results[0]
-
-
-def _sizes_in(attribute: Attribute) -> Iterable[Extent]:
-    """The Sizes in ``attribute`` and what it is made of."""
-    match attribute:
-        case SizeAttr() | IntAttr():
-            yield attribute.data
-        case AffineMapAttr():
-            for result in attribute.data.results:
-                yield from (e.value for e in result.dfs() if isinstance(e, SizeExpr))
-        case ArrayAttr():
-            for each in attribute.data:
-                yield from _sizes_in(each)
-        case DictionaryAttr():
-            for each in attribute.data.values():
-                yield from _sizes_in(each)
-        case ParametrizedAttribute():
-            for each in attribute.parameters:
-                yield from _sizes_in(each)
+    return not is_returned and any(other is not value and root_of(other) is root for other in piece.wanted)

@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from landbridge.frontend.onnx.importer import CONTROL_FLOW
 from landbridge.frontend.onnx.load import load_model
+from landbridge.host_operators.registry import find
 from landbridge.ops.registry import handler_for
 
 
@@ -69,7 +70,8 @@ def contents_of(file: Path, max_nodes: int) -> ModelContents:
 
 
 def _supported(domain: str, name: str, opset: int) -> bool:
-    return handler_for(domain, name, opset) is not None or (domain == "" and name in CONTROL_FLOW)
+    in_kernels = handler_for(domain, name, opset) is not None or (domain == "" and name in CONTROL_FLOW)
+    return in_kernels or find(domain, name, opset) is not None
 
 
 def _declared(value: ir.Value) -> DeclaredTensor:
