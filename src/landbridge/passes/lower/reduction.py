@@ -1,14 +1,15 @@
 """The reduction of a register tile: accumulators carried through loops, partial sums, sums across lanes.
 
 A long sum is added up in blocks: the error of one chain of additions grows with its length, that of a sum of short
-chains hardly does (Higham, "The accuracy of floating point summation", 1993). The order of the additions follows from
-the nest and its schedule alone, never from the tile, so that equal terms give equal sums everywhere in the result.
+chains hardly does (Higham, "The accuracy of floating point summation", 1993). The sums of blocks are added up in blocks
+too where they are many, or may be. The order of the additions follows from the nest and its schedule alone, never from
+the tile, so that equal terms give equal sums everywhere in the result.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from types import MappingProxyType
@@ -26,7 +27,7 @@ from landbridge.passes.lower.operands import Operands, RowPadding, Tile
 from landbridge.passes.lower.padding import Padding
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.turns_together import is_shared
-from landbridge.sizes.size import Extent, likely, same
+from landbridge.sizes.size import Extent, Size, at_least, likely, same
 
 #: Terms that are added to one accumulator before it is added to the total.
 BLOCK = 256
@@ -181,13 +182,25 @@ class Reduction:
         terms = max(1, step // (self._lane_step(d) * self.sched.copies))  # of a step, to each accumulator
         code, length, element = self.code, max(1, turns // terms) * step, self.main.writes[0].element
         zeros = dict.fromkeys(slots, self._splat(identity("arith.addf", element), element))
+        extent = self.nest.dims[d].extent
+        lengths = [BLOCK * length, length] if _may_pass(extent, BLOCK * BLOCK) else [length]
 
-        def block(start: SSAValue, totals: list[SSAValue]) -> list[SSAValue]:
-            stop = code.minimum(code.add(start, length), high)
-            sums = self._loop(d, rest, zeros, start, stop, step)
-            return [fold(code, self.main, a, b) for a, b in zip(totals, sums.values(), strict=True)]
+        def blocks(totals: Slots, low: Index, high: Index, lengths: Sequence[int]) -> Slots:
+            if not lengths:
+                return self._loop(d, rest, totals, low, high, step)
 
-        return dict(zip(slots, code.loop(low, high, length, list(slots.values()), block), strict=True))
+            def block(start: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
+                sums = blocks(zeros, start, code.minimum(code.add(start, lengths[0]), high), lengths[1:])
+                return [fold(code, self.main, a, b) for a, b in zip(carried, sums.values(), strict=True)]
+
+            return dict(zip(totals, code.loop(low, high, lengths[0], list(totals.values()), block), strict=True))
+
+        outermost = not any(other in self.env for other in self.sched.inner)
+        if outermost and isinstance(extent, Size):  # often short: totals that wait for a block have no registers
+            first = code.add(low, length)
+            slots = self._loop(d, rest, slots, low, code.minimum(first, high), step)
+            low = first
+        return blocks(slots, low, high, lengths)
 
     def _block(self) -> tuple[int | None, int]:
         """The loop whose blocks are summed on their own, if the sums are long, and the turns of a block."""
@@ -195,7 +208,7 @@ class Reduction:
             return None, 0
         lane = self.sched.lane if self.sched.horizontal else None
         dims = [*(d for d in self.sched.inner if d != lane), *(d for d in self.sched.inner if d == lane)]
-        turns = {d: likely(self.nest.dims[d].extent) - likely(self._lows.get(d, 0)) for d in dims}
+        turns = {d: _turns(self.nest.dims[d].extent - self._lows.get(d, 0)) for d in dims}
         if dims:
             turns[dims[-1]] //= self._lane_step(dims[-1]) * self.sched.copies
         below = 1
@@ -281,3 +294,15 @@ class Reduction:
         if shift is not None and self.sched.turns > 1 and is_shared(a, self.sched.lane, shift[0]):
             return self.operands.read_lane(a, self._tile, m, n, shift, self.sched.turns, self._settled)
         return self.operands.read(a, self._tile, m, n, shift, self._settled)
+
+
+def _may_pass(extent: Extent, most: int) -> bool:
+    """Whether there may be more than ``most`` turns."""
+    return not at_least(most, extent)
+
+
+def _turns(extent: Extent) -> int:
+    """The turns of a loop that chains of additions are to be short for: of an open one many, if there may be many."""
+    return (
+        max(likely(extent), 4 * BLOCK) if isinstance(extent, Size) and _may_pass(extent, 2 * BLOCK) else likely(extent)
+    )
