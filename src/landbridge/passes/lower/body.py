@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, linalg, memref
 from xdsl.dialects.builtin import VectorType
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, SSAValue
 
 from landbridge.ir.attributes import int_of
 from landbridge.ir.prim_ops import SizeOp
@@ -69,6 +69,15 @@ def copied(code: Code, op: Operation, operands: Sequence[SSAValue], lanes: int) 
         operands=operands, result_types=[result], properties=dict(op.properties), attributes=dict(op.attributes)
     )
     return code.add_op(new)
+
+
+def value_of(code: Code, wanted: SSAValue, given: Mapping[SSAValue, SSAValue], lanes: int) -> SSAValue:
+    """``wanted``, a value of a body of operations on values alone, where what it is made of is ``given``."""
+    if wanted in given:
+        return given[wanted]
+    op = wanted.owner
+    assert not isinstance(op, Block), "an argument that is not given"
+    return copied(code, op, [value_of(code, v, given, lanes) for v in op.operands], lanes)
 
 
 def place_of(code: Code, op: memref.LoadOp, indices: Sequence[Index]) -> Where:

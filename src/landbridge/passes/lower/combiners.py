@@ -67,6 +67,13 @@ def fold(code: Code, main: Stage, a: SSAValue, b: SSAValue) -> SSAValue:
     return code.add_op(type(op).create(operands=[a, b], result_types=[a.type], properties=dict(op.properties)))
 
 
+def folded_term(main: Stage) -> SSAValue:
+    """What ``main``, which has a combiner, folds into its accumulator."""
+    accumulator = main.body.args[len(main.reads)]
+    op = next(iter(accumulator.uses)).operation
+    return next(v for v in op.operands if v is not accumulator)
+
+
 def sums_up(main: Stage) -> bool:
     """Whether ``main`` is one sum of floats: what long chains of additions make inexact."""
     return combiner(main) == "arith.addf" and len(main.writes) == 1

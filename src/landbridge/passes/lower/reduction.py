@@ -25,6 +25,7 @@ from landbridge.passes.lower.combiners import combiner, fold, fold_lanes, identi
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.operands import Operands, RowPadding, Tile
 from landbridge.passes.lower.padding import Padding
+from landbridge.passes.lower.row_windows import RowWindow, fold_row, row_window
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.turns_together import is_shared
 from landbridge.sizes.size import Extent, Size, at_least, likely, same
@@ -62,10 +63,13 @@ class Reduction:
         self.padding, self.env, self._lanes = padding, operands.env, operands.lanes
         self._tile, self._lows = tile, lows
         self._settled = padding.settled_by_tile(tile.padding)
+        plain = sched.copies == 1 and sched.turns == 1
+        self._window = row_window(nest, sched.lane, sched.rows, sched.inner) if plain else None
 
     def emit(self) -> Slots:
         """The reduced values of every row and column of the tile."""
-        slots = self._loops(list(self.sched.inner), self._start())
+        written_out = () if self._window is None else (self._window.dim, *self._window.written_out)
+        slots = self._loops([d for d in self.sched.inner if d not in written_out], self._start())
         if self.sched.copies > 1:
             slots = self._merge_copies(slots)
         if self.sched.horizontal:
@@ -270,6 +274,8 @@ class Reduction:
 
     def _step(self, slots: Slots, turns: int) -> Slots:
         """``turns`` turns of the innermost loop, whose terms go to the partial sums one after the other."""
+        if self._window is not None:
+            return self._window_step(self._window, slots)
         main = self.main
         self.operands.forget()
         result = dict(slots)
@@ -288,6 +294,35 @@ class Reduction:
                         v = self.code.broadcast(v, self._lanes)
                     result[m, n, u, x] = v
         self.operands.forget()
+        return result
+
+    def _window_step(self, window: RowWindow, slots: Slots) -> Slots:
+        """The turns of a window that the rows of the tile share: each row that they read, once."""
+        t, operands, result = self._tile, self.operands, dict(slots)
+        by_turn = t.padding is RowPadding.BY_TURN and self.padding.at_edges(window.dim)
+        settled = [*self._settled, *(self.padding.settled_by_turn(window.dim) if by_turn else [])]
+
+        def inside(m: int, turn: int) -> bool:
+            assert not isinstance(t.row, SSAValue)
+            return self.padding.row_inside(t.row + m, window.dim, turn)
+
+        for n, users in product(range(t.columns), window.places(t.rows)):
+            taken = [(m, i) for m, i in users if (m, n, 0, 0) in slots and (not by_turn or inside(m, i))]
+            if not taken:
+                continue
+            first, turn = taken[0]
+
+            def read(at: dict[int, int]) -> SSAValue:
+                operands.forget()  # what was loaded at other turns
+                self.env.update({**at, window.dim: turn})  # noqa: B023
+                return operands.read(window.read, t, first, n, None, settled)  # noqa: B023
+
+            row = fold_row(self.code, self.nest, window, self._lanes, read)
+            for m, _ in taken:
+                result[m, n, 0, 0] = fold(self.code, self.main, result[m, n, 0, 0], row)
+        for d in (window.dim, *window.written_out):
+            self.env.pop(d, None)
+        operands.forget()
         return result
 
     def _read(self, a: ElementAccess, m: int, n: int, shift: tuple[int, int] | None) -> SSAValue:

@@ -7,17 +7,17 @@ vector's lanes take as many steps as it takes to double 1 to the lanes (Hillis a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 from xdsl.dialects import vector
 from xdsl.dialects.builtin import DenseArrayBase, VectorType, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import ElementAccess
-from landbridge.passes.lower.body import copied
+from landbridge.passes.lower.body import value_of
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.combiners import identity
 from landbridge.passes.lower.nest import Nest
@@ -137,7 +137,7 @@ class ScanEmitter:
                 type(fold).create(operands=[a, b], result_types=[a.type], properties=dict(fold.properties))
             )
 
-        terms = self._values({**given, before: neutral}, following)
+        terms = value_of(code, following, {**given, before: neutral}, lanes)
         if not isinstance(terms.type, VectorType):
             terms = code.broadcast(terms, lanes)
         distance = 1
@@ -147,18 +147,10 @@ class ScanEmitter:
         last = 0 if self._scan.back else lanes - 1
         earlier = combined(state, self._moved(terms, neutral, 1))
         states = {before: earlier, following: combined(state, terms)}
-        shown = self._values({**given, **states}, stage.body.last_op.operands[0])
+        shown = value_of(code, stage.body.last_op.operands[0], {**given, **states}, lanes)
         result = stage.writes[0]
         code.store_vector(shown, operands.buffers[result.buffer], operands.where(result, t, 0, 0), lanes, 0)
         return combined(state, self._shuffled(terms, terms, [last] * lanes))
-
-    def _values(self, given: Mapping[SSAValue, SSAValue], wanted: SSAValue) -> SSAValue:
-        """``wanted``, a value of the body, where some of its values are ``given``."""
-        if wanted in given:
-            return given[wanted]
-        assert isinstance(wanted.owner, Operation)
-        operands = [self._values(given, v) for v in wanted.owner.operands]
-        return copied(self._code, wanted.owner, operands, self._sched.lanes)
 
     def _moved(self, value: SSAValue, neutral: SSAValue, distance: int) -> SSAValue:
         """Each lane is what ``distance`` lanes before it has, in the fold's order; the first ones are ``neutral``."""

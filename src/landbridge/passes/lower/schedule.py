@@ -22,6 +22,7 @@ from landbridge.passes.lower.nest import Nest, body_size, widest_bytes
 from landbridge.passes.lower.register_block import MANY, register_block
 from landbridge.passes.lower.row_cut import open_end, row_cut, tiles_along
 from landbridge.passes.lower.row_memory import is_past_the_end
+from landbridge.passes.lower.row_windows import row_window
 from landbridge.passes.lower.runs import Run, dividing_tile, masked_run, tile_runs
 from landbridge.passes.lower.simplify import index_range
 from landbridge.passes.lower.turned import MOST_LANES
@@ -111,7 +112,8 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
     if reduction and not horizontal:
         columns = _choose_columns(nest, parallel, lane, lanes)
     rows = _choose_rows(nest, parallel, lane, columns)
-    if rows is not None and columns == lane and not padded and not _shares_vectors(nest, lane, rows):
+    windows = row_window(nest, lane, rows, reductions) is not None
+    if rows is not None and columns == lane and not padded and not windows and not _shares_vectors(nest, lane, rows):
         enough = likely(tiles_along(nest, columns, lane, lanes)) >= FMA_LATENCY
         rows = None if enough else rows  # rows would be streams beside each other, and nothing is gained
     if lane is not None and not horizontal:
@@ -123,11 +125,11 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
     cut = row_cut(nest, rows, lane, lanes, repeats=repeats)
     column_extent = tiles_along(nest, columns, lane, lanes)
     turns = 1
-    if machine.by_lane and not horizontal:
+    if machine.by_lane and not horizontal and not windows:
         turns = turns_together(nest, lane, rows, reductions, machine.vector_bytes)
     if reduction:
-        # Whether lanes are padding is told of a column at a time.
-        most_columns = 1 if padded else likely(column_extent)
+        # Whether lanes are padding is told of a column at a time, and rows are what share windows.
+        most_columns = 1 if padded or windows else likely(column_extent)
         row_tile, column_tile = register_block(
             cut.pieces, cut.most, most_columns, machine.registers, turns, machine.near(nest, lane, lanes, reductions)
         )

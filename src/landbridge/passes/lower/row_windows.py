@@ -1,0 +1,96 @@
+"""Windows that neighbouring rows of a tile share, of pools: each row of what they read is folded along the window once,
+and then into every row of the tile whose window it is in.
+
+A maximum or a sum over 3 x 3 then takes three loads and five or six operations for a row of a tile, not nine of each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import SSAValue
+
+from landbridge.passes.lower.access import ElementAccess, Linear
+from landbridge.passes.lower.body import value_of
+from landbridge.passes.lower.code import Code
+from landbridge.passes.lower.combiners import combiner, fold, folded_term
+from landbridge.passes.lower.lane_body import computes_places
+from landbridge.passes.lower.lane_walk import lane_guards
+from landbridge.passes.lower.nest import Nest
+
+#: Turns of a window along the rows, and along all its other loops, that are written out at most.
+MOST_ROWS, MOST_OTHERS = 8, 8
+
+
+@dataclass(frozen=True)
+class RowWindow:
+    """Loop ``dim``, of ``turns``, moves the window along the rows, each of which is ``stride`` turns further; the loops
+    ``written_out`` lie within a row."""
+
+    read: ElementAccess
+    dim: int
+    turns: int
+    stride: int
+    written_out: tuple[int, ...]
+
+    def places(self, rows: int) -> Iterator[list[tuple[int, int]]]:
+        """For each row that ``rows`` rows read: which of these do, and in which turn."""
+        for at in range((rows - 1) * self.stride + self.turns):
+            yield [(m, at - m * self.stride) for m in range(rows) if 0 <= at - m * self.stride < self.turns]
+
+
+def row_window(nest: Nest, lane: int | None, rows: int | None, inner: Sequence[int]) -> RowWindow | None:
+    """The window that rows of a tile share, if all that the reduction of ``nest``, loops ``inner``, does is to fold it
+    in vectors along ``lane``."""
+    main = nest.reduction
+    if main is None or rows is None or lane is None or lane in (rows, *inner) or nest.bounds or nest.is_scan:
+        return None
+    reads = [r for r in main.reads if isinstance(r, ElementAccess)]
+    if combiner(main) is None or len(main.writes) != 1 or len(reads) != 1 or computes_places(main):
+        return None
+    (read,) = reads
+    for d in inner:
+        turns, stride = nest.dims[d].extent, _stride(read.index, rows, d)
+        if stride is None or not isinstance(turns, int) or not stride < turns <= MOST_ROWS:
+            continue
+        if all(_stride(g.index, rows, d) == stride for g in read.guards if g.index.uses(rows) or g.index.uses(d)):
+            return RowWindow(read, d, turns, stride, _written_out(nest, lane, inner, read, d))
+    return None
+
+
+def _stride(index: Linear, rows: int, d: int) -> int | None:
+    """Turns of loop ``d`` that a step along ``rows`` is; None where it is no number of them."""
+    step, turn = index.coeff(rows), index.coeff(d)
+    if index.rest or not isinstance(step, int) or not isinstance(turn, int) or turn <= 0 or step <= 0 or step % turn:
+        return None
+    return step // turn
+
+
+def _written_out(nest: Nest, lane: int, inner: Sequence[int], read: ElementAccess, dim: int) -> tuple[int, ...]:
+    """The loops of the window but ``dim`` that are short, of whose padding only lanes tell."""
+    tested = [g for g in read.guards if g not in lane_guards(read, lane)]
+    found = [d for d in inner if d != dim and not any(g.index.uses(d) for g in tested)]
+    extents = [nest.dims[d].extent for d in found]
+    return tuple(found) if all(isinstance(e, int) for e in extents) and math.prod(extents) <= MOST_OTHERS else ()
+
+
+def fold_row(
+    code: Code, nest: Nest, window: RowWindow, lanes: int, read: Callable[[dict[int, int]], SSAValue]
+) -> SSAValue:
+    """A row folded along the loops that are written out; ``read`` reads it at a turn of each."""
+    main = nest.reduction
+    assert main is not None
+    argument = main.body.args[main.reads.index(window.read)]
+    folded: SSAValue | None = None
+    for at in product(*(range(nest.dims[d].extent) for d in window.written_out)):
+        value = read(dict(zip(window.written_out, at, strict=True)))
+        term = value_of(code, folded_term(main), {argument: value}, lanes)
+        if not isinstance(term.type, VectorType):
+            term = code.broadcast(term, lanes)
+        folded = term if folded is None else fold(code, main, folded, term)
+    assert folded is not None
+    return folded
