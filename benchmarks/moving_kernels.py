@@ -51,6 +51,9 @@ CASES: dict[str, tuple[str, list[int], dict[str, object], dict[str, object]]] = 
     "CumSum of 64x1000 down": ("CumSum", [64, 1000], {"axis": 0}, {}),
     "CumSum of 1x1000000": ("CumSum", [1, 1_000_000], {"axis": 1}, {}),
     "CumSum of 8x512x96": ("CumSum", [8, 512, 96], {"axis": 1}, {}),
+    "Pad 64x56x56 by 1, reflect": ("Pad", [1, 64, 56, 56], {"pads": [0, 0, 1, 1, 0, 0, 1, 1]}, {"mode": "reflect"}),
+    "Pad 224x224 by 3, edge": ("Pad", [1, 3, 224, 224], {"pads": [0, 0, 3, 3, 0, 0, 3, 3]}, {"mode": "edge"}),
+    "Pad 80000 by 256, reflect": ("Pad", [1, 80_000], {"pads": [0, 256, 0, 256]}, {"mode": "reflect"}),
     "SpaceToDepth of 16x112x112": ("SpaceToDepth", [1, 16, 112, 112], {}, {"blocksize": 2}),
 }
 

@@ -21,6 +21,9 @@ from landbridge.ops.slicing import index_within
 from landbridge.sizes import size as sizes
 from landbridge.sizes.size import Extent, Size, largest, same
 
+#: Elements of rows, some vectors, from which on they are copied whole.
+_LONG_ROW = 32
+
 
 @rules(
     "data: *S",
@@ -74,6 +77,8 @@ def pad(
                 "only mode 'constant' gives it some"
             )
         return c.gather("pad", c.reshape(given, ()), result, lambda *d: [])
+    if mode != "constant" and known and rank - 1 in padded and _is_long(shape[-1]):
+        return _with_ends(c, mode, x, low, high)
     tabled = [a for a in padded if not any(isinstance(e, Size) for e in (shape[a], low[a], high[a]))]
     operands: list[Operand] = [x, *(_source_index(c, mode, shape[a], low[a], high[a]) for a in tabled)]
     if fill is None:
@@ -111,6 +116,38 @@ def _constant_pad(c: OpContext, x: Operand, low: Sequence[int], high: Sequence[i
         p.generic("p" * len(result), result, [(padded, lambda *d: d)], [(p.outputs[0], lambda *d: d)], lambda s, v: v)
 
     return c.g.call("pad", [c.value(x)], [(result, dtype)], build)[0]
+
+
+def _is_long(extent: Extent) -> bool:
+    """Whether rows of ``extent`` elements are worth copying apart from what is repeated before and after them."""
+    return isinstance(extent, int) and extent >= _LONG_ROW
+
+
+def _with_ends(c: OpContext, mode: str, x: Operand, low: Sequence[int], high: Sequence[int]) -> Operand:
+    """Padding by elements of ``x``, the last axis after all others: rows are copied whole, and only the few elements
+    before and after them are looked up."""
+    last = c.rank(x) - 1
+    for axis in range(last):
+        if low[axis] or high[axis]:
+            table = _source_index(c, mode, c.shape(x)[axis], low[axis], high[axis])
+            x = _looked_up(c, x, axis, table)
+    extent = c.shape(x)[last]
+    table = _source_index(c, mode, extent, low[last], high[last])
+    ends = [_looked_up(c, x, last, part) for part in (table[: low[last]], table[low[last] + extent :]) if part.size]
+    parts = [ends[0], x, *ends[1:]] if low[last] else [x, *ends]
+    return c.g.concat([c.value(part) for part in parts], last)
+
+
+def _looked_up(c: OpContext, x: Operand, axis: int, table: np.ndarray[Any, Any]) -> Operand:
+    """``x`` at the places along ``axis`` that ``table`` has."""
+    shape = c.shape(x)
+
+    def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
+        where = list(at)
+        where[axis] = index_within(s, buffers[1].load(s, [at[axis]]), shape[axis])
+        return buffers[0].load(s, where)
+
+    return c.compute("pad", [x, table], [*shape[:axis], len(table), *shape[axis + 1 :]], body, c.dtype(x))
 
 
 def _source_index(c: OpContext, mode: str, extent: int, low: int, high: int) -> np.ndarray[Any, Any]:
