@@ -49,7 +49,9 @@ def holds_loops(op: object) -> bool:
 
 @pytest.mark.parametrize("size", [(5, 5), (9, 40), (31, 17)])
 def test_sums_of_equal_windows_are_equal(size: tuple[int, int]) -> None:
-    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", (1, 2, *size)), ("y", [None] * 4)))
+    x, y = (
+        helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", (1, 2, *size)), ("y", [None] * 4))
+    )
     node = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[3, 5])
     graph = helper.make_graph([node], "pool", [x], [y])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
