@@ -7,10 +7,10 @@ from graphs import add, double, graph, relu, row_sums
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 
+from landbridge.analysis.overwriting import overwritable
 from landbridge.errors import PlacementError
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp
-from landbridge.passes.inplace import overwritable
 from landbridge.passes.registry import run_pipeline
 from landbridge.targets import Target
 

@@ -9,6 +9,7 @@ from typing import cast
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from landbridge.analysis.offsets import may_begin
+from landbridge.analysis.overwriting import overwritable
 from landbridge.ir.graph_ops import (
     CallOp,
     ConcatOp,
@@ -20,6 +21,7 @@ from landbridge.ir.graph_ops import (
     UnpackOp,
     ViewOp,
     YieldOp,
+    viewed,
 )
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import element_count, shape_of
@@ -54,6 +56,8 @@ class Claims:
     ) -> None:
         self._module = module
         self._claims: dict[SSAValue, Claim] = {}
+        #: Calls that write a result onto what they read.
+        self.in_place: set[Operation] = set()
         for value, destination in zip(returned, destinations, strict=True):
             self._claim(value, block, Claim(destination, 0))
         self._claim_parts(block)
@@ -96,21 +100,33 @@ class Claims:
                 self._claim(value, block, Claim(result, 0))
         yielded = cast(YieldOp, inner.last_op).values
         for value, argument, result in zip(yielded, inner.args, op.res[:count], strict=False):
-            if is_replaced(inner, argument, value):
+            if self._is_replaced(inner, argument, value):
                 self._claim(value, inner, Claim(result, 0))
         places = inner.args[len(inner.args) - op.rows :]
         for value, place in zip(yielded[count:], places, strict=True):
             self._claim(value, inner, Claim(place, 0))
         self._claim_parts(inner)
 
+    def _is_replaced(self, block: Block, argument: SSAValue, value: SSAValue) -> bool:
+        """Whether the trip that ``block`` is has no use for ``argument`` any more when ``value`` is produced, or writes
+        it where that was."""
+        root = produced(value)
+        if root is None or root in self._claims or root.op in self.in_place:
+            return False
+        if root.op.parent is not block or not isinstance(root.op, CallOp | HostCallOp):
+            return False  # others begin to write before all that they read is read
+        users = {block.find_ancestor_op_in_block(user) for user in _users(argument)}
+        if root.op in users and isinstance(root.op, CallOp) and overwrites(self._module, root.op, root, argument):
+            users.discard(root.op)
+            self.in_place.add(root.op)
+        return all(user is not None and user.is_before_in_block(root.op) for user in users)
 
-def is_replaced(block: Block, argument: SSAValue, value: SSAValue) -> bool:
-    """Whether the trip that ``block`` is has no use for ``argument`` any more when ``value`` is produced."""
-    root = produced(value)
-    if root is None or root.op.parent is not block or not isinstance(root.op, CallOp | HostCallOp):
-        return False  # others begin to write before all that they read is read
-    users = {block.find_ancestor_op_in_block(user) for user in _users(argument)}
-    return all(user is not None and user.is_before_in_block(root.op) for user in users)
+
+def overwrites(module: IRModule, op: CallOp, value: OpResult, argument: SSAValue) -> bool:
+    """Whether the kernel of ``op`` may write ``value`` onto ``argument``, which it reads."""
+    at = [number for number, read in enumerate(op.inputs) if viewed(read) is argument]
+    wanted = [(at[0], value.index)] if len(at) == 1 else []
+    return any(pair in wanted for pair in overwritable(module.prims()[op.callee_name], len(op.res)))
 
 
 def _users(value: SSAValue) -> Iterator[Operation]:

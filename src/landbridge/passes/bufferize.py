@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from xdsl.dialects import bufferization, func, memref
-from xdsl.dialects.builtin import FunctionType
+from xdsl.dialects.builtin import FunctionType, SymbolRefAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -58,6 +58,7 @@ from landbridge.ir.types import (
     shape_of,
     vdevice_of,
 )
+from landbridge.passes.inplace import in_place_twin
 from landbridge.passes.registry import register_pass
 
 
@@ -179,6 +180,8 @@ class _Bufferizer:
         attributes = {k: v for k, v in op.attributes.items() if k != "operandSegmentSizes"}
         if op.res:
             attributes[VDEVICE] = vdevice_of(op.res[0].type)
+        if isinstance(op, CallOp) and op in self.claims.in_place:
+            attributes["callee"] = SymbolRefAttr(in_place_twin(self.module, op.callee_name))
         self.body.append(type(op).build(operands=[inputs, destinations], result_types=[[]], attributes=attributes))
 
     def lower_constant(self, op: ConstantOp) -> None:

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from xdsl.dialects import func, linalg, memref
-from xdsl.ir import BlockArgument, OpResult, SSAValue
+from xdsl.dialects import memref
+from xdsl.ir import OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge.analysis.lifetimes import Lifetime, lifetimes, root, steps
-from landbridge.ir.attributes import mark_in_place, placed_on
+from landbridge.analysis.overwriting import overwritable
+from landbridge.ir.attributes import is_in_place, mark_in_place, placed_on
 from landbridge.ir.graph_ops import CallOp, ViewOp
 from landbridge.ir.module import IRModule
-from landbridge.ir.stages import Operand, is_identity, view_generic
 from landbridge.ir.types import VDeviceAttr, dtype_of, nbytes_of
 from landbridge.passes.registry import register_pass
 from landbridge.targets.images import image_limits
@@ -30,7 +30,6 @@ def inplace(module: IRModule) -> None:
     lives = lifetimes(block)
     prims = module.prims()
     pairs: dict[str, list[tuple[int, int]]] = {}
-    clones: dict[str, str] = {}
     for step, (op, _) in enumerate(steps(block)):
         if not isinstance(op, CallOp):
             continue
@@ -42,47 +41,19 @@ def inplace(module: IRModule) -> None:
             if image_limits(module.target_of(place.index.data), place.scope.data):
                 continue  # no kernel reads the image that it writes
             if _share(op, op.inputs[i], op.destinations[o], step, lives):
-                if callee not in clones:
-                    clones[callee] = f"{callee}_in_place"
-                    mark_in_place(module.clone_prim(prims[callee], clones[callee]))
-                op.callee_name = clones[callee]
+                if not is_in_place(prims[callee]):
+                    op.callee_name = in_place_twin(module, callee)
                 break
     module.drop_unused()
 
 
-def overwritable(function: func.FuncOp, outputs: int) -> list[tuple[int, int]]:
-    """(input, output) numbers of a PrimFunc, whose last ``outputs`` arguments are written, such that the output
-    may be written onto the input."""
-    block = function.body.block
-    stage = block.last_op.prev_op if block.last_op is not None else None
-    if not isinstance(stage, linalg.ops.GenericOp):
-        return []
-    last = view_generic(stage)
-    if last.reduces:
-        return []
-    inputs = len(block.args) - outputs
-    found = []
-    for out in last.outs:
-        if not _alone(out, last.extents):
-            continue
-        for source in last.ins:
-            if not _alone(source, last.extents) or dtype_of(source.buffer.type) != dtype_of(out.buffer.type):
-                continue
-            i, o = _number(source.buffer), _number(out.buffer)
-            if i < inputs <= o:
-                found.append((i, o - inputs))
-    return found
-
-
-def _alone(operand: Operand, extents: tuple[int, ...]) -> bool:
-    """Whether an argument is touched by this operand alone, element by element in the order of the loops."""
-    return (
-        isinstance(operand.buffer, BlockArgument) and operand.buffer.has_one_use() and is_identity(operand.map, extents)
-    )
-
-
-def _number(argument: SSAValue) -> int:
-    return argument.index if isinstance(argument, BlockArgument) else -1
+def in_place_twin(module: IRModule, name: str) -> str:
+    """The name of the PrimFunc that is ``name`` and may write onto its inputs, which is made where there is none."""
+    twin = f"{name}_in_place"
+    prims = module.prims()
+    if twin not in prims:
+        mark_in_place(module.clone_prim(prims[name], twin))
+    return twin
 
 
 def _share(op: CallOp, source: SSAValue, target: SSAValue, step: int, lives: dict[SSAValue, Lifetime]) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ctypes
 import math
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -95,16 +96,26 @@ def _loop(loop: LoopStep, words: array[int], run_native: RunNative, bound_to: Bo
     trips, done = loop.trips, 0
     if loop.count is not None:
         trips = min(trips, ctypes.c_int64.from_address(words[loop.count]).value)
+    take = _trip(loop.body, words, run_native, bound_to)
     going = None if loop.condition is None else ctypes.c_uint8.from_address(words[loop.condition])
     try:
         while done < trips and (going is None or going.value):
-            run_steps(loop.body, words, run_native, bound_to)
+            take()
             done += 1
             for word, stride in loop.moving:
                 words[word] += stride
     finally:
         for word, stride in loop.moving:
             words[word] -= stride * done
+
+
+def _trip(body: Sequence[Step], words: array[int], run_native: RunNative, bound_to: BoundTo) -> Callable[[], object]:
+    """What takes a trip: one native call, where it is no more."""
+    match body:
+        case (NativeStep(first, count),):
+            return partial(run_native, words.buffer_info()[0] + first * words.itemsize, count)
+        case _:
+            return partial(run_steps, body, words, run_native, bound_to)
 
 
 @contextmanager
