@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -117,3 +119,28 @@ def test_local_functions_are_inlined() -> None:
         functions=[twice],
     )
     np.testing.assert_array_equal(run(m, x=ONES)[0], ONES * 2)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+def test_a_compile_holds_no_second_copy_of_the_weights(tmp_path: Path) -> None:
+    """What was parsed is let go when it is imported, though circles of references hold the model until the end."""
+    weight = np.ones((4096, 4096), np.float32)
+    path = tmp_path / "large.onnx"
+    onnx.save(
+        model([helper.make_node("MatMul", ["x", "w"], ["y"])], [value("x", [1, 4096])], ["y"], {"w": weight}), path
+    )
+    gc.collect()
+    gc.disable()
+    try:
+        before = _anonymous_bytes()
+        module = imported(path)
+        grown = _anonymous_bytes() - before
+    finally:
+        gc.enable()
+    assert sum(array.nbytes for array in module.constants.values()) == weight.nbytes
+    assert weight.nbytes <= grown < 1.5 * weight.nbytes
+
+
+def _anonymous_bytes() -> int:
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("RssAnon:"))
+    return int(line.split()[1]) << 10

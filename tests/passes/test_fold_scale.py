@@ -148,3 +148,11 @@ def test_an_overflowing_scale_stays_out_of_the_weights():
 
     module = run_pipeline(graph([(SHAPE, "float32")], build), ["fuse", "fold_scale"])
     assert sum(isinstance(op, linalg.ops.GenericOp) for f in module.prims().values() for op in f.walk()) == 2
+
+
+def test_the_weights_as_they_were_are_gone():
+    def build(g, x):
+        return [scale(g, conv(g, x, 4, 3), 4, 1, 1)]
+
+    module = run_pipeline(graph([(SHAPE, "float32")], build), ["fuse", "fold_scale"])
+    assert [array.shape for array in module.constants.values()] == [(4, 3, 3, 3)]

@@ -168,7 +168,9 @@ class IRModule:
         return frozenset((known | {stem}) & self.constants.keys())
 
     def drop_unused(self) -> None:
-        """Remove PrimFuncs that nothing calls and constants that nothing loads."""
+        """Remove PrimFuncs that nothing calls, and constants that nothing loads or whose value nothing uses."""
+        for op in [op for op in self.main.walk() if isinstance(op, ConstantOp) and not op.result.uses]:
+            Rewriter.erase_op(op)
         ops = list(self.main.walk())
         called = {op.callee_name for op in ops if isinstance(op, CallOp)}
         loaded = {op.symbol_name for op in ops if isinstance(op, ConstantOp)}

@@ -26,7 +26,7 @@ from landbridge.executable.parts import VDevice
 from landbridge.frontend.onnx.branches import import_if
 from landbridge.frontend.onnx.fitting_sizes import naming_inputs
 from landbridge.frontend.onnx.graph_walk import Branches, ControlFlow, GraphWalk
-from landbridge.frontend.onnx.load import load_model
+from landbridge.frontend.onnx.load import load_model, release
 from landbridge.frontend.onnx.loops import import_loop, import_scan
 from landbridge.frontend.onnx.model_inputs import ModelInputs, model_inputs
 from landbridge.frontend.onnx.open_ranges import in_open_ranges
@@ -133,7 +133,10 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
             raise first from None
 
     try:
-        return with_reads()
+        module = with_reads()
+        if not isinstance(model, ir.Model):
+            release(loaded)
+        return module
     except UndecidedSizeError:
         raise
     except (ShapeError, NodeError) as error:

@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import onnx
 import onnx_ir as ir
@@ -52,12 +52,13 @@ def load_model(source: str | Path | bytes | ModelProto | ir.Model, max_nodes: in
     name = f"{source}" if isinstance(source, str | Path) else "the model"
     if isinstance(source, ir.Model):
         return _inlined(source, (), max_nodes, name)
-    proto, folder = _proto(source, name)
+    proto, folder, refused = _proto(source, name)
     if not proto.opset_import or not proto.HasField("graph"):
         parsed = isinstance(source, onnx.ModelProto)
         found = ("" if parsed else what_it_is(_content(source))) or "it has no graph or no opset; give an .onnx file"
         raise ImportModelError(f"{name} is no ONNX model: {found}")
-    _check(proto, source, name)
+    if refused is not None:
+        raise ImportModelError(f"{name} is not a valid ONNX model: {refused}") from refused
     proto = _of_a_known_opset(proto, name)
     try:
         model = ir.serde.deserialize_model(proto)
@@ -66,6 +67,19 @@ def load_model(source: str | Path | bytes | ModelProto | ir.Model, max_nodes: in
     except Exception as error:
         raise ImportModelError(f"{name} could not be read: {error}") from error
     return _inlined(model, (source,) if isinstance(source, str | Path) else (), max_nodes, name)
+
+
+def release(model: ir.Model) -> None:
+    """Take the weights out of ``model``, which nobody reads again.
+
+    What holds it is circles of references, which are collected long after; each tensor holds the whole file.
+    """
+    for graph in model.graphs():
+        for value in graph.initializers.values():
+            value.const_value = None
+        for node in graph:
+            for name in [a.name for a in node.attributes.values() if a.type == ir.AttributeType.TENSOR]:
+                del node.attributes[name]
 
 
 def _inlined(model: ir.Model, own: tuple[str | Path, ...], max_nodes: int, name: str) -> Loaded:
@@ -141,14 +155,15 @@ def _external_tensors(model: ir.Model) -> Iterator[ir.ExternalTensor]:
         yield from (tensor for tensor in tensors if isinstance(tensor, ir.ExternalTensor))
 
 
-def _proto(source: str | Path | bytes | ModelProto, name: str) -> tuple[ModelProto, Path | None]:
-    """The parsed model without its external data, and the folder of that data."""
+def _proto(source: str | Path | bytes | ModelProto, name: str) -> tuple[ModelProto, Path | None, Exception | None]:
+    """The parsed model without its external data, the folder of that data, and what onnx's checker has against it."""
     if isinstance(source, onnx.ModelProto):
-        return source, None
+        return source, None, _refusal(source)
     try:
         if isinstance(source, bytes):
             check_file_bytes(len(source), name)
-            return onnx.load_model_from_string(source), None
+            proto = onnx.load_model_from_string(source)
+            return proto, None, _refusal(proto)
         found = Path(source).stat()
         mode = found.st_mode
         if not name or stat.S_ISDIR(mode):
@@ -158,7 +173,8 @@ def _proto(source: str | Path | bytes | ModelProto, name: str) -> tuple[ModelPro
         if not stat.S_ISREG(mode):
             raise ImportModelError(f"{name} is no regular file; read it and give its bytes")
         check_file_bytes(found.st_size, name)
-        return onnx.load(str(source), load_external_data=False), Path(source).parent
+        refused = _refusal(str(source))  # it reads the file too: not while we hold its content
+        return onnx.load(str(source), load_external_data=False), Path(source).parent, refused
     except CompileError:
         raise
     except DecodeError as error:
@@ -192,12 +208,11 @@ def _near(file: Path) -> str:
     return near or f" in {str(folder)!r}"
 
 
-def _check(proto: ModelProto, source: Any, name: str) -> None:
-    """onnx's own checker."""
+def _refusal(model: str | ModelProto) -> Exception | None:
+    """What onnx's own checker has against a file or a model."""
     try:
-        if isinstance(source, str | Path):
-            onnx.checker.check_model(str(source))
-        elif proto.ByteSize() < _PROTO_LIMIT:
-            onnx.checker.check_model(proto)
-    except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:
-        raise ImportModelError(f"{name} is not a valid ONNX model: {error}") from error
+        if isinstance(model, str) or model.ByteSize() < _PROTO_LIMIT:
+            onnx.checker.check_model(model)
+    except (onnx.checker.ValidationError, ValueError, RuntimeError, DecodeError) as error:
+        return error
+    return None

@@ -20,3 +20,4 @@ def fold_scale(module: IRModule) -> None:
     for block in graph.blocks:
         for call in graph.calls(block):
             fold_call(graph, call)
+    module.drop_unused()  # the weights as they were: as many bytes as the model, while pack makes as many again
