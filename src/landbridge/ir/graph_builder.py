@@ -19,6 +19,7 @@ from landbridge.executable.parts import SizeGuard
 from landbridge.ir.attributes import NODE
 from landbridge.ir.budget import Budget
 from landbridge.ir.data_dimensions import DataDimensions
+from landbridge.ir.dequantized import DequantizedValues
 from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, HostCallOp, IfOp, LoopOp, ViewOp, YieldOp
 from landbridge.ir.invariants import invariants
 from landbridge.ir.module import IRModule
@@ -68,6 +69,8 @@ class GraphBuilder:
         self.read_dimensions: set[str] = set()
         #: The extents that values of another dtype than theirs are.
         self.whole: dict[SSAValue, np.ndarray[Any, Any]] = {}
+        #: Numbers of a byte that were scaled.
+        self.dequantized = DequantizedValues()
         #: What must hold for the dimensions of a run.
         self.guards: list[SizeGuard] = []
         self._block = block
@@ -78,6 +81,7 @@ class GraphBuilder:
         inner = GraphBuilder(self.module, block, self.vdevice, self.budget, self.data)
         inner.is_nested = True
         inner.read_dimensions, inner.guards, inner.whole = self.read_dimensions, self.guards, self.whole
+        inner.dequantized = self.dequantized
         return inner
 
     def is_read(self, *extents: Extent) -> bool:

@@ -20,8 +20,8 @@ from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import element_count
 from landbridge.ops.context import OpContext, Operand
-from landbridge.ops.conv import convolve
-from landbridge.ops.matmul import matrix_product
+from landbridge.ops.convolution import convolve
+from landbridge.ops.matrix_product import matrix_product
 from landbridge.ops.windows import Windows
 from landbridge.sizes.size import Extent
 

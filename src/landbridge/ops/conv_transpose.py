@@ -13,7 +13,7 @@ from landbridge.ir.scalar_dtypes import accumulator
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.accuracy import SUMS, accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
-from landbridge.ops.conv import CONVOLUTION, add_bias, convolve
+from landbridge.ops.convolution import CONVOLUTION, add_bias, convolve
 from landbridge.ops.legal import at_least
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules

@@ -9,62 +9,18 @@ import numpy as np
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError
-from landbridge.ir.prim_builder import Body, PrimBuilder
+from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator
-from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import element_count
 from landbridge.ops.accuracy import SUMS, accuracy
 from landbridge.ops.context import OpContext, Operand
+from landbridge.ops.dequantized_products import dequantized_product
 from landbridge.ops.legal import Condition, holds
+from landbridge.ops.matrix_product import matrix_product, multiply_add
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.sizes.broadcast import broadcast_shapes
 from landbridge.sizes.size import Extent
-
-
-def multiply_add(s: ScalarBuilder, total: Value, x: Value, y: Value) -> Value:
-    """The total with the product of ``x`` and ``y``."""
-    return total + x * y
-
-
-def matrix_product(
-    c: OpContext,
-    a: Operand,
-    b: Operand,
-    trans_a: bool = False,
-    trans_b: bool = False,
-    term: Body = multiply_add,
-) -> Operand:
-    """``a @ b`` of matrices, [M, K] x [K, N], in the accumulator's dtype; a transposed constant is turned over here.
-
-    ``term(s, total, x, y)`` is the total with one more term, that of ``x`` and ``y``.
-    """
-    if trans_a and isinstance(a, np.ndarray):
-        a, trans_a = c.transpose(a, (1, 0)), False
-    if trans_b and isinstance(b, np.ndarray):
-        b, trans_b = c.transpose(b, (1, 0)), False
-    (m, k), (k_b, n) = _turned(c.shape(a), trans_a), _turned(c.shape(b), trans_b)
-    if k != k_b:
-        raise ShapeError(f"{c.g.node}: {c.op_type} of {(m, k)} and {(k_b, n)}; the inner extents must be equal")
-
-    def build(p: PrimBuilder) -> None:
-        p.generic(
-            "ppr",
-            (m, n, k),
-            [
-                (p.inputs[0], lambda m, n, k: [k, m] if trans_a else [m, k]),
-                (p.inputs[1], lambda m, n, k: [n, k] if trans_b else [k, n]),
-            ],
-            [(p.outputs[0], lambda m, n, k: [m, n])],
-            term,
-            init=0,
-        )
-
-    return c.g.call("matmul", [c.value(a), c.value(b)], [((m, n), accumulator(c.dtype(a)))], build)[0]
-
-
-def _turned(shape: tuple[int, ...], turn: bool) -> tuple[int, ...]:
-    return shape[::-1] if turn else shape
 
 
 def _batched(c: OpContext, a: Operand, b: Operand, batch: Sequence[Extent]) -> Operand:
@@ -109,6 +65,8 @@ def matmul(c: OpContext, a: Operand, b: Operand) -> Operand:
     if left[-1] != right[-2]:
         raise ShapeError(f"{c.g.node}: MatMul of {shape_a} and {shape_b}; the inner extents must be equal")
     (m, k), n = left[-2:], right[-1]
+    if len(shape_b) == 2 and len(shape_a) > 1 and (total := dequantized_product(c, a, b)) is not None:
+        return total
     count = element_count(batch)
     a, b = c.reshape(a, left), c.reshape(b, right)
     if element_count(right[:-2]) == 1:
@@ -140,7 +98,9 @@ def matmul(c: OpContext, a: Operand, b: Operand) -> Operand:
 @accuracy(SUMS)
 def gemm(c: OpContext, a: Operand, b: Operand, bias: Operand | None = None) -> Operand:
     """``alpha * a' @ b' + beta * bias`` with optional transposes."""
-    y = matrix_product(c, a, b, bool(c.attribute("transA", 0)), bool(c.attribute("transB", 0)))
+    trans_a, trans_b = bool(c.attribute("transA", 0)), bool(c.attribute("transB", 0))
+    total = None if trans_a else dequantized_product(c, a, b, trans_b)
+    y = matrix_product(c, a, b, trans_a, trans_b) if total is None else total
     alpha, beta = c.attribute("alpha", 1.0), c.attribute("beta", 1.0)
     dtype = c.dtype(a)
     if isinstance(bias, np.ndarray) and beta != 1.0:

@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from landbridge.ir.dequantized import Dequantized
+from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.scalar_dtypes import is_float
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.accuracy import EXACT, Accuracy, accuracy
 from landbridge.ops.byte_products import BYTES, byte_convolution, byte_matmul, centered_bytes
 from landbridge.ops.comparison import saturate
 from landbridge.ops.context import OpContext, Operand
-from landbridge.ops.conv import CONVOLUTION, FITTING, convolve
+from landbridge.ops.convolution import CONVOLUTION, FITTING, convolve
 from landbridge.ops.legal import Condition, at_least, between
 from landbridge.ops.matmul import matmul
 from landbridge.ops.registry import Handler, operator
@@ -97,7 +99,18 @@ def dequantize_linear(c: OpContext, x: Operand, scale: Operand, zero: Operand | 
         centered = s.cast(v, "int32") if z is None else s.cast(v, "int32") - s.cast(z, "int32")
         return s.cast(s.cast(centered, "float32") * s.cast(k, "float32"), dtype)  # float16 ends at 65504
 
-    return c.elementwise("dequantize", operands, body, dtype)
+    result = c.elementwise("dequantize", operands, body, dtype)
+    if not block:
+        note_dequantized(c.g, result, x, scale, zero, axis)
+    return result
+
+
+def note_dequantized(
+    g: GraphBuilder, result: Operand, x: Operand, scale: Operand, zero: Operand | None, axis: int
+) -> None:
+    """Remember what ``result`` was dequantized from, where scale and zero point are constants."""
+    if isinstance(scale, np.ndarray) and (zero is None or isinstance(zero, np.ndarray)):
+        g.dequantized.add(Dequantized(result, x, scale, zero, axis))
 
 
 def _centered(c: OpContext, x: Operand, zero: Operand | None, column: Sequence[int]) -> Operand:

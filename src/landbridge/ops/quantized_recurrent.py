@@ -17,7 +17,7 @@ from landbridge.ir.types import shape_of
 from landbridge.ops.accuracy import Accuracy, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import Condition, at_least, holds, one_of
-from landbridge.ops.matmul import matrix_product
+from landbridge.ops.matrix_product import matrix_product
 from landbridge.ops.recurrent import columns_of, lstm_cell
 from landbridge.ops.recurrent_steps import Buffers, Cell, Direction, Layer, StepWriter, panels_of, recur
 from landbridge.ops.registry import operator

@@ -18,7 +18,7 @@ from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.types import shape_of
 from landbridge.ops.context import OpContext, Operand
-from landbridge.ops.matmul import matrix_product
+from landbridge.ops.matrix_product import matrix_product
 from landbridge.ops.recurrent_activations import Activation, activations_of
 from landbridge.ops.slicing import part
 from landbridge.sizes.size import Extent

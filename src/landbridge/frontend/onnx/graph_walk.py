@@ -30,6 +30,7 @@ from landbridge.host_operators.registry import HostOperator, find
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import ViewOp
 from landbridge.ops.context import OpContext
+from landbridge.ops.quantize import note_dequantized
 from landbridge.ops.registry import Handler, handler_for
 from landbridge.ops.rule_check import check
 
@@ -174,6 +175,10 @@ class GraphWalk:
         elif len(constants) == len(inputs) and node.op_type != "Constant" and foldable(node):
             folded = evaluate(node, constants, opset)
             if folded is not None:
+                if node.op_type == "DequantizeLinear" and not context.attribute("block_size", 0):
+                    x, scale, zero = [*constants, None][:3]
+                    assert x is not None and scale is not None
+                    note_dequantized(self.g, folded[0], x, scale, zero, context.attribute("axis", 1))
                 return folded
         if handler is None:
             return self._without_kernel(node, context, inputs)

@@ -58,6 +58,15 @@ def _absorb(graph: Graph, block: Block, call: CallOp, last: bool) -> CallOp | No
         # Whether to inline shows when the reshapes between the two are gone; without them nothing is lost.
         call, result = cross(graph, call, value), producer.res[0]
         reads = reads_by(graph, call, result)
+        if not last and reads and len(reads) > 1 and _continues(graph, producer, block):
+            continue
         if reads and (last or not reads[0].stage.reduces) and can_inline(stage, reads, budget):
             return merge(graph, [producer, call], budget)
     return None
+
+
+def _continues(graph: Graph, producer: CallOp, block: Block) -> bool:
+    """Whether ``producer`` may follow, as an epilogue, the call that computes its input: a reader that takes several of
+    its elements would keep it from that, and the call would write what is not finished."""
+    made = (graph.producer(value, block) for value in inputs_of(producer))
+    return any(call is not None and pointwise_stage(graph.function(call)) is None for call in made)

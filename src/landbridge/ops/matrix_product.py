@@ -1,0 +1,56 @@
+"""The product of two matrices: one generic (m, n, k)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from landbridge.errors import ShapeError
+from landbridge.ir.prim_builder import Body, PrimBuilder
+from landbridge.ir.scalar_dtypes import accumulator
+from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ops.context import OpContext, Operand
+
+
+def multiply_add(s: ScalarBuilder, total: Value, x: Value, y: Value) -> Value:
+    """The total with the product of ``x`` and ``y``."""
+    return total + x * y
+
+
+def matrix_product(
+    c: OpContext,
+    a: Operand,
+    b: Operand,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    term: Body = multiply_add,
+) -> Operand:
+    """``a @ b`` of matrices, [M, K] x [K, N], in the accumulator's dtype; a transposed constant is turned over here.
+
+    ``term(s, total, x, y)`` is the total with one more term, that of ``x`` and ``y``.
+    """
+    if trans_a and isinstance(a, np.ndarray):
+        a, trans_a = c.transpose(a, (1, 0)), False
+    if trans_b and isinstance(b, np.ndarray):
+        b, trans_b = c.transpose(b, (1, 0)), False
+    (m, k), (k_b, n) = _turned(c.shape(a), trans_a), _turned(c.shape(b), trans_b)
+    if k != k_b:
+        raise ShapeError(f"{c.g.node}: {c.op_type} of {(m, k)} and {(k_b, n)}; the inner extents must be equal")
+
+    def build(p: PrimBuilder) -> None:
+        p.generic(
+            "ppr",
+            (m, n, k),
+            [
+                (p.inputs[0], lambda m, n, k: [k, m] if trans_a else [m, k]),
+                (p.inputs[1], lambda m, n, k: [n, k] if trans_b else [k, n]),
+            ],
+            [(p.outputs[0], lambda m, n, k: [m, n])],
+            term,
+            init=0,
+        )
+
+    return c.g.call("matmul", [c.value(a), c.value(b)], [((m, n), accumulator(c.dtype(a)))], build)[0]
+
+
+def _turned(shape: tuple[int, ...], turn: bool) -> tuple[int, ...]:
+    return shape[::-1] if turn else shape
