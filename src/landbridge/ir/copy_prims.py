@@ -9,6 +9,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from landbridge.ir.attributes import set_target_number
 from landbridge.ir.module import IRModule
+from landbridge.ir.packed_pieces import pieces
 from landbridge.ir.packing import packed_shape
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
@@ -63,25 +64,13 @@ class CopyPrims:
         self, shape: Sequence[int], axes: Sequence[int], tiles: Sequence[int], dtype: str, place: VDeviceAttr
     ) -> str:
         """``shape`` into its packed shape; elements past the logical extent repeat the last one."""
-        packed, rank = packed_shape(shape, axes, tiles), len(shape)
 
         def build(p: PrimBuilder) -> None:
-            out = (p.outputs[0], AffineMap.identity(len(packed)))
-            loops = "p" * len(packed)
-            if all(shape[axis] % tile == 0 for axis, tile in zip(axes, tiles, strict=True)):
-                p.generic(loops, packed, [(p.inputs[0], _plain_map(rank, axes, tiles))], [out], _value)
-                return
+            for piece in pieces(shape, axes, tiles, padding=True):
+                loops = "p" * len(piece.extents)
+                p.generic(loops, piece.extents, [(p.inputs[0], piece.plain)], [(p.outputs[0], piece.packed)], _value)
 
-            def load(s: ScalarBuilder) -> Value:
-                where: list[Value] = [s.index(i) for i in range(rank)]
-                for n, (axis, tile) in enumerate(zip(axes, tiles, strict=True)):
-                    element = where[axis] * tile + s.index(rank + n)
-                    where[axis] = s.minimum(element, shape[axis] - 1)
-                return s.load(p.inputs[0], where, dtype)
-
-            p.generic(loops, packed, [], [out], load)
-
-        source, target = tensor_type(shape, dtype, place), tensor_type(packed, dtype, place)
+        source, target = tensor_type(shape, dtype, place), tensor_type(packed_shape(shape, axes, tiles), dtype, place)
         return self._make("pack", ("pack", source, tuple(axes), tuple(tiles)), source, target, build)
 
     def transpose(self, shape: Sequence[int], order: Sequence[int], dtype: str, place: VDeviceAttr) -> str:
@@ -101,24 +90,13 @@ class CopyPrims:
         self, shape: Sequence[int], axes: Sequence[int], tiles: Sequence[int], dtype: str, place: VDeviceAttr
     ) -> str:
         """The packed form of ``shape`` back to it."""
-        packed, rank = packed_shape(shape, axes, tiles), len(shape)
 
         def build(p: PrimBuilder) -> None:
-            if all(shape[axis] % tile == 0 for axis, tile in zip(axes, tiles, strict=True)):
-                whole = AffineMap.identity(len(packed))  # loops over tiles have no quotients, so that vectors follow
-                out = (p.outputs[0], _plain_map(rank, axes, tiles))
-                p.generic("p" * len(packed), packed, [(p.inputs[0], whole)], [out], _value)
-                return
-            where = [AffineExpr.dimension(i) for i in range(rank)]
-            inner = []
-            for axis, tile in zip(axes, tiles, strict=True):
-                inner.append(where[axis] % tile)
-                where[axis] = where[axis] // tile
-            source_map = AffineMap(rank, 0, (*where, *inner))
-            out = (p.outputs[0], AffineMap.identity(rank))
-            p.generic("p" * rank, shape, [(p.inputs[0], source_map)], [out], _value)
+            for piece in pieces(shape, axes, tiles, padding=False):
+                loops = "p" * len(piece.extents)
+                p.generic(loops, piece.extents, [(p.inputs[0], piece.packed)], [(p.outputs[0], piece.plain)], _value)
 
-        source, target = tensor_type(packed, dtype, place), tensor_type(shape, dtype, place)
+        source, target = tensor_type(packed_shape(shape, axes, tiles), dtype, place), tensor_type(shape, dtype, place)
         return self._make("unpack", ("unpack", target, tuple(axes), tuple(tiles)), source, target, build)
 
     def _make(
@@ -139,11 +117,3 @@ class CopyPrims:
 
 def _value(s: ScalarBuilder, x: Value) -> Value:
     return x
-
-
-def _plain_map(rank: int, axes: Sequence[int], tiles: Sequence[int]) -> AffineMap:
-    """Where the packed loops read the plain tensor, when every tile is full."""
-    where = [AffineExpr.dimension(i) for i in range(rank)]
-    for n, (axis, tile) in enumerate(zip(axes, tiles, strict=True)):
-        where[axis] = where[axis] * tile + AffineExpr.dimension(rank + n)
-    return AffineMap(rank + len(tiles), 0, tuple(where))
