@@ -15,6 +15,7 @@ import landbridge as lb
 from landbridge.executable.instructions import Call, flattened
 from landbridge.executable.json_form import instruction_list, to_json
 from landbridge.executable.kernel_facts import facts_of, facts_of_call
+from landbridge.passes.lower.call_words import WordTerm, terms
 
 TARGETS = ["llvm", "llvm -mcpu=x86-64-v3", "c"]
 
@@ -102,6 +103,37 @@ def test_factors_are_words(target: str) -> None:
     given = {each.name: numpy_helper.to_array(each).astype(np.float64) for each in model.graph.initializer}
     wanted = np.concatenate([x @ given[f"w{i}"] * given[f"f{i}"] for i in range(3)])
     np.testing.assert_allclose(lb.Session(executable)(x)[0], wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_numbers_that_follow_from_others_are_one_word() -> None:
+    rows = [(7, 9), (14, 18), (9, 11), (100, 3), (21, 28), (16, 20)]
+    made = terms(rows)
+    words = {made[row].word: row for row in rows if made[row] == WordTerm(made[row].word)}
+    for row in rows:
+        term = made[row]
+        assert row == tuple(term.factor * value + term.offset for value in words[term.word])
+    assert len(words) == len({each.word for each in made.values()}) < len(rows) - 2
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_moves_one_by_one_keeps_its_numbers(target: str) -> None:
+    """LLVM makes vectors of such loops, by the strides and counts it knows."""
+    rng = np.random.default_rng(0)
+    shapes = {"a": (24, 40), "b": (40, 24)}
+    values = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, each) for name, each in shapes.items()]
+    outs = [helper.make_tensor_value_info(f"{name}2", onnx.TensorProto.FLOAT, [None, None]) for name in shapes]
+    nodes = [
+        helper.make_node("Slice", [name, "from", "to", "axes", "steps"], [f"{name}2"], name="slice") for name in shapes
+    ]
+    ends = {"from": [1, 1], "to": [23, 23], "axes": [0, 1], "steps": [3, 5]}
+    arrays = [numpy_helper.from_array(np.array(each), name) for name, each in ends.items()]
+    graph = helper.make_graph(nodes, "parts", values, outs, arrays)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    given = [rng.standard_normal(shape).astype(np.float32) for shape in shapes.values()]
+    executable = lb.compile(model, target)
+    assert len({call.function for call in calls(executable)}) == len(calls(executable)) == 2
+    for array, found in zip(given, lb.Session(executable)(*given), strict=True):
+        assert (np.asarray(found) == array[1:23:3, 1:23:5]).all()
 
 
 def test_operands_of_a_sum_may_stand_in_either_order() -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeAlias, cast
 
-from xdsl.dialects import arith, func, memref, scf, vector
+from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     Float32Type,
@@ -22,7 +22,6 @@ from xdsl.dialects.builtin import (
     MemRefType,
     ModuleOp,
     VectorType,
-    i32,
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -41,6 +40,7 @@ from landbridge.ir.attributes import (
     task_count,
 )
 from landbridge.ir.types import GLOBAL, SpaceAttr, element_count, shape_of
+from landbridge.passes.lower.call_words import CallWords, WordTerm, terms
 from landbridge.sizes.size import Size, least
 
 #: Attributes of a function that say nothing of its code.
@@ -51,6 +51,8 @@ _SUMS = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp)
 _COMMUTES = (arith.AddfOp, arith.MulfOp, arith.AddiOp, arith.MuliOp)
 #: Operations that cost much more by a number which only a run knows.
 _QUOTIENTS = (arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp, arith.CeilDivSIOp, arith.RemUIOp, arith.RemSIOp)
+#: Operations, by kind, that an index stays a constant in.
+_Kinds: TypeAlias = tuple[type[Operation], ...]
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,10 @@ class _Number:
     op: Operation
     index: int
     value: int
+
+    @property
+    def is_index(self) -> bool:
+        return isinstance(self.op.operands[self.index].type, IndexType)
 
 
 def share_code(lowered: ModuleOp, on_host: Sequence[bool]) -> dict[str, Variant]:
@@ -116,7 +122,7 @@ def _words_of(function: func.FuncOp) -> SSAValue | None:
 def _form(function: func.FuncOp, numbers: list[_Number]) -> Hashable:
     """The code of ``function`` without its numbers, which are appended to ``numbers`` in order."""
     attributes = tuple((k, v) for k, v in function.attributes.items() if k not in _SAID_OF_CALLS)
-    return attributes, _Former(function, numbers).block(function.body.block, innermost=False)
+    return attributes, _Former(function, numbers).block(function.body.block, ())
 
 
 class _Former:
@@ -125,30 +131,30 @@ class _Former:
         self._numbers = numbers
         self._known: dict[SSAValue, int] = {}
 
-    def block(self, block: Block, *, innermost: bool) -> Hashable:
+    def block(self, block: Block, fixed: _Kinds) -> Hashable:
         arguments = [a for a in block.args if a is not self._words]
         for argument in arguments:
             self._known[argument] = len(self._known)
-        rows = [self._operation(op, innermost) for op in block.ops if not self._is_number(op)]
+        rows = [self._operation(op, fixed) for op in block.ops if not self._is_number(op)]
         return tuple(_kind(a.type) for a in arguments), tuple(rows)
 
-    def _operation(self, op: Operation, innermost: bool) -> Hashable:
-        operands = tuple(self._operand(op, i, v, innermost) for i, v in enumerate(op.operands))
+    def _operation(self, op: Operation, fixed: _Kinds) -> Hashable:
+        if isinstance(op, scf.ForOp):
+            fixed = _fixed_in(op)
+        operands = tuple(self._operand(op, i, v, fixed) for i, v in enumerate(op.operands))
         if isinstance(op, _COMMUTES):  # what was computed first, in its order, then numbers in theirs
             operands = tuple(sorted(operands, key=lambda each: each if isinstance(each, int) else len(self._known)))
-        if isinstance(op, scf.ForOp):
-            innermost = not any(isinstance(inner, scf.ForOp) for inner in op.body.walk())
-        regions = tuple(self.block(b, innermost=innermost) for r in op.regions for b in r.blocks)
+        regions = tuple(self.block(b, fixed) for r in op.regions for b in r.blocks)
         for result in op.results:
             self._known[result] = len(self._known)
         kinds = tuple(r.type for r in op.results)
         return op.name, operands, kinds, tuple(op.properties.items()), tuple(op.attributes.items()), regions
 
-    def _operand(self, op: Operation, index: int, value: SSAValue, innermost: bool) -> Hashable:
+    def _operand(self, op: Operation, index: int, value: SSAValue, fixed: _Kinds) -> Hashable:
         if (known := self._known.get(value)) is not None:
             return known
         number, is_float = self._number(value)
-        keeps = isinstance(op, _SUMS) if is_float else not (innermost and isinstance(op, _QUOTIENTS))
+        keeps = isinstance(op, _SUMS) if is_float else not isinstance(op, fixed)
         if not keeps or number is None:
             return value.type, number if number is not None else _constant(value)
         self._numbers.append(_Number(op, index, number))
@@ -177,6 +183,14 @@ class _Former:
         if isinstance(value.type, IndexType):
             return _index(value), False
         return _bits(op.value), True
+
+
+def _fixed_in(loop: scf.ForOp) -> _Kinds:
+    """What indices of ``loop`` stay constants in: if it is innermost and without vectors, as LLVM makes them, all."""
+    inner = list(loop.body.walk())
+    if any(isinstance(op, scf.ForOp) for op in inner):
+        return ()
+    return _QUOTIENTS if any(isinstance(r.type, VectorType) for op in inner for r in op.results) else (Operation,)
 
 
 def _kind(kind: Attribute) -> Hashable:
@@ -218,14 +232,21 @@ def _bits(constant: Attribute) -> int | None:
 def _shared(members: Sequence[tuple[func.FuncOp, list[_Number]]]) -> dict[str, Variant]:
     """Make the first of ``members``, which are of one form, the code of all, and drop the others."""
     kept = members[0][0]
-    words: dict[tuple[int, ...], int] = {}
-    places: list[tuple[_Number, int]] = []
+    rows: list[tuple[_Number, tuple[int, ...]]] = []
     for row in zip(*(found for _, found in members), strict=True):
         values = tuple(number.value for number in row)
         if len(set(values)) > 1 or isinstance(values[0], Size):
-            places.append((row[0], words.setdefault(values, len(words))))
-    if not _are_all_uses(kept, places):
+            rows.append((row[0], values))
+    if not _are_all_uses(kept, [number for number, _ in rows]):
         return {}
+    indices = terms(values for number, values in rows if number.is_index)
+    words = [values for values, term in indices.items() if term == WordTerm(term.word)]
+    floats: dict[tuple[int, ...], WordTerm] = {}
+    for number, values in rows:
+        if not number.is_index and values not in floats:
+            floats[values] = WordTerm(len(words))
+            words.append(values)
+    places = [(number, (indices if number.is_index else floats)[values]) for number, values in rows]
     given = list(zip(*words, strict=True)) or [()] * len(members)
     variants = {
         function.sym_name.data: Variant(
@@ -240,10 +261,10 @@ def _shared(members: Sequence[tuple[func.FuncOp, list[_Number]]]) -> dict[str, V
     return variants
 
 
-def _are_all_uses(function: func.FuncOp, places: Sequence[tuple[_Number, int]]) -> bool:
+def _are_all_uses(function: func.FuncOp, places: Sequence[_Number]) -> bool:
     """Whether the words that ``function`` reads already are used at ``places`` alone, which get others."""
     old = _words_of(function)
-    known = {(id(number.op), number.index) for number, _ in places}
+    known = {(id(number.op), number.index) for number in places}
     values = [] if old is None else [use.operation.results[0] for use in old.uses]
     casts = [use.operation for value in values for use in value.uses]
     return all((id(use.operation), use.index) in known for op in casts for r in op.results for use in r.uses)
@@ -258,15 +279,15 @@ def _smallest_operands(functions: Sequence[func.FuncOp]) -> None:
         Rewriter.replace_value_with_new_type(functions[0].body.block.args[i], smallest)
 
 
-def _read_words(function: func.FuncOp, places: Sequence[tuple[_Number, int]], given: Sequence[int]) -> None:
+def _read_words(function: func.FuncOp, places: Sequence[tuple[_Number, WordTerm]], given: Sequence[int]) -> None:
     """Let the numbers at ``places`` of ``function`` be words, of which ``given`` are its own."""
     block = function.body.block
     old = _words_of(function)
     kind = MemRefType(i64, [len(given)], memory_space=GLOBAL)
     words = block.insert_arg(kind, len(block.args) - 2)
-    read = _Words(words)
-    for number, word in places:
-        number.op.operands[number.index] = read.value(word, number.op.operands[number.index].type)
+    read = CallWords(words)
+    for number, term in places:
+        number.op.operands[number.index] = read.value(term, number.op.operands[number.index].type)
     if old is not None:
         for load in [use.operation for use in old.uses]:
             for cast_op in [use.operation for use in load.results[0].uses]:
@@ -278,33 +299,3 @@ def _read_words(function: func.FuncOp, places: Sequence[tuple[_Number, int]], gi
     block.insert_ops_before(list(read.ops), first)
     function.properties["function_type"] = FunctionType.from_lists([a.type for a in block.args], [])
     set_sizes(function, given)
-
-
-class _Words:
-    """Values that words of ``memory`` are, each made once by ``ops``."""
-
-    def __init__(self, memory: SSAValue) -> None:
-        self._memory = memory
-        self._made: dict[tuple[int, Attribute], SSAValue] = {}
-        self.ops: list[Operation] = []
-
-    def value(self, word: int, kind: Attribute) -> SSAValue:
-        """Word number ``word`` as a value of type ``kind``: an index, or an f32 in each lane."""
-        if (found := self._made.get((word, kind))) is None:
-            found = self._made[word, kind] = self._make(word, kind)
-        return found
-
-    def _make(self, word: int, kind: Attribute) -> SSAValue:
-        if isinstance(kind, VectorType):
-            return self._add(
-                vector.BroadcastOp.create(operands=[self.value(word, kind.element_type)], result_types=[kind])
-            )
-        at = self._add(arith.ConstantOp(IntegerAttr(word, IndexType())))
-        load = self._add(memref.LoadOp.get(self._memory, [at]))
-        if isinstance(kind, IndexType):
-            return self._add(arith.IndexCastOp(load, kind))
-        return self._add(arith.BitcastOp(self._add(arith.TruncIOp(load, i32)), kind))
-
-    def _add(self, op: Operation) -> SSAValue:
-        self.ops.append(op)
-        return op.results[0]

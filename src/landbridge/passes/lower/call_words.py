@@ -1,0 +1,93 @@
+"""Words that a call states, and the numbers that its code makes of them.
+
+Numbers of which one is another times a factor and plus an offset in every call that shares the code, as places of
+elements beside each other are, are made of one word: what LLVM sees as a sum with a constant needs no register.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, memref, vector
+from xdsl.dialects.builtin import IndexType, IntegerAttr, VectorType, i32
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from landbridge.sizes.size import Size
+
+#: The largest factor that is looked for: more is chance, not columns or rows of a block.
+_MOST = 16
+
+
+@dataclass(frozen=True)
+class WordTerm:
+    """``factor * word + offset``, of the word of this number."""
+
+    word: int
+    factor: int = 1
+    offset: int = 0
+
+
+def terms(rows: Iterable[tuple[int, ...]]) -> dict[tuple[int, ...], WordTerm]:
+    """How to make each of ``rows``, indices that have a value for each call, of as few of them as can be."""
+    made: dict[tuple[int, ...], WordTerm] = {}
+    bases: list[tuple[int, ...]] = []
+    rows = dict.fromkeys(rows)
+    known = [row for row in rows if not any(isinstance(value, Size) for value in row)]
+    for row in [*sorted(known), *(row for row in rows if row not in known)]:
+        ways = [way for word, base in enumerate(bases) if (way := _of(row, base, word)) is not None]
+        if not ways:
+            ways = [WordTerm(len(bases))]
+            bases.append(row)
+        made[row] = min(ways, key=lambda way: (way.factor, abs(way.offset)))
+    return made
+
+
+def _of(row: Sequence[int], base: Sequence[int], word: int) -> WordTerm | None:
+    """``row`` as a term of ``base``, which differs between calls; None where it is none."""
+    if any(isinstance(value, Size) for value in (*row, *base)):
+        return None
+    other = next(i for i, value in enumerate(base) if value != base[0])
+    factor, rest = divmod(row[other] - row[0], base[other] - base[0])
+    offset = row[0] - factor * base[0]
+    if rest or not 1 <= factor <= _MOST:
+        return None
+    same = all(value == factor * each + offset for value, each in zip(row, base, strict=True))
+    return WordTerm(word, factor, offset) if same else None
+
+
+class CallWords:
+    """Values that words of ``memory`` are, each made once by ``ops``."""
+
+    def __init__(self, memory: SSAValue) -> None:
+        self._memory = memory
+        self._made: dict[tuple[WordTerm, Attribute], SSAValue] = {}
+        self.ops: list[Operation] = []
+
+    def value(self, term: WordTerm, kind: Attribute) -> SSAValue:
+        """``term`` as a value of type ``kind``: an index, or an f32 in each lane, of which it is the bits."""
+        if (found := self._made.get((term, kind))) is None:
+            found = self._made[term, kind] = self._make(term, kind)
+        return found
+
+    def _make(self, term: WordTerm, kind: Attribute) -> SSAValue:
+        if isinstance(kind, VectorType):
+            return self._add(
+                vector.BroadcastOp.create(operands=[self.value(term, kind.element_type)], result_types=[kind])
+            )
+        if term.offset:
+            rest = self.value(WordTerm(term.word, term.factor), kind)
+            return self._add(arith.AddiOp(rest, self._index(term.offset)))
+        if term.factor != 1:
+            return self._add(arith.MuliOp(self.value(WordTerm(term.word), kind), self._index(term.factor)))
+        load = self._add(memref.LoadOp.get(self._memory, [self._index(term.word)]))
+        if isinstance(kind, IndexType):
+            return self._add(arith.IndexCastOp(load, kind))
+        return self._add(arith.BitcastOp(self._add(arith.TruncIOp(load, i32)), kind))
+
+    def _index(self, number: int) -> SSAValue:
+        return self._add(arith.ConstantOp(IntegerAttr(number, IndexType())))
+
+    def _add(self, op: Operation) -> SSAValue:
+        self.ops.append(op)
+        return op.results[0]
