@@ -188,6 +188,26 @@ def test_a_function_of_the_host_in_a_loop():
     agree(lb.Session(executable), proto, feeds)
 
 
+@pytest.mark.parametrize("computed", [False, True])
+def test_as_many_rows_as_a_count_says_that_is_an_input_or_computed(computed):
+    grown = body([make_node("Mul", ["s", "half"], ["t"])], "s", [value("t", [WIDTH]), value("t", [WIDTH])])
+    grown.node.append(make_node("Relu", ["t"], ["r"]))
+    grown.output[2].name = "r"
+    nodes = [make_node("Loop", ["m" if computed else "n", "", "x"], ["y", "rows"], name="grow", body=grown)]
+    if computed:
+        nodes = [
+            make_node("ReduceSum", ["n"], ["sum"], keepdims=0),
+            make_node("Cast", ["sum"], ["m"], to=INT64),
+            *nodes,
+        ]
+    count = value("n", [2]) if computed else value("n", [], INT64)
+    proto = model(nodes, [value("x", [WIDTH]), count], [value("y", [WIDTH]), value("rows", ["N", WIDTH])])
+    session = lb.Session(lb.compile(proto))
+    for trips in (1, 2, 70):
+        said = np.asarray([trips - 1, 1], np.float32) if computed else np.asarray(trips, np.int64)
+        agree(session, proto, {"x": vectors(0), "n": said})
+
+
 def test_what_no_trip_changes_is_computed_once():
     """The transpose of a weight that the model is given stands before the loop."""
     nodes = [

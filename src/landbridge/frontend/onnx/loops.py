@@ -11,13 +11,14 @@ from xdsl.ir import SSAValue
 
 from landbridge.errors import CompileError, NodeError, ShapeError, UnsupportedOperatorError
 from landbridge.frontend.onnx.graph_walk import GraphWalk
+from landbridge.frontend.onnx.host_nodes import read_sizes
 from landbridge.frontend.onnx.rolled import MANY, Rolled, pays, roll
 from landbridge.frontend.onnx.trips import Trips
 from landbridge.frontend.onnx.unfolded_size import known_to_go_on, known_trips
 from landbridge.frontend.onnx.values import Imported, check_single, is_known
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.slicing import part
-from landbridge.sizes.size import Extent, Size
+from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size
 
 
 def import_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Imported]:
@@ -67,6 +68,12 @@ def _rolled_loop(
     if not pays(walk, loop.body, trips if going is None else None, inputs):
         return None
     rows = len(loop.body.outputs) - 1 - len(state)
+    if rows and going is None and isinstance(count, SSAValue):  # so many rows are there as the count says
+        read = read_sizes(OpContext(walk.g, node.op_type, walk.opset_of(node), {}), count)
+        if read is None:
+            walk.needed.append((count, (1, LARGEST_EXTENT)))
+        else:
+            count, trips = read, cast(Extent, read.reshape(-1)[0]) if isinstance(read, np.ndarray) else None
     if rows and (going is not None or not isinstance(count, np.ndarray)):
         return None  # how many rows there are shows when it runs
     return roll(
