@@ -64,6 +64,8 @@ def _in_bits(text: str) -> str:
     On a CPU that lacks the type LLVM keeps a value of it, between blocks or passed to a function, as an f32, and gets
     back by a function of a compiler's own library, which an image cannot import.
     """
+    if "bf" not in text:  # as hardly any does: the expression takes seconds for a large model
+        return text
     return _BFLOAT.sub(lambda found: f"{found[1] or ''}i16", text)
 
 
