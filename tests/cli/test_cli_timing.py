@@ -37,6 +37,17 @@ def model(tmp_path: Path) -> Path:
     return file
 
 
+def test_trace_draws_the_timeline(compiled: Path, tmp_path: Path) -> None:
+    svg, html = tmp_path / "t.svg", tmp_path / "t.html"
+    done = runner.invoke(
+        app, ["trace", str(compiled), "-o", str(tmp_path / "t.json"), "--svg", str(svg), "--html", str(html)]
+    )
+    assert done.exit_code == 0, done.output
+    count = len(json.loads((tmp_path / "t.json").read_text())["traceEvents"])
+    assert 1 <= svg.read_text().count("<title>") <= count
+    assert html.read_text().count("<tr><td>") == svg.read_text().count("<title>")
+
+
 def test_trace_writes_a_file_and_lists_the_slowest(compiled: Path, tmp_path: Path) -> None:
     done = runner.invoke(app, ["trace", str(compiled), "--threads", "1"], env=WIDE)
     assert done.exit_code == 0

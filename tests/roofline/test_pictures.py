@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import combinations
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from landbridge.roofline import Level, MachineLimits, TimedKernel
 from landbridge.roofline.html import render_html
 from landbridge.roofline.svg import render_svg
+from tests.plan_chart.browser import is_inside, measured
 
 LIMITS = MachineLimits(2, 100e9, (Level("L1", 1 << 15, 200e9), Level("memory", 0, 10e9)))
 KERNELS = [
@@ -53,3 +56,26 @@ def test_the_page_lists_all_kernels_the_longest_first_and_loads_nothing() -> Non
 
 def test_a_run_without_kernels_is_drawn() -> None:
     assert not ElementTree.fromstring(render_svg([], LIMITS, "none")).findall(f"{_SVG}circle")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_labels_are_inside_the_picture_and_apart_in_a_browser(tmp_path: Path, dark: bool) -> None:
+    corners = [
+        TimedKernel(f"{'W' * 60}@{number}", "f", "cpu", 1e-3, flops, nbytes)
+        for number, (flops, nbytes) in enumerate(
+            [(90_000_000, 900), (90_000_000, 900), (10, 4_000_000), (0, 100), (0, 90)]
+        )
+    ]
+    found = measured(render_html([*KERNELS, *corners], LIMITS, "model.onnx" * 20), tmp_path, dark)
+    for content, _, box in found["texts"]:
+        assert is_inside(box, found["whole"]), content
+    names = [box for _, css, box in found["texts"] if css.startswith("name")]
+    assert len(names) == len(KERNELS) + len(corners)
+    for a, b in combinations(names, 2):
+        assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] + 2 or b[3] <= a[1] + 2
+    assert found["page"] == ("rgb(21, 24, 29)" if dark else "rgb(255, 255, 255)")
+
+
+def test_colours_are_explained() -> None:
+    words = "".join(ElementTree.fromstring(render_svg(KERNELS, LIMITS, "t")).itertext())
+    assert "bound by memory" in words and "bound by arithmetic" in words

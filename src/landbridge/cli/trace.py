@@ -24,6 +24,13 @@ def trace(
         Path | None,
         typer.Option("--output", "-o", dir_okay=False, help="The trace; MODEL with .trace.json if absent."),
     ] = None,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="FILE", dir_okay=False, help="Draw the timeline as an SVG picture.")
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", dir_okay=False, help="The timeline and all steps as one HTML page."),
+    ] = None,
     top: Annotated[int, typer.Option("--top", min=0, help="How many kernels to list, the slowest first.")] = 10,
     target: args.TargetText = None,
     device: args.DeviceText = "cpu",
@@ -47,13 +54,14 @@ def trace(
 
     files, shapes = args.parse_arrays(input), args.parse_shapes(shape)
     file, sources = output or model.with_suffix(".trace.json"), [model, *files.values()]
-    check_outputs([file], sources)
+    check_outputs([file, svg, html], sources)
     opened = open_model(model, target, shapes, devices=DeviceList((device,)), dims=args.parse_dims(dim))
     refuse_pieces(opened.executable, model, "a trace")
     executable = at_sizes(opened.executable, files, args.parse_at(at))
     inputs = make_inputs(executable, files, device, seed)
     with progress(f"tracing {model.name}"):
         events = write_trace(executable, device, inputs, threads, file, sources)
+    _draw(events, model, svg, html, [*executable.sources, *sources])
     busy_us = sum(event.duration_us for event in events)
     if json:
         described = [
@@ -79,6 +87,21 @@ def trace(
             for e in slowest
         ],
     )
+
+
+def _draw(
+    events: Sequence[TraceEvent], model: Path, svg: Path | None, html: Path | None, sources: Sequence[str | Path]
+) -> None:
+    from landbridge.output_file import write_text
+    from landbridge.timeline import Span
+    from landbridge.timeline.html import render_html
+    from landbridge.timeline.svg import render_svg
+
+    spans = [Span(e.name, e.lane, e.start_us, e.duration_us, e.tasks, e.category == "kernel") for e in events]
+    for path, render in ((svg, render_svg), (html, render_html)):
+        if path is not None:
+            write_text(path, render(spans, model.name), sources)
+            message(f"wrote {path}")
 
 
 def write_trace(

@@ -52,6 +52,7 @@ def _style() -> str:
     shared = (
         ":root{color-scheme:light dark}body{font:13px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;margin:20px}"
         "svg{max-width:100%;height:auto}table{border-collapse:collapse}th,td{padding:3px 9px;text-align:left}"
+        "td:first-child{overflow-wrap:anywhere}"
         ".n{text-align:right;font-variant-numeric:tabular-nums}"
     )
     return f"{shared}{rule('light')}@media(prefers-color-scheme:dark){{{rule('dark')}}}"

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from landbridge.plan_chart.arena import Kind
 from landbridge.plan_chart.markup import markup
 from landbridge.plan_chart.palette import KINDS, SURFACES
+from landbridge.plan_chart.text_width import shortened, text_width
 from landbridge.roofline.limits import MachineLimits
 from landbridge.roofline.timed_kernel import TimedKernel, roof_share
 
@@ -22,6 +23,13 @@ _DECADES = 4
 #: Names stand beside the kernels that take longest.
 _NAMED = 8
 _LARGEST = 26.0
+#: What a name takes at most.
+_NAME_ROOM = 280.0
+
+#: Of a roof, in degrees: a decade of operations a second for each of operations a byte.
+_SLOPE = -math.degrees(
+    math.atan2((HEIGHT - _TOP - _BOTTOM) / _DECADES, (WIDTH - _LEFT - _RIGHT) / (_INTENSITIES[1] - _INTENSITIES[0]))
+)
 
 
 def render_svg(kernels: Sequence[TimedKernel], limits: MachineLimits, title: str) -> str:
@@ -39,8 +47,9 @@ def render_svg(kernels: Sequence[TimedKernel], limits: MachineLimits, title: str
             f'height="{HEIGHT}" role="img" aria-label="{markup(f"Roofline of {title}: {spent}")}">',
             f"<style>{_style()}</style>",
             f'<rect class="page" width="{WIDTH}" height="{HEIGHT}"/>',
-            _text(20, 34, title, "title"),
+            _text(20, 34, shortened(title, 800, 18), "title"),
             _text(20, 56, f"{spent}, {threads}", "quiet"),
+            *_legend(),
             *chart.draw(),
             "</svg>\n",
         ]
@@ -62,10 +71,14 @@ class _Chart:
         taken: list[tuple[float, float]] = []
         for kernel in self._kernels[:_NAMED]:
             x, y = self._at(kernel)
-            while any(abs(y - other) < 13 and abs(x - across) < 260 for across, other in taken):
-                y += 13
+            beside = x + 8 + self._radius(kernel)
+            is_left = beside + _NAME_ROOM > WIDTH - _RIGHT
+            beside = x - 8 - self._radius(kernel) if is_left else beside
+            step = -13 if y > HEIGHT - _BOTTOM - 13 * _NAMED else 13  # no name runs below the axis
+            while any(abs(y - other) < 13 and abs(x - across) < 2 * _NAME_ROOM for across, other in taken):
+                y += step
             taken.append((x, y))
-            yield _text(x + 8 + self._radius(kernel), y + 4, _shortened(kernel.name), "name")
+            yield _text(beside, y + 4, shortened(kernel.name, _NAME_ROOM), "name end" if is_left else "name")
 
     def _x(self, intensity: float) -> float:
         low, high = _INTENSITIES
@@ -128,11 +141,16 @@ class _Chart:
             x, top = self._x(first), self._y(first * level.bandwidth)
             ridge = self._x(peak / level.bandwidth)
             yield f'<line class="roof" x1="{x:.1f}" y1="{top:.1f}" x2="{ridge:.1f}" y2="{y:.1f}"/>'
-            yield _text(x + 4, top - 6, f"{level.name} {level.bandwidth / 1e9:.0f} GB/s", "quiet")
+            label = _text(x + 8, top - 6, f"{level.name} {level.bandwidth / 1e9:.0f} GB/s", "quiet")
+            yield f'<g transform="rotate({_SLOPE:.2f} {x:.1f} {top:.1f})">{label}</g>'
 
 
-def _shortened(name: str, most: int = 40) -> str:
-    return name if len(name) <= most else f"{name[: most // 2 - 1]}…{name[-(most // 2) :]}"
+def _legend() -> Iterator[str]:
+    right = WIDTH - 20.0
+    for label, css in (("bound by memory", "memory"), ("bound by arithmetic", "compute")):
+        right -= text_width(label) + 26
+        yield f'<rect class="{css}" x="{right:.1f}" y="25" width="12" height="12" rx="2"/>'
+        yield _text(right + 17, 35, label, "quiet")
 
 
 def _text(x: float, y: float, content: str, css: str) -> str:
