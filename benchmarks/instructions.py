@@ -5,7 +5,8 @@ python benchmarks/instructions.py [--only cls] [--cpu raspberry-pi-4] [--kernels
 A model is compiled for each board and run once under qemu-aarch64 with a plugin that counts instructions, packing of
 inputs and results included. Beside the count stands one made by hand: the model's multiply-adds, four to an
 instruction, and nothing else. Of each loop that has none inside and multiplies and adds, LLVM's analyzer says how many
-cycles a turn takes with memory near, beside those of its multiply-adds alone. ``--kernels`` prints a line a kernel.
+cycles a turn takes with memory near, beside those of its multiply-adds alone, and of those with what they load.
+``--kernels`` prints a line a kernel.
 Needs Debian's qemu-user, gcc and llvm-22.
 """
 
@@ -34,8 +35,8 @@ from wheel_models import cache_folder  # noqa: E402
 
 import landbridge as lb  # noqa: E402
 from landbridge.executable.instructions import Call  # noqa: E402
-from landbridge.executable.kernel_facts import facts_of  # noqa: E402
-from landbridge.executable.parts import CodeImage  # noqa: E402
+from landbridge.executable.kernel_facts import facts_of, facts_of_call  # noqa: E402
+from landbridge.executable.parts import CodeImage, KernelFacts  # noqa: E402
 from landbridge.targets import Target  # noqa: E402
 
 BOARDS = ("raspberry-pi-4", "raspberry-pi-5")
@@ -66,7 +67,12 @@ def kernels_of(executable: lb.Executable, feeds: Mapping[str, np.ndarray], cpu: 
     assert isinstance(image, CodeImage)
     counts = executions(executable, feeds, folder.fetch(cache_folder() / "boards"))
     code, facts = functions(image, llvm), facts_of(executable)
-    calls = Counter(i.function for i in executable.main.instructions if isinstance(i, Call))
+    calls = [i for i in executable.main.instructions if isinstance(i, Call)]
+    called: dict[str, list[KernelFacts]] = {name: [] for name in code}
+    for call in calls:
+        if fact := facts_of_call(facts, call.function, call.name):
+            called[call.function].append(fact)
+    counted = Counter(call.function for call in calls)
     loops = {
         f"{name} {number}": loop
         for name, each in code.items()
@@ -81,8 +87,8 @@ def kernels_of(executable: lb.Executable, feeds: Mapping[str, np.ndarray], cpu: 
             for key, loop in loops.items()
             if key.rpartition(" ")[0] == name
         ]
-        needed = facts[name].flops / 2 / LANES * calls[name] if name in facts else 0.0
-        found.append(Kernel(name, calls[name], _executed(each, counts), needed, mine))
+        needed = sum(f.flops / 2 / LANES for f in called[name])
+        found.append(Kernel(name, counted[name], _executed(each, counts), needed, mine))
     return sorted(found, key=lambda k: -k.instructions)
 
 
@@ -107,12 +113,13 @@ def row_of(model: str, board: str, kernels: Sequence[Kernel]) -> list[object]:
     total, needed = sum(k.instructions for k in kernels), sum(k.needed for k in kernels)
     loops = [each for k in kernels for each in k.loops]
     spent = sum(turns * cycles.turn for _, turns, cycles in loops)
-    ideal = sum(turns * cycles.ideal for _, turns, cycles in loops)
+    ideal, loading = (sum(turns * getattr(c, what) for _, turns, c in loops) for what in ("ideal", "loading"))
     hot = [k.hottest for k in kernels if k.hottest is not None]
     a_multiply_add = statistics.median(len(loop.body) / loop.fused for loop, _, _ in hot)
     share = sum(turns * len(loop.body) for loop, turns, _ in loops) / total
     spills = sum(sum(i.spills for i in loop.body) > 0 for loop, _, _ in hot)
-    ratios = [f"{total / needed:.2f}", f"{share:.2f}", f"{a_multiply_add:.2f}", f"{ideal / spent:.2f}"]
+    ratios = [f"{total / needed:.2f}", f"{share:.2f}", f"{a_multiply_add:.2f}"]
+    ratios += [f"{ideal / spent:.2f}", f"{loading / spent:.2f}"]
     return [model, board, f"{total / 1e6:.3f}", f"{needed / 1e6:.3f}", *ratios, f"{spills} of {len(hot)}"]
 
 
@@ -146,7 +153,8 @@ def main() -> None:
         if given.cpu in board
     ]
     columns = ["model", "board", "million instructions", "by hand", "ratio", "in inner loops"]
-    columns += ["instructions a multiply-add, median", "of ideal speed", "hot loops that spill"]
+    columns += ["instructions a multiply-add, median", "of ideal speed"]
+    columns += ["of its loads and multiply-adds", "hot loops that spill"]
     if given.only or given.cpu:
         for row in rows:
             print(*row, sep=" | ")

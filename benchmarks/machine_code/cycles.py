@@ -20,10 +20,12 @@ MODEL_OF = {"cortex-a76": "neoverse-n1", "cortex-a78ae": "neoverse-n1", "cortex-
 
 @dataclass(frozen=True)
 class Cycles:
-    """Cycles of one turn of a loop, and what its multiply-adds alone would take if nothing else were in the way."""
+    """Cycles of one turn of a loop; what its multiply-adds alone would take if nothing else were in the way; and what
+    they and the loads that fetch operands take, without addresses, counters and spills."""
 
     turn: float
     ideal: float
+    loading: float
 
 
 def cycles_of(loops: Mapping[str, Loop], cpu: str, llvm: Path) -> dict[str, Cycles]:
@@ -32,6 +34,8 @@ def cycles_of(loops: Mapping[str, Loop], cpu: str, llvm: Path) -> dict[str, Cycl
     for name, loop in loops.items():
         text += _region(f"{name} turn", loop.body)
         text += _region(f"{name} ideal", [i for i in loop.body if i.multiply_adds])
+        needed = [i for i in loop.body if i.multiply_adds or (i.is_load and not i.spills)]
+        text += _region(f"{name} loading", needed)
     options = ["-mtriple=aarch64", f"-mcpu={MODEL_OF.get(cpu, cpu)}", f"-iterations={_TURNS}", "--json"]
     done = subprocess.run([str(llvm / "llvm-mca"), *options], input="\n".join(text), capture_output=True, text=True)
     if done.returncode:
@@ -39,9 +43,9 @@ def cycles_of(loops: Mapping[str, Loop], cpu: str, llvm: Path) -> dict[str, Cycl
     found: dict[str, float] = {}
     for region in json.loads(done.stdout)["CodeRegions"]:
         summary = region["SummaryView"]
-        is_turn = region["Name"].endswith(" turn")
-        found[region["Name"]] = summary["TotalCycles"] / _TURNS if is_turn else summary["BlockRThroughput"]
-    return {name: Cycles(found[f"{name} turn"], found[f"{name} ideal"]) for name in loops}
+        is_ideal = region["Name"].endswith(" ideal")
+        found[region["Name"]] = summary["BlockRThroughput"] if is_ideal else summary["TotalCycles"] / _TURNS
+    return {name: Cycles(*(found[f"{name} {what}"] for what in ("turn", "ideal", "loading"))) for name in loops}
 
 
 def _region(name: str, code: Sequence[Instruction]) -> list[str]:

@@ -70,6 +70,8 @@ class LlvmEmitter(Dispatcher):
         self.names: dict[SSAValue, str] = {}
         #: Index names that are another name plus a constant: ``name -> (base, constant)``.
         self.offsets: dict[str, tuple[str, int]] = {}
+        #: By pointer the negative offsets, in bytes, of the bases that accesses before it share.
+        self.moved_back: dict[str, list[int]] = {}
         #: How many loops enclose the definition of an index name; absent means 0.
         self.depths: dict[str, int] = {}
         self.depth = 0
@@ -133,6 +135,14 @@ class LlvmEmitter(Dispatcher):
         found = self.once(f'call i64 asm "", "=r,0"(i64 {name}) nounwind memory(none)')
         self.depths[found] = self.depths.get(name, 0)
         return found
+
+    def at_entry(self, text: str) -> str:
+        """The name of a side-effect-free instruction without operands, at the beginning of the function."""
+        known = self.scopes[0].get(text)
+        if known is None:
+            known = self.scopes[0][text] = self.fresh()
+            self.entry_lines.append(f"  {known} = {text}")
+        return known
 
     def intrinsic(self, stem: str, text: str, operands: Sequence[str], flags: str = "") -> str:
         """The call of ``llvm.<stem>`` overloaded on, and taking and giving, type ``text``."""

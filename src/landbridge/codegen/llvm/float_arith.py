@@ -44,6 +44,8 @@ def _float_binary(opcode: str) -> Printer:
 _plain_quotient = _float_binary("fdiv")
 #: Divisors below this have reciprocals that are far from denormal.
 _LARGE_DIVISOR = 2.0**64
+#: More than a quotient by a constant leaves over of any number: half a unit in the last place, times the divisor.
+_MORE_THAN_LEFT = 2.0**127
 
 
 def _sum(opcode: str) -> Printer:
@@ -79,7 +81,8 @@ def _quotient(e: LlvmEmitter, op: Operation) -> None:
 
     With the reciprocal rounded to nearest the second product is the quotient rounded to nearest (Markstein,
     "Computation of elementary functions on the IBM RISC System/6000 processor", 1990, theorem 7). What is left over
-    of infinity is NaN: then the first product stands, as it does where nothing is, for the sign of zero. Near the
+    of infinity is NaN, and some number instead leaves infinity as it is. Where nothing is left over that is +0: taken
+    away by a positive divisor's reciprocal, or added by a negative one's, it leaves either zero as it is. Near the
     smallest of numbers what is left over is denormal and may count as zero: within 1.5 units in the last place.
     """
     divisor, kind = _splat_value(op.operands[1]), e.type(op.results[0].type)
@@ -89,13 +92,14 @@ def _quotient(e: LlvmEmitter, op: Operation) -> None:
         return
     assert divisor is not None
     x = e.names[op.operands[0]]
-    inverse, less = splat(float(np.float32(1) / np.float32(divisor)), kind), splat(-divisor, kind)
+    inverse, size = splat(float(np.float32(1) / np.float32(divisor)), kind), splat(abs(divisor), kind)
     first = e.emit(f"fmul {kind} {x}, {inverse}")
-    left = e.emit(e.intrinsic("fma", kind, [less, first, x]))
-    right = e.emit(e.intrinsic("fma", kind, [left, inverse, first]))
-    size = e.emit(e.intrinsic("fabs", kind, [left]))
-    wrong = e.emit(f"fcmp ogt {kind} {size}, {splat(0.0, kind)}")
-    e.set(op.results[0], f"select {with_element(kind, 'i1')} {wrong}, {kind} {right}, {kind} {first}")
+    of = x if divisor < 0 else e.emit(f"fneg {kind} {x}")
+    left = e.emit(e.intrinsic("fma", kind, [size, first, of]))
+    left = e.emit(e.intrinsic("minnum", kind, [left, splat(_MORE_THAN_LEFT, kind)]))
+    if divisor > 0:
+        left = e.emit(f"fneg {kind} {left}")
+    e.set(op.results[0], e.intrinsic("fma", kind, [left, inverse, first]))
 
 
 def _float_intrinsic(stem: str) -> Printer:
@@ -118,7 +122,7 @@ def _extremum(stem: str, beats: str) -> Printer:
 
     def emit(e: LlvmEmitter, op: Operation) -> None:
         for constant, other in (op.operands, reversed(op.operands)):
-            value = _splat_value(constant)
+            value = None if e.module.isa.extrema else _splat_value(constant)
             if value is None or isnan(value):
                 continue
             flags = fast_flags(op)

@@ -16,6 +16,8 @@ _OF_CPU = {"x86_64": features_x86_64.OF_CPU, "aarch64": features_aarch64.OF_CPU}
 class Isa:
     """What the printer must know: bits of a vector register, and whether there are instructions for a fused
     multiply-add and for converting f16. ``slow_division``: a quotient of vectors takes many cycles.
+    ``extrema``: an instruction gives the larger of two numbers, NaN if one is.
+    ``reach_back``: bytes that an access may lie before the address in a register, at no cost; 0 where any number may.
     ``attributes``: what LLVM is told of a function besides. ``dots`` names the instruction
     that multiplies bytes and adds four products, ``pairs`` how two products of 16-bit integers are added, and
     ``dot_bits`` and ``pair_bits`` the longest vectors of which there are such; "" and 0 where there are none."""
@@ -24,6 +26,8 @@ class Isa:
     fma: bool = True
     half: bool = True
     slow_division: bool = False
+    extrema: bool = False
+    reach_back: int = 0
     attributes: str = ""
     dots: str = ""
     dot_bits: int = 0
@@ -45,6 +49,8 @@ def required_flags(isa: str, cpu: str, features: Sequence[str]) -> tuple[str, ..
     return flags_of(isa, on)
 
 
+#: Offsets of AArch64's loads are whole multiples from 0 to 4095, or from -256 to 255 bytes (ibid., LDR and LDUR).
+_REACH_BACK = 256
 #: Bits of SVE's shortest registers; all others are of a multiple (Arm Architecture Reference Manual, B1.2).
 _SVE_GRANULE = 128
 
@@ -70,6 +76,8 @@ def isa_of(isa: str, vector_bits: int, flags: Sequence[str]) -> Isa:
         return Isa(
             vector_bits,
             slow_division=True,
+            extrema=True,
+            reach_back=_REACH_BACK,
             attributes=known,
             dots=dots,
             dot_bits=_SVE_GRANULE if dots else 0,

@@ -19,6 +19,9 @@ from landbridge.codegen.llvm.types import (
     with_element,
 )
 
+#: Bytes behind a base within which AArch64 loads a pair of vectors at once (LDP).
+_PAIRS_REACH = 1024
+
 
 def address(e: LlvmEmitter, ref: SSAValue, indices: Sequence[SSAValue], in_bounds: bool) -> tuple[str, MemRefView]:
     """The name of the element's pointer, and how its memref is addressed.
@@ -30,9 +33,9 @@ def address(e: LlvmEmitter, ref: SSAValue, indices: Sequence[SSAValue], in_bound
     pointer = e.names[ref]
     if view.in_rows:
         row, *indices = indices
-        slot = _element(e, pointer, "ptr", [row], (1,), 0, in_bounds)
+        slot = _element(e, pointer, "ptr", [row], (1,), 0, in_bounds, 8)
         pointer = e.once(f"load ptr, ptr {slot}, align 8, !invariant.load {UNCHANGING}")
-    return _element(e, pointer, view.element, indices, view.strides, view.offset, in_bounds), view
+    return _element(e, pointer, view.element, indices, view.strides, view.offset, in_bounds, view.align), view
 
 
 def _element(
@@ -43,6 +46,7 @@ def _element(
     strides: Sequence[int],
     constant: int,
     in_bounds: bool,
+    nbytes: int,
 ) -> str:
     """The pointer to one of the elements from ``pointer`` on."""
     terms: list[tuple[int, str, int]] = []
@@ -62,11 +66,29 @@ def _element(
     # Nothing is known of an index under a mask, nor of the pointer before a constant is added: no inbounds.
     inside = "inbounds " if in_bounds and not (total and constant) else ""
     opcode = f"getelementptr {inside}{element}, ptr"
+    if total and constant * nbytes < -e.module.isa.reach_back < 0:
+        pointer, back = _moved_back(e, pointer, constant * nbytes)
+        constant -= back // nbytes
     if total:
         pointer = e.once(f"{opcode} {pointer}, i64 {total}")
     if constant:
         pointer = e.once(f"{opcode} {pointer}, i64 {constant}")
     return pointer
+
+
+def _moved_back(e: LlvmEmitter, pointer: str, offset: int) -> tuple[str, int]:
+    """A pointer before ``pointer``, near where ``offset`` bytes lead to, and its offset, which others share.
+
+    LLVM adds constants last, in each access on its own where instructions have no room for them; of this one it knows
+    nothing.
+    """
+    bases = e.moved_back.setdefault(pointer, [])
+    back = next((b for b in bases if 0 <= offset - b < _PAIRS_REACH), None)
+    if back is None:
+        back = offset
+        bases.append(back)
+    name = e.at_entry(f'call i64 asm "", "=r,0"(i64 {back}) nounwind memory(none)')
+    return e.once(f"getelementptr i8, ptr {pointer}, i64 {name}"), back
 
 
 def _load(e: LlvmEmitter, op: Operation) -> None:

@@ -1,0 +1,61 @@
+"""Addresses: where an offset before the base has no room in an instruction, accesses share a base that was moved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from unittest.mock import patch
+
+import numpy as np
+
+from landbridge.codegen.llvm.isa import Isa, isa_of
+from landbridge.codegen.llvm.print_ir import print_functions
+from landbridge.targets import Target
+from tests.codegen.native import build, call, parse
+
+BOARD = isa_of("aarch64", 128, ())
+
+#: ``y[i] = x[i - far] + x[i - near] + x[i - 1]`` for the i that are called for.
+BEFORE = """
+builtin.module {{
+  func.func @before(%x : memref<4096xf32, "global">, %y : memref<4096xf32, "global">, %begin : index, %end : index) {{
+    %one = arith.constant 1 : index
+    %far = arith.constant {far} : index
+    %near = arith.constant {near} : index
+    scf.for %i = %begin to %end step %one {{
+      %a = arith.subi %i, %far : index
+      %b = arith.subi %i, %near : index
+      %c = arith.subi %i, %one : index
+      %p = memref.load %x[%a] : memref<4096xf32, "global">
+      %q = memref.load %x[%b] : memref<4096xf32, "global">
+      %r = memref.load %x[%c] : memref<4096xf32, "global">
+      %s = arith.addf %p, %q : f32
+      %t = arith.addf %s, %r : f32
+      memref.store %t, %y[%i] : memref<4096xf32, "global">
+    }}
+    func.return
+  }}
+}}
+"""
+
+
+def printed(isa: Isa, far: int, near: int) -> str:
+    (function,) = parse(BEFORE.format(far=far, near=near)).body.block.ops
+    return print_functions([function], isa)  # type: ignore[list-item]
+
+
+def test_far_offsets_share_a_base_and_near_ones_need_none() -> None:
+    assert printed(BOARD, 800, 700).count("call i64 asm") == 1
+    assert printed(BOARD, 800, 100).count("call i64 asm") == 2
+    assert "asm" not in printed(BOARD, 64, 3)
+    assert "asm" not in printed(isa_of("x86_64", 512, ("fma",)), 800, 700)
+
+
+def test_what_is_read_stays_the_same() -> None:
+    board = lambda *given: replace(isa_of(*given), reach_back=BOARD.reach_back)  # noqa: E731
+    x = np.random.default_rng(0).standard_normal(4096, dtype=np.float32)
+    for far, near in ((800, 700), (1500, 67), (64, 3)):
+        with patch("landbridge.codegen.llvm.image.isa_of", board):
+            image = build(BEFORE.format(far=far, near=near), Target("llvm"))
+        y = np.zeros_like(x)
+        call(image, "before", x, y, begin=far, end=4096)
+        np.testing.assert_array_equal(y[far:], x[:-far] + x[far - near : -near] + x[far - 1 : -1])
