@@ -2,6 +2,7 @@ import json
 import os
 import struct
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import ml_dtypes
@@ -40,7 +41,11 @@ DEVICE_IMAGE = DeviceImage("opencl-c", b"kernel void k_0() {}", {"k": LAUNCHES},
 def sample() -> Executable:
     program = (
         *programs.branches().main.instructions,
-        If(5, (HostCall("nonzero", (0,), {"axis": 1, "name": "n", "deep": [1, 2.5, None]}),), (ToVDevice(0, 1, "t"),)),
+        If(
+            5,
+            (HostCall("nonzero", (0,), {"axis": 1, "name": "n", "deep": [1, 2.5, None, -inf]}),),
+            (ToVDevice(0, 1, "t"),),
+        ),
     )
     plain = programs.executable({"x": (8,), "c": (1,)}, {"y": (8,), "z": (8,)}, program, CONSTANTS)
     # A device image before one of machine code: their order is the numbering of Calls.

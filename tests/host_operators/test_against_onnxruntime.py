@@ -29,7 +29,12 @@ def compare(
         [onnx.helper.make_tensor_value_info(n, t, d) for n, (t, _), d in zip(node.output, outputs, dims, strict=True)],
         [onnx.numpy_helper.from_array(a, n) for n, a in (constants or {}).items()],
     )
-    opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid(node.domain, 3 if "ml" in node.domain else 1)]
+    opsets = [
+        onnx.helper.make_opsetid("", 17),
+        onnx.helper.make_opsetid(
+            node.domain, 1 if "ml" not in node.domain else 5 if node.op_type == "TreeEnsemble" else 3
+        ),
+    ]
     model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1  # with several it quantizes the states of a batch row by row
@@ -97,6 +102,31 @@ def test_tree_regressor(how: str, targets: int) -> None:
         attributes["base_values"] = [0.5]
     node = ml("TreeEnsembleRegressor", ["x"], ["y"], n_targets=targets, aggregate_function=how, **attributes)
     compare(node, {"x": x_of(40, 5)}, [(1, 2)])
+
+
+@pytest.mark.parametrize("how", ["AVERAGE", "SUM", "MIN", "MAX"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tree_ensemble(how: str, dtype: type) -> None:
+    """Full trees of three levels whose leaves are apart, of thresholds and weights in ``dtype``."""
+    rng, targets, count = np.random.default_rng(7), 2, 5
+    tensor = onnx.numpy_helper.from_array
+    inner = [7 * tree + node for tree in range(count) for node in range(7)]
+    children = [(2 * (node % 7) + 1, 2 * (node % 7) + 2) for node in inner]
+    ends = [[7 * (node // 7) + child if child < 7 else 8 * (node // 7) + child - 7 for child in pair]
+            for node, pair in zip(inner, children, strict=True)]  # fmt: skip
+    leaves = [[int(child >= 7) for child in pair] for pair in children]
+    node = ml(
+        "TreeEnsemble", ["x"], ["y"], n_targets=targets, aggregate_function=["AVERAGE", "SUM", "MIN", "MAX"].index(how),
+        tree_roots=[7 * tree for tree in range(count)], nodes_featureids=rng.integers(0, 4, 7 * count).tolist(),
+        nodes_splits=tensor(rng.standard_normal(7 * count).astype(dtype), "splits"),
+        nodes_modes=tensor(np.repeat(np.arange(count) % 4, 7).astype(np.uint8), "modes"),
+        nodes_truenodeids=[pair[0] for pair in ends], nodes_falsenodeids=[pair[1] for pair in ends],
+        nodes_trueleafs=[pair[0] for pair in leaves], nodes_falseleafs=[pair[1] for pair in leaves],
+        leaf_targetids=rng.integers(0, targets, 8 * count).tolist(),
+        leaf_weights=tensor(rng.standard_normal(8 * count).astype(dtype), "weights"),
+    )  # fmt: skip
+    x = rng.standard_normal((40, 4)).astype(dtype)
+    compare(node, {"x": x}, [(onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), 2)])
 
 
 @pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX"])

@@ -21,7 +21,7 @@ _PATTERNS = (
     "nonmaxsuppression", "nonzero", "compress", "unique", "col2im", "deform_conv", "roialign", "maxunpool", "det_",
     "bitcast", "tensorscatter", "tfidf", "melweight", "hannwindow", "hammingwindow", "resize", "upsample",
     "affine_grid_2d_cpu", "affine_grid_3d_cpu", "grid_2d_align_corners_cpu", "grid_3d_align_corners_cpu",
-    "training_dropout", "image_decoder_decode_",
+    "training_dropout", "image_decoder_decode_", "tree_ensemble_",
 )  # fmt: skip
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -2,7 +2,8 @@
 
 A reader is built once per type from its annotations. Integers are counts, offsets, sizes or register
 numbers: never negative, below 2**63. An Instruction is a list: its opcode, then its fields in order. Where a program
-may be open, a Size is text with the ranges of its dimensions: ``"W/8; W in 32..2560:8"``.
+may be open, a Size is text with the ranges of its dimensions: ``"W/8; W in 32..2560:8"``. A float that is not finite is
+``{"": "nan"}``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
+from math import isfinite
 from typing import Any, TypeVar, Union, cast
 
 from landbridge.errors import ExecutableError, ShapeError
@@ -67,6 +69,8 @@ def to_json(value: Any) -> Any:
     if isinstance(value, Size):
         ranges = (f"{name} in {range_text(symbol)}" for name, symbol in value.symbols.items())
         return "; ".join((str(value), *ranges))
+    if isinstance(value, float) and not isfinite(value):
+        return {"": str(value)}
     return value
 
 
@@ -130,6 +134,19 @@ def _read_mapping(value: Any) -> dict[str, Any]:
     return value
 
 
+def _read_object(value: Any) -> Any:
+    """Plain data of a host call; a float that JSON lacks is an object of one nameless field."""
+    if type(value) is list:
+        return [_read_object(item) for item in value]
+    if type(value) is not dict:
+        return value
+    if value.keys() == {""}:
+        if value[""] not in ("nan", "inf", "-inf"):
+            raise _wrong("nan, inf or -inf", value[""])
+        return float(value[""])
+    return {key: _read_object(item) for key, item in value.items()}
+
+
 def _plain(cls: type[Any]) -> Reader:
     def read(value: Any) -> Any:
         if type(value) is not cls:
@@ -185,7 +202,7 @@ def _reader(hint: Any) -> Reader:
     if hint is str or hint is bool:
         return _plain(hint)
     if hint is object:
-        return lambda value: value
+        return _read_object
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is tuple:
         item = _reader(arguments[0])

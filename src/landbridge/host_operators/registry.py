@@ -90,8 +90,8 @@ def host_operator(
     """Register a numpy function for the operators ``op_types`` of ``domain`` from opset ``since`` on.
 
     The function gets the inputs as arrays it must not change, None for one that a node leaves out, and the attributes
-    by name: int, float, str, lists of those. It returns an array, or one for each output in order. It is used where
-    Landbridge has no kernel, which is a FallbackWarning once a compile.
+    by name: int, float, str, lists of those, which tensors of one axis are given as. It returns an array, or one for
+    each output in order. It is used where Landbridge has no kernel, which is a FallbackWarning once a compile.
 
     ``results`` says what the outputs are: called with a HostValue for each input (``shape``, ``dtype``, and ``value``
     where it is a constant) and the attributes, it returns ``(shape, dtype)`` for each output. None in a shape is an

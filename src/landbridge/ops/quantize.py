@@ -35,7 +35,10 @@ def _per_axis(of: str) -> Callable[[Handler], Handler]:
             "block_size": at_least(0, default=0),
         },
         where=(
-            Condition(f"{zero} == {scale}", f"{zero} has the shape of {scale}"),
+            Condition(
+                f"{zero} == {scale} or {zero} in ((), (1,)) and {scale} in ((), (1,))",
+                f"{zero} has the shape of {scale}",
+            ),
             Condition(
                 f"block_size or {scale} in ((), (1,)) or len(S) > 0 and {scale} == (S[axis if len(S) > 1 else 0],)",
                 f"{scale} is one value, or one for each element of x's axis",

