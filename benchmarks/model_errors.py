@@ -1,0 +1,123 @@
+"""Errors of whole models against float64: ours beside onnxruntime's, of the models of ``peers.py``.
+
+python benchmarks/model_errors.py [--only OCR] [--write]
+
+The reference is the same file with every float a double, computed node by node by onnx's reference evaluator, which
+shares no code with either. An error is the root of the mean square of what an output is off by, over that of the
+output; a model's is that of its worst output of floats. It can be done in pieces: what each has measured stays in the
+folder of fetched models, and ``--write`` makes the table of all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import GraphProto, ModelProto, TensorProto, numpy_helper
+from onnx.reference import ReferenceEvaluator
+from peers import MODELS, Model, cache_folder, inputs_of
+
+import landbridge as lb
+
+os.environ.pop("LANDBRIDGE_CACHE", None)  # nothing is timed
+
+from measure import write
+
+Array = np.ndarray[Any, Any]
+RESULTS = cache_folder() / "errors"
+
+
+def in_doubles(model: ModelProto) -> ModelProto:
+    """A copy of ``model`` in which every float is a double."""
+    wide = ModelProto()
+    wide.CopyFrom(model)
+    _widen(wide.graph)
+    return wide
+
+
+def _widen(graph: GraphProto) -> None:
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        if value.type.tensor_type.elem_type == TensorProto.FLOAT:
+            value.type.tensor_type.elem_type = TensorProto.DOUBLE
+    for tensor in graph.initializer:
+        _widen_tensor(tensor)
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.TENSOR:
+                _widen_tensor(attribute.t)
+            elif attribute.type == onnx.AttributeProto.GRAPH:
+                _widen(attribute.g)
+            elif attribute.name in ("to", "dtype") and attribute.i == TensorProto.FLOAT:
+                attribute.i = TensorProto.DOUBLE
+
+
+def _widen_tensor(tensor: TensorProto) -> None:
+    if tensor.data_type == TensorProto.FLOAT:
+        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float64), tensor.name))
+
+
+def error(found: Sequence[Array], exact: Sequence[Array]) -> float:
+    """The largest relative error of an output of floats; 0 where there is none."""
+    worst = 0.0
+    for a, b in zip(found, exact, strict=True):
+        if a.dtype.kind == "f" and b.size:
+            off = a.astype(np.float64) - b
+            worst = max(worst, float(np.sqrt((off**2).mean() / max((b.astype(np.float64) ** 2).mean(), 1e-300))))
+    return worst
+
+
+def measured(model: Model) -> dict[str, float]:
+    """The errors of both."""
+    file = model.path()
+    executable = lb.compile(file, shapes=model.shapes)
+    inputs = inputs_of(executable, model)
+    ours = [np.asarray(y) for y in lb.Session(executable)(*(inputs[spec.name] for spec in executable.main.inputs))]
+    theirs = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"]).run(None, inputs)
+    wide = {name: a.astype(np.float64) if a.dtype == np.float32 else a for name, a in inputs.items()}
+    exact = ReferenceEvaluator(in_doubles(onnx.load(file))).run(None, wide)
+    return {"landbridge": error(ours, exact), "onnxruntime": error(theirs, exact)}
+
+
+#: A larger error is no rounding: the reference then takes an operator to mean something else than both runtimes do.
+ROUNDING = 1e-3
+
+
+def table(found: Mapping[str, Mapping[str, float]]) -> list[list[object]]:
+    """A row for each model whose errors are of rounding."""
+    return [
+        [name, f"{each['landbridge']:.1e}", f"{each['onnxruntime']:.1e}", each["landbridge"] / each["onnxruntime"]]
+        for name, each in found.items()
+        if 0 < each["onnxruntime"] < ROUNDING
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="measure models whose names have this in them")
+    parser.add_argument("--write", action="store_true", help="make the table of all that was measured")
+    options = parser.parse_args()
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    kept = {name: RESULTS / f"{name.replace(' ', '_')}.json" for name in MODELS}
+    if options.write:
+        rows = table({name: json.loads(file.read_text()) for name, file in kept.items() if file.exists()})
+        write("model_errors", ["model", "Landbridge", "onnxruntime", "ours / theirs"], rows)
+        return
+    for name, model in MODELS.items():
+        if options.only.lower() in name.lower():
+            try:
+                result = measured(model)
+            except Exception as failure:  # a model that one of the three cannot run
+                print(name, f"{type(failure).__name__}: {str(failure).splitlines()[0][:150]}", flush=True)
+                continue
+            kept[name].write_text(json.dumps(result))
+            print(name, result, flush=True)
+
+
+if __name__ == "__main__":
+    main()
