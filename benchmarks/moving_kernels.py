@@ -46,7 +46,7 @@ CASES: dict[str, tuple[str, list[int], dict[str, object], dict[str, object]]] = 
     "GlobalAveragePool of 64x56x56": ("GlobalAveragePool", [1, 64, 56, 56], {}, {}),
     "Resize 40x40 by 1.7, linear": ("Resize", [1, 64, 40, 40], {"": None, "scales": [1, 1, 1.7, 1.7]}, HALF_PIXEL),
     "Resize 480x640 by 0.5, linear": ("Resize", [1, 3, 480, 640], {"": None, "scales": [1, 1, 0.5, 0.5]}, HALF_PIXEL),
-    "Resize 1000 by 2, linear": ("Resize", [1, 64, 1000], {"": None, "scales": [1, 1, 2]}, HALF_PIXEL),
+    "Resize 1000 by 2, linear": ("Resize", [1, 64, 1000], {"": None, "scales": [1, 1, 2.0]}, HALF_PIXEL),
     "CumSum of 64x1000": ("CumSum", [64, 1000], {"axis": 1}, {}),
     "CumSum of 64x1000 down": ("CumSum", [64, 1000], {"axis": 0}, {}),
     "CumSum of 1x1000000": ("CumSum", [1, 1_000_000], {"axis": 1}, {}),
