@@ -14,6 +14,8 @@ from landbridge.executable.instructions import (
     HostCall,
     If,
     LoadConstant,
+    Loop,
+    Slice,
     ToVDevice,
     View,
 )
@@ -117,10 +119,16 @@ SIMPLE = st.one_of(
     st.builds(ToVDevice, SMALL, SMALL),
     st.builds(HostCall, st.sampled_from(["x", ""]), st.lists(SMALL, max_size=2).map(tuple), st.just({})),
 )
-PROGRAMS = st.lists(
-    SIMPLE | st.builds(If, SMALL, st.lists(SIMPLE, max_size=2).map(tuple), st.lists(SIMPLE, max_size=2).map(tuple)),
-    max_size=6,
-).map(tuple)
+BODIES = st.lists(SIMPLE, max_size=2).map(tuple)
+LOOPS = st.builds(
+    Loop,
+    st.integers(0, 1 << 62),
+    st.lists(st.builds(Slice, SMALL, SMALL, SIZES, SIZES, SHAPES, DTYPES, st.booleans()), max_size=2).map(tuple),
+    BODIES,
+    st.lists(SMALL, max_size=1).map(tuple),
+    st.lists(SMALL, max_size=1).map(tuple),
+)
+PROGRAMS = st.lists(SIMPLE | LOOPS | st.builds(If, SMALL, BODIES, BODIES), max_size=6).map(tuple)
 
 
 @settings(max_examples=300)
@@ -140,6 +148,10 @@ def test_any_instructions_bind_or_say_why_not(program):
         ((AllocStorage(2, (1 << 63) - 1, 0, 64),), "9223372036854775807 bytes"),
         ((AllocStorage(2, 64, 0, 64), AllocTensor(3, 2, 0, (4,), "float33")), "float33"),
         ((View(2, 0, 0, (4,), ""),), "unknown dtype ''"),
+        ((Loop(3, (Slice(2, 0, 0, 8, (2,), "float32"),), ()),), "outside register 0"),
+        ((Loop(2, (Slice(2, 0, 0, 8, (2,), "float32", True),), ()),), "outside register 0"),
+        ((View(2, 0, 0, (1,), "float32"), Loop(2, (), (), (2,))), "reads 8 bytes of register 2"),
+        ((View(2, 0, 0, (0,), "bool"), Loop(2, (), (), (), (2,))), "reads 1 bytes of register 2"),
     ],
 )
 def test_what_no_device_or_dtype_can_be(program, message):

@@ -217,7 +217,7 @@ def calls(n: int) -> ModelProto:
 
 @family
 def loop(n: int) -> ModelProto:
-    """Loops of up to 500 trips, all unrolled."""
+    """Loops of up to 500 trips."""
     steps, nodes = -(-n // 500), []
     trips = n // steps
     for i in range(steps):

@@ -322,6 +322,9 @@ class _Binder:
         """The step of a loop, and the one that lists what its trips move."""
         number, self._loops = self._loops, self._loops + 1
         user = f"loop {loop.name!r}"
+        for register, least in (*((r, 8) for r in loop.count), *((r, 1) for r in loop.condition)):
+            if self._registers[register].nbytes < least:
+                raise BindError(f"{user} reads {least} bytes of register {register}, which has fewer; compile it again")
         count, condition = (
             next((self._operands.address(self._registers[register], user) for register in registers), None)
             for registers in (loop.count, loop.condition)
