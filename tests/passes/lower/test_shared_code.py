@@ -70,12 +70,12 @@ def expected(x: np.ndarray, model: onnx.ModelProto) -> np.ndarray:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_products_of_several_widths_are_one_code(target: str, tmp_path: Path) -> None:
-    model = products([96, 96], 96, 192, 384, 192)
+    model = products([96, 64], 64, 64, 128, 64)
     executable = lb.compile(model, target)
     made = calls(executable)
     assert len(made) == 3 and len({call.function for call in made}) == 1
     assert len({call.sizes for call in made}) == 3
-    x = np.random.default_rng(1).standard_normal((96, 96)).astype(np.float32)
+    x = np.random.default_rng(1).standard_normal((96, 64)).astype(np.float32)
     executable.save(tmp_path / "products.lbx")
     for each in (executable, lb.load(tmp_path / "products.lbx")):
         for threads in (1, 2):
@@ -85,12 +85,12 @@ def test_products_of_several_widths_are_one_code(target: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_open_rows_and_words_that_are_known(target: str) -> None:
-    model = products(["N", 96], 96, 192, 384, 192)
+    model = products(["N", 64], 64, 64, 128, 64)
     executable = lb.compile(model, target)
     assert len({call.function for call in calls(executable)}) < 3
     session = lb.Session(executable)
     for rows in (1, 7, 96, 333):
-        x = np.random.default_rng(rows).standard_normal((rows, 96)).astype(np.float32)
+        x = np.random.default_rng(rows).standard_normal((rows, 64)).astype(np.float32)
         np.testing.assert_allclose(session(x)[0], expected(x, model), rtol=1e-4, atol=1e-5)
 
 
@@ -163,10 +163,10 @@ def test_zeros_of_two_signs_are_two_numbers() -> None:
 
 
 def test_each_call_has_its_own_facts() -> None:
-    executable = lb.compile(products([96, 96], 96, 192, 384, 192))
+    executable = lb.compile(products([96, 64], 64, 64, 128, 64))
     facts = facts_of(executable)
     flops = [each.flops for call in calls(executable) if (each := facts_of_call(facts, call.function, call.name))]
-    products_alone = [2 * 96 * a * b for a, b in ((96, 192), (192, 384), (384, 192))]
+    products_alone = [2 * 96 * a * b for a, b in ((64, 64), (64, 128), (128, 64))]
     assert [round(found / alone, 1) for found, alone in zip(flops, products_alone, strict=True)] == [1.0] * 3
     assert sorted(flops) != [flops[0]] * 3
 
