@@ -123,7 +123,7 @@ def compiled(file: str, lbx: str, said: dict[str, Any]) -> dict[str, Any]:
         errors = [error_of(outputs[each.name], value) for each, value in zip(other.get_outputs(), wanted, strict=True)]
         executable.save(lbx)
     except lb.LandbridgeError as error:
-        return {"outcome": "refused", "why": f"{type(error).__name__}: {error}"}
+        return {"outcome": "refused", "why": f"{type(error).__name__}: {error}".replace(file, Path(file).name)}
     worst = max(errors)
     plain = peer(file, optimized=False).run(None, given)
     own = max(error_of(one, value) for one, value in zip(plain, wanted, strict=True))
