@@ -138,3 +138,8 @@ PLUGGED = TargetKind("plugged", "a plugin for tests", (), ("plugged",))
 
 def test_parse_keeps_values_as_text() -> None:
     assert text.parse("llvm --mcpu='a b' -fast") == {"kind": "llvm", "mcpu": "a b", "fast": True}
+
+
+def test_a_tag_that_is_nearly_one_is_told() -> None:
+    with pytest.raises(TargetError, match=r"unknown target kind 'raspberry-pi-6'.*did you mean 'raspberry-pi-5'"):
+        Target("raspberry-pi-6")

@@ -13,7 +13,7 @@ from landbridge.errors import TargetError
 from landbridge.locks import cached_property
 from landbridge.memory_kind import MemoryKind, normalize_scope
 from landbridge.targets import registry, tags, text
-from landbridge.targets.kind import RESERVED, Form, Options
+from landbridge.targets.kind import RESERVED, Form, Options, TargetKind
 from landbridge.targets.stated_memory import memory_kinds, shared_scopes, words
 
 
@@ -215,7 +215,7 @@ class Target:
         return value
 
     def _fill(self, form: dict[str, object], resolve: bool) -> None:
-        kind = registry.get_kind(str(form["kind"]))
+        kind = _kind_of(str(form["kind"]))
         given = {name: value for name, value in form.items() if name not in RESERVED}
         options = kind.resolve(given) if resolve else kind.convert(given)
         values = {
@@ -244,6 +244,16 @@ def _refusals() -> Iterator[None]:
         raise
     except (ValueError, RecursionError) as error:
         raise TargetError(f"the target states something that is too large: {error}") from error
+
+
+def _kind_of(name: str) -> TargetKind:
+    try:
+        return registry.get_kind(name)
+    except TargetError as error:
+        near = did_you_mean(name, tags.known_tags())
+        if near and name not in registry.names():
+            raise TargetError(f"{error}. Nor is it a tag{near}; `landbridge targets` lists them") from None
+        raise
 
 
 def _form(spec: str | Mapping[str, object] | Target) -> dict[str, object]:
