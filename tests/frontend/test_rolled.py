@@ -222,6 +222,22 @@ def test_what_no_trip_changes_is_computed_once():
     assert not any("transpose" in each.function for each in found.body if isinstance(each, Call))
 
 
+def test_a_shape_that_a_loop_counts_has_it_unfolded():
+    nodes = [make_node("Mul", ["s", "half"], ["t"]), make_node("Add", ["k", "one"], ["k2"])]
+    counted = body(nodes, "sk", [value("t", [WIDTH]), value("k2", [], INT64)])
+    counted.input[3].CopyFrom(value("k", [], INT64))
+    graph = [
+        make_node("Loop", ["n", "", "x", "none"], ["y", "last"], body=counted),
+        make_node("Div", ["last", "ten"], ["rows"]),
+        make_node("Unsqueeze", ["rows", "front"], ["rows1"]),
+        make_node("Concat", ["rows1", "width"], ["wide"], axis=0),
+        make_node("Expand", ["y", "wide"], ["z"]),
+    ]
+    constants = {"n": np.int64(100), "ten": np.int64(10), "width": np.asarray([WIDTH]), "front": np.asarray([0])}
+    proto = model(graph, [value("x", [WIDTH])], [value("z", [10, WIDTH])], **constants)
+    assert Loop not in kinds(check(proto, {"x": vectors(0)}))
+
+
 def test_rows_whose_number_the_data_decide_are_refused():
     nodes = [make_node("Add", ["s", "s"], ["t"]), make_node("ReduceMax", ["t"], ["top"], keepdims=0)]
     nodes += [make_node("Less", ["top", "limit"], ["on"])]

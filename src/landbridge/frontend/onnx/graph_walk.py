@@ -42,11 +42,14 @@ ControlFlow: TypeAlias = Callable[["GraphWalk", ir.Node, Sequence[Any]], Sequenc
 class Branches:
     """What is done with a branch that cannot be compiled for these shapes, where a run decides whether it is taken.
 
-    ``refused``: only runs that take it end with an error. ``failed``: there was one.
+    ``refused``: only runs that take it end with an error. ``failed``: there was one. Likewise of loops, after which
+    less is known where they stay loops: ``unfolded``: none does. ``rolled``: there was one.
     """
 
     refused: bool = False
     failed: bool = False
+    unfolded: bool = False
+    rolled: bool = False
 
 
 class GraphWalk:

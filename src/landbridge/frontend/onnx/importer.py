@@ -132,8 +132,24 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
         except CompileError:
             raise first from None
 
+    def with_loops() -> IRModule:
+        try:
+            return with_reads()
+        except UndecidedSizeError:
+            raise
+        except (UnsupportedOperatorError, ShapeError, NodeError) as error:
+            if not branches.rolled:
+                raise
+            first: CompileError = error
+        branches.unfolded = True  # what a loop carries last may be known then, as a shape has to be
+        try:
+            return with_reads()
+        except CompileError:
+            branches.unfolded = False
+            raise first from None
+
     try:
-        module = with_reads()
+        module = with_loops()
         if not isinstance(model, ir.Model):
             release(loaded)
         return module

@@ -52,7 +52,11 @@ def pays(walk: GraphWalk, body: ir.Graph, trips: Extent | None, values: Sequence
     What is known when the model is imported stays known where the loop is unfolded, and devices other than the CPU
     have no loops.
     """
-    if not all(target.on_host for target in walk.g.module.targets) or not all(map(_has_place, values)):
+    if (
+        walk.branches.unfolded
+        or not all(target.on_host for target in walk.g.module.targets)
+        or not all(map(_has_place, values))
+    ):
         return False
     if isinstance(trips, Size):
         return True
@@ -69,7 +73,9 @@ def roll(walk: GraphWalk, loop: Rolled) -> list[Imported] | CompileError:
     reported, needed, spent = len(walk.problems), len(walk.needed), walk.g.budget.spent
     guards, failed = len(walk.g.guards), walk.branches.failed
     try:
-        return _Roller(walk, loop).results()
+        results = _Roller(walk, loop).results()
+        walk.branches.rolled = True
+        return results
     except (UndecidedSizeError, BudgetError):
         raise
     except CompileError as error:
