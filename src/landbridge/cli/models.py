@@ -12,7 +12,6 @@ import typer
 
 from landbridge.cli.output import progress
 from landbridge.errors import UnsupportedError
-from landbridge.executable.segments import is_cut, segments_of
 
 if TYPE_CHECKING:
     from landbridge.cli.device_list import DeviceList
@@ -74,6 +73,7 @@ def at_sizes(executable: Executable, files: Mapping[str, Path], at: Mapping[str,
         return executable
     import numpy as np
 
+    from landbridge.executable.segments import is_cut
     from landbridge.executable.bound_sizes import BoundSizes, program_of
     from landbridge.executable.instance import dimensions, instance
     from landbridge.sizes.size import Size, likely, of_symbol
@@ -107,11 +107,15 @@ def at_sizes(executable: Executable, files: Mapping[str, Path], at: Mapping[str,
 
 def to_run(opened: Executable, sized: Executable) -> Executable:
     """What a Session runs of ``sized``, which is ``opened`` at sizes: pieces learn theirs in a run."""
+    from landbridge.executable.segments import is_cut
+
     return opened if is_cut(opened) else sized
 
 
 def refuse_pieces(executable: Executable, model: Path, what: str) -> None:
     """Raise UnsupportedError where ``executable`` runs in pieces, and ``what`` is of a program that runs whole."""
+    from landbridge.executable.segments import is_cut, segments_of
+
     if is_cut(executable):
         raise UnsupportedError(
             f"{model.name} runs in {len(segments_of(executable))} pieces, as data decide sizes in it, and {what} is "

@@ -83,7 +83,6 @@ func.func @product_1(%x: !mx, %w: !mw, %y: !my) attributes {lb.prim} {
   func.return
 }
 func.func @main(%x: !x) -> !y {
-  %w = "lb.constant"() {symbol = @w} : () -> !w
   %d = bufferization.alloc_tensor() : !y
   %0 = "lb.constant"() {symbol = @w_1} : () -> !w
   %y = "lb.call"(%x, %0, %d) {callee = @product_1, operandSegmentSizes = array<i32: 2, 1>} : (!x, !w, !y) -> !y
