@@ -73,9 +73,9 @@ def at_sizes(executable: Executable, files: Mapping[str, Path], at: Mapping[str,
         return executable
     import numpy as np
 
-    from landbridge.executable.segments import is_cut
     from landbridge.executable.bound_sizes import BoundSizes, program_of
     from landbridge.executable.instance import dimensions, instance
+    from landbridge.executable.segments import is_cut
     from landbridge.sizes.size import Size, likely, of_symbol
 
     read = [spec.name for spec in executable.main.inputs if spec.elements]
