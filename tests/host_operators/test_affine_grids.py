@@ -7,9 +7,10 @@ import onnx
 import pytest
 
 import landbridge as lb
+from tests.selection.installed import package
 
 pytestmark = pytest.mark.filterwarnings("ignore::landbridge.FallbackWarning")
-torch = pytest.importorskip("torch")
+torch = package("torch", "peers")
 
 
 @pytest.mark.parametrize("corners", [0, 1])

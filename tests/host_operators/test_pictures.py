@@ -11,8 +11,9 @@ import onnx
 import pytest
 
 import landbridge as lb
+from tests.selection.installed import package
 
-Image = pytest.importorskip("PIL.Image")
+Image = package("PIL.Image", "test")
 Array = np.ndarray[Any, Any]
 pytestmark = pytest.mark.filterwarnings("ignore::landbridge.FallbackWarning")
 
