@@ -253,7 +253,9 @@ def test_what_runs_there_ends_with_the_command_here(same: Desk, model: Path, end
     text = script.read_text()
     waiting = f'[ "$1" = run ] && {{ echo $$ >{noted}; exec sleep {LIMIT}; }}'
     script.write_text(text.replace("#!/bin/sh\n", f"#!/bin/sh\n{waiting}\n"))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background has it ignored
     started = same.start("run", str(model), "--on", ON)
+    signal.signal(signal.SIGINT, before)
     end = time.monotonic() + 60
     while not noted.exists() or not noted.read_text().strip():
         assert time.monotonic() < end and started.poll() is None

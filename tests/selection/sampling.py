@@ -3,29 +3,45 @@
 ``@pytest.mark.sample(40)`` on a parametrized test keeps 40 of its cases, drawn by ``--sample-seed``; the draw of a
 test does not depend on which others are collected. ``@pytest.mark.full`` is a test that only ``--full`` runs. What is
 left out is deselected, never skipped: a skip says that something is missing.
+
+``--full --share K/N`` runs of what a sample leaves out only part K of N; the parts 0 to N - 1 together are all.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections import defaultdict
 from random import Random
+from zlib import crc32
 
 import pytest
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """``--full`` and ``--sample-seed``."""
+    """``--full``, ``--share`` and ``--sample-seed``."""
     parser.addoption("--full", action="store_true", help="run every case of every family, and the long tests")
+    parser.addoption(
+        "--share", type=_share, default=(0, 1), metavar="K/N", help="part K of N of what a sample leaves out"
+    )
     parser.addoption("--sample-seed", default="0", help="which cases of large families run without --full")
+
+
+def _share(text: str) -> tuple[int, int]:
+    part, slash, parts = text.partition("/")
+    if not (slash and part.isdecimal() and parts.isdecimal() and int(parts)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no K/N; legal: 0/2, 1/2 and the like")
+    return int(part) % int(parts), int(parts)
 
 
 def left_out(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
     """The items that this run leaves out."""
-    if config.getoption("--full"):
+    full = config.getoption("--full")
+    part, parts = config.getoption("--share") if full else (0, 0)
+    if parts == 1:
         return []
     seed = config.getoption("--sample-seed")
     families: dict[str, list[pytest.Item]] = defaultdict(list)
-    out = [item for item in items if item.get_closest_marker("full")]
+    out = [item for item in items if item.get_closest_marker("full") and not full]
     for item in items:
         if item.get_closest_marker("sample") and not item.get_closest_marker("full"):
             families[item.nodeid.partition("[")[0]].append(item)
@@ -35,5 +51,6 @@ def left_out(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Ite
         (count,) = marker.args
         if len(members) > count:
             kept = set(Random(f"{seed} {name}").sample([item.nodeid for item in members], count))
-            out.extend(item for item in members if item.nodeid not in kept)
+            rest = (item for item in members if item.nodeid not in kept)
+            out.extend(item for item in rest if not full or crc32(item.nodeid.encode()) % parts != part)
     return out
