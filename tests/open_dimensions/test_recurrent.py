@@ -15,7 +15,8 @@ import landbridge as lb
 from tests.ops.recurrent_models import DIRECTIONS, GATES, feeds_of, network
 
 STEPS, INPUTS, HIDDEN = 3, 5, 8
-#: Absolute: values are below 1, sums of 13 f32 products come before each, and a step halves what came before it.
+#: Of values below 1: sums of 13 f32 products come before each, and a step halves what came before it. A state that is
+#: given may be larger, and a GRU blends it with what it computes: then of the largest value.
 TOLERANCE = 2e-6
 
 
@@ -34,7 +35,8 @@ def check(model: onnx.ModelProto, session: lb.Session, steps: int, batch: int) -
     feeds = feeds_of(model, steps, batch)
     expected = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
     for found, wanted in zip(session(*feeds.values()), expected, strict=True):
-        np.testing.assert_allclose(np.asarray(found), wanted, rtol=0, atol=TOLERANCE)
+        largest = max(1.0, float(np.abs(wanted).max()))
+        np.testing.assert_allclose(np.asarray(found), wanted, rtol=0, atol=TOLERANCE * largest)
 
 
 @pytest.mark.parametrize("states", [False, True])
