@@ -42,9 +42,10 @@ def fuse_apart(graph: Graph, block: Block) -> None:
     """Merge what is done to one result alone into its producer, where the elementwise call that reads it has another
     input, of a later producer that it will follow."""
     for call in graph.calls(block):
-        if pointwise_stage(graph.function(call)) is None:
-            continue
-        ways = [way for value in inputs_of(call) if (way := _way_from_producer(graph, block, call, value))]
+        computed = _computed(call)
+        if len(computed) < 2 or pointwise_stage(graph.function(call)) is None:
+            continue  # so that each call is on one way at most
+        ways = [way for value in computed if (way := _way_from_producer(graph, block, call, value))]
         for producer, *steps in sorted(ways, key=lambda way: graph.order[way[0]])[:-1]:
             for step in steps:
                 if not _can_follow(graph, producer, step, producer.res[0]):
@@ -63,10 +64,14 @@ def _way_from_producer(graph: Graph, block: Block, call: CallOp, value: SSAValue
         way.insert(0, producer)
         if pointwise_stage(graph.function(producer)) is None:
             return way
-        computed = [each for each in inputs_of(producer) if not isinstance(each.owner, ConstantOp)]
+        computed = _computed(producer)
         if len(computed) != 1:
             return []
         call, value = producer, computed[0]
+
+
+def _computed(call: CallOp) -> list[SSAValue]:
+    return [value for value in inputs_of(call) if not isinstance(value.owner, ConstantOp)]
 
 
 def _can_follow(graph: Graph, producer: CallOp, call: CallOp, value: SSAValue) -> bool:
