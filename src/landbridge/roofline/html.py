@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from landbridge.plan_chart.markup import markup
-from landbridge.plan_chart.palette import SURFACES
+from landbridge.plan_chart.table_page import table_page
 from landbridge.roofline.limits import MachineLimits
 from landbridge.roofline.svg import render_svg
 from landbridge.roofline.timed_kernel import TimedKernel
@@ -15,13 +15,8 @@ _COLUMNS = ("kernel", "us", "MFLOP", "MB", "% peak", "% bandwidth", "% roof", "t
 
 def render_html(kernels: Sequence[TimedKernel], limits: MachineLimits, title: str) -> str:
     """The page of ``kernels`` under ``limits`` as the text of an HTML file; it loads nothing and runs nothing."""
-    rows = "".join(f"<tr>{''.join(_cells(kernel, limits))}</tr>" for kernel in _ordered(kernels))
-    heads = "".join(f"<th>{markup(name)}</th>" for name in _COLUMNS)
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{markup(title)}</title>'
-        f"<style>{_style()}</style></head><body>\n{render_svg(kernels, limits, title)}"
-        f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>\n</body></html>\n"
-    )
+    rows = ("".join(_cells(kernel, limits)) for kernel in _ordered(kernels))
+    return table_page(title, render_svg(kernels, limits, title), _COLUMNS, rows)
 
 
 def _ordered(kernels: Sequence[TimedKernel]) -> list[TimedKernel]:
@@ -42,17 +37,3 @@ def _cells(kernel: TimedKernel, limits: MachineLimits) -> Iterator[str]:
     ):
         yield f'<td class="n">{markup(number)}</td>'
     yield f"<td>{markup(kernel.schedule)}</td><td>{markup('; '.join(kernel.weighed))}</td>"
-
-
-def _style() -> str:
-    def rule(mode: str) -> str:
-        s = SURFACES[mode]
-        return f"body{{background:{s['page']};color:{s['ink']}}}th,td{{border-bottom:1px solid {s['rule']}}}"
-
-    shared = (
-        ":root{color-scheme:light dark}body{font:13px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;margin:20px}"
-        "svg{max-width:100%;height:auto}table{border-collapse:collapse}th,td{padding:3px 9px;text-align:left}"
-        "td:first-child{overflow-wrap:anywhere}"
-        ".n{text-align:right;font-variant-numeric:tabular-nums}"
-    )
-    return f"{shared}{rule('light')}@media(prefers-color-scheme:dark){{{rule('dark')}}}"

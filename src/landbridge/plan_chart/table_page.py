@@ -1,0 +1,36 @@
+"""A picture and the table of what it shows as one HTML page, in the colours of the plan page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from landbridge.plan_chart.markup import markup
+from landbridge.plan_chart.palette import SURFACES
+
+
+def table_page(title: str, picture: str, columns: Sequence[str], rows: Iterable[str]) -> str:
+    """The text of an HTML file that loads nothing and runs nothing: SVG text ``picture`` above a table.
+
+    ``rows`` are the ``<td>`` elements of each row; numbers among them are of class ``n``.
+    """
+    heads = "".join(f"<th>{markup(name)}</th>" for name in columns)
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{markup(title)}</title>'
+        f"<style>{_style()}</style></head><body>\n{picture}"
+        f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>\n</body></html>\n"
+    )
+
+
+def _style() -> str:
+    def rule(mode: str) -> str:
+        s = SURFACES[mode]
+        return f"body{{background:{s['page']};color:{s['ink']}}}th,td{{border-bottom:1px solid {s['rule']}}}"
+
+    shared = (
+        ":root{color-scheme:light dark}body{font:13px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;margin:20px}"
+        "svg{max-width:100%;height:auto}table{border-collapse:collapse}th,td{padding:3px 9px;text-align:left}"
+        "td:first-child{overflow-wrap:anywhere}"
+        ".n{text-align:right;font-variant-numeric:tabular-nums}"
+    )
+    return f"{shared}{rule('light')}@media(prefers-color-scheme:dark){{{rule('dark')}}}"
